@@ -1,0 +1,100 @@
+"""What all tests share: virtual time, no task left behind, mocks that fit aiohttp."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.metadata
+import importlib.util
+import inspect
+import logging
+import os
+import platform
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import aiohttp
+import aioresponses
+import hypothesis
+import pytest
+from yarl import URL
+
+import aioretry_smithy
+import aioretry_smithy.testing
+from aioretry_smithy.testing import VirtualTimeLoop
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+
+TESTS = Path(__file__).parent
+REAL_TIME = {"integration", "docs", "benchmarks"}
+"""The folders whose tests meet sockets or processes, which need a real clock."""
+
+# Machines of continuous integration are too noisy for a deadline per example.
+hypothesis.settings.register_profile("local", deadline=None)
+hypothesis.settings.register_profile("ci", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+def pytest_report_header() -> str:
+    """Say what the tests run against; ``.ci/run`` collects these lines."""
+    rich = "with" if importlib.util.find_spec("rich") else "without"
+    return (
+        f"tested: Python {platform.python_version()}, "
+        f"aiohttp {importlib.metadata.version('aiohttp')}, {rich} rich"
+    )
+
+
+def pytest_asyncio_loop_factories(
+    item: pytest.Item,
+) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Run async tests in virtual time, except where they meet the outside world."""
+    if item.path.relative_to(TESTS).parts[0] in REAL_TIME:
+        return {"real": asyncio.new_event_loop}
+    return {"virtual": VirtualTimeLoop}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the examples in docstrings use public names without importing them."""
+    names = {"aiohttp": aiohttp, "asyncio": asyncio, "logging": logging, "URL": URL}
+    for module in (aioretry_smithy, aioretry_smithy.testing):
+        names |= {name: getattr(module, name) for name in module.__all__}
+    for item in items:
+        if isinstance(item, pytest.DoctestItem):
+            item.dtest.globs |= names
+
+
+@pytest.fixture(autouse=True)
+def _no_task_left(request: pytest.FixtureRequest) -> None:
+    """Fail an async test that leaves a task behind."""
+    if inspect.iscoroutinefunction(getattr(request.node, "obj", None)):
+        request.getfixturevalue("_task_check")
+
+
+@pytest.fixture
+async def _task_check() -> AsyncIterator[None]:
+    yield
+    await asyncio.sleep(0)  # a task cancelled last needs one more turn to end
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+
+    assert not left
+
+
+@pytest.fixture
+def aioresponses_mock(
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[aioresponses.aioresponses]:
+    """Mocked answers by aioresponses, on every aiohttp that we support."""
+    monkeypatch.setattr(aioresponses.core, "ClientResponse", MockedResponse)
+    with aioresponses.aioresponses() as mock:
+        yield mock
+
+
+class MockedResponse(aiohttp.ClientResponse):
+    """A response that aioresponses 0.7.9 can make, which knows no ``stream_writer``."""
+
+    def __init__(self, *args: object, **options: object) -> None:
+        parameters = inspect.signature(aiohttp.ClientResponse.__init__).parameters
+        if "stream_writer" in parameters:
+            options.setdefault("stream_writer", SimpleNamespace(output_size=0))
+        super().__init__(*args, **options)

@@ -1,0 +1,257 @@
+"""What the source must look like: layers, sizes, names, hands off others' privates."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import aioretry_smithy
+
+ROOT = Path(aioretry_smithy.__file__).parent
+PACKAGE = ROOT.name
+
+LAYERS = (
+    ("_errors", "_mask"),
+    ("_capture", "_render"),
+    ("_log", "_request"),
+    ("_context",),
+    ("_client", "_keys", "_body", "_response"),
+    # Values
+    ("_retry.spec", "_retry.hints", "_retry.stop_reason", "_breaker.window"),
+    ("_retry.backoff",),
+    # Policies
+    ("_retry.strategy", "_breaker.breaker", "_breaker.strategy", "_logging.formatter"),
+    ("_retry.config",),
+    # Decorators
+    ("_retry.session",),
+    ("_retry.client", "_breaker.client", "_logging.client"),
+    # Assembly
+    ("_seam",),
+    ("_session",),
+    # The facade and what is built upon it
+    ("__init__",),
+    ("testing",),
+    ("_cli",),
+    ("__main__",),
+)
+"""From the bottom up. The name of a package stands for all of its modules."""
+
+TOUCH_AIOHTTP = {"_body", "_response", "_seam", "_session"}
+"""The modules that may know private names of aiohttp."""
+
+PUBLIC_AIOHTTP = {"abc", "payload", "test_utils", "typedefs", "web"}
+"""The modules of aiohttp, apart from the package itself, that its documents name."""
+
+READ_CLOCKS = {
+    "_log": {"time.time"},  # the time of day, for people
+    "_retry.session": {"time.time"},  # a Retry-After date without a Date to compare
+    "_breaker.breaker": {"time.monotonic"},  # a breaker outside of any event loop
+}
+"""The modules that may read a clock other than the event loop's."""
+
+FORBIDDEN_NAMES = {"base", "helpers", "impl", "manager", "utils"}
+MAX_LINES = 320
+
+
+def module_name(path: Path) -> str:
+    """Return the module's name inside the package, a package's without ``__init__``."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts) or "__init__"
+
+
+MODULES = {module_name(path): path for path in sorted(ROOT.rglob("*.py"))}
+PACKAGES = [name for name, path in MODULES.items() if path.name == "__init__.py"]
+TREES = {name: ast.parse(path.read_text()) for name, path in MODULES.items()}
+every_module = pytest.mark.parametrize("name", MODULES)
+
+
+def entry(name: str) -> str | None:
+    """Return the name under which a module, or a package around it, is in LAYERS."""
+    entries = {entry for layer in LAYERS for entry in layer}
+    parts = name.split(".")
+    prefixes = (".".join(parts[:length]) for length in range(len(parts), 0, -1))
+    return next((prefix for prefix in prefixes if prefix in entries), None)
+
+
+def layer(name: str) -> int:
+    ranks = (rank for rank, names in enumerate(LAYERS) if entry(name) in names)
+    return next(ranks, len(LAYERS))
+
+
+def is_empty(name: str) -> bool:
+    return not MODULES[name].read_text().strip()
+
+
+def run_time_nodes(tree: ast.AST) -> list[ast.AST]:
+    """Return all nodes but those that only a type checker sees."""
+    nodes = []
+    for child in ast.iter_child_nodes(tree):
+        if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+            continue
+        nodes += [child, *run_time_nodes(child)]
+    return nodes
+
+
+def imported(name: str) -> set[str]:
+    """Return the modules of the package that a module imports when it runs."""
+    package = [PACKAGE, *name.split(".")]
+    if name not in PACKAGES or name == "__init__":
+        package.pop()
+    found = set()
+    for node in run_time_nodes(TREES[name]):
+        if isinstance(node, ast.Import):
+            found |= {inside(alias.name) for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else []
+            source = ".".join([*above, *filter(None, [node.module])])
+            for alias in node.names:
+                target = inside(f"{source}.{alias.name}")
+                found.add(target if target in MODULES else inside(source))
+    return found & {*MODULES}
+
+
+def inside(module: str) -> str:
+    return "__init__" if module == PACKAGE else module.removeprefix(f"{PACKAGE}.")
+
+
+@every_module
+def test_module_has_a_layer(name):
+    """Every module is in the picture of the layers, except empty packages."""
+    assert entry(name) or is_empty(name), f"{name}: add it to LAYERS"
+
+
+@every_module
+def test_imports_point_downwards(name):
+    """A module imports only from layers below its own, or inside its own entry."""
+    targets = {target for target in imported(name) if not is_empty(target)}
+    upwards = {
+        target
+        for target in targets
+        if layer(target) >= layer(name) and entry(target) != entry(name)
+    }
+
+    assert set() == upwards, f"{name} imports {upwards}"
+
+
+@every_module
+def test_decorators_do_not_know_each_other(name):
+    """Policies import no decorator, and neither do other decorators."""
+    decorators = {target for target in imported(name) if target.endswith(".client")}
+
+    assert not decorators or layer(name) > layer("_retry.client")
+
+
+@every_module
+def test_module_is_small(name):
+    """A module that has grown over the limit is more than one idea."""
+    lines = MODULES[name].read_text().count("\n")
+
+    assert lines <= MAX_LINES
+
+
+@every_module
+def test_module_has_a_telling_name(name):
+    """A module is named for what it holds, not for being handy."""
+    assert not {part.strip("_") for part in name.split(".")} & FORBIDDEN_NAMES
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in PACKAGES if name.startswith("_") and name != "__init__"]
+)
+def test_private_packages_are_empty(name):
+    """The ``__init__`` of a private package re-exports nothing."""
+    assert is_empty(name)
+
+
+def own_names() -> set[str]:
+    """Return all names that the package itself gives to anything."""
+    names = set()
+    for node in (node for tree in TREES.values() for node in ast.walk(tree)):
+        match node:
+            case ast.FunctionDef(name) | ast.AsyncFunctionDef(name):
+                names.add(name)
+            case ast.ClassDef(name) | ast.Name(name, ast.Store()):
+                names.add(name)
+            case ast.Attribute(ast.Name("self" | "cls"), name, ast.Store()):
+                names.add(name)
+            case ast.alias(name, asname):
+                names.add(asname or name)
+    return names
+
+
+OWN_NAMES = own_names()
+
+
+def private_names(tree: ast.AST) -> set[str]:
+    """Return the private names that a module uses and the package does not give.
+
+    A key is suspect in any case, since an attribute of ours needs none.
+    """
+    used, keys = set(), set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Subscript(slice=ast.Constant(str(key))) | ast.Call(
+                ast.Name("getattr" | "setattr" | "delattr" | "hasattr"),
+                [_, ast.Constant(str(key)), *_],
+            ):
+                keys.add(key)
+            case ast.Attribute(attr=name) | ast.Constant(str(name)):
+                used.add(name)
+    foreign = (used - OWN_NAMES) | keys
+    return {
+        name
+        for name in foreign
+        if re.fullmatch(r"_(?!_)\w+", name) and PACKAGE not in name
+    }
+
+
+def inner_imports(tree: ast.AST) -> set[str]:
+    """Return what a module imports from inside aiohttp, also for types alone."""
+    names = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(aliases):
+                names |= {alias.name for alias in aliases}
+            case ast.ImportFrom(str(module), aliases, 0):
+                names |= {f"{module}:{alias.name}" for alias in aliases}
+    public = rf"aiohttp(\.({'|'.join(PUBLIC_AIOHTTP)}))?(:[a-zA-Z]\w*)?"
+    return {
+        name
+        for name in names
+        if re.match(r"aiohttp\b", name) and not re.fullmatch(public, name)
+    }
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in MODULES if name not in TOUCH_AIOHTTP]
+)
+def test_privates_of_aiohttp_stay_in_few_modules(name):
+    """No other module knows a private name, an inner module or a key of aiohttp's."""
+    assert set() == private_names(TREES[name])
+    assert set() == inner_imports(TREES[name])
+
+
+@every_module
+def test_time_and_chance_come_from_outside(name):
+    """Nothing asks the clock or the dice of the standard library on its own."""
+    standard = {}
+    for node in ast.walk(TREES[name]):
+        if isinstance(node, ast.Import):
+            standard |= {alias.asname or alias.name: alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            standard |= {
+                alias.asname or alias.name: f"{node.module}.{alias.name}"
+                for alias in node.names
+            }
+    called = set()
+    for node in ast.walk(TREES[name]):
+        if isinstance(node, ast.Call):
+            head, dot, rest = ast.unparse(node.func).partition(".")
+            called.add(standard.get(head, "") + dot + rest)
+    asked = {call for call in called if re.match(r"(time|random)\.", call)}
+    asked -= READ_CLOCKS.get(name, set())
+
+    assert set() == asked

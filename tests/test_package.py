@@ -1,0 +1,78 @@
+"""The facade says what is public, and every module imports on its own."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import inspect
+import pkgutil
+import subprocess
+import sys
+from types import ModuleType
+
+import pytest
+
+import aioretry_smithy
+
+MODULES = [
+    "aioretry_smithy",
+    *(
+        module.name
+        for module in pkgutil.walk_packages(
+            aioretry_smithy.__path__, "aioretry_smithy."
+        )
+    ),
+]
+
+
+def test_facade_lists_its_names_in_order():
+    """Constants come first, then classes, then functions, so a name has one place."""
+
+    def kind_and_name(name):
+        return not name.isupper(), name[0].islower(), name
+
+    assert sorted({*aioretry_smithy.__all__}, key=kind_and_name) == (
+        aioretry_smithy.__all__
+    )
+
+
+def test_facade_lists_all_that_is_public():
+    """What is public in the namespace is in ``__all__``, and nothing else is."""
+    public = {
+        name
+        for name, value in vars(aioretry_smithy).items()
+        if not name.startswith("_")
+        and not isinstance(value, ModuleType)
+        and name != "annotations"
+    }
+
+    assert public == set(aioretry_smithy.__all__) - {"__version__"}
+
+
+def test_facade_hides_where_things_are_made():
+    """Public classes and functions say that they come from the facade."""
+    strangers = {
+        name: value.__module__
+        for name in aioretry_smithy.__all__
+        if inspect.isroutine(value := getattr(aioretry_smithy, name))
+        or inspect.isclass(value)
+        if value.__module__ != "aioretry_smithy"
+    }
+
+    assert {} == strangers
+
+
+def test_version_is_the_distribution_s():
+    """The version has one source, the metadata of the distribution."""
+    version = importlib.metadata.version("aioretry-smithy")
+
+    assert version == aioretry_smithy.__version__
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_module_imports_alone(module):
+    """A fresh interpreter imports each module first, without any warning."""
+    command = [sys.executable, "-W", "error", "-c", f"import {module}"]
+    process = subprocess.run(command, capture_output=True, check=False, text=True)
+
+    assert "" == process.stderr
+    assert 0 == process.returncode
