@@ -1,0 +1,67 @@
+"""How the log of a call is found: from its outcome, or around the calling code."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import aiohttp
+
+    from ._log import RequestLog
+
+_KEY = "_aioretry_smithy_log"
+_captures: ContextVar[tuple[list[RequestLog], ...]] = ContextVar(
+    "aioretry_smithy_captures", default=()
+)
+
+
+@contextmanager
+def capture_logs() -> Iterator[list[RequestLog]]:
+    """Collect the root logs of the calls made in a block.
+
+    A log is appended when its call starts. Calls in tasks that are started in the block
+    count too; nested blocks each collect. For code that never shows you the response.
+
+    >>> with capture_logs() as logs:
+    ...     pass  # for example: await client_of_some_library.list_buckets()
+    >>> logs
+    []
+    """
+    logs: list[RequestLog] = []
+    token = _captures.set((*_captures.get(), logs))
+    try:
+        yield logs
+    finally:
+        _captures.reset(token)
+
+
+def announce(log: RequestLog) -> None:
+    """Hand the log of a call that starts to the blocks that collect logs."""
+    for logs in _captures.get():
+        logs.append(log)
+
+
+def attach(log: RequestLog, source: aiohttp.ClientResponse | BaseException) -> None:
+    """Let :meth:`RequestLog.of` find *log* from *source*."""
+    vars(source)[_KEY] = log
+
+
+def find_log(source: object) -> RequestLog | None:
+    """Return the log attached to *source*, or to what it was raised from."""
+    seen: set[int] = set()
+    pending = [source]
+    while pending:
+        candidate = pending.pop()
+        if candidate is None or id(candidate) in seen:
+            continue
+        seen.add(id(candidate))
+        log: RequestLog | None = getattr(candidate, "__dict__", {}).get(_KEY)
+        if log is not None:
+            return log
+        if isinstance(candidate, BaseException):
+            pending += [candidate.__context__, candidate.__cause__]
+    return None

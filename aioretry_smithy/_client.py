@@ -1,0 +1,130 @@
+"""The chain: clients that wrap clients."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, runtime_checkable
+
+if TYPE_CHECKING:
+    import aiohttp
+
+    from ._context import ClientRequestContext
+    from ._request import HttpRequest
+    from ._mask import Mask
+
+_C = TypeVar("_C")
+
+
+@runtime_checkable
+class HttpClient(Protocol):
+    """Anything that executes a request. After Armeria's ``HttpClient``."""
+
+    async def execute(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> aiohttp.ClientResponse:
+        """Send *request* and return the response, its body still to be read.
+
+        Args:
+            ctx: The call, or the attempt, that the request belongs to.
+            request: What to send; not always ``ctx.request``, since each decorator may
+                pass a changed copy on.
+        """
+        ...
+
+
+Decorator: TypeAlias = Callable[[HttpClient], HttpClient]
+"""What makes a client of the client that it wraps."""
+
+
+class DecoratingClient:
+    """A client around another: the base of decorators written as classes.
+
+    Override :meth:`execute`, do what is to be done, and await the delegate:
+
+    >>> class UserAgentClient(DecoratingClient):
+    ...     async def execute(self, ctx, request):
+    ...         request = request.with_header("User-Agent", "shop/1.0")
+    ...         return await self.delegate.execute(ctx, request)
+
+    The class itself is the decorator: ``SessionBuilder().decorator(UserAgentClient)``.
+
+    Args:
+        delegate: The next client inwards.
+    """
+
+    delegate: HttpClient
+    """The next client inwards."""
+
+    mask: Mask | None = None
+    """What this client wants hidden in logs, beyond the usual secrets."""
+
+    def __init__(self, delegate: HttpClient) -> None:
+        self.delegate = delegate
+
+    async def execute(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> aiohttp.ClientResponse:
+        """Pass the request on unchanged."""
+        return await self.delegate.execute(ctx, request)
+
+    def describe(self) -> str:
+        """Return one line for ``SessionBuilder.describe()``: name and settings."""
+        return type(self).__name__
+
+
+DecoratingFunction: TypeAlias = Callable[
+    [HttpClient, "ClientRequestContext", "HttpRequest"],
+    Awaitable["aiohttp.ClientResponse"],
+]
+
+
+class _FunctionClient(DecoratingClient):
+    def __init__(self, delegate: HttpClient, function: DecoratingFunction) -> None:
+        super().__init__(delegate)
+        self._function = function
+
+    async def execute(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> aiohttp.ClientResponse:
+        return await self._function(self.delegate, ctx, request)
+
+    def describe(self) -> str:
+        name = getattr(self._function, "__name__", None)
+        return name or type(self._function).__name__
+
+
+def client_decorator(function: DecoratingFunction) -> Decorator:
+    """Make a decorator of a coroutine function.
+
+    Args:
+        function: ``async def function(delegate, ctx, request)``; it awaits
+            ``delegate.execute(ctx, request)`` and returns a response.
+
+    >>> @client_decorator
+    ... async def user_agent(delegate, ctx, request):
+    ...     request = request.with_header("User-Agent", "shop/1.0")
+    ...     return await delegate.execute(ctx, request)
+    """
+
+    def decorator(delegate: HttpClient) -> HttpClient:
+        return _FunctionClient(delegate, function)
+
+    return decorator
+
+
+def find_client(client: HttpClient, wanted: type[_C]) -> _C | None:
+    """Return the outermost client of a class in a chain, or None."""
+    link: object = client
+    while link is not None:
+        if isinstance(link, wanted):
+            return link
+        link = getattr(link, "delegate", None)
+    return None
+
+
+def chain_of(client: HttpClient) -> list[HttpClient]:
+    """Return the clients of a chain from the outside in."""
+    chain = [client]
+    while (inner := getattr(chain[-1], "delegate", None)) is not None:
+        chain.append(inner)
+    return chain

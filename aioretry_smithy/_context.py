@@ -1,0 +1,195 @@
+"""What a decorator knows of the call, or the attempt, that a request belongs to."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from ._errors import bad_argument, is_finite
+from ._log import RequestLog
+from ._mask import DEFAULT_MASK
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ._mask import Mask
+    from ._request import HttpRequest
+
+
+class ResponseTimeoutMode(StrEnum):
+    """What a new response timeout is counted from."""
+
+    SET_FROM_NOW = "set_from_now"
+    """From now on."""
+
+    SET_FROM_START = "set_from_start"
+    """From the start of the call, or of the attempt."""
+
+    EXTEND = "extend"
+    """From the present deadline; nothing happens where there is none."""
+
+
+class ClientRequestContext:
+    """What belongs to one call, or to one attempt of it.
+
+    The context of the call is the *root*. A retrying client gives each attempt a child
+    of its own, with its own log and its own deadline. After Armeria's
+    ``ClientRequestContext``.
+
+    Args:
+        request: The request.
+        timeout: Seconds that the call, or the attempt, may take; None for no limit.
+        parent: The context of the call, for an attempt.
+        default_headers: The headers that the session adds, for the log of a call.
+        mask: What the log of a call hides.
+    """
+
+    __slots__ = (
+        "_attributes",
+        "_deadline",
+        "_sent_once",
+        "attempt",
+        "log",
+        "parent",
+        "request",
+    )
+
+    request: HttpRequest
+    """The caller's request; on a child, what the retrying client sent in."""
+
+    log: RequestLog
+    """The log of the call or of the attempt."""
+
+    parent: ClientRequestContext | None
+    """The context of the call whose attempt this is; None on the root."""
+
+    attempt: int | None
+    """Which attempt of the call this is, from 1; None on the root."""
+
+    def __init__(
+        self,
+        request: HttpRequest,
+        *,
+        timeout: float | None = None,
+        parent: ClientRequestContext | None = None,
+        default_headers: Mapping[str, str] | None = None,
+        mask: Mask = DEFAULT_MASK,
+    ) -> None:
+        self.request = request
+        self.parent = parent
+        self.log = RequestLog(
+            request,
+            asyncio.get_running_loop(),
+            parent=None if parent is None else parent.log,
+            default_headers=default_headers,
+            mask=mask,
+        )
+        self.attempt = self.log.attempt
+        self._deadline = None if timeout is None else self.log.started + timeout
+        self._attributes: dict[Any, Any] | None = None
+        self._sent_once: list[object] | None = None
+
+    @property
+    def root(self) -> ClientRequestContext:
+        """The context of the whole call."""
+        return self if self.parent is None else self.parent.root
+
+    @property
+    def attributes(self) -> dict[Any, Any]:
+        """Whatever decorators wish to keep: one dictionary a call, for all attempts."""
+        root = self.root
+        if root._attributes is None:
+            root._attributes = {}
+        return root._attributes
+
+    @property
+    def deadline(self) -> float | None:
+        """When time runs out, in seconds of the event loop's clock; None: never.
+
+        That of an attempt is never later than that of its call.
+        """
+        if self.parent is None:
+            return self._deadline
+        outer = self.parent.deadline
+        if outer is None or self._deadline is None:
+            return outer if self._deadline is None else self._deadline
+        return min(self._deadline, outer)
+
+    def remaining(self) -> float:
+        """Return the seconds left: ``inf`` without a deadline, 0.0 after it."""
+        deadline = self.deadline
+        if deadline is None:
+            return math.inf
+        return max(0.0, deadline - asyncio.get_running_loop().time())
+
+    def set_response_timeout(
+        self,
+        seconds: float,
+        mode: ResponseTimeoutMode = ResponseTimeoutMode.SET_FROM_NOW,
+    ) -> None:
+        """Move the deadline of the call; on a child, of that attempt alone.
+
+        A request that is already under way keeps the deadline that it started with.
+
+        Args:
+            seconds: The new timeout, > 0 and finite; with ``EXTEND`` what is added to
+                the present one, which may be negative.
+            mode: What *seconds* count from.
+
+        Raises:
+            ValueError: *seconds* is out of range, or there is no such *mode*.
+        """
+        extend = mode == ResponseTimeoutMode.EXTEND
+        if not is_finite(seconds) or (seconds <= 0 and not extend):
+            expected = "finite" if extend else "finite and > 0"
+            raise bad_argument("seconds", seconds, expected)
+        if mode == ResponseTimeoutMode.SET_FROM_NOW:
+            self._deadline = asyncio.get_running_loop().time() + seconds
+        elif mode == ResponseTimeoutMode.SET_FROM_START:
+            self._deadline = self.log.started + seconds
+        elif not extend:
+            raise bad_argument("mode", mode, "a ResponseTimeoutMode")
+        elif self._deadline is not None:
+            self._deadline += seconds
+
+    def clear_response_timeout(self) -> None:
+        """Take the deadline away; on a child, that of the attempt alone."""
+        self._deadline = None
+
+    def derive(
+        self, request: HttpRequest, *, timeout: float | None = None
+    ) -> ClientRequestContext:
+        """Make the context of one more attempt of this call.
+
+        For those who write a retrying decorator of their own: each call of the delegate
+        gets a child, so that each attempt has a log.
+
+        Args:
+            request: What this attempt sends.
+            timeout: Seconds that it may take, or None for no limit of its own.
+        """
+        return ClientRequestContext(request, parent=self, timeout=timeout)
+
+    def claim(self, sent_once: object) -> bool:
+        """Note that something goes out that can go out only once in a call.
+
+        Returns:
+            Whether this is the first time.
+        """
+        if self.was_sent(sent_once):
+            return False
+        root = self.root
+        if root._sent_once is None:
+            root._sent_once = []
+        root._sent_once.append(sent_once)
+        return True
+
+    def was_sent(self, sent_once: object) -> bool:
+        """Say whether :meth:`claim` has seen this object in this call."""
+        return any(sent is sent_once for sent in self.root._sent_once or ())
+
+    def __repr__(self) -> str:
+        attempt = "" if self.attempt is None else f", attempt {self.attempt}"
+        return f"<{type(self).__name__} {self.request!r}{attempt}>"

@@ -1,0 +1,88 @@
+"""What a log never shows: credentials in headers, URLs and the texts of errors."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+from urllib.parse import unquote_plus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+HIDDEN = "****"
+
+_SECRET_HEADERS = frozenset(
+    {"authorization", "proxy-authorization", "cookie", "set-cookie"}
+)
+_SECRET_PARAMETERS = frozenset({"auth", "jwt", "key", "pass", "pwd", "sid", "sig"})
+_SECRET_WORDS = re.compile(
+    "accesskey|apikey|assertion|authorization|credential|passphrase|passwd|password"
+    "|privatekey|secret|session|signature|token"
+)
+# The second form is no URL, but what becomes of one when a password is not quoted.
+_USER_INFO = re.compile(
+    r"//(?:[^/?#\s]*|[^/?#\s:@\[]*:(?!\d*(?:[/?#\s]|$))\S*)@",
+)
+_PARAMETER = re.compile(r"[?&;#]([^=&;#\s?]+)=")
+_VALUE = re.compile(r"[^&#\s]*")
+_WORD_BREAK = re.compile(r"[\W_]+|(?<=[a-z0-9])(?=[A-Z])")
+
+
+class Mask:
+    """Hides credentials: the usual ones, and those that it is told of.
+
+    Args:
+        headers: Further header names, in any case.
+        query_parameters: Further names of query parameters, in any case.
+    """
+
+    __slots__ = ("_headers", "_parameters")
+
+    def __init__(
+        self, headers: Iterable[str] = (), query_parameters: Iterable[str] = ()
+    ) -> None:
+        self._headers = _SECRET_HEADERS.union(name.lower() for name in headers)
+        self._parameters = frozenset(name.lower() for name in query_parameters)
+
+    def __or__(self, other: Mask) -> Mask:
+        return Mask(
+            self._headers | other._headers, self._parameters | other._parameters
+        )
+
+    def headers(self, headers: Mapping[str, str]) -> dict[str, str]:
+        """Return *headers* as one line a name, secret values hidden."""
+        shown: dict[str, str] = {}
+        for name, value in headers.items():
+            hidden = name.lower() in self._headers
+            text = HIDDEN if hidden else self.text(str(value))
+            before = shown.get(name)
+            shown[name] = text if before is None or hidden else f"{before}, {text}"
+        return shown
+
+    def text(self, text: str) -> str:
+        """Return *text* with the credentials of every URL in it hidden."""
+        if "//" in text:
+            text = _USER_INFO.sub(f"//{HIDDEN}@", text)
+        shown, position = [], 0
+        # A value may hold a URL with parameters of its own, so it is not skipped.
+        while match := _PARAMETER.search(text, position):
+            shown.append(text[position : match.end()])
+            position = match.end()
+            if self._is_secret(match[1]):
+                shown.append(HIDDEN)
+                position = next(_VALUE.finditer(text, position)).end()
+        return "".join([*shown, text[position:]])
+
+    def _is_secret(self, parameter: str) -> bool:
+        name = unquote_plus(parameter)
+        words = [word.lower() for word in _WORD_BREAK.split(name)]
+        joined = "".join(words)
+        return (
+            name.lower() in self._parameters
+            or not _SECRET_PARAMETERS.isdisjoint([*words, joined])
+            or _SECRET_WORDS.search(joined) is not None
+        )
+
+
+DEFAULT_MASK = Mask()
+"""Hides what is secret everywhere."""

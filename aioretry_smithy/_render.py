@@ -1,0 +1,127 @@
+"""The views of a log: a tree of lines, plain values, notes on an exception."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._log import RequestLog
+
+_LONGEST_CAUSE = 72
+
+
+def render(log: RequestLog) -> str:
+    """Draw a call and its attempts."""
+    rows = [
+        (f"{child.attempt}", outcome(child), _seconds(child.duration), _wait(child))
+        for child in log.children
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [_headline(log)]
+    for number, (attempt, result, seconds, wait) in enumerate(rows, 1):
+        branch = "└─" if number == len(rows) else "├─"
+        line = (
+            f"{branch} {attempt:>{widths[0]}}  {result:<{widths[1]}}"
+            f"   {seconds:>{widths[2]}}   {wait}"
+        )
+        lines.append(line.rstrip())
+    return "\n".join(lines)
+
+
+def to_dict(log: RequestLog) -> dict[str, Any]:
+    """Return a log and its attempts as plain JSON values."""
+    mask = log.mask
+    headers = log.response_headers
+    return {
+        "name": log.name,
+        "request_method": log.request_method,
+        "request_url": mask.text(str(log.request_url)),
+        "request_headers": mask.headers(log.request_headers),
+        "request_started_at": log.request_started_at.isoformat(),
+        "response_status": log.response_status,
+        "response_reason": log.response_reason,
+        "response_headers": None if headers is None else mask.headers(headers),
+        "response_cause": describe_cause(log),
+        "response_length": log.response_length,
+        "duration": log.duration,
+        "total_duration": log.total_duration,
+        "is_complete": log.is_complete,
+        "attempt": log.attempt,
+        "total_attempts": log.total_attempts,
+        "delay": log.delay,
+        "delay_source": log.delay_source,
+        "stop_reason": log.stop_reason and str(log.stop_reason),
+        "children": [to_dict(child) for child in log.children],
+    }
+
+
+def add_notes(log: RequestLog, error: BaseException) -> None:
+    """Note every attempt of a call on the exception that ended it."""
+    for child in log.children:
+        wait = _wait(child)
+        parts = [outcome(child), _seconds(child.duration), *([wait] if wait else [])]
+        error.add_note(f"attempt {child.attempt}: {', '.join(parts)}")
+
+
+def outcome(log: RequestLog) -> str:
+    """Say in a few words how a call or an attempt ended."""
+    cause = describe_cause(log)
+    status = log.response_status
+    if status is None:
+        return "no response yet" if cause is None else _shortened(cause)
+    answer = printable(f"{status} {log.response_reason or ''}".rstrip())
+    return answer if cause is None else f"{answer}, {_shortened(cause)}"
+
+
+def describe_cause(log: RequestLog) -> str | None:
+    """Return the class and the message of a log's failure, credentials hidden."""
+    cause = log.response_cause
+    if cause is None:
+        return None
+    name = type(cause).__name__
+    try:
+        message = log.mask.text(str(cause))
+    except Exception:
+        # Made by hand for a test, errors of aiohttp often lack what they tell of.
+        return name
+    return f"{name}: {message}" if message else name
+
+
+def printable(text: str) -> str:
+    """Escape what would move a terminal's cursor or break a line."""
+    if text.isprintable():
+        return text
+    return "".join(
+        character
+        if character.isprintable()
+        else character.encode("unicode_escape").decode()
+        for character in text
+    )
+
+
+def _headline(log: RequestLog) -> str:
+    url = log.mask.text(str(log.request_url))
+    parts = [f"{printable(f'{log.request_method} {url}')}  ->  {outcome(log)}"]
+    if log.duration is not None:
+        parts.append(f"  in {_seconds(log.duration)}")
+    if log.children:
+        number = len(log.children)
+        parts.append(f", {number} attempt{'' if number == 1 else 's'}")
+    if log.stop_reason is not None:
+        parts.append(f", stopped: {log.stop_reason}")
+    return "".join(parts)
+
+
+def _seconds(duration: float | None) -> str:
+    return "" if duration is None else f"{duration:.3f} s"
+
+
+def _wait(log: RequestLog) -> str:
+    if log.delay is None:
+        return ""
+    return f"then waited {log.delay:.3f} s ({log.delay_source})"
+
+
+def _shortened(text: str) -> str:
+    text = printable(text)
+    return text if len(text) <= _LONGEST_CAUSE else f"{text[: _LONGEST_CAUSE - 1]}…"

@@ -1,0 +1,148 @@
+"""A request as the caller made it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Self
+
+import aiohttp
+from multidict import CIMultiDict
+from yarl import URL
+
+from ._mask import DEFAULT_MASK
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aiohttp.typedefs import LooseHeaders, StrOrURL
+
+
+class HttpRequest:
+    """A request as the caller made it. Immutable by convention.
+
+    To send another one, pass a changed copy on: :meth:`replace`, :meth:`with_header`.
+
+    Args:
+        method: The method, in any case.
+        url: Where to, absolute or relative to *base_url*.
+        headers: The headers of this request alone.
+        base_url: What a relative *url* is joined with.
+        options: The other arguments of ``session.request()``: ``data``, ``json``,
+            ``params``, ``timeout`` and so on.
+
+    >>> request = HttpRequest("get", "/orders", base_url=URL("https://example.com"))
+    >>> request.with_header("X-Shop", "7")
+    <HttpRequest GET https://example.com/orders>
+    """
+
+    __slots__ = ("_base_url", "_headers", "_url", "method", "options", "target")
+
+    method: str
+    """The method, in upper case."""
+
+    target: StrOrURL
+    """The URL as it was given."""
+
+    options: dict[str, Any]
+    """The other arguments of ``session.request()``, without the headers."""
+
+    def __init__(
+        self,
+        method: str,
+        url: StrOrURL,
+        *,
+        base_url: URL | None = None,
+        **options: Any,
+    ) -> None:
+        self.method = method.upper()
+        self.target = url
+        self.options = options
+        # Without headers the key stays absent: what was not given is not passed on.
+        self._headers = _given(options)
+        self._base_url = base_url
+        self._url: URL | None = None
+
+    @property
+    def url(self) -> URL:
+        """The URL, joined with the session's ``base_url``, without ``params``.
+
+        Raises:
+            aiohttp.InvalidUrlClientError: It is no URL, as aiohttp will say too.
+        """
+        if self._url is None:
+            try:
+                url = URL(self.target)
+                if self._base_url is not None and not url.absolute:
+                    url = self._base_url.join(url)
+            except ValueError as error:
+                raise aiohttp.InvalidUrlClientError(self.target) from error
+            self._url = url
+        return self._url
+
+    @property
+    def headers(self) -> CIMultiDict[str]:
+        """The headers of this request; those of the session are not among them."""
+        return CIMultiDict(() if self._headers is None else self._headers[0] or ())
+
+    def replace(self, **changes: Any) -> Self:
+        """Return a copy with *changes*.
+
+        Args:
+            changes: ``method``, ``url``, ``headers``, or any other argument of
+                ``session.request()``; what is not named stays.
+
+        >>> HttpRequest("GET", "http://example.com/").replace(method="HEAD").method
+        'HEAD'
+        """
+        copy = object.__new__(type(self))
+        copy.method = changes.pop("method", self.method).upper()
+        copy._base_url = self._base_url
+        copy._url = None if "url" in changes else self._url
+        copy.target = changes.pop("url", self.target)
+        copy._headers = _given(changes) or self._headers
+        copy.options = {**self.options, **changes}
+        return copy
+
+    def with_header(self, name: str, value: str) -> Self:
+        """Return a copy in which the header *name* has the one *value*."""
+        headers = self.headers
+        headers[name] = value
+        return self.replace(headers=headers)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the keyword arguments that aiohttp is to be called with."""
+        if self._headers is None:
+            return self.options
+        return {"headers": self._headers[0], **self.options}
+
+    def full_url(self) -> URL:
+        """Return the URL with ``params``; never raises, for logs."""
+        try:
+            return self.url.extend_query(self.options.get("params") or {})
+        except Exception:
+            # aiohttp is to complain about it, not the log.
+            return URL.build(path=str(self.target), encoded=True)
+
+    def merged_headers(self, defaults: Mapping[str, str] | None) -> CIMultiDict[str]:
+        """Return the headers over *defaults*; never raises, for logs."""
+        merged = CIMultiDict(defaults or {})
+        try:
+            headers = self.headers
+        except (TypeError, ValueError):
+            return merged
+        for name in headers:
+            merged.popall(name, None)
+        merged.extend(headers)
+        return merged
+
+    def __repr__(self) -> str:
+        url = DEFAULT_MASK.text(str(self.full_url()))
+        return f"<{type(self).__name__} {self.method} {url}>"
+
+
+def _given(options: dict[str, Any]) -> tuple[LooseHeaders | None] | None:
+    if "headers" not in options:
+        return None
+    headers = options.pop("headers")
+    # An iterator would be empty when it is looked at again.
+    return (list(headers) if isinstance(headers, Iterator) else headers,)

@@ -1,0 +1,172 @@
+"""Responses: watched to their end, given up before a retry, or made here."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from http import HTTPStatus
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.helpers import TimerNoop
+from multidict import CIMultiDict, CIMultiDictProxy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from aiohttp.helpers import BaseTimerContext
+
+    from ._log import RequestLog
+    from ._request import HttpRequest
+
+_DRAIN_BYTES = 64 * 1024
+_DRAIN_SECONDS = 0.1
+_SWITCHING_PROTOCOLS = 101
+# aiohttp 3.14 asks for the writer of the request line too.
+_HAS_STREAM_WRITER = (
+    "stream_writer" in inspect.signature(aiohttp.ClientResponse.__init__).parameters
+)
+
+
+def observe(log: RequestLog, response: aiohttp.ClientResponse) -> None:
+    """Record a response in a log, and the end of its body when it comes.
+
+    The stream is not wrapped: aiohttp gives the connection back at the end of the body,
+    after a failure and after an early exit alike, and tells whoever asks.
+    """
+    if log.response_headers is response.headers:
+        return
+    log.record_response(response)
+    connection = response.connection
+    content = response.content
+    if connection is None or response.status == _SWITCHING_PROTOCOLS:
+        # A response class of somebody's own need not have a stream.
+        log.end_body(getattr(content, "total_bytes", 0))
+        return
+    timer = response._timer
+
+    def end_body() -> None:
+        log.end_body(content.total_bytes, _body_failure(content, timer))
+
+    connection.add_callback(end_body)
+
+
+def _body_failure(
+    content: aiohttp.StreamReader, timer: BaseTimerContext
+) -> BaseException | None:
+    if content.is_eof():
+        return None
+    try:
+        timer.assert_timeout()
+    except TimeoutError as timeout:
+        return timeout.with_traceback(None)
+    cause = content.exception()
+    # This very class is what a release or a close before the end leaves behind.
+    return None if type(cause) is aiohttp.ClientConnectionError else cause
+
+
+async def discard(response: aiohttp.ClientResponse) -> None:
+    """Give a response up; its connection is free, or closed, when this returns.
+
+    A small rest of the body is read, so that the connection can be used again; a rest
+    that is large or slow to come is not worth a connection.
+    """
+    try:
+        if await _drain(response):
+            response.release()
+    finally:
+        # After release() this does nothing; in every other case it hangs up.
+        response.close()
+
+
+async def _drain(response: aiohttp.ClientResponse) -> bool:
+    content = response.content
+    if response.connection is None or content.at_eof():
+        return True
+    if response.status == _SWITCHING_PROTOCOLS or _declares_too_much(response):
+        return False
+    limit = content.total_bytes + _DRAIN_BYTES
+    try:
+        async with asyncio.timeout(_DRAIN_SECONDS):
+            while not content.at_eof() and content.total_bytes <= limit:
+                await content.readany()
+    except (aiohttp.ClientError, OSError):
+        return False
+    return content.at_eof()
+
+
+def _declares_too_much(response: aiohttp.ClientResponse) -> bool:
+    length = response.content_length
+    return length is not None and length > _DRAIN_BYTES
+
+
+def new_response(
+    request: HttpRequest,
+    status: int = 200,
+    *,
+    headers: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
+    body: bytes = b"",
+) -> aiohttp.ClientResponse:
+    """Make a real response that never touched the network.
+
+    For fallbacks, caches and tests. ``read()``, ``text()``, ``json()`` and the stream
+    work as for any response. Needs a running event loop.
+
+    Args:
+        request: The request that it answers.
+        status: The status code.
+        headers: The headers; nothing is added to them.
+        body: The body, decoded.
+
+    Returns:
+        A response whose body has arrived whole and that holds no connection.
+    """
+    loop = asyncio.get_running_loop()
+    url = request.full_url()
+    if url.user is not None or url.password is not None:
+        url = url.with_user(None)
+    sent: CIMultiDict[str] = request.merged_headers(None)
+    arguments: dict[str, Any] = {
+        "writer": None,
+        "continue100": None,
+        "timer": TimerNoop(),
+        "request_info": aiohttp.RequestInfo(
+            url, request.method, CIMultiDictProxy(sent), url
+        ),
+        "traces": [],
+        "loop": loop,
+        "session": None,
+    }
+    if _HAS_STREAM_WRITER:
+        arguments["stream_writer"] = SimpleNamespace(output_size=len(body))
+    response = aiohttp.ClientResponse(request.method, url, **arguments)
+    given = CIMultiDict(headers or ())
+    response.status = status
+    response.reason = _reason(status)
+    response.version = aiohttp.HttpVersion11
+    response._headers = CIMultiDictProxy(given)
+    response._raw_headers = tuple(
+        (name.encode(), value.encode("utf-8", "surrogateescape"))
+        for name, value in given.items()
+    )
+    response._raw_cookie_headers = tuple(given.getall("Set-Cookie", ())) or None
+    response.content = _content(body, loop)
+    return response
+
+
+def _reason(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return ""
+
+
+def _content(body: bytes, loop: asyncio.AbstractEventLoop) -> aiohttp.StreamReader:
+    protocol = ResponseHandler(loop)
+    # A limit that the body stays below: there is no transport to pause.
+    content = aiohttp.StreamReader(protocol, limit=len(body) + 1, loop=loop)
+    content.feed_data(body)
+    content.feed_eof()
+    return content
