@@ -1,0 +1,319 @@
+"""How long to wait before the next attempt: the factories and what they combine."""
+
+from __future__ import annotations
+
+import sys
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from random import random as chance  # "random" is a factory in Backoff's body
+from typing import TYPE_CHECKING, Any
+
+from .._errors import bad_argument
+from .spec import parse_spec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Backoff(ABC):
+    """The delays between the attempts of a call.
+
+    It has no state: the retrying client counts, so one object serves any number of
+    calls at once. Counting goes by identity: a strategy that returns the same object
+    again moves on along its delays, another one, also an equal one, starts anew.
+
+    Use the factories, or subclass it and write :meth:`next_delay`. Delays are in
+    seconds; a bad argument is a :class:`ValueError`. Formulas are Armeria's.
+
+    >>> class Linear(Backoff):
+    ...     def next_delay(self, num_attempts_so_far):
+    ...         return 0.5 * num_attempts_so_far
+    >>> [Linear().with_max_attempts(4).next_delay(n) for n in (1, 2, 3, 4)]
+    [0.5, 1.0, 1.5, None]
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def next_delay(self, num_attempts_so_far: int) -> float | None:
+        """Return the seconds to wait before the next attempt, or None to stop.
+
+        Args:
+            num_attempts_so_far: Attempts made with this backoff in a row, from 1.
+        """
+
+    @staticmethod
+    def without_delay() -> Backoff:
+        """Make a backoff that never waits."""
+        return _Fixed(0.0)
+
+    @staticmethod
+    def fixed(delay: float) -> Backoff:
+        """Make a backoff that always waits equally long.
+
+        Args:
+            delay: Seconds, at least 0.
+
+        >>> Backoff.fixed(0.5)
+        Backoff.fixed(0.5)
+        """
+        _check_number("delay", delay, ">= 0", 0)
+        return _Fixed(float(delay))
+
+    @staticmethod
+    def random(
+        min_delay: float, max_delay: float, *, random: Callable[[], float] = chance
+    ) -> Backoff:
+        """Make a backoff that waits for a random time, uniform in a range.
+
+        Args:
+            min_delay: Shortest delay, at least 0.
+            max_delay: Longest delay, at least *min_delay*.
+            random: Source of chance in [0, 1).
+
+        >>> Backoff.random(1, 2, random=lambda: 0.5).next_delay(1)
+        1.5
+        """
+        _check_range("min_delay", min_delay, max_delay)
+        _check_random(random)
+        return _Random(float(min_delay), float(max_delay), random)
+
+    @staticmethod
+    def exponential(
+        initial_delay: float = 0.2, max_delay: float = 10.0, multiplier: float = 2.0
+    ) -> Backoff:
+        """Make a backoff whose delays grow by a factor, up to a limit.
+
+        After attempt *n*: ``min(max_delay, initial_delay * multiplier ** (n - 1))``.
+        Add :meth:`with_jitter`, or clients that failed together come back together.
+
+        Args:
+            initial_delay: Delay after the first attempt, at least 0.
+            max_delay: Longest delay, at least *initial_delay*.
+            multiplier: Growth from one delay to the next, above 1.
+
+        >>> [Backoff.exponential(1, 5).next_delay(n) for n in (1, 2, 3, 4)]
+        [1.0, 2.0, 4.0, 5.0]
+        """
+        _check_range("initial_delay", initial_delay, max_delay)
+        _check_number("multiplier", multiplier, "> 1", 1 + sys.float_info.epsilon)
+        return _Exponential(float(initial_delay), float(max_delay), float(multiplier))
+
+    @staticmethod
+    def fibonacci(initial_delay: float = 0.2, max_delay: float = 10.0) -> Backoff:
+        """Make a backoff whose delays grow like the Fibonacci numbers, up to a limit.
+
+        Args:
+            initial_delay: Delay after the first and after the second attempt.
+            max_delay: Longest delay, at least *initial_delay*.
+
+        >>> [Backoff.fibonacci(1, 6).next_delay(n) for n in (1, 2, 3, 4, 5, 6)]
+        [1.0, 1.0, 2.0, 3.0, 5.0, 6.0]
+        """
+        _check_range("initial_delay", initial_delay, max_delay)
+        return _Fibonacci(float(initial_delay), float(max_delay))
+
+    @staticmethod
+    def of_default() -> Backoff:
+        """Return the default backoff, the same object each time.
+
+        >>> Backoff.of_default()
+        Backoff.exponential(0.2, 10.0, 2.0).with_jitter(0.2)
+        """
+        return _DEFAULT
+
+    @classmethod
+    def of(cls, spec: str) -> Backoff:
+        """Make a backoff from text, for settings files and command lines.
+
+        Options, in any order: ``exponential=initial:max[:multiplier]``,
+        ``fibonacci=initial:max``, ``fixed=delay`` or ``random=min:max`` (unless given:
+        ``exponential=200:10000``); ``jitter=rate`` or ``jitter=lo:hi`` (unless given:
+        0.2; 0 is none); ``maxAttempts=k``. Delays are whole milliseconds (``200``) or
+        have a unit (``200ms``, ``1.5s``). Empty text is :meth:`of_default`. The form is
+        Armeria's; a range upside down, which Armeria turns round, is refused.
+
+        Args:
+            spec: The options, at most 256 characters.
+
+        >>> Backoff.of("fixed=1s, jitter=0, maxAttempts=3")
+        Backoff.fixed(1.0).with_max_attempts(3)
+        """
+        return parse_spec(spec, cls)
+
+    def with_jitter(
+        self,
+        lo: float,
+        hi: float | None = None,
+        /,
+        *,
+        random: Callable[[], float] = chance,
+    ) -> Backoff:
+        """Scatter the delays, so that clients do not come back all at once.
+
+        A delay *d* becomes uniform in ``[d * (1 - rate), d * (1 + rate)]``, with two
+        rates in ``[d * (1 + lo), d * (1 + hi)]``; so it may pass its ``max_delay``.
+
+        Args:
+            lo: The one rate, in [0, 1]; or of two the lower one, in [-1, 1].
+            hi: The upper rate, in [*lo*, 1].
+            random: Source of chance in [0, 1).
+
+        >>> Backoff.fixed(10).with_jitter(0.2, random=lambda: 0.0).next_delay(1)
+        8.0
+        """
+        _check_random(random)
+        if hi is None:
+            _check_number("rate", lo, "in [0, 1]", 0, 1)
+            return _Jittered(self, -float(lo), float(lo), random)
+        _check_number("lo", lo, "in [-1, 1]", -1, 1)
+        _check_number("hi", hi, f">= lo, {lo}, and <= 1", lo, 1)
+        return _Jittered(self, float(lo), float(hi), random)
+
+    def with_full_jitter(self, *, random: Callable[[], float] = chance) -> Backoff:
+        """Scatter each delay from 0 to itself, as ``with_jitter(-1, 0)`` does.
+
+        Args:
+            random: Source of chance in [0, 1).
+
+        >>> Backoff.fixed(10).with_full_jitter(random=lambda: 0.25).next_delay(1)
+        2.5
+        """
+        return self.with_jitter(-1, 0, random=random)
+
+    def with_max_attempts(self, max_attempts: int) -> Backoff:
+        """Stop after a number of attempts in a row.
+
+        Args:
+            max_attempts: At least 1, the first attempt included: 3 means two retries.
+        """
+        _check_count("max_attempts", max_attempts)
+        return _Limited(self, max_attempts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fixed(Backoff):
+    delay: float
+
+    def next_delay(self, num_attempts_so_far: int) -> float:
+        _check_count("num_attempts_so_far", num_attempts_so_far)
+        return self.delay
+
+    def __repr__(self) -> str:
+        return f"Backoff.fixed({self.delay})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Random(Backoff):
+    min_delay: float
+    max_delay: float
+    chance: Callable[[], float]
+
+    def next_delay(self, num_attempts_so_far: int) -> float:
+        _check_count("num_attempts_so_far", num_attempts_so_far)
+        return self.min_delay + (self.max_delay - self.min_delay) * self.chance()
+
+    def __repr__(self) -> str:
+        return f"Backoff.random({self.min_delay}, {self.max_delay})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Exponential(Backoff):
+    initial_delay: float
+    max_delay: float
+    multiplier: float
+
+    def next_delay(self, num_attempts_so_far: int) -> float:
+        _check_count("num_attempts_so_far", num_attempts_so_far)
+        try:
+            delay = self.initial_delay * self.multiplier ** (num_attempts_so_far - 1)
+        except OverflowError:
+            delay = self.max_delay if self.initial_delay else 0.0
+        return min(delay, self.max_delay)
+
+    def __repr__(self) -> str:
+        arguments = f"{self.initial_delay}, {self.max_delay}, {self.multiplier}"
+        return f"Backoff.exponential({arguments})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Fibonacci(Backoff):
+    initial_delay: float
+    max_delay: float
+
+    def next_delay(self, num_attempts_so_far: int) -> float:
+        _check_count("num_attempts_so_far", num_attempts_so_far)
+        previous, delay = 0.0, self.initial_delay
+        for _ in range(num_attempts_so_far - 1):
+            if not 0 < delay < self.max_delay:  # from here on nothing changes
+                break
+            previous, delay = delay, previous + delay
+        return min(delay, self.max_delay)
+
+    def __repr__(self) -> str:
+        return f"Backoff.fibonacci({self.initial_delay}, {self.max_delay})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Jittered(Backoff):
+    delegate: Backoff
+    lo: float
+    hi: float
+    chance: Callable[[], float]
+
+    def next_delay(self, num_attempts_so_far: int) -> float | None:
+        _check_count("num_attempts_so_far", num_attempts_so_far)
+        delay = self.delegate.next_delay(num_attempts_so_far)
+        if delay is None:
+            return None
+        rate = self.lo + (self.hi - self.lo) * self.chance()
+        # A huge delay that is made longer still must not become infinite.
+        return min(delay * (1 + rate), sys.float_info.max)
+
+    def __repr__(self) -> str:
+        rates = f"{self.hi}" if self.lo == -self.hi else f"{self.lo}, {self.hi}"
+        return f"{self.delegate!r}.with_jitter({rates})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Limited(Backoff):
+    delegate: Backoff
+    max_attempts: int
+
+    def next_delay(self, num_attempts_so_far: int) -> float | None:
+        _check_count("num_attempts_so_far", num_attempts_so_far)
+        if num_attempts_so_far >= self.max_attempts:
+            return None
+        return self.delegate.next_delay(num_attempts_so_far)
+
+    def __repr__(self) -> str:
+        return f"{self.delegate!r}.with_max_attempts({self.max_attempts})"
+
+
+def _check_number(
+    name: str, value: Any, expected: str, low: float, high: float = sys.float_info.max
+) -> None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    # Comparing is exact for any int, where math.isfinite() would overflow.
+    if not (is_number and abs(value) <= sys.float_info.max):
+        raise bad_argument(name, value, "a finite number")
+    if not low <= value <= high:
+        raise bad_argument(name, value, expected)
+
+
+def _check_range(lower_name: str, lower: float, max_delay: float) -> None:
+    _check_number(lower_name, lower, ">= 0", 0)
+    _check_number("max_delay", max_delay, f">= {lower_name}, {lower}", lower)
+
+
+def _check_count(name: str, value: object) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise bad_argument(name, value, "an integer >= 1")
+
+
+def _check_random(value: object) -> None:
+    if not callable(value):
+        raise bad_argument("random", value, "a callable that returns [0, 1)")
+
+
+_DEFAULT = Backoff.exponential().with_jitter(0.2)

@@ -1,0 +1,160 @@
+"""The decorator that sends a request again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from dataclasses import fields
+from typing import TYPE_CHECKING, Unpack, cast
+
+from .._client import DecoratingClient
+from .._errors import bad_argument
+from .._response import discard, observe
+from .backoff import Backoff
+from .config import RetryConfig
+from .session import RetrySession
+from .stop_reason import RetryStopReason
+
+if TYPE_CHECKING:
+    import aiohttp
+
+    from .._client import Decorator, HttpClient
+    from .._context import ClientRequestContext
+    from .._request import HttpRequest
+    from .config import RetrySettings
+    from .session import Wait
+    from .strategy import RetryStrategy
+
+
+class RetryingClient(DecoratingClient):
+    """Sends a request again for as long as its strategy wants another attempt.
+
+    Each attempt gets a context, a log and a timeout of its own. When it stops, the
+    caller gets the last response as it is or the last exception as it is; the log of
+    the call says why it stopped. After Armeria's ``RetryingClient``.
+
+    Args:
+        delegate: The next client inwards.
+        config: How to retry.
+    """
+
+    config: RetryConfig
+    """How to retry."""
+
+    def __init__(self, delegate: HttpClient, config: RetryConfig) -> None:
+        super().__init__(delegate)
+        self.config = config
+
+    @classmethod
+    def new_decorator(
+        cls, strategy: RetryStrategy | RetryConfig, **settings: Unpack[RetrySettings]
+    ) -> Decorator:
+        """Make a decorator for a session builder.
+
+        Args:
+            strategy: Decides after each attempt; or a whole :class:`RetryConfig`.
+            settings: The keyword arguments of :class:`RetryConfig`.
+
+        Raises:
+            ValueError: An argument is out of range, or there are settings beside a
+                whole configuration.
+
+        >>> decorator = RetryingClient.new_decorator(
+        ...     RetryStrategy.failsafe(), max_total_attempts=3, attempt_timeout=2.0
+        ... )
+        """
+        if not isinstance(strategy, RetryConfig):
+            config = RetryConfig(strategy, **settings)
+        elif settings:
+            raise bad_argument("settings", settings, "none beside a RetryConfig")
+        else:
+            config = strategy
+
+        def decorator(delegate: HttpClient) -> HttpClient:
+            return cls(delegate, config)
+
+        return decorator
+
+    async def execute(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> aiohttp.ClientResponse:
+        """Send *request* until the strategy or a limit says stop."""
+        session = RetrySession(self.config, ctx, request)
+        try:
+            while True:
+                await self._send(session)
+                if session.is_too_late():
+                    break
+                backoff = await self._ask(session)
+                wait = session.decide(backoff)
+                if wait is None:
+                    break
+                await self._wait(session, wait)
+                if session.is_too_late():
+                    break
+        except BaseException as error:
+            _abandon(session, error)
+            raise
+        return _finish(session, ctx)
+
+    async def _send(self, session: RetrySession) -> None:
+        attempt = session.new_attempt()
+        try:
+            response = await self.delegate.execute(attempt, attempt.request)
+        except Exception as cause:
+            attempt.log.record_failure(cause)
+            session.cause = cause
+        else:
+            observe(attempt.log, response)
+            session.response = response
+
+    async def _ask(self, session: RetrySession) -> Backoff | None:
+        answer = self.config.strategy.should_retry(session.attempt, session.cause)
+        if answer is None or isinstance(answer, Backoff):
+            return answer
+        if isinstance(answer, Awaitable):
+            answer = await answer
+        if answer is not None and not isinstance(answer, Backoff):
+            raise bad_argument("should_retry", answer, "a Backoff or None")
+        return answer
+
+    async def _wait(self, session: RetrySession, wait: Wait) -> None:
+        log = session.attempt.log
+        log.delay, log.delay_source = wait
+        if session.response is not None:
+            await discard(session.response)
+            session.response = None
+        await asyncio.sleep(wait.delay)
+
+    def describe(self) -> str:
+        """Return one line for ``SessionBuilder.describe()``: name and settings."""
+        settings = ", ".join(
+            f"{setting.name}={getattr(self.config, setting.name)!r}"
+            for setting in fields(self.config)
+        )
+        return f"{type(self).__name__}({settings})"
+
+
+def _finish(session: RetrySession, ctx: ClientRequestContext) -> aiohttp.ClientResponse:
+    log, last = ctx.log, session.attempt.log
+    log.stop_reason = session.stop_reason
+    log.record_answer(last)
+    if session.cause is not None:
+        log.record_failure(session.cause)
+        raise session.cause
+    return cast("aiohttp.ClientResponse", session.response)
+
+
+def _abandon(session: RetrySession, error: BaseException) -> None:
+    """Leave nothing behind when *error* breaks into a call."""
+    log = session.attempt.log
+    if log.duration is None:
+        log.record_failure(error)
+    if session.response is not None:
+        session.response.close()
+    if isinstance(error, Exception):
+        log.root.stop_reason = RetryStopReason.ERROR
+        if error is not session.cause:
+            error.__context__ = error.__context__ or session.cause
+    else:
+        log.root.stop_reason = RetryStopReason.CANCELLED

@@ -1,0 +1,131 @@
+"""The text form of a backoff: ``exponential=200:10000:2.0,jitter=0.2,maxAttempts=5``.
+
+The reader is handed the :class:`Backoff` class whose factories it calls. So this module
+stands below it, and what is in range is known to the factories alone.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from .._errors import bad_argument
+
+if TYPE_CHECKING:
+    from .backoff import Backoff
+
+_MAX_LENGTH = 256
+_BASES = ("exponential", "fibonacci", "fixed", "random")
+_DELAYS = "delays as 200, 200ms or 1.5s"
+_FORMS = {
+    "exponential": "exponential=initial:max[:multiplier], initial <= max, "
+    f"multiplier > 1, {_DELAYS}",
+    "fibonacci": f"fibonacci=initial:max, initial <= max, {_DELAYS}",
+    "fixed": f"fixed=delay, {_DELAYS}",
+    "random": f"random=min:max, min <= max, {_DELAYS}",
+    "jitter": "jitter=rate in [0, 1], or jitter=lo:hi in [-1, 1], lo <= hi",
+    "maxattempts": "maxAttempts=k, an integer >= 1",
+}
+_KEYS = ", ".join((*_BASES, "jitter", "maxAttempts"))
+_DEFAULT_JITTER = "jitter=0.2"
+
+_NUMBER = r"[0-9]{1,12}(?:\.[0-9]{1,12})?"
+_DELAY = re.compile(rf"([0-9]{{1,12}}|{_NUMBER}(?=m?s))(ms|s)?")
+_RATE = re.compile(rf"-?{_NUMBER}")
+_COUNT = re.compile(r"[0-9]{1,12}")
+
+
+def parse_spec(spec: str, factories: type[Backoff]) -> Backoff:
+    """Make the backoff that *spec* describes; see :meth:`Backoff.of` for the form.
+
+    Args:
+        spec: The options, at most 256 characters.
+        factories: The class whose factories make the backoff.
+
+    Returns:
+        The backoff; of an empty *spec* the default one itself.
+
+    Raises:
+        ValueError: *spec* cannot be read; the message names the option.
+    """
+    options = _options(spec)
+    if not options:
+        return factories.of_default()
+    options.setdefault("jitter", _DEFAULT_JITTER)
+    backoff = factories.exponential()
+    for key, form in _FORMS.items():
+        option = options.get(key)
+        if option is None:
+            continue
+        values = option.partition("=")[2].split(":")
+        try:
+            if key in _BASES:
+                backoff = _base(factories, key, values)
+            else:
+                backoff = _wrapped(backoff, key, values)
+        except ValueError:
+            raise bad_argument("spec", option, form) from None
+    return backoff
+
+
+def _options(spec: str) -> dict[str, str]:
+    if not isinstance(spec, str):
+        raise bad_argument("spec", spec, "a str")
+    if len(spec) > _MAX_LENGTH:
+        expected = f"at most {_MAX_LENGTH} characters"
+        raise bad_argument("spec", f"{spec[:32]}...", expected)
+    options: dict[str, str] = {}
+    for option in filter(None, map(str.strip, spec.split(","))):
+        name = option.partition("=")[0]
+        key = name.lower()
+        if key not in _FORMS:
+            raise bad_argument("spec", option, f"one of {_KEYS}")
+        if key in options:
+            raise bad_argument("spec", option, f"{name} only once")
+        if key in _BASES and not options.keys().isdisjoint(_BASES):
+            raise bad_argument("spec", option, f"only one of {', '.join(_BASES)}")
+        options[key] = option
+    return options
+
+
+def _base(factories: type[Backoff], key: str, values: list[str]) -> Backoff:
+    match key, values:
+        case "exponential", [initial, longest]:
+            return factories.exponential(_seconds(initial), _seconds(longest))
+        case "exponential", [initial, longest, multiplier]:
+            return factories.exponential(
+                _seconds(initial), _seconds(longest), _rate(multiplier)
+            )
+        case "fibonacci", [initial, longest]:
+            return factories.fibonacci(_seconds(initial), _seconds(longest))
+        case "fixed", [delay]:
+            return factories.fixed(_seconds(delay))
+        case "random", [shortest, longest]:
+            return factories.random(_seconds(shortest), _seconds(longest))
+    raise ValueError(values)
+
+
+def _wrapped(backoff: Backoff, key: str, values: list[str]) -> Backoff:
+    match key, values:
+        case "jitter", [_] | [_, _]:
+            rates = [_rate(value) for value in values]
+            return backoff.with_jitter(*rates) if any(rates) else backoff
+        case "maxattempts", [limit]:
+            return backoff.with_max_attempts(int(_matched(_COUNT, limit)[0]))
+    raise ValueError(values)
+
+
+def _seconds(text: str) -> float:
+    number, unit = _matched(_DELAY, text).groups()
+    return float(number) if unit == "s" else float(number) / 1000
+
+
+def _rate(text: str) -> float:
+    return float(_matched(_RATE, text)[0])
+
+
+def _matched(pattern: re.Pattern[str], text: str) -> re.Match[str]:
+    match = pattern.fullmatch(text)
+    if match is None:
+        raise ValueError(text)
+    return match

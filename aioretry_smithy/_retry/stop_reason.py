@@ -1,0 +1,36 @@
+"""Why a retrying client stopped."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class RetryStopReason(StrEnum):
+    """Why a retrying client made no further attempt."""
+
+    NO_RETRY = "no_retry"
+    """The strategy had no backoff for the outcome."""
+
+    MAX_TOTAL_ATTEMPTS = "max_total_attempts"
+    """The attempts allowed for one call were used up."""
+
+    BACKOFF_EXHAUSTED = "backoff_exhausted"
+    """The backoff said that enough attempts had been made."""
+
+    DEADLINE = "deadline"
+    """The deadline passed, or the next attempt would have begun after it."""
+
+    RETRY_AFTER_TOO_LONG = "retry_after_too_long"
+    """The server asked for a longer wait than the settings or the deadline allow."""
+
+    LIMITER = "limiter"
+    """The limiter had no retry to give."""
+
+    BODY_NOT_REPLAYABLE = "body_not_replayable"
+    """The body was read by an earlier attempt and cannot be sent whole again."""
+
+    CANCELLED = "cancelled"
+    """The caller went away."""
+
+    ERROR = "error"
+    """The strategy, or another piece of the caller's code, raised."""

@@ -1,0 +1,232 @@
+"""Which outcomes are worth another attempt, and how long to wait for it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .._errors import RetrySafety, bad_argument, retry_safety
+from .backoff import Backoff
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from .._context import ClientRequestContext
+
+IDEMPOTENT_METHODS = frozenset(
+    {"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE", "QUERY"}
+)
+"""The methods that a server may see twice (RFC 9110, section 9.2.2, and QUERY)."""
+
+_THROTTLED = frozenset({408, 429})
+
+
+class RetryStrategy(ABC):
+    """Decides, after each attempt, whether there is to be another.
+
+    Return a :class:`Backoff` to retry and None to stop. Keep the backoff and return the
+    same object each time: the retrying client counts on the object that it was given
+    last and starts again at 1 with another one. A backoff made anew for each answer
+    never grows. After Armeria's ``RetryStrategy``.
+
+    >>> class RetryOnConflict(RetryStrategy):
+    ...     backoff = Backoff.of_default()
+    ...
+    ...     def should_retry(self, ctx, cause):
+    ...         if is_timeout(cause) or is_unprocessed(cause):
+    ...             return self.backoff
+    ...         return self.backoff if ctx.log.response_status == 409 else None
+    """
+
+    @abstractmethod
+    def should_retry(
+        self, ctx: ClientRequestContext, cause: Exception | None
+    ) -> Backoff | Awaitable[Backoff | None] | None:
+        """Say whether to retry; plain or ``async``.
+
+        Asked after every attempt, the successful ones too. What it raises goes to the
+        caller.
+
+        Args:
+            ctx: The attempt; ``ctx.log`` has the status and the headers of its response
+                and ``ctx.request`` what was sent.
+            cause: What the attempt failed with, or None when there is a response. Ask
+                :func:`is_timeout` and :func:`is_unprocessed` instead of testing types.
+
+        Returns:
+            The backoff to wait by, or None to stop with this outcome.
+        """
+
+    @staticmethod
+    def never() -> RetryStrategy:
+        """Return the strategy that never retries.
+
+        >>> RetryStrategy.never()
+        RetryStrategy.never()
+        """
+        return _NEVER
+
+    @staticmethod
+    def on_unprocessed(backoff: Backoff | None = None) -> RetryStrategy:
+        """Retry what the server surely has not seen, whatever the method.
+
+        Args:
+            backoff: How to wait; ``Backoff.of_default()`` unless given.
+
+        >>> RetryStrategy.on_unprocessed(Backoff.fixed(0.5))
+        RetryStrategy.on_unprocessed(Backoff.fixed(0.5))
+        """
+        return _OnUnprocessed(_backoff(backoff))
+
+    @staticmethod
+    def on_server_error_status(backoff: Backoff | None = None) -> RetryStrategy:
+        """Retry any 5xx and any failure, whatever the method, as Armeria's does.
+
+        A request that changes something may then be carried out twice. For such
+        requests take :meth:`failsafe`.
+
+        Args:
+            backoff: How to wait; ``Backoff.of_default()`` unless given.
+
+        >>> RetryStrategy.on_server_error_status(Backoff.fixed(0.5))
+        RetryStrategy.on_server_error_status(Backoff.fixed(0.5))
+        """
+        return _OnServerErrorStatus(_backoff(backoff))
+
+    @staticmethod
+    def on_status(
+        function: Callable[[int | None, Exception | None], Backoff | None],
+    ) -> RetryStrategy:
+        """Let a function of the status and the failure choose the backoff.
+
+        It is not asked about permanent failures (:data:`RetrySafety.NO`): those are
+        never retried.
+
+        Args:
+            function: Called with ``(status, None)`` or ``(None, cause)``; returns a
+                backoff, the same object each time, or None to stop.
+
+        >>> backoff = Backoff.fixed(0.1)
+        >>> strategy = RetryStrategy.on_status(
+        ...     lambda status, cause: backoff if status == 409 else None
+        ... )
+        """
+        if not callable(function):
+            raise bad_argument("function", function, "a function of status and cause")
+        return _OnStatus(function)
+
+    @staticmethod
+    def failsafe(backoff: Backoff | None = None) -> RetryStrategy:
+        """Retry whatever can be retried without harm.
+
+        A request with an idempotent method, or with an ``Idempotency-Key`` header: on
+        5xx, 429, 408 and any failure. Any other: only what the server surely has not
+        seen.
+
+        Args:
+            backoff: How to wait; ``Backoff.of_default()`` unless given.
+
+        >>> RetryStrategy.failsafe(Backoff.fixed(0.5))
+        RetryStrategy.failsafe(Backoff.fixed(0.5))
+        """
+        return _Failsafe(_backoff(backoff))
+
+
+@dataclass(frozen=True, slots=True)
+class _Never(RetryStrategy):
+    def should_retry(self, ctx: ClientRequestContext, cause: Exception | None) -> None:
+        return None
+
+    def __repr__(self) -> str:
+        return "RetryStrategy.never()"
+
+
+_NEVER = _Never()
+
+
+@dataclass(frozen=True, slots=True)
+class _OnUnprocessed(RetryStrategy):
+    backoff: Backoff
+
+    def should_retry(
+        self, ctx: ClientRequestContext, cause: Exception | None
+    ) -> Backoff | None:
+        if cause is None or retry_safety(cause) is not RetrySafety.YES:
+            return None
+        return self.backoff
+
+    def __repr__(self) -> str:
+        return f"RetryStrategy.on_unprocessed({self.backoff})"
+
+
+@dataclass(frozen=True, slots=True)
+class _OnServerErrorStatus(RetryStrategy):
+    backoff: Backoff
+
+    def should_retry(
+        self, ctx: ClientRequestContext, cause: Exception | None
+    ) -> Backoff | None:
+        if cause is not None:
+            return None if retry_safety(cause) is RetrySafety.NO else self.backoff
+        return self.backoff if _is_server_error(ctx.log.response_status) else None
+
+    def __repr__(self) -> str:
+        return f"RetryStrategy.on_server_error_status({self.backoff})"
+
+
+@dataclass(frozen=True, slots=True)
+class _OnStatus(RetryStrategy):
+    function: Callable[[int | None, Exception | None], Backoff | None]
+
+    def should_retry(
+        self, ctx: ClientRequestContext, cause: Exception | None
+    ) -> Backoff | None:
+        if cause is None:
+            return self.function(ctx.log.response_status, None)
+        if retry_safety(cause) is RetrySafety.NO:
+            return None
+        return self.function(None, cause)
+
+    def __repr__(self) -> str:
+        return f"RetryStrategy.on_status({self.function!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Failsafe(RetryStrategy):
+    backoff: Backoff
+
+    def should_retry(
+        self, ctx: ClientRequestContext, cause: Exception | None
+    ) -> Backoff | None:
+        if cause is not None:
+            safety = retry_safety(cause)
+            again = safety is RetrySafety.YES or (
+                safety is RetrySafety.MAYBE and _is_idempotent(ctx)
+            )
+        else:
+            status = ctx.log.response_status
+            again = (
+                _is_server_error(status) or status in _THROTTLED
+            ) and _is_idempotent(ctx)
+        return self.backoff if again else None
+
+    def __repr__(self) -> str:
+        return f"RetryStrategy.failsafe({self.backoff})"
+
+
+def _backoff(backoff: Backoff | None) -> Backoff:
+    if backoff is None:
+        return Backoff.of_default()
+    if not isinstance(backoff, Backoff):
+        raise bad_argument("backoff", backoff, "a Backoff or None")
+    return backoff
+
+
+def _is_server_error(status: int | None) -> bool:
+    return status is not None and status >= 500
+
+
+def _is_idempotent(ctx: ClientRequestContext) -> bool:
+    request = ctx.request
+    return request.method in IDEMPOTENT_METHODS or "Idempotency-Key" in request.headers

@@ -1,0 +1,113 @@
+"""The settings of a retrying client, and their errors."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+
+from aioretry_smithy import RetryConfig, RetryStrategy
+
+NEVER = RetryStrategy.never()
+VARIABLE = "AIORETRY_SMITHY_DEFAULT_MAX_TOTAL_ATTEMPTS"
+
+
+def test_defaults(monkeypatch):
+    """They are those of the documentation."""
+    monkeypatch.delenv(VARIABLE, raising=False)
+    config = RetryConfig(NEVER)
+
+    assert {
+        "strategy": NEVER,
+        "max_total_attempts": 10,
+        "attempt_timeout": None,
+        "use_retry_after": True,
+        "max_retry_after": 60.0,
+        "retry_count_header": "armeria-retry-count",
+    } == {
+        field.name: getattr(config, field.name) for field in dataclasses.fields(config)
+    }
+
+
+def test_config_is_frozen():
+    """Policy does not change under the calls that use it."""
+    config = RetryConfig(NEVER)
+
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        config.max_total_attempts = 3
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("3", 3), ("", 10), ("007", 7), ("999999999", 999999999)]
+)
+def test_environment_variable_sets_the_default(monkeypatch, text, expected):
+    """It is read when the configuration is made; empty is unset."""
+    monkeypatch.setenv(VARIABLE, text)
+
+    assert expected == RetryConfig(NEVER).max_total_attempts
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "ten", "1.5", " 3", "³", "9" * 5000])
+def test_environment_variable_must_be_a_positive_integer(monkeypatch, text):
+    """A typo is told, not ignored."""
+    monkeypatch.setenv(VARIABLE, text)
+
+    with pytest.raises(ValueError, match=rf"{VARIABLE}: .* a positive integer"):
+        RetryConfig(NEVER)
+
+
+def test_argument_wins_over_the_environment(monkeypatch):
+    """Then the variable is not even read."""
+    monkeypatch.setenv(VARIABLE, "nonsense")
+
+    assert 3 == RetryConfig(NEVER, max_total_attempts=3).max_total_attempts
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("max_total_attempts", 0, "an integer >= 1"),
+        ("max_total_attempts", 2.0, "an integer >= 1"),
+        ("max_total_attempts", True, "an integer >= 1"),
+        ("max_total_attempts", None, "an integer >= 1"),
+        ("attempt_timeout", 0, "finite and > 0, or None"),
+        ("attempt_timeout", math.nan, "finite and > 0, or None"),
+        ("attempt_timeout", math.inf, "finite and > 0, or None"),
+        ("attempt_timeout", "1", "finite and > 0, or None"),
+        ("max_retry_after", -1, "finite and >= 0, or None"),
+        ("max_retry_after", math.inf, "finite and >= 0, or None"),
+        ("retry_count_header", "", "a header name, or None"),
+        ("retry_count_header", "a b", "a header name, or None"),
+        ("retry_count_header", "x\r\ny", "a header name, or None"),
+        ("retry_count_header", "x\n", "a header name, or None"),
+        ("retry_count_header", 7, "a header name, or None"),
+    ],
+)
+def test_argument_out_of_range_is_told_at_once(name, value, expected):
+    """In the one form that all of this library's errors have."""
+    with pytest.raises(ValueError) as caught:
+        RetryConfig(NEVER, **{name: value})
+
+    assert f"{name}: {value!r} (expected: {expected})" == str(caught.value)
+
+
+def test_strategy_must_be_one():
+    """A class in the place of its instance is a frequent slip."""
+    with pytest.raises(ValueError, match=r"strategy: .* \(expected: a RetryStrategy\)"):
+        RetryConfig(RetryStrategy)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "attempts", "expected"),
+    [
+        (RetryStrategy.failsafe(), 2, True),
+        (RetryStrategy.failsafe(), 1, False),
+        (RetryStrategy.never(), 10, False),
+    ],
+)
+def test_config_knows_whether_it_retries_at_all(strategy, attempts, expected):
+    """Where it does not, aiohttp is left as it is."""
+    config = RetryConfig(strategy, max_total_attempts=attempts)
+
+    assert expected is config.retries

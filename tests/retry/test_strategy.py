@@ -1,0 +1,234 @@
+"""What the ready-made strategies retry."""
+
+from __future__ import annotations
+
+import asyncio
+
+import aiohttp
+import pytest
+
+from aioretry_smithy import (
+    IDEMPOTENT_METHODS,
+    Backoff,
+    CircuitBreaker,
+    ClientRequestContext,
+    FailFastError,
+    HttpRequest,
+    RetryStrategy,
+    UnprocessedRequestError,
+)
+from aioretry_smithy.testing import ask
+
+BACKOFF = Backoff.fixed(0.5)
+UNPROCESSED = [
+    UnprocessedRequestError("busy"),
+    aiohttp.ConnectionTimeoutError(),
+    aiohttp.ClientConnectorError(None, OSError(111, "refused")),
+]
+UNKNOWN = [
+    TimeoutError(),
+    aiohttp.ServerDisconnectedError(),
+    aiohttp.ClientOSError(104, "reset"),
+    aiohttp.ClientPayloadError("cut"),
+    aiohttp.SocketTimeoutError(),
+    type("OwnError", (Exception,), {})(),
+]
+PERMANENT = [
+    aiohttp.InvalidURL("http://"),
+    aiohttp.NonHttpUrlClientError("ftp://x"),
+    aiohttp.TooManyRedirects(None, ()),
+    aiohttp.ServerFingerprintMismatch(b"", b"", "x", 1),
+    FailFastError(CircuitBreaker("x"), 1.0),
+    RuntimeError("Session is closed"),
+    TypeError("bad argument"),
+    asyncio.CancelledError(),
+]
+
+
+def named(cause: BaseException) -> str:
+    """Name a failure in the report of a test."""
+    return type(cause).__name__
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize("status", [200, 404, 429, 500, 503, 599])
+async def test_on_server_error_status_retries_5xx_of_any_method(method, status):
+    """As Armeria's: the method does not matter."""
+    strategy = RetryStrategy.on_server_error_status(BACKOFF)
+
+    assert (BACKOFF if status >= 500 else None) is await ask(
+        strategy, status=status, method=method
+    )
+
+
+@pytest.mark.parametrize("cause", UNPROCESSED + UNKNOWN, ids=named)
+async def test_on_server_error_status_retries_any_failure(cause):
+    """Also those after which the server may have done the work."""
+    strategy = RetryStrategy.on_server_error_status(BACKOFF)
+
+    assert BACKOFF is await ask(strategy, cause=cause, method="POST")
+
+
+@pytest.mark.parametrize("cause", UNPROCESSED, ids=named)
+async def test_on_unprocessed_retries_what_the_server_has_not_seen(cause):
+    """Whatever the method."""
+    strategy = RetryStrategy.on_unprocessed(BACKOFF)
+
+    assert BACKOFF is await ask(strategy, cause=cause, method="POST")
+
+
+@pytest.mark.parametrize("cause", UNKNOWN, ids=named)
+async def test_on_unprocessed_leaves_the_unknown_alone(cause):
+    """The server may have seen the request."""
+    assert None is await ask(RetryStrategy.on_unprocessed(BACKOFF), cause=cause)
+
+
+async def test_on_unprocessed_leaves_responses_alone():
+    """A response is proof that the server has seen the request."""
+    assert None is await ask(RetryStrategy.on_unprocessed(BACKOFF), status=503)
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "QUERY", "POST", "PATCH"])
+@pytest.mark.parametrize("status", [200, 404, 408, 425, 429, 500, 503])
+async def test_failsafe_retries_statuses_of_idempotent_methods(method, status):
+    """5xx, 429 and 408, where a second time does no harm."""
+    harmless = method in IDEMPOTENT_METHODS
+    expected = BACKOFF if harmless and status in {408, 429, 500, 503} else None
+
+    assert expected is await ask(
+        RetryStrategy.failsafe(BACKOFF), status=status, method=method
+    )
+
+
+@pytest.mark.parametrize("cause", UNKNOWN, ids=named)
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_failsafe_retries_unknown_failures_of_idempotent_methods(cause, method):
+    """Nobody knows whether the server did the work."""
+    expected = BACKOFF if method == "GET" else None
+
+    assert expected is await ask(
+        RetryStrategy.failsafe(BACKOFF), cause=cause, method=method
+    )
+
+
+@pytest.mark.parametrize("cause", UNPROCESSED, ids=named)
+async def test_failsafe_retries_unprocessed_requests_of_any_method(cause):
+    """The server surely did nothing."""
+    assert BACKOFF is await ask(
+        RetryStrategy.failsafe(BACKOFF), cause=cause, method="POST"
+    )
+
+
+@pytest.mark.parametrize("header", ["Idempotency-Key", "idempotency-key"])
+async def test_failsafe_trusts_an_idempotency_key(header):
+    """The server promises to recognise the second request."""
+    request = HttpRequest("POST", "http://localhost/", headers={header: "1"})
+    ctx = ClientRequestContext(request)
+
+    assert BACKOFF is RetryStrategy.failsafe(BACKOFF).should_retry(ctx, TimeoutError())
+
+
+@pytest.mark.parametrize("cause", PERMANENT, ids=named)
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        RetryStrategy.never(),
+        RetryStrategy.on_unprocessed(BACKOFF),
+        RetryStrategy.on_server_error_status(BACKOFF),
+        RetryStrategy.on_status(lambda status, cause: BACKOFF),
+        RetryStrategy.failsafe(BACKOFF),
+    ],
+    ids=["never", "on_unprocessed", "on_server_error_status", "on_status", "failsafe"],
+)
+async def test_no_ready_made_strategy_retries_permanent_failures(strategy, cause):
+    """They would fail in the same way, or do harm."""
+    assert None is await ask(strategy, cause=cause)
+
+
+@pytest.mark.parametrize("status", [200, 503])
+async def test_never_never_retries(status):
+    """Not even a 503."""
+    assert None is await ask(RetryStrategy.never(), status=status)
+
+
+async def test_on_status_passes_the_status_or_the_failure():
+    """The function gets one of the two and None for the other."""
+    seen = []
+    strategy = RetryStrategy.on_status(
+        lambda status, cause: seen.append((status, cause))
+    )
+    failure = TimeoutError()
+    await ask(strategy, status=409)
+    await ask(strategy, cause=failure)
+
+    assert [(409, None), (None, failure)] == seen
+
+
+def test_default_backoff_is_the_default_one():
+    """The same object in every strategy, as its own docstring promises."""
+    default = repr(Backoff.of_default())
+
+    assert f"RetryStrategy.failsafe({default})" == repr(RetryStrategy.failsafe())
+    assert RetryStrategy.failsafe() == RetryStrategy.failsafe(Backoff.of_default())
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        RetryStrategy.never(),
+        RetryStrategy.on_unprocessed(BACKOFF),
+        RetryStrategy.on_server_error_status(BACKOFF),
+        RetryStrategy.failsafe(BACKOFF),
+    ],
+)
+def test_repr_is_the_call_that_makes_it(strategy):
+    """``describe()`` shows it."""
+    names = {"RetryStrategy": RetryStrategy, "Backoff": Backoff}
+
+    assert strategy == eval(repr(strategy), names)  # noqa: S307
+
+
+def test_repr_of_on_status_names_the_function():
+    """A function has no call that makes it."""
+
+    def by_status(status: int | None, cause: Exception | None) -> None:
+        return None
+
+    assert "by_status" in repr(RetryStrategy.on_status(by_status))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        RetryStrategy.on_unprocessed,
+        RetryStrategy.on_server_error_status,
+        RetryStrategy.failsafe,
+    ],
+)
+def test_backoff_must_be_one(make):
+    """A number of seconds is a frequent slip."""
+    with pytest.raises(
+        ValueError, match=r"backoff: 0.5 \(expected: a Backoff or None\)"
+    ):
+        make(0.5)
+
+
+def test_function_of_on_status_must_be_one():
+    """A backoff in its place is told so at once."""
+    with pytest.raises(ValueError, match="function: "):
+        RetryStrategy.on_status(BACKOFF)
+
+
+def test_subclass_may_have_any_constructor():
+    """The base has no state of its own that wants to be set up."""
+
+    class Mine(RetryStrategy):
+        def __init__(self, backoff: Backoff) -> None:
+            self.backoff = backoff
+
+        def should_retry(
+            self, ctx: ClientRequestContext, cause: Exception | None
+        ) -> Backoff | None:
+            return self.backoff
+
+    assert BACKOFF is Mine(BACKOFF).backoff
