@@ -1,0 +1,314 @@
+"""The circuit breaker: stop asking a server that fails, ask again with care."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import count
+from typing import TYPE_CHECKING
+
+from .._errors import bad_argument
+from .listener import CircuitBreakerListener, Listeners
+from .settings import CircuitBreakerSettings
+from .window import EventCount, SlidingWindow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from .listener import News
+
+__all__ = [
+    "CircuitBreaker",
+    "CircuitBreakerListener",
+    "CircuitPermit",
+    "CircuitState",
+]
+
+_sequence = count()
+_NONE = EventCount(success=0, failure=0)
+
+
+class CircuitState(StrEnum):
+    """What a circuit breaker lets through."""
+
+    CLOSED = "closed"
+    """Everything; failures are counted."""
+
+    OPEN = "open"
+    """Nothing, until the open window has passed."""
+
+    HALF_OPEN = "half_open"
+    """One trial at a time, whose answer decides."""
+
+    FORCED_OPEN = "forced_open"
+    """Nothing, until somebody enters another state."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CircuitPermit:
+    """The leave to send one request, given by :meth:`CircuitBreaker.try_request`.
+
+    Hand it back with the answer, so that the circuit breaker knows whether the
+    answer still tells something: a permit of an earlier state does not.
+    """
+
+    generation: int
+    """How often the circuit had been opened, closed or set by hand before."""
+
+    is_trial: bool
+    """Whether the answer decides if the circuit closes or opens."""
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    circuit: CircuitState
+    generation: int
+    # In CLOSED: what is counted.
+    window: SlidingWindow | None = None
+    # In CLOSED: what all requests share; in HALF_OPEN: what the newest trial got.
+    permit: CircuitPermit | None = None
+    # In OPEN and HALF_OPEN: when the next trial may be granted.
+    trial_at: float | None = None
+
+
+class CircuitBreaker:
+    """Refuses requests while too many of them fail, then tries again with one.
+
+    CLOSED counts successes and failures. A failure opens the circuit when the window
+    holds at least *minimum_request_threshold* events, that failure included, and the
+    failure rate is strictly above *failure_rate_threshold*. OPEN refuses everything.
+    The first request after *circuit_open_window* turns it HALF_OPEN and is the one
+    trial: its success closes the circuit and its failure opens it again. Without an
+    answer, another trial follows after *trial_request_interval*, and the first answer
+    to any of them decides.
+
+    There is no timer: states change when requests come and answers arrive. The whole
+    state is one value that is swapped without awaiting, so tasks of one event loop
+    may share a circuit breaker; threads may not. After Armeria's ``CircuitBreaker``,
+    which differs in that it looks at the count once per update interval only.
+
+    Args:
+        name: For logs, listeners and errors; ``circuit-breaker-0``, ``-1``, ... by
+            default.
+        failure_rate_threshold: Share of failures that is still tolerated, > 0 and
+            <= 1. With 1 only :meth:`enter_state` opens the circuit.
+        minimum_request_threshold: Events below which nothing is judged, an int >= 0.
+        trial_request_interval: Seconds before another trial, > 0.
+        circuit_open_window: Seconds from opening to the first trial, > 0.
+        counter_sliding_window: Seconds that an event counts, > counter_update_interval.
+        counter_update_interval: Seconds of events that are forgotten together, > 0.
+        listeners: Hear of changes, in this order.
+        clock: Seconds that never go back; by default the running event loop's time,
+            without one :func:`time.monotonic`.
+
+    Raises:
+        ValueError: An argument is not as described.
+
+    >>> breaker = CircuitBreaker("orders", minimum_request_threshold=2)
+    >>> for _ in range(2):
+    ...     breaker.on_failure(breaker.try_request())
+    >>> breaker.state, breaker.try_request()
+    (<CircuitState.OPEN: 'open'>, None)
+    """
+
+    def __init__(
+        self,
+        name: str | None = None,
+        *,
+        failure_rate_threshold: float = 0.5,
+        minimum_request_threshold: int = 10,
+        trial_request_interval: float = 3.0,
+        circuit_open_window: float = 10.0,
+        counter_sliding_window: float = 20.0,
+        counter_update_interval: float = 1.0,
+        listeners: Iterable[CircuitBreakerListener] = (),
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        self._settings = CircuitBreakerSettings(
+            failure_rate_threshold=failure_rate_threshold,
+            minimum_request_threshold=minimum_request_threshold,
+            trial_request_interval=trial_request_interval,
+            circuit_open_window=circuit_open_window,
+            counter_sliding_window=counter_sliding_window,
+            counter_update_interval=counter_update_interval,
+        )
+        if clock is not None and not callable(clock):
+            raise bad_argument("clock", clock, "a callable that returns seconds")
+        self._clock = _loop_time if clock is None else clock
+        self._name = _checked_name(name)
+        self._listeners = Listeners(self._name, listeners)
+        self._state = self._fresh(CircuitState.CLOSED, generation=0)
+
+    @property
+    def name(self) -> str:
+        """What logs, listeners and errors call the circuit breaker."""
+        return self._name
+
+    @property
+    def state(self) -> CircuitState:
+        """The state as of the last request or answer."""
+        return self._state.circuit
+
+    @property
+    def event_count(self) -> EventCount:
+        """What the window holds now; only CLOSED counts."""
+        window = self._state.window
+        return _NONE if window is None else window.count(self._clock())
+
+    @property
+    def retry_in(self) -> float | None:
+        """Seconds until a request may be granted; None when time will not help.
+
+        0.0 where :meth:`try_request` would grant one now, None in FORCED_OPEN.
+        """
+        state = self._state
+        if state.trial_at is not None:
+            return max(0.0, state.trial_at - self._clock())
+        return 0.0 if state.circuit is CircuitState.CLOSED else None
+
+    def try_request(self) -> CircuitPermit | None:
+        """Ask for leave to send one request.
+
+        Returns:
+            The permit to report the answer with, or None: do not send it. Whoever
+            gets a permit but no answer gives it back with :meth:`on_ignored`.
+        """
+        state = self._state
+        if state.circuit is CircuitState.CLOSED:
+            return state.permit
+        if state.trial_at is not None:
+            now = self._clock()
+            if now >= state.trial_at:
+                return self._grant_trial(state, now)
+        self._listeners.tell(lambda listener: listener.on_request_rejected(self))
+        return None
+
+    def on_success(self, permit: CircuitPermit | None = None) -> None:
+        """Report that a request succeeded.
+
+        Args:
+            permit: What :meth:`try_request` gave for the request. The answer to a
+                permit of an earlier state is ignored; one without a permit is taken
+                as an answer to the present state.
+        """
+        state = self._state
+        if permit is not None and permit.generation != state.generation:
+            return
+        if state.window is not None:
+            now = self._clock()
+            state.window.add_success(now)
+            if self._listeners:
+                self._tell_count(state.window.count(now))
+        elif state.circuit is CircuitState.HALF_OPEN:
+            self.enter_state(CircuitState.CLOSED)
+
+    def on_failure(self, permit: CircuitPermit | None = None) -> None:
+        """Report that a request failed.
+
+        Args:
+            permit: As for :meth:`on_success`.
+        """
+        state = self._state
+        if permit is not None and permit.generation != state.generation:
+            return
+        if state.window is not None:
+            now = self._clock()
+            state.window.add_failure(now)
+            event_count = state.window.count(now)
+            if self._settings.tolerate(event_count):
+                self._tell_count(event_count)
+            else:
+                self.enter_state(CircuitState.OPEN)
+        elif state.circuit is CircuitState.HALF_OPEN:
+            self.enter_state(CircuitState.OPEN)
+
+    def on_ignored(self, permit: CircuitPermit) -> None:
+        """Give a permit back: the request was cancelled, or its answer says nothing.
+
+        Nothing is counted. The place of the newest trial is free again at once, so
+        the next request is the trial.
+
+        Args:
+            permit: What :meth:`try_request` gave for the request.
+        """
+        state = self._state
+        if permit.is_trial and permit is state.permit:
+            self._state = replace(state, trial_at=self._clock())
+
+    def enter_state(self, state: CircuitState) -> None:
+        """Enter a state afresh, also the one that is.
+
+        CLOSED begins with an empty count, OPEN with the whole open window, HALF_OPEN
+        with a free place for a trial. FORCED_OPEN is entered and left in no other
+        way. Permits given before no longer count.
+
+        Args:
+            state: The state to be in.
+
+        Raises:
+            ValueError: *state* is no :class:`CircuitState`.
+        """
+        if not isinstance(state, CircuitState):
+            raise bad_argument("state", state, "a CircuitState")
+        left = self._state
+        self._state = self._fresh(state, left.generation + 1)
+        news: list[News] = []
+        if left.circuit is not state:
+            news.append(lambda listener: listener.on_state_changed(self, state))
+        if left.circuit is CircuitState.CLOSED:
+            news.append(lambda listener: listener.on_event_count_updated(self, _NONE))
+        self._listeners.tell(*news)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._name!r}, {self._settings})"
+
+    def _fresh(self, circuit: CircuitState, generation: int) -> _State:
+        settings = self._settings
+        if circuit is CircuitState.CLOSED:
+            window = SlidingWindow(
+                settings.counter_sliding_window, settings.counter_update_interval
+            )
+            permit = CircuitPermit(generation, is_trial=False)
+            return _State(circuit, generation, window=window, permit=permit)
+        if circuit is CircuitState.FORCED_OPEN:
+            return _State(circuit, generation)
+        wait = settings.circuit_open_window if circuit is CircuitState.OPEN else 0.0
+        return _State(circuit, generation, trial_at=self._clock() + wait)
+
+    def _grant_trial(self, state: _State, now: float) -> CircuitPermit:
+        # All trials until the circuit opens or closes are of one generation, so that a
+        # server which takes longer to answer than the trial interval can close it too.
+        permit = CircuitPermit(state.generation, is_trial=True)
+        trial_at = now + self._settings.trial_request_interval
+        circuit = CircuitState.HALF_OPEN
+        self._state = _State(
+            circuit, state.generation, permit=permit, trial_at=trial_at
+        )
+        if state.circuit is not circuit:
+            self._listeners.tell(
+                lambda listener: listener.on_state_changed(self, circuit)
+            )
+        return permit
+
+    def _tell_count(self, event_count: EventCount) -> None:
+        self._listeners.tell(
+            lambda listener: listener.on_event_count_updated(self, event_count)
+        )
+
+
+def _checked_name(name: object) -> str:
+    if name is None:
+        return f"circuit-breaker-{next(_sequence)}"
+    if isinstance(name, str) and name:
+        return name
+    raise bad_argument("name", name, "a str that is not empty")
+
+
+def _loop_time() -> float:
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        return time.monotonic()
+    return loop.time()

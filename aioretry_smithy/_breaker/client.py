@@ -1,0 +1,307 @@
+"""The decorator that asks a circuit breaker before each request."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from .._client import DecoratingClient
+from .._errors import FailFastError, bad_argument
+from .._keys import BoundedMap, host_and_method_key, host_key, method_key
+from .._response import observe
+from .breaker import CircuitBreaker
+from .strategy import CircuitBreakerStrategy
+
+if TYPE_CHECKING:
+    import aiohttp
+
+    from .._client import Decorator, HttpClient
+    from .._context import ClientRequestContext
+    from .._request import HttpRequest
+    from .breaker import CircuitPermit
+
+Fallback: TypeAlias = Callable[
+    ["ClientRequestContext", "HttpRequest"], Awaitable["aiohttp.ClientResponse"]
+]
+CircuitBreakerFactory: TypeAlias = Callable[[str], CircuitBreaker]
+
+
+class CircuitBreakerClient(DecoratingClient):
+    """Refuses requests while their circuit is open; after Armeria's class of that name.
+
+    Inside a retrying client, which is the usual place, the circuit breaker sees every
+    attempt; outside it sees one outcome per call. The response is handed on at once and
+    unread, whatever is made of it.
+
+    A refused call raises :class:`FailFastError`, or gets what *fallback* returns. A
+    cancelled one is not counted. What the strategy raises goes to the caller, with
+    the response closed and nothing counted.
+
+    >>> decorator = CircuitBreakerClient.new_per_host_decorator()
+    """
+
+    def __init__(
+        self,
+        delegate: HttpClient,
+        circuit_breakers: CircuitBreakers,
+        strategy: CircuitBreakerStrategy,
+        fallback: Fallback | None,
+    ) -> None:
+        super().__init__(delegate)
+        self._circuit_breakers = circuit_breakers
+        self._strategy = strategy
+        self._fallback = fallback
+
+    @classmethod
+    def new_decorator(
+        cls,
+        circuit_breaker: CircuitBreaker,
+        strategy: CircuitBreakerStrategy | None = None,
+        *,
+        fallback: Fallback | None = None,
+    ) -> Decorator:
+        """Return a decorator with one circuit breaker for all requests.
+
+        Use it for a session that talks to one server; otherwise a server that fails
+        keeps requests from the others.
+
+        Args:
+            circuit_breaker: Whom to ask.
+            strategy: What counts as a failure;
+                :meth:`CircuitBreakerStrategy.on_server_error_status` by default.
+            fallback: ``async (ctx, request) -> response``, awaited in place of a
+                request that the circuit breaker refused; what it raises goes to the
+                caller.
+
+        Returns:
+            The decorator.
+
+        Raises:
+            ValueError: An argument is not as described.
+
+        >>> breaker = CircuitBreaker("orders", circuit_open_window=30.0)
+        >>> decorator = CircuitBreakerClient.new_decorator(breaker)
+        """
+        if not isinstance(circuit_breaker, CircuitBreaker):
+            raise bad_argument("circuit_breaker", circuit_breaker, "a CircuitBreaker")
+        return cls._decorator(_One(circuit_breaker), strategy, fallback)
+
+    @classmethod
+    def new_per_host_decorator(
+        cls,
+        factory: CircuitBreakerFactory | None = None,
+        strategy: CircuitBreakerStrategy | None = None,
+        *,
+        fallback: Fallback | None = None,
+    ) -> Decorator:
+        """Return a decorator with a circuit breaker for each host and port.
+
+        All sessions built with the decorator share the circuit breakers. The 1024 most
+        recently used are kept. A URL without a host goes through unasked, for aiohttp
+        to report.
+
+        Args:
+            factory: Makes the circuit breaker of a key, such as ``example.com:443``;
+                by default ``CircuitBreaker(key)``.
+            strategy: As for :meth:`new_decorator`.
+            fallback: As for :meth:`new_decorator`.
+
+        Returns:
+            The decorator.
+
+        Raises:
+            ValueError: An argument is not as described.
+
+        >>> def breaker(key):
+        ...     return CircuitBreaker(key, minimum_request_threshold=5)
+        >>> decorator = CircuitBreakerClient.new_per_host_decorator(breaker)
+        """
+        return cls._decorator(_PerKey("host", host_key, factory), strategy, fallback)
+
+    @classmethod
+    def new_per_method_decorator(
+        cls,
+        factory: CircuitBreakerFactory | None = None,
+        strategy: CircuitBreakerStrategy | None = None,
+        *,
+        fallback: Fallback | None = None,
+    ) -> Decorator:
+        """Return a decorator with a circuit breaker for each method.
+
+        Args:
+            factory: As for :meth:`new_per_host_decorator`; a key is ``GET``.
+            strategy: As for :meth:`new_decorator`.
+            fallback: As for :meth:`new_decorator`.
+
+        Returns:
+            The decorator.
+
+        Raises:
+            ValueError: An argument is not as described.
+
+        >>> decorator = CircuitBreakerClient.new_per_method_decorator()
+        """
+        per_key = _PerKey("method", method_key, factory)
+        return cls._decorator(per_key, strategy, fallback)
+
+    @classmethod
+    def new_per_host_and_method_decorator(
+        cls,
+        factory: CircuitBreakerFactory | None = None,
+        strategy: CircuitBreakerStrategy | None = None,
+        *,
+        fallback: Fallback | None = None,
+    ) -> Decorator:
+        """Return a decorator with a circuit breaker for each host, port and method.
+
+        Args:
+            factory: As for :meth:`new_per_host_decorator`; a key is
+                ``example.com:443#GET``.
+            strategy: As for :meth:`new_decorator`.
+            fallback: As for :meth:`new_decorator`.
+
+        Returns:
+            The decorator.
+
+        Raises:
+            ValueError: An argument is not as described.
+
+        >>> decorator = CircuitBreakerClient.new_per_host_and_method_decorator()
+        """
+        per_key = _PerKey("host and method", host_and_method_key, factory)
+        return cls._decorator(per_key, strategy, fallback)
+
+    @classmethod
+    def _decorator(
+        cls,
+        circuit_breakers: CircuitBreakers,
+        strategy: CircuitBreakerStrategy | None,
+        fallback: Fallback | None,
+    ) -> Decorator:
+        if strategy is None:
+            strategy = CircuitBreakerStrategy.on_server_error_status()
+        if not isinstance(strategy, CircuitBreakerStrategy):
+            raise bad_argument("strategy", strategy, "a CircuitBreakerStrategy")
+        if fallback is not None and not callable(fallback):
+            raise bad_argument("fallback", fallback, "async (ctx, request) -> response")
+
+        def decorator(delegate: HttpClient) -> CircuitBreakerClient:
+            return cls(delegate, circuit_breakers, strategy, fallback)
+
+        return decorator
+
+    async def execute(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> aiohttp.ClientResponse:
+        """Send *request* if its circuit breaker permits it, and report the outcome."""
+        circuit_breaker = self._circuit_breakers.of(request)
+        if circuit_breaker is None:
+            return await self.delegate.execute(ctx, request)
+        permit = circuit_breaker.try_request()
+        if permit is None:
+            return await self._refuse(circuit_breaker, ctx, request)
+        try:
+            response = await self.delegate.execute(ctx, request)
+            observe(ctx.log, response)
+        except Exception as cause:
+            ctx.log.record_failure(cause)
+            await self._report(circuit_breaker, permit, ctx, cause)
+            raise
+        except BaseException:
+            circuit_breaker.on_ignored(permit)
+            raise
+        try:
+            await self._report(circuit_breaker, permit, ctx, None)
+        except BaseException:
+            response.close()
+            raise
+        return response
+
+    def describe(self) -> str:
+        """Return the name and the settings of this client."""
+        fallback = (
+            "" if self._fallback is None else f", fallback={_name(self._fallback)}"
+        )
+        whom = f"{self._circuit_breakers!r}, strategy={self._strategy!r}"
+        return f"{type(self).__name__}({whom}{fallback})"
+
+    async def _report(
+        self,
+        circuit_breaker: CircuitBreaker,
+        permit: CircuitPermit,
+        ctx: ClientRequestContext,
+        cause: Exception | None,
+    ) -> None:
+        try:
+            verdict = self._strategy.should_report_as_success(ctx, cause)
+            if not (verdict is True or verdict is False or verdict is None):
+                verdict = await verdict
+        except BaseException:
+            circuit_breaker.on_ignored(permit)
+            raise
+        if verdict is None:
+            circuit_breaker.on_ignored(permit)
+        elif verdict:
+            circuit_breaker.on_success(permit)
+        else:
+            circuit_breaker.on_failure(permit)
+
+    async def _refuse(
+        self,
+        circuit_breaker: CircuitBreaker,
+        ctx: ClientRequestContext,
+        request: HttpRequest,
+    ) -> aiohttp.ClientResponse:
+        if self._fallback is None:
+            cause = FailFastError(circuit_breaker, circuit_breaker.retry_in)
+            ctx.log.record_failure(cause)
+            raise cause
+        response = await self._fallback(ctx, request)
+        observe(ctx.log, response)
+        return response
+
+
+class CircuitBreakers(Protocol):
+    """Whom to ask about a request."""
+
+    def of(self, request: HttpRequest) -> CircuitBreaker | None:
+        """Return the circuit breaker of a request, or None where there is none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _One:
+    circuit_breaker: CircuitBreaker
+
+    def of(self, request: HttpRequest) -> CircuitBreaker | None:
+        return self.circuit_breaker
+
+    def __repr__(self) -> str:
+        return f"circuit_breaker={self.circuit_breaker!r}"
+
+
+class _PerKey:
+    __slots__ = ("_circuit_breakers", "_factory", "_key", "_per")
+
+    def __init__(
+        self,
+        per: str,
+        key: Callable[[HttpRequest], str | None],
+        factory: CircuitBreakerFactory | None,
+    ) -> None:
+        self._per = per
+        self._key = key
+        self._factory = CircuitBreaker if factory is None else factory
+        self._circuit_breakers = BoundedMap(self._factory)
+
+    def of(self, request: HttpRequest) -> CircuitBreaker | None:
+        key = self._key(request)
+        return None if key is None else self._circuit_breakers.get(key)
+
+    def __repr__(self) -> str:
+        return f"per={self._per!r}, factory={_name(self._factory)}"
+
+
+def _name(function: object) -> str:
+    return getattr(function, "__qualname__", None) or repr(function)

@@ -1,0 +1,105 @@
+"""What happened lately: a sliding window of successes and failures."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class EventCount:
+    """How many requests succeeded and failed within the window of a circuit breaker.
+
+    Args:
+        success: Number of successes.
+        failure: Number of failures.
+
+    >>> EventCount(success=3, failure=1).failure_rate
+    0.25
+    """
+
+    success: int
+    """Number of successes."""
+
+    failure: int
+    """Number of failures."""
+
+    @property
+    def total(self) -> int:
+        """Number of successes and failures together."""
+        return self.success + self.failure
+
+    @property
+    def failure_rate(self) -> float | None:
+        """Share of failures, from 0.0 to 1.0, or None when nothing was counted."""
+        return self.failure / self.total if self.total else None
+
+
+class SlidingWindow:
+    """Counts events in buckets and forgets a bucket once it is older than the window.
+
+    A bucket starts with its first event and takes all that follow within *interval*,
+    so an event counts for at least ``window - interval`` and at most ``window``
+    seconds. The totals run along: an event costs the same however many are counted,
+    and each bucket is dropped once.
+
+    Args:
+        window: Seconds that an event counts at most.
+        interval: Seconds that a bucket takes events.
+
+    >>> window = SlidingWindow(window=20.0, interval=1.0)
+    >>> window.add_success(now=0.0)
+    >>> window.add_failure(now=10.0)
+    >>> window.count(now=20.0)
+    EventCount(success=1, failure=1)
+    >>> window.count(now=20.5)
+    EventCount(success=0, failure=1)
+    """
+
+    __slots__ = ("_buckets", "_failure", "_interval", "_success", "_window")
+
+    def __init__(self, window: float, interval: float) -> None:
+        self._window = window
+        self._interval = interval
+        self._buckets: deque[_Bucket] = deque()
+        self._success = 0
+        self._failure = 0
+
+    def add_success(self, now: float) -> None:
+        """Count a success that happened *now*."""
+        self._bucket_at(now).success += 1
+        self._success += 1
+
+    def add_failure(self, now: float) -> None:
+        """Count a failure that happened *now*."""
+        self._bucket_at(now).failure += 1
+        self._failure += 1
+
+    def count(self, now: float) -> EventCount:
+        """Return what the window holds *now*, the event just added included."""
+        self._forget_before(now - self._window)
+        return EventCount(self._success, self._failure)
+
+    def _bucket_at(self, now: float) -> _Bucket:
+        self._forget_before(now - self._window)
+        buckets = self._buckets
+        # A clock that goes back finds a bucket that is still open, so nothing is lost.
+        if not buckets or now - buckets[-1].started_at >= self._interval:
+            buckets.append(_Bucket(now))
+        return buckets[-1]
+
+    def _forget_before(self, horizon: float) -> None:
+        buckets = self._buckets
+        while buckets and buckets[0].started_at < horizon:
+            bucket = buckets.popleft()
+            self._success -= bucket.success
+            self._failure -= bucket.failure
+
+
+class _Bucket:
+    __slots__ = ("failure", "started_at", "success")
+
+    def __init__(self, started_at: float) -> None:
+        self.started_at = started_at
+        self.success = 0
+        self.failure = 0

@@ -1,0 +1,117 @@
+"""What calls have in common: keys by host and method, and a bounded map of them."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from ._errors import bad_argument
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ._request import HttpRequest
+
+V = TypeVar("V")
+
+
+def host_key(request: HttpRequest) -> str | None:
+    """Name the server of a request, as ``host:port``.
+
+    The port is always there, an IPv6 address stands in brackets, and letters are
+    small, so that one server has one key. User and path are no part of it.
+
+    Args:
+        request: Any request, also one whose URL is no URL: it is for aiohttp to
+            report that, so this function never raises.
+
+    Returns:
+        The key, or None without a host and a port.
+
+    >>> from aioretry_smithy import HttpRequest
+    >>> host_key(HttpRequest("GET", "https://user@Example.com/orders"))
+    'example.com:443'
+    """
+    try:
+        host, port = request.url.host_subcomponent, request.url.port
+    except Exception:
+        return None
+    return None if not host or port is None else f"{host.lower()}:{port}"
+
+
+def method_key(request: HttpRequest) -> str | None:
+    """Name the method of a request, in capital letters.
+
+    Args:
+        request: Any request, see :func:`host_key`.
+
+    Returns:
+        The key, or None where there is no :func:`host_key`.
+
+    >>> from aioretry_smithy import HttpRequest
+    >>> method_key(HttpRequest("get", "https://example.com/orders"))
+    'GET'
+    """
+    return None if host_key(request) is None else request.method
+
+
+def host_and_method_key(request: HttpRequest) -> str | None:
+    """Name the server and the method of a request, as ``host:port#METHOD``.
+
+    Args:
+        request: Any request, see :func:`host_key`.
+
+    Returns:
+        The key, or None where there is no :func:`host_key`.
+
+    >>> from aioretry_smithy import HttpRequest
+    >>> host_and_method_key(HttpRequest("GET", "http://[::1]:8080/orders"))
+    '[::1]:8080#GET'
+    """
+    host = host_key(request)
+    return None if host is None else f"{host}#{request.method}"
+
+
+class BoundedMap(Generic[V]):
+    """Values made on demand, one per key; the least recently used go first.
+
+    It is bounded because keys come from URLs, and a crawler meets any number of them.
+
+    Args:
+        factory: Makes the value of a key, once for as long as the key is kept.
+        max_size: How many values are kept, > 0.
+
+    Raises:
+        ValueError: An argument is not as described.
+
+    >>> lengths = BoundedMap(len, max_size=2)
+    >>> [lengths.get(key) for key in ("a", "bb", "ccc")]
+    [1, 2, 3]
+    >>> len(lengths)
+    2
+    """
+
+    __slots__ = ("_factory", "_max_size", "_values")
+
+    def __init__(self, factory: Callable[[str], V], max_size: int = 1024) -> None:
+        if not callable(factory):
+            raise bad_argument("factory", factory, "a callable that takes the key")
+        if type(max_size) is not int or max_size < 1:
+            raise bad_argument("max_size", max_size, "an int > 0")
+        self._factory = factory
+        self._max_size = max_size
+        self._values: OrderedDict[str, V] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def get(self, key: str) -> V:
+        """Return the value of *key*, making it when the key is not known."""
+        values = self._values
+        if key in values:
+            values.move_to_end(key)
+            return values[key]
+        value = values[key] = self._factory(key)
+        if len(values) > self._max_size:
+            values.popitem(last=False)
+        return value

@@ -1,0 +1,725 @@
+"""The circuit breaker and its states."""
+
+import asyncio
+import logging
+import math
+import time
+
+import pytest
+
+from aioretry_smithy._breaker.breaker import (
+    CircuitBreaker,
+    CircuitBreakerListener,
+    CircuitState,
+)
+from aioretry_smithy._breaker.window import EventCount
+
+CLOSED, OPEN, HALF_OPEN, FORCED_OPEN = CircuitState
+
+
+class Clock:
+    """A clock moved by hand."""
+
+    def __init__(self, now=1000.0):
+        self.now = now
+
+    def __call__(self):
+        return self.now
+
+
+class Diary(CircuitBreakerListener):
+    """A listener that notes what it hears, and what the circuit breaker says then."""
+
+    def __init__(self):
+        self.entries = []
+
+    def on_state_changed(self, circuit_breaker, state):
+        self.entries.append((circuit_breaker.state, state))
+
+    def on_event_count_updated(self, circuit_breaker, event_count):
+        self.entries.append((event_count.success, event_count.failure))
+
+    def on_request_rejected(self, circuit_breaker):
+        self.entries.append("rejected")
+
+
+@pytest.fixture
+def clock():
+    """A clock that stands still until the test moves it."""
+    return Clock()
+
+
+@pytest.fixture
+def diary():
+    """A listener that notes everything."""
+    return Diary()
+
+
+@pytest.fixture
+def breaker(clock, diary):
+    """A closed circuit breaker that opens above half of at least 4 events."""
+    return CircuitBreaker(
+        "orders", minimum_request_threshold=4, clock=clock, listeners=[diary]
+    )
+
+
+@pytest.fixture
+def opened(breaker, diary):
+    """The same, just opened by failures."""
+    fail(breaker, 4)
+    diary.entries.clear()
+    assert OPEN is breaker.state
+    return breaker
+
+
+def succeed(breaker, times):
+    """Let requests succeed."""
+    for _ in range(times):
+        breaker.on_success(breaker.try_request())
+
+
+def fail(breaker, times):
+    """Let requests fail."""
+    for _ in range(times):
+        breaker.on_failure(breaker.try_request())
+
+
+class TestClosed:
+    """While the circuit is closed."""
+
+    def test_every_request_is_permitted(self, breaker):
+        """A closed circuit gives permits that are no trials."""
+        permits = [breaker.try_request() for _ in range(100)]
+
+        assert not any(permit is None or permit.is_trial for permit in permits)
+        assert 0.0 == breaker.retry_in
+
+    def test_it_opens_on_the_failure_that_fills_the_minimum(self, breaker):
+        """Judged on every failure, the burst within one update interval too."""
+        fail(breaker, 3)
+        assert CLOSED is breaker.state
+
+        fail(breaker, 1)
+
+        assert OPEN is breaker.state
+
+    def test_it_stays_closed_at_exactly_the_threshold(self, breaker):
+        """Only a rate strictly above the threshold opens the circuit."""
+        succeed(breaker, 4)
+        fail(breaker, 4)
+        assert CLOSED is breaker.state
+
+        fail(breaker, 1)
+
+        assert OPEN is breaker.state
+
+    @pytest.mark.parametrize(
+        ("threshold", "successes", "tolerated"),
+        [(0.1, 9, 1), (0.3, 7, 3), (0.7, 3, 7), (1 / 3, 20, 10), (1.0, 0, 100)],
+    )
+    def test_the_threshold_is_exact(self, threshold, successes, tolerated):
+        """A rate that equals the threshold is tolerated, whatever floats make of it."""
+        breaker = CircuitBreaker(
+            failure_rate_threshold=threshold, minimum_request_threshold=4
+        )
+        succeed(breaker, successes)
+
+        fail(breaker, tolerated)
+
+        assert CLOSED is breaker.state
+
+    def test_a_success_never_opens_it(self, breaker):
+        """The minimum reached by a success is judged at the next failure."""
+        fail(breaker, 3)
+        succeed(breaker, 1)
+        assert CLOSED is breaker.state
+
+        fail(breaker, 1)
+
+        assert OPEN is breaker.state
+
+    @pytest.mark.parametrize("minimum", [0, 1])
+    def test_without_a_minimum_one_failure_opens_it(self, minimum):
+        """A minimum of 0 is a minimum of the one event that is judged."""
+        breaker = CircuitBreaker(minimum_request_threshold=minimum)
+
+        fail(breaker, 1)
+
+        assert OPEN is breaker.state
+
+    def test_failures_older_than_the_window_are_forgotten(self, breaker, clock):
+        """What happened before the window is not judged."""
+        fail(breaker, 3)
+        clock.now += 20.5
+        fail(breaker, 1)
+
+        assert CLOSED is breaker.state
+        assert EventCount(success=0, failure=1) == breaker.event_count
+
+    def test_the_count_ages_without_events(self, breaker, clock):
+        """The count of an idle circuit breaker is not stale."""
+        succeed(breaker, 2)
+        fail(breaker, 1)
+        assert EventCount(success=2, failure=1) == breaker.event_count
+
+        clock.now += 20.5
+
+        assert EventCount(success=0, failure=0) == breaker.event_count
+
+    def test_an_ignored_answer_is_not_counted(self, breaker, diary):
+        """A permit given back leaves no trace."""
+        breaker.on_ignored(breaker.try_request())
+
+        assert EventCount(success=0, failure=0) == breaker.event_count
+        assert [] == diary.entries
+
+
+class TestOpen:
+    """While the circuit is open."""
+
+    def test_requests_are_refused_until_the_open_window_has_passed(
+        self, opened, clock, diary
+    ):
+        """The first request at the end of the open window is the trial."""
+        assert None is opened.try_request()
+        assert 10.0 == opened.retry_in
+
+        clock.now += 9.75
+        assert None is opened.try_request()
+        assert 0.25 == opened.retry_in
+
+        clock.now += 0.25
+        assert 0.0 == opened.retry_in
+        assert opened.try_request().is_trial
+        assert HALF_OPEN is opened.state
+        assert ["rejected", "rejected", (HALF_OPEN, HALF_OPEN)] == diary.entries
+
+    def test_it_stays_open_without_requests(self, opened, clock):
+        """There is no timer: the state changes with the next request."""
+        clock.now += 1000.0
+
+        assert OPEN is opened.state
+
+    def test_answers_are_ignored(self, breaker, clock, diary):
+        """Requests sent before the circuit opened tell nothing any more."""
+        late = [breaker.try_request() for _ in range(4)]
+        fail(breaker, 4)
+        diary.entries.clear()
+
+        breaker.on_success(late[0])
+        breaker.on_failure(late[1])
+        breaker.on_success()
+        breaker.on_failure()
+
+        assert OPEN is breaker.state
+        assert EventCount(success=0, failure=0) == breaker.event_count
+        assert [] == diary.entries
+        assert 10.0 == breaker.retry_in
+
+
+class TestHalfOpen:
+    """While the circuit is half open."""
+
+    @pytest.fixture
+    def trial(self, opened, clock, diary):
+        """The permit of the trial."""
+        clock.now += 10.0
+        permit = opened.try_request()
+        diary.entries.clear()
+        return permit
+
+    def test_the_success_of_the_trial_closes_it(self, breaker, trial, diary):
+        """A closed circuit begins with an empty count."""
+        breaker.on_success(trial)
+
+        assert CLOSED is breaker.state
+        assert EventCount(success=0, failure=0) == breaker.event_count
+        assert [(CLOSED, CLOSED)] == diary.entries
+
+    def test_the_failure_of_the_trial_opens_it(self, breaker, trial, diary, clock):
+        """The whole open window passes before the next trial."""
+        clock.now += 2.0
+        breaker.on_failure(trial)
+
+        assert OPEN is breaker.state
+        assert 10.0 == breaker.retry_in
+        assert [(OPEN, OPEN)] == diary.entries
+
+    def test_only_one_of_a_hundred_is_the_trial(self, opened, clock):
+        """A herd that waits for the open window sends one request."""
+        clock.now += 10.0
+
+        permits = [opened.try_request() for _ in range(100)]
+
+        assert 1 == sum(permit is not None for permit in permits)
+
+    def test_another_trial_waits_for_the_interval(self, breaker, trial, clock):
+        """A trial without an answer holds the place for a while, not for ever."""
+        clock.now += 2.75
+        assert None is breaker.try_request()
+        assert 0.25 == breaker.retry_in
+
+        clock.now += 0.25
+        second = breaker.try_request()
+
+        assert second.is_trial
+        assert None is breaker.try_request()
+        assert 3.0 == breaker.retry_in
+
+    def test_an_unanswered_trial_is_no_change_of_state(
+        self, breaker, trial, clock, diary
+    ):
+        """Listeners are not told again that the circuit is half open."""
+        clock.now += 3.0
+        breaker.try_request()
+
+        assert [] == diary.entries
+
+    @pytest.mark.parametrize("report", ["on_success", "on_failure"])
+    def test_a_late_answer_of_an_older_trial_decides(
+        self, breaker, trial, clock, report
+    ):
+        """A server slower than the trial interval can still close the circuit."""
+        clock.now += 3.0
+        newer = breaker.try_request()
+
+        getattr(breaker, report)(trial)
+
+        expected = CLOSED if report == "on_success" else OPEN
+        assert expected is breaker.state
+        breaker.on_failure(newer)
+        breaker.on_success(newer)
+        assert expected is breaker.state
+        assert EventCount(success=0, failure=0) == breaker.event_count
+
+    def test_answers_from_before_are_ignored(self, breaker, clock):
+        """A request sent while the circuit was closed decides nothing now."""
+        late = breaker.try_request()
+        fail(breaker, 4)
+        clock.now += 10.0
+        trial = breaker.try_request()
+
+        breaker.on_success(late)
+        assert HALF_OPEN is breaker.state
+        breaker.on_failure(late)
+        assert HALF_OPEN is breaker.state
+        breaker.on_ignored(late)
+        assert None is breaker.try_request()
+
+        breaker.on_success(trial)
+        breaker.on_failure(late)
+        assert EventCount(success=0, failure=0) == breaker.event_count
+
+    def test_answers_of_an_earlier_half_open_time_are_ignored(
+        self, breaker, trial, clock
+    ):
+        """Two trials, one failed; the other's success comes after it is over."""
+        clock.now += 3.0
+        slow = breaker.try_request()
+        breaker.on_failure(trial)
+        clock.now += 10.0
+        breaker.try_request()
+
+        breaker.on_success(slow)
+        breaker.on_ignored(slow)
+
+        assert HALF_OPEN is breaker.state
+        assert None is breaker.try_request()
+
+    def test_a_cancelled_trial_gives_its_place_back_at_once(
+        self, breaker, trial, clock, diary
+    ):
+        """Cancellation says nothing about the server and costs no interval."""
+        clock.now += 1.0
+        breaker.on_ignored(trial)
+
+        assert HALF_OPEN is breaker.state
+        assert 0.0 == breaker.retry_in
+        assert [] == diary.entries
+        second = breaker.try_request()
+        assert second.is_trial
+        assert None is breaker.try_request()
+        assert 3.0 == breaker.retry_in
+
+    def test_a_place_is_given_back_once(self, breaker, trial):
+        """A trial that is over takes nobody's place away."""
+        breaker.on_ignored(trial)
+        breaker.try_request()
+
+        breaker.on_ignored(trial)
+
+        assert None is breaker.try_request()
+
+    def test_an_older_trial_does_not_give_the_place_of_the_newer_back(
+        self, breaker, trial, clock
+    ):
+        """The place belongs to the newest trial."""
+        clock.now += 3.0
+        breaker.try_request()
+
+        breaker.on_ignored(trial)
+
+        assert None is breaker.try_request()
+
+    @pytest.mark.parametrize(
+        ("report", "state"), [("on_success", CLOSED), ("on_failure", OPEN)]
+    )
+    def test_an_answer_without_a_permit_is_for_the_present_state(
+        self, breaker, trial, report, state
+    ):
+        """Whoever keeps no permits is taken at his word."""
+        getattr(breaker, report)()
+
+        assert state is breaker.state
+
+
+class TestEnterState:
+    """States entered by hand."""
+
+    def test_forced_open_refuses_for_ever(self, breaker, clock, diary):
+        """No time and no answer leaves it."""
+        permit = breaker.try_request()
+        breaker.enter_state(FORCED_OPEN)
+        clock.now += 1e9
+
+        assert None is breaker.try_request()
+        assert None is breaker.retry_in
+        breaker.on_success(permit)
+        breaker.on_success()
+        breaker.on_failure()
+        assert FORCED_OPEN is breaker.state
+        assert [(FORCED_OPEN, FORCED_OPEN), (0, 0), "rejected"] == diary.entries
+
+    def test_forced_open_is_left_by_hand(self, breaker):
+        """Only enter_state() leaves it."""
+        breaker.enter_state(FORCED_OPEN)
+
+        breaker.enter_state(CLOSED)
+
+        assert breaker.try_request() is not None
+
+    def test_open_waits_for_the_whole_open_window(self, opened, clock):
+        """Open entered while it is open begins afresh."""
+        clock.now += 9.0
+
+        opened.enter_state(OPEN)
+
+        assert 10.0 == opened.retry_in
+
+    def test_half_open_has_a_free_place(self, breaker):
+        """The next request is the trial; there is none to wait for."""
+        breaker.enter_state(HALF_OPEN)
+
+        assert 0.0 == breaker.retry_in
+        assert breaker.try_request().is_trial
+        assert None is breaker.try_request()
+
+    def test_half_open_entered_again_forgets_its_trial(self, breaker):
+        """The answer of the trial before belongs to a state that is over."""
+        breaker.enter_state(HALF_OPEN)
+        trial = breaker.try_request()
+
+        breaker.enter_state(HALF_OPEN)
+        breaker.on_success(trial)
+
+        assert HALF_OPEN is breaker.state
+
+    def test_closed_entered_again_empties_the_count(self, breaker, diary):
+        """Nothing that was counted or is under way counts any more."""
+        late = breaker.try_request()
+        fail(breaker, 1)
+        diary.entries.clear()
+
+        breaker.enter_state(CLOSED)
+        breaker.on_failure(late)
+
+        assert EventCount(success=0, failure=0) == breaker.event_count
+        assert [(0, 0)] == diary.entries
+
+    @pytest.mark.parametrize("state", ["open", None, 1, CircuitState])
+    def test_what_is_no_state_is_rejected(self, breaker, state):
+        """A string that looks like a state is none."""
+        with pytest.raises(ValueError) as caught:
+            breaker.enter_state(state)
+
+        assert f"state: {state!r} (expected: a CircuitState)" == str(caught.value)
+        assert CLOSED is breaker.state
+
+
+class TestListeners:
+    """Who hears what, and when."""
+
+    def test_each_counted_event_is_told(self, breaker, diary):
+        """The count told holds the event; a trip ends with the empty count."""
+        succeed(breaker, 1)
+        fail(breaker, 3)
+
+        assert [(1, 0), (1, 1), (1, 2), (OPEN, OPEN), (0, 0)] == diary.entries
+
+    def test_listeners_are_told_in_order(self):
+        """Every listener hears an event before any hears the next one."""
+        heard = []
+
+        class Named(CircuitBreakerListener):
+            def __init__(self, name):
+                self.name = name
+
+            def on_state_changed(self, circuit_breaker, state):
+                heard.append((self.name, str(state)))
+
+            def on_event_count_updated(self, circuit_breaker, event_count):
+                heard.append((self.name, event_count.total))
+
+        breaker = CircuitBreaker(listeners=(Named("a"), Named("b")))
+
+        breaker.enter_state(OPEN)
+
+        assert [("a", "open"), ("b", "open"), ("a", 0), ("b", 0)] == heard
+
+    def test_an_error_is_logged_and_the_others_hear(self, clock, diary, caplog):
+        """A broken listener breaks neither the circuit breaker nor its neighbours."""
+        error = RuntimeError("broken bell")
+
+        class Broken(CircuitBreakerListener):
+            def on_state_changed(self, circuit_breaker, state):
+                raise error
+
+            def on_request_rejected(self, circuit_breaker):
+                raise error
+
+            def on_event_count_updated(self, circuit_breaker, event_count):
+                raise error
+
+            def __repr__(self):
+                return "Broken()"
+
+        breaker = CircuitBreaker(
+            "orders",
+            minimum_request_threshold=1,
+            clock=clock,
+            listeners=[Broken(), diary],
+        )
+
+        succeed(breaker, 1)
+        fail(breaker, 2)
+        assert None is breaker.try_request()
+
+        assert [(1, 0), (1, 1), (OPEN, OPEN), (0, 0), "rejected"] == diary.entries
+        assert 5 == len(caplog.records)
+        for record in caplog.records:
+            assert "aioretry_smithy" == record.name
+            assert logging.WARNING == record.levelno
+            assert "circuit breaker 'orders': Broken() raised" == record.message
+            assert error is record.exc_info[1]
+
+    def test_a_listener_may_use_the_circuit_breaker(self, diary):
+        """What a listener causes is told to all, after what they hear now."""
+
+        class Optimist(CircuitBreakerListener):
+            def on_state_changed(self, circuit_breaker, state):
+                if state is OPEN:
+                    circuit_breaker.enter_state(HALF_OPEN)
+                    circuit_breaker.on_success(circuit_breaker.try_request())
+                    circuit_breaker.on_success(circuit_breaker.try_request())
+
+        breaker = CircuitBreaker(
+            minimum_request_threshold=1, listeners=[Optimist(), diary]
+        )
+
+        fail(breaker, 1)
+
+        assert CLOSED is breaker.state
+        assert EventCount(success=1, failure=0) == breaker.event_count
+        assert [
+            (CLOSED, OPEN),
+            (0, 0),
+            (CLOSED, HALF_OPEN),
+            (CLOSED, CLOSED),
+            (1, 0),
+        ] == diary.entries
+
+    def test_an_interruption_of_a_listener_silences_nobody(self, diary):
+        """What is no Exception goes through, and the next event is told again."""
+
+        class Interrupted(CircuitBreakerListener):
+            def on_request_rejected(self, circuit_breaker):
+                raise KeyboardInterrupt
+
+        breaker = CircuitBreaker(listeners=[diary, Interrupted()])
+        breaker.enter_state(FORCED_OPEN)
+        with pytest.raises(KeyboardInterrupt):
+            breaker.try_request()
+        diary.entries.clear()
+
+        breaker.enter_state(CLOSED)
+
+        assert [(CLOSED, CLOSED)] == diary.entries
+
+    def test_methods_that_are_not_overridden_do_nothing(self):
+        """A listener overrides only what it needs."""
+        breaker = CircuitBreaker(
+            minimum_request_threshold=1, listeners=[CircuitBreakerListener()]
+        )
+
+        fail(breaker, 1)
+
+        assert None is breaker.try_request()
+
+
+class TestClock:
+    """What time it is."""
+
+    async def test_it_is_the_running_loops(self):
+        """Under virtual time the open window costs no real time."""
+        breaker = CircuitBreaker(minimum_request_threshold=1)
+        fail(breaker, 1)
+        assert None is breaker.try_request()
+
+        await asyncio.sleep(10.0)
+
+        assert breaker.try_request().is_trial
+
+    def test_without_a_loop_it_is_monotonic(self):
+        """A circuit breaker works, and passes time, where no event loop runs."""
+        breaker = CircuitBreaker(minimum_request_threshold=1, circuit_open_window=0.001)
+        fail(breaker, 1)
+
+        deadline = time.monotonic() + 10.0
+        while breaker.try_request() is None:
+            assert time.monotonic() < deadline
+
+        assert HALF_OPEN is breaker.state
+
+    async def test_a_clock_goes_before_the_loop(self, clock):
+        """The clock given is the only one asked."""
+        breaker = CircuitBreaker(minimum_request_threshold=1, clock=clock)
+        fail(breaker, 1)
+        clock.now += 10.0
+
+        assert breaker.try_request().is_trial
+
+
+class TestArguments:
+    """What a circuit breaker is made of."""
+
+    def test_default_names_are_numbered(self):
+        """Circuit breakers without a name can be told apart in logs."""
+        first, named, second = CircuitBreaker(), CircuitBreaker("a"), CircuitBreaker()
+
+        prefix, _, number = first.name.rpartition("-")
+        assert "circuit-breaker" == prefix
+        assert f"circuit-breaker-{int(number) + 1}" == second.name
+        assert "a" == named.name
+
+    def test_its_text_says_the_settings(self):
+        """The settings that are in force can be read off."""
+        breaker = CircuitBreaker("orders", circuit_open_window=30.0)
+
+        assert (
+            "CircuitBreaker('orders', failure_rate_threshold=0.5, "
+            "minimum_request_threshold=10, trial_request_interval=3.0, "
+            "circuit_open_window=30.0, counter_sliding_window=20.0, "
+            "counter_update_interval=1.0)"
+        ) == repr(breaker)
+
+    @pytest.mark.parametrize("name", ["", 7, b"orders"])
+    def test_a_name_is_a_text(self, name):
+        """A name that is empty or no text is rejected."""
+        with pytest.raises(ValueError) as caught:
+            CircuitBreaker(name)
+
+        expected = f"name: {name!r} (expected: a str that is not empty)"
+        assert expected == str(caught.value)
+
+    @pytest.mark.parametrize(
+        "value", [0, -0.1, 1.1, math.nan, math.inf, True, "0.5", None]
+    )
+    def test_a_threshold_is_a_share(self, value):
+        """The threshold is above 0 and at most 1."""
+        with pytest.raises(ValueError) as caught:
+            CircuitBreaker(failure_rate_threshold=value)
+
+        expected = f"failure_rate_threshold: {value!r} (expected: > 0 and <= 1)"
+        assert expected == str(caught.value)
+
+    @pytest.mark.parametrize("value", [-1, 2.0, math.nan, True, "10", None])
+    def test_a_minimum_is_a_number_of_events(self, value):
+        """The minimum is an int of at least 0."""
+        with pytest.raises(ValueError) as caught:
+            CircuitBreaker(minimum_request_threshold=value)
+
+        expected = f"minimum_request_threshold: {value!r} (expected: an int >= 0)"
+        assert expected == str(caught.value)
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "trial_request_interval",
+            "circuit_open_window",
+            "counter_sliding_window",
+            "counter_update_interval",
+        ],
+    )
+    @pytest.mark.parametrize(
+        "value", [0, -1.0, math.nan, math.inf, 10**400, True, "3", None]
+    )
+    def test_a_time_is_positive_and_finite(self, name, value):
+        """A time of 0, without end or of no number is rejected by name."""
+        with pytest.raises(ValueError) as caught:
+            CircuitBreaker(**{name: value})
+
+        assert f"{name}: {value!r} (expected: > 0 and finite)" == str(caught.value)
+
+    @pytest.mark.parametrize("window", [0.5, 1.0])
+    def test_the_window_is_longer_than_its_update_interval(self, window):
+        """A window of one bucket would forget everything at once."""
+        with pytest.raises(ValueError) as caught:
+            CircuitBreaker(counter_sliding_window=window)
+
+        assert (
+            f"counter_sliding_window: {window!r} "
+            "(expected: > counter_update_interval, 1.0)"
+        ) == str(caught.value)
+
+    @pytest.mark.parametrize(
+        "listeners", [CircuitBreakerListener(), [CircuitBreakerListener], [print], None]
+    )
+    def test_listeners_are_listeners(self, listeners):
+        """One listener alone, or a class in place of an object, is a mistake."""
+        with pytest.raises(ValueError) as caught:
+            CircuitBreaker(listeners=listeners)
+
+        expected = (
+            f"listeners: {listeners!r} (expected: CircuitBreakerListener objects)"
+        )
+        assert expected == str(caught.value)
+
+    def test_a_clock_is_callable(self):
+        """A number is no clock."""
+        with pytest.raises(ValueError) as caught:
+            CircuitBreaker(clock=7.0)
+
+        expected = "clock: 7.0 (expected: a callable that returns seconds)"
+        assert expected == str(caught.value)
+
+
+async def test_concurrent_requests_send_one_trial(clock):
+    """Of 100 tasks that find the open window passed, one asks the server."""
+    breaker = CircuitBreaker(minimum_request_threshold=1, clock=clock)
+    fail(breaker, 1)
+    clock.now += 10.0
+    sent = 0
+
+    async def request():
+        nonlocal sent
+        permit = breaker.try_request()
+        if permit is None:
+            return
+        sent += 1
+        await asyncio.sleep(1.0)
+        breaker.on_success(permit)
+
+    await asyncio.gather(*(request() for _ in range(100)))
+
+    assert 1 == sent
+    assert CLOSED is breaker.state
