@@ -1,0 +1,184 @@
+"""What a logging client writes: two lines of text, or two JSON objects."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from .._render import describe_cause, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .._log import RequestLog
+
+_REQUEST_KEYS = (
+    "name",
+    "request_method",
+    "request_url",
+    "request_headers",
+    "request_started_at",
+    "attempt",
+)
+_RESPONSE_KEYS = (
+    "response_status",
+    "response_reason",
+    "response_headers",
+    "response_cause",
+    "response_length",
+    "duration",
+    "total_duration",
+    "is_complete",
+    "attempt",
+    "total_attempts",
+    "stop_reason",
+)
+
+
+class LogFormatter(ABC):
+    """Makes the two lines that a :class:`LoggingClient` writes.
+
+    Both methods are asked once the outcome is known, so each sees the whole log. The
+    log's attributes hold credentials as they are; ``log.to_dict()`` and
+    ``log.render()`` hide them, which makes them a good start for a formatter of one's
+    own. After Armeria's ``LogFormatter``.
+
+    >>> class ShortFormatter(LogFormatter):
+    ...     def format_request(self, log):
+    ...         return f"-> {log.request_method} {log.request_url.path}"
+    ...
+    ...     def format_response(self, log):
+    ...         return f"<- {log.response_status or log.to_dict()['response_cause']}"
+    >>> decorator = LoggingClient.new_decorator(formatter=ShortFormatter())
+    """
+
+    @abstractmethod
+    def format_request(self, log: RequestLog) -> str:
+        """Return the line for the request.
+
+        Args:
+            log: The call, or the attempt, that the line is about.
+        """
+
+    @abstractmethod
+    def format_response(self, log: RequestLog) -> str:
+        """Return the line for the response, or for the failure.
+
+        Args:
+            log: The call, or the attempt, that the line is about.
+        """
+
+    @staticmethod
+    def text() -> LogFormatter:
+        """Return the formatter for people, the default.
+
+        The lines have the shape of Armeria's, without what is not known.
+        ``currentAttempt`` stands on the request line of an attempt, ``totalAttempts``
+        on the response line of a call that went through a retrying client::
+
+            Request: {startTime=..., scheme=https, host=example.com, method=GET,
+            path=/orders, headers=[Accept=*/*, armeria-retry-count=1], currentAttempt=2}
+            Response: {startTime=..., duration=0.012s, headers=[:status=200]}
+
+        Each is one line: control characters are escaped. Durations are in seconds.
+
+        >>> LogFormatter.text()
+        LogFormatter.text()
+        """
+        return _TEXT
+
+    @staticmethod
+    def json() -> LogFormatter:
+        """Return the formatter for machines: one JSON object a line.
+
+        ``"type"`` is ``"request"`` or ``"response"``; the other keys and their values
+        are those of :meth:`RequestLog.to_dict` that belong to that side, always the
+        same ones.
+
+        >>> LogFormatter.json()
+        LogFormatter.json()
+        """
+        return _JSON
+
+
+class _TextFormatter(LogFormatter):
+    def format_request(self, log: RequestLog) -> str:
+        url = log.request_url
+        fields = {
+            "startTime": log.request_started_at.isoformat(),
+            "scheme": url.scheme,
+            "host": url.host_port_subcomponent,
+            "method": log.request_method,
+            "path": log.mask.text(url.raw_path_qs),
+            "headers": _headers(log.mask.headers(log.request_headers)),
+            "currentAttempt": log.attempt,
+        }
+        return printable(f"Request: {_braced(fields)}")
+
+    def format_response(self, log: RequestLog) -> str:
+        fields = {
+            "startTime": _response_start(log),
+            "length": log.response_length,
+            "duration": _seconds(log.duration),
+            "totalDuration": _seconds(log.total_duration),
+            "cause": describe_cause(log),
+            "headers": _response_headers(log),
+        }
+        line = f"Response: {_braced(fields)}"
+        if log.children:
+            line += f", {_braced({'totalAttempts': log.total_attempts})}"
+        return printable(line)
+
+    def __repr__(self) -> str:
+        return "LogFormatter.text()"
+
+
+class _JsonFormatter(LogFormatter):
+    def format_request(self, log: RequestLog) -> str:
+        return _json_object("request", log, _REQUEST_KEYS)
+
+    def format_response(self, log: RequestLog) -> str:
+        return _json_object("response", log, _RESPONSE_KEYS)
+
+    def __repr__(self) -> str:
+        return "LogFormatter.json()"
+
+
+_TEXT = _TextFormatter()
+_JSON = _JsonFormatter()
+
+
+def _braced(fields: Mapping[str, object]) -> str:
+    known = (
+        f"{name}={value}" for name, value in fields.items() if value not in {None, ""}
+    )
+    return f"{{{', '.join(known)}}}"
+
+
+def _headers(shown: Mapping[str, str]) -> str:
+    return f"[{', '.join(f'{name}={value}' for name, value in shown.items())}]"
+
+
+def _response_headers(log: RequestLog) -> str | None:
+    headers = log.response_headers
+    if headers is None:
+        return None
+    return _headers({":status": f"{log.response_status}", **log.mask.headers(headers)})
+
+
+def _response_start(log: RequestLog) -> str | None:
+    if log.duration is None or log.response_status is None:
+        return None
+    started_at = log.request_started_at + timedelta(seconds=log.duration)
+    return started_at.isoformat()
+
+
+def _seconds(duration: float | None) -> str | None:
+    return None if duration is None else f"{duration:.3f}s"
+
+
+def _json_object(kind: str, log: RequestLog, keys: tuple[str, ...]) -> str:
+    values: dict[str, Any] = log.to_dict()
+    return json.dumps({"type": kind, **{key: values[key] for key in keys}})

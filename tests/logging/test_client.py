@@ -1,0 +1,707 @@
+"""Which lines are written, when, at which level, and what an error in them does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+import pytest
+
+from aioretry_smithy import (
+    Backoff,
+    CircuitBreaker,
+    CircuitBreakerClient,
+    CircuitState,
+    RequestLog,
+    RetryingClient,
+    RetryStrategy,
+    SessionBuilder,
+    client_decorator,
+    decorate,
+)
+from aioretry_smithy._logging.client import LoggingClient
+from aioretry_smithy._logging.formatter import LogFormatter
+from aioretry_smithy.testing import ScriptedTransport
+
+if TYPE_CHECKING:
+    from aioretry_smithy import Decorator
+
+URL = "http://example.com/orders"
+DEBUG, INFO, WARNING, ERROR = 10, 20, 30, 40
+RETRYING = RetryingClient.new_decorator(
+    RetryStrategy.on_server_error_status(Backoff.fixed(0.5)), max_total_attempts=3
+)
+
+
+class Sink(logging.Handler):
+    """Keeps the records."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.records: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.append(record)
+
+    @property
+    def lines(self) -> list[str]:
+        return [record.getMessage() for record in self.records]
+
+    @property
+    def kinds(self) -> list[tuple[str, int]]:
+        """The level and the first word of each record."""
+        return [
+            (record.getMessage().partition(":")[0], record.levelno)
+            for record in self.records
+        ]
+
+
+class CountingFormatter(LogFormatter):
+    """Counts what it is asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def format_request(self, log: RequestLog) -> str:
+        self.asked.append("request")
+        return "Request"
+
+    def format_response(self, log: RequestLog) -> str:
+        self.asked.append("response")
+        return "Response"
+
+
+class BrokenFormatter(LogFormatter):
+    """Has a bug in the second line."""
+
+    def format_request(self, log: RequestLog) -> str:
+        return "Request"
+
+    def format_response(self, log: RequestLog) -> str:
+        message = "a bug of the formatter"
+        raise KeyError(message)
+
+
+@pytest.fixture
+def sink():
+    """What was logged."""
+    return Sink()
+
+
+@pytest.fixture
+def logger(sink):
+    """A logger that writes everything to the sink, and to nothing else."""
+    logger = logging.getLogger("shop")
+    logger.setLevel(DEBUG)
+    logger.propagate = False
+    logger.handlers, logger.filters = [sink], []
+    return logger
+
+
+async def call(
+    answers: list[Any], *decorators: Decorator, url: str = URL, **options: Any
+) -> int | BaseException:
+    """Make a call through *decorators*, inner ones first; return how it ended."""
+    builder = SessionBuilder().decorator(ScriptedTransport(answers))
+    for decorator in decorators:
+        builder.decorator(decorator)
+    async with builder.build() as session:
+        try:
+            response = await session.get(url, **options)
+        except BaseException as cause:
+            return cause
+        response.release()
+        return response.status
+
+
+async def test_logging_inside_retrying_writes_a_pair_per_attempt(logger, sink):
+    """Armeria's first listing: three attempts, six lines, the retry count in two."""
+    outcome = await call([500, 500, 200], LoggingClient.new_decorator(logger), RETRYING)
+
+    sides = [re.match(r"Re\w+", line)[0] for line in sink.lines]
+    counts = [re.findall(r"armeria-retry-count=\d", line) for line in sink.lines[::2]]
+    statuses = [re.findall(r":status=\d+", line) for line in sink.lines[1::2]]
+    assert 200 == outcome
+    assert ["Request", "Response"] * 3 == sides
+    assert [[], ["armeria-retry-count=1"], ["armeria-retry-count=2"]] == counts
+    assert [[":status=500"], [":status=500"], [":status=200"]] == statuses
+
+
+async def test_logging_outside_retrying_writes_one_pair(logger, sink):
+    """Armeria's second listing: the first request, the last response, the number."""
+    outcome = await call([500, 500, 200], RETRYING, LoggingClient.new_decorator(logger))
+
+    assert 200 == outcome
+    assert 2 == len(sink.lines)
+    assert sink.lines[0].startswith("Request: {")
+    assert "armeria-retry-count" not in sink.lines[0]
+    assert sink.lines[1].endswith("headers=[:status=200]}, {totalAttempts=3}")
+    assert "duration=1.000s" in sink.lines[1]
+
+
+async def test_logging_without_retrying(logger, sink):
+    """A client alone in the chain logs the call."""
+    await call([204], LoggingClient.new_decorator(logger))
+
+    assert [("Request", DEBUG), ("Response", DEBUG)] == sink.kinds
+
+
+async def test_logging_twice_in_a_chain(logger, sink):
+    """Each client writes its own lines: two pairs of attempts, then the call's."""
+    logging_ = LoggingClient.new_decorator(logger)
+
+    await call([500, 200], logging_, RETRYING, logging_)
+
+    logs = [record.request_log for record in sink.records]
+    assert [1, 1, 2, 2, None, None] == [log.attempt for log in logs]
+
+
+async def test_logging_of_a_call_that_the_breaker_refused(logger, sink):
+    """A refusal further in is the failure of the call."""
+    breaker = CircuitBreaker("orders")
+    breaker.enter_state(CircuitState.FORCED_OPEN)
+
+    await call(
+        [],
+        CircuitBreakerClient.new_decorator(breaker),
+        LoggingClient.new_decorator(logger),
+    )
+
+    assert [("Request", WARNING), ("Response", WARNING)] == [
+        (kind, level if kind == "Response" else WARNING) for kind, level in sink.kinds
+    ]
+    assert "cause=FailFastError: circuit breaker 'orders' is open" in sink.lines[1]
+
+
+async def test_logging_sees_what_a_decorator_further_in_made_of_it(logger, sink):
+    """The outcome is what passes this client, not what the transport had recorded."""
+
+    @client_decorator
+    async def translate(delegate, ctx, request):
+        try:
+            await delegate.execute(ctx, request)
+        except TimeoutError:
+            return await ScriptedTransport([(203, {}, b"stale")]).execute(ctx, request)
+        message = "not as expected"
+        raise aiohttp.ClientPayloadError(message)
+
+    await call([TimeoutError(), 200], translate, LoggingClient.new_decorator(logger))
+    await call([200], translate, LoggingClient.new_decorator(logger))
+
+    assert "headers=[:status=203]" in sink.lines[1]
+    assert "cause" not in sink.lines[1]
+    assert "cause=ClientPayloadError: not as expected" in sink.lines[3]
+
+
+@pytest.mark.parametrize(
+    ("answer", "level"),
+    [
+        (101, INFO),
+        (200, INFO),
+        (399, INFO),
+        (400, ERROR),
+        (503, ERROR),
+        (TimeoutError(), ERROR),
+        (aiohttp.ClientConnectionError("refused"), ERROR),
+    ],
+)
+async def test_success_is_below_400(logger, sink, answer, level):
+    """The level of a response tells successes from failures."""
+    logging_ = LoggingClient.new_decorator(
+        logger,
+        successful_response_log_level=INFO,
+        failure_response_log_level=ERROR,
+    )
+
+    await call([answer], logging_)
+
+    assert [("Request", DEBUG), ("Response", level)] == sink.kinds
+
+
+@pytest.mark.parametrize(
+    ("threshold", "request_level", "response_level", "written"),
+    [
+        (DEBUG, DEBUG, INFO, [("Request", DEBUG), ("Response", INFO)]),
+        (INFO, DEBUG, INFO, [("Response", INFO)]),
+        (INFO, INFO, DEBUG, [("Request", INFO)]),
+        (WARNING, DEBUG, INFO, []),
+    ],
+)
+async def test_lines_of_a_success_have_their_own_levels(
+    logger, sink, threshold, request_level, response_level, written
+):
+    """Of a success each line is written whose own level is on."""
+    logger.setLevel(threshold)
+    logging_ = LoggingClient.new_decorator(
+        logger,
+        request_log_level=request_level,
+        successful_response_log_level=response_level,
+    )
+
+    await call([200], logging_)
+
+    assert written == sink.kinds
+
+
+@pytest.mark.parametrize(
+    ("threshold", "request_level", "response_level", "written"),
+    [
+        (DEBUG, DEBUG, WARNING, [("Request", DEBUG), ("Response", WARNING)]),
+        (INFO, DEBUG, WARNING, [("Request", WARNING), ("Response", WARNING)]),
+        (INFO, INFO, DEBUG, [("Request", INFO), ("Response", INFO)]),
+        (ERROR, DEBUG, WARNING, []),
+    ],
+)
+async def test_failure_is_a_pair_or_nothing(
+    logger, sink, threshold, request_level, response_level, written
+):
+    """A line of a failure whose level is off takes the level of the other one."""
+    logger.setLevel(threshold)
+    logging_ = LoggingClient.new_decorator(
+        logger,
+        request_log_level=request_level,
+        failure_response_log_level=response_level,
+    )
+
+    await call([503], logging_)
+
+    assert written == sink.kinds
+
+
+async def test_levels_are_asked_at_each_call(logger, sink):
+    """A level that is changed while the session lives holds for the next call."""
+    async with (
+        SessionBuilder()
+        .decorator(ScriptedTransport([200, 200]))
+        .decorator(LoggingClient.new_decorator(logger))
+        .build()
+    ) as session:
+        logger.setLevel(ERROR)
+        await session.get(URL)
+        quiet = len(sink.records)
+        logger.setLevel(DEBUG)
+        await session.get(URL)
+
+    assert 0 == quiet
+    assert 2 == len(sink.records)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "asked"),
+    [(DEBUG, ["request", "response"]), (INFO, ["response"]), (WARNING, [])],
+)
+async def test_nothing_is_formatted_for_a_level_that_is_off(logger, threshold, asked):
+    """Formatting costs time; it is for lines that are written."""
+    logger.setLevel(threshold)
+    formatter = CountingFormatter()
+
+    await call(
+        [200],
+        LoggingClient.new_decorator(
+            logger, successful_response_log_level=INFO, formatter=formatter
+        ),
+    )
+
+    assert asked == formatter.asked
+
+
+async def test_nothing_is_written_before_the_outcome(logger, sink):
+    """The request line waits for the outcome, so that a pair is never torn apart."""
+    seen = []
+
+    def answer(ctx, request):
+        seen.extend(sink.records)
+        return 200
+
+    await call([answer], LoggingClient.new_decorator(logger))
+
+    assert [] == seen
+    assert 2 == len(sink.records)
+
+
+@pytest.mark.parametrize("outside", [False, True])
+async def test_cancelled_call_is_a_failure(logger, sink, outside):
+    """A cancelled call leaves one pair with its cause, and stays cancelled."""
+
+    async def silence(ctx, request):
+        await asyncio.sleep(60)
+
+    logging_ = LoggingClient.new_decorator(logger)
+    chain = [RETRYING, logging_] if outside else [logging_, RETRYING]
+    task = asyncio.create_task(call([silence], *chain))
+    await asyncio.sleep(1)
+
+    task.cancel()
+    outcome = await task
+
+    assert isinstance(outcome, asyncio.CancelledError)
+    assert [("Request", DEBUG), ("Response", WARNING)] == sink.kinds
+    assert "cause=CancelledError" in sink.lines[1]
+
+
+async def test_call_cancelled_while_it_waits_to_retry(logger, sink):
+    """Outside the retrying client a cancelled wait is a failure, not the last 503."""
+    task = asyncio.create_task(
+        call([503], RETRYING, LoggingClient.new_decorator(logger))
+    )
+    await asyncio.sleep(0.25)
+
+    task.cancel()
+    await task
+
+    assert 2 == len(sink.records)
+    assert "duration=0.250s" in sink.lines[1]
+    assert "cause=CancelledError}, {totalAttempts=1}" in sink.lines[1]
+
+
+@pytest.mark.parametrize(
+    ("answer", "rate"),
+    [(200, "success"), (503, "failure"), (TimeoutError(), "failure")],
+)
+async def test_sampling_looks_at_the_outcome(logger, sink, answer, rate):
+    """A rate of 0 keeps that outcome from the log, and no other one."""
+    chance = {"random": lambda: 0.0}
+    none = LoggingClient.new_decorator(logger, **{f"{rate}_sampling_rate": 0}, **chance)
+    other = {"success": "failure", "failure": "success"}[rate]
+    all_ = LoggingClient.new_decorator(
+        logger, **{f"{other}_sampling_rate": 0}, **chance
+    )
+
+    await call([answer], none)
+    unsampled = len(sink.records)
+    await call([answer], all_)
+
+    assert 0 == unsampled
+    assert 2 == len(sink.records)
+
+
+async def test_sampling_draws_once_a_call(logger, sink):
+    """Both lines share one draw; the call is logged when it is below the rate."""
+    draws = iter([0.25, 0.24, 0.99, 0.0])
+    logging_ = LoggingClient.new_decorator(
+        logger, success_sampling_rate=0.25, random=lambda: next(draws)
+    )
+
+    numbers = []
+    for _ in range(4):
+        await call([200], logging_)
+        numbers.append(len(sink.records))
+
+    assert [0, 2, 2, 4] == numbers
+
+
+async def test_sampling_inside_retrying_draws_per_attempt(logger, sink):
+    """Inside the retrying client an attempt is what is sampled."""
+    draws = iter([0.9, 0.1, 0.9])
+    logging_ = LoggingClient.new_decorator(
+        logger,
+        success_sampling_rate=0.5,
+        failure_sampling_rate=0.5,
+        random=lambda: next(draws),
+    )
+
+    await call([500, 500, 200], logging_, RETRYING)
+
+    assert [2, 2] == [record.request_log.attempt for record in sink.records]
+
+
+async def test_default_logger(caplog):
+    """Without a logger the lines go to the library's, a failure at WARNING."""
+    caplog.set_level(WARNING, "aioretry_smithy")
+
+    await call([200], LoggingClient.new_decorator())
+    await call([503], LoggingClient.new_decorator())
+
+    assert [("aioretry_smithy", WARNING)] * 2 == [
+        (name, level) for name, level, _ in caplog.record_tuples
+    ]
+
+
+async def test_record_carries_the_log(logger, sink):
+    """Handlers find the log of the call in each record."""
+    async with (
+        SessionBuilder()
+        .decorator(ScriptedTransport([200]))
+        .decorator(LoggingClient.new_decorator(logger))
+        .build()
+    ) as session:
+        response = await session.get(URL)
+
+    log = RequestLog.of(response)
+    assert [log, log] == [record.request_log for record in sink.records]
+
+
+async def test_line_with_percent_signs(logger, sink):
+    """A line is written as it is, not taken for a format."""
+    await call([200], LoggingClient.new_decorator(logger), url=f"{URL}/50%25s%25d")
+
+    assert "path=/orders/50%25s%25d" in sink.lines[0]
+
+
+async def test_adapters_add_to_the_record(logger, sink):
+    """Adapters, nested ones too, add their own and do not push the log out."""
+
+    class Prefix(logging.LoggerAdapter):
+        def process(self, msg, kwargs):
+            return f"[shop] {msg}", {**kwargs, "extra": None}
+
+    adapter = logging.LoggerAdapter(Prefix(logger, {}), {"tenant": "a"})
+
+    await call([200], LoggingClient.new_decorator(adapter))
+
+    assert sink.lines[0].startswith("[shop] Request: {")
+    assert "http" == sink.records[0].request_log.request_url.scheme
+
+    plain = logging.LoggerAdapter(logger, {"tenant": "a"})
+    await call([200], LoggingClient.new_decorator(plain))
+
+    assert "a" == sink.records[-1].tenant
+    assert "http" == sink.records[-1].request_log.request_url.scheme
+
+
+async def test_adapter_can_be_off(logger, sink):
+    """An adapter is asked for its level as a logger is."""
+    logger.setLevel(ERROR)
+
+    await call([503], LoggingClient.new_decorator(logging.LoggerAdapter(logger, {})))
+
+    assert [] == sink.records
+
+
+async def test_json_lines(logger, sink):
+    """With the JSON formatter each message is one object."""
+    logging_ = LoggingClient.new_decorator(logger, formatter=LogFormatter.json())
+
+    await call([503, 200], RETRYING, logging_)
+
+    request, response = map(json.loads, sink.lines)
+    assert ("request", "GET") == (request["type"], request["request_method"])
+    assert ("response", 2) == (response["type"], response["total_attempts"])
+
+
+async def test_formatter_by_its_methods(logger, sink):
+    """A formatter of one's own need not derive from anything."""
+
+    class Short:
+        def format_request(self, log):
+            return f"-> {log.request_method}"
+
+        def format_response(self, log):
+            return f"<- {log.response_status}"
+
+    await call([200], LoggingClient.new_decorator(logger, formatter=Short()))
+
+    assert ["-> GET", "<- 200"] == sink.lines
+
+
+async def test_sensitive_names_are_hidden_everywhere(logger, sink):
+    """What one client hides is hidden on its lines and in the views of the log."""
+    logging_ = LoggingClient.new_decorator(
+        logger, sensitive_headers=["x-customer"], sensitive_query_parameters={"Mail"}
+    )
+    answer = (200, {"X-Customer": "hush"}, b"")
+
+    await call(
+        [503, answer],
+        logging_,
+        RETRYING,
+        url=f"{URL}?mail=hush&page=2",
+        headers={"X-CUSTOMER": "hush", "Authorization": "hush"},
+    )
+
+    log = sink.records[0].request_log.root
+    assert "hush" not in " ".join(sink.lines)
+    assert "page=2" in sink.lines[0]
+    assert "hush" not in log.render() + json.dumps(log.to_dict())
+
+
+async def test_decorated_session_hides_sensitive_names(logger, sink):
+    """A session that somebody else made takes over what its chain hides."""
+    logging_ = LoggingClient.new_decorator(logger, sensitive_headers=["X-Customer"])
+    async with aiohttp.ClientSession() as session:
+        decorate(session, ScriptedTransport([200]), logging_)
+        await session.get(URL, headers={"X-Customer": "hush"})
+
+    assert "X-Customer=****" in sink.lines[0]
+
+
+@pytest.mark.parametrize("answer", [200, 503])
+async def test_broken_formatter_leaves_the_response(logger, sink, caplog, answer):
+    """An error in a formatter is reported once; the call and the pair stay whole."""
+    logging_ = LoggingClient.new_decorator(logger, formatter=BrokenFormatter())
+    async with (
+        SessionBuilder()
+        .decorator(ScriptedTransport([answer, answer]))
+        .decorator(logging_)
+        .build()
+    ) as session:
+        statuses = [(await session.get(URL)).status for _ in range(2)]
+
+    assert [answer, answer] == statuses
+    assert [] == sink.records
+    (report,) = caplog.records
+    assert ("aioretry_smithy", ERROR) == (report.name, report.levelno)
+    assert isinstance(report.exc_info[1], KeyError)
+
+
+async def test_broken_formatter_does_not_hide_the_failure(logger, caplog):
+    """The caller gets the call's own exception, and the report does not show it."""
+    cause = aiohttp.InvalidURL("http://user:hush@example.com/")
+
+    outcome = await call(
+        [cause], LoggingClient.new_decorator(logger, formatter=BrokenFormatter())
+    )
+
+    assert outcome is cause
+    assert outcome.__context__ is None
+    assert "a bug of the formatter" in caplog.text
+    assert "hush" not in caplog.text
+
+
+async def test_report_keeps_the_context_of_the_error(logger, caplog):
+    """What led to the formatter's error is shown, up to the failure of the call."""
+
+    class Wrapping(BrokenFormatter):
+        def format_response(self, log):
+            try:
+                return super().format_response(log)
+            except KeyError:
+                message = "cannot format"
+                raise ValueError(message)  # noqa: B904  the context is the point
+
+    await call(
+        [TimeoutError("hush")],
+        LoggingClient.new_decorator(logger, formatter=Wrapping()),
+    )
+
+    assert "a bug of the formatter" in caplog.text
+    assert "cannot format" in caplog.text
+    assert "hush" not in caplog.text
+
+
+@pytest.mark.parametrize("answer", [200, TimeoutError()])
+async def test_broken_filter_changes_nothing(logger, caplog, answer):
+    """An error in a filter of the logger is reported and goes no further."""
+
+    def broken(record):
+        message = "a bug of the filter"
+        raise ValueError(message)
+
+    logger.addFilter(broken)
+
+    outcome = await call([answer], LoggingClient.new_decorator(logger))
+
+    assert outcome == answer
+    assert "a bug of the filter" in caplog.text
+
+
+async def test_broken_chance_changes_nothing(logger, caplog):
+    """A function of chance that raises is an error of logging too."""
+    logging_ = LoggingClient.new_decorator(logger, random=lambda: 1 / 0)
+
+    outcome = await call([200], logging_)
+
+    assert 200 == outcome
+    assert "ZeroDivisionError" in caplog.text
+
+
+@pytest.fixture
+def broken_default_logger():
+    """The library's logger with a handler that raises."""
+
+    class Broken(logging.Handler):
+        def handle(self, record):
+            message = "a bug of the handler"
+            raise ValueError(message)
+
+    logger, handler = logging.getLogger("aioretry_smithy"), Broken()
+    logger.addHandler(handler)
+    yield
+    logger.removeHandler(handler)
+
+
+@pytest.mark.usefixtures("broken_default_logger")
+async def test_broken_default_logger_is_reported_on_standard_error(capsys):
+    """Where the library's own logger is what fails, standard error is left."""
+    outcome = await call([503], LoggingClient.new_decorator())
+
+    assert 503 == outcome
+    assert "a bug of the handler" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("broken_default_logger")
+async def test_closed_standard_error_changes_nothing(monkeypatch):
+    """With nowhere left to report to, the call still ends as it ends."""
+
+    class Closed:
+        def write(self, text):
+            message = "I/O operation on closed file"
+            raise ValueError(message)
+
+    monkeypatch.setattr("sys.stderr", Closed())
+
+    outcome = await call([503], LoggingClient.new_decorator())
+
+    assert 503 == outcome
+
+
+def test_describe_lists_the_settings():
+    """A client says what it was made with, levels by their names."""
+    builder = SessionBuilder().decorator(
+        LoggingClient.new_decorator(
+            logging.LoggerAdapter(logging.getLogger("shop.http"), {}),
+            request_log_level=INFO,
+            success_sampling_rate=0.1,
+            formatter=LogFormatter.json(),
+            sensitive_headers=["X-Customer"],
+        )
+    )
+
+    line = builder.describe().splitlines()[0]
+
+    assert (
+        "LoggingClient(logger='shop.http', request_log_level=INFO,"
+        " successful_response_log_level=DEBUG, failure_response_log_level=WARNING,"
+        " success_sampling_rate=0.1, failure_sampling_rate=1.0,"
+        " formatter=LogFormatter.json(), sensitive_headers=('X-Customer',),"
+        " sensitive_query_parameters=())"
+    ) == line
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("logger", "shop", "an object with isEnabledFor() and log()"),
+        ("request_log_level", "INFO", "a logging level, an int > 0"),
+        ("request_log_level", True, "a logging level, an int > 0"),
+        ("successful_response_log_level", 0, "a logging level, an int > 0"),
+        ("failure_response_log_level", None, "a logging level, an int > 0"),
+        ("success_sampling_rate", -0.1, ">= 0 and <= 1"),
+        ("success_sampling_rate", True, ">= 0 and <= 1"),
+        ("failure_sampling_rate", 1.1, ">= 0 and <= 1"),
+        ("failure_sampling_rate", float("nan"), ">= 0 and <= 1"),
+        ("failure_sampling_rate", "1", ">= 0 and <= 1"),
+        ("formatter", print, "an object with format_request() and format_response()"),
+        ("sensitive_headers", "X-Customer", "names, not a single string"),
+        ("sensitive_headers", [1], "names, not a single string"),
+        ("sensitive_query_parameters", b"mail", "names, not a single string"),
+        ("sensitive_query_parameters", 1, "names, not a single string"),
+        ("random", 0.5, "a function without arguments"),
+    ],
+)
+def test_bad_arguments(name, value, expected):
+    """A bad argument is found out where the decorator is made."""
+    with pytest.raises(ValueError) as info:
+        LoggingClient.new_decorator(**{name: value})
+
+    assert f"{name}: {value!r} (expected: {expected})" == str(info.value)
+
+
+def test_bad_names_from_a_generator():
+    """Names may come from any iterable, which is read once."""
+    with pytest.raises(ValueError, match="sensitive_headers"):
+        LoggingClient.new_decorator(sensitive_headers=(name for name in ["a", ""]))

@@ -1,0 +1,296 @@
+"""The two lines of a call, as text and as JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+import pytest
+
+from aioretry_smithy import (
+    Backoff,
+    RequestLog,
+    RetryingClient,
+    RetryStrategy,
+    SessionBuilder,
+    capture_logs,
+    new_response,
+)
+from aioretry_smithy._logging.formatter import LogFormatter
+from aioretry_smithy.testing import ScriptedTransport
+
+if TYPE_CHECKING:
+    from aioretry_smithy import Decorator
+
+URL = "https://example.com/orders"
+TEXT = LogFormatter.text()
+JSON = LogFormatter.json()
+ESCAPES = "\x1b[2J\r\nResponse: {forged}\u2028\x85\udcff"
+RETRYING = RetryingClient.new_decorator(
+    RetryStrategy.on_server_error_status(Backoff.fixed(0.5)), max_total_attempts=3
+)
+
+
+async def log_of(
+    *answers: Any, url: str = URL, decorator: Decorator | None = None, **options: Any
+) -> RequestLog:
+    """Make a call and return its log."""
+    builder = SessionBuilder(headers={"Accept": "*/*"})
+    builder.decorator(ScriptedTransport(answers))
+    if decorator is not None:
+        builder.decorator(decorator)
+    async with builder.build() as session:
+        with capture_logs() as logs, suppress(aiohttp.ClientError, TimeoutError):
+            (await session.get(url, **options)).release()
+    return logs[0]
+
+
+async def failing_log(cause: Exception) -> RequestLog:
+    """Make a call that fails with *cause* and return its log."""
+    return await log_of(cause)
+
+
+def without_times(line: str) -> str:
+    """Return *line* with its times of day left out."""
+    return re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+\+00:00", "...", line)
+
+
+async def test_text_of_a_request():
+    """The request line names the time, the target and the headers."""
+    log = await log_of(200, headers={"X-Shop": "7"}, params={"page": "2"})
+
+    line = without_times(TEXT.format_request(log))
+
+    assert (
+        "Request: {startTime=..., scheme=https, host=example.com, method=GET,"
+        " path=/orders?page=2, headers=[X-Shop=7]}"
+    ) == line
+
+
+async def test_text_of_a_response():
+    """The response line has status and headers; the length once the body ended."""
+    log = await log_of((200, {"Content-Type": "text/plain"}, b"fine"))
+
+    line = without_times(TEXT.format_response(log))
+
+    assert (
+        "Response: {startTime=..., length=4, duration=0.000s, totalDuration=0.000s,"
+        " headers=[:status=200, Content-Type=text/plain]}"
+    ) == line
+
+
+async def test_text_of_a_failure():
+    """A failure has a cause in the place of the headers, and no start of a response."""
+    log = await failing_log(aiohttp.ClientConnectionError("refused"))
+
+    line = TEXT.format_response(log)
+
+    assert (
+        "Response: {duration=0.000s, totalDuration=0.000s,"
+        " cause=ClientConnectionError: refused}"
+    ) == line
+
+
+async def test_text_before_the_outcome():
+    """A formatter can be asked for a call under way: what is unknown is left out."""
+    lines = []
+
+    def answer(ctx, request):
+        lines.extend([TEXT.format_request(ctx.log), TEXT.format_response(ctx.log)])
+        return 200
+
+    await log_of(answer)
+
+    assert "headers=[Accept=*/*]" in lines[0]
+    assert "Response: {}" == lines[1]
+
+
+async def test_text_of_a_response_starts_at_its_headers():
+    """The start of a response is the start of the call and its duration."""
+    log = await log_of(503, 200, decorator=RETRYING)
+
+    start = re.search(r"startTime=([^,]+)", TEXT.format_response(log))[1]
+
+    assert 0.5 == pytest.approx(log.duration)
+    assert start > log.request_started_at.isoformat()
+
+
+async def test_text_counts_attempts():
+    """An attempt says which one it is; the call says how many there were."""
+    log = await log_of(503, 200, decorator=RETRYING)
+    first, second = log.children
+
+    assert TEXT.format_request(first).endswith(", currentAttempt=1}")
+    assert TEXT.format_request(second).endswith(
+        "headers=[armeria-retry-count=1], currentAttempt=2}"
+    )
+    assert "totalAttempts" not in TEXT.format_response(second)
+    assert "currentAttempt" not in TEXT.format_request(log)
+    assert TEXT.format_response(log).endswith(
+        "headers=[:status=200]}, {totalAttempts=2}"
+    )
+
+
+async def test_text_without_retrying_client_counts_nothing():
+    """Where nothing retries there is no number of attempts to tell."""
+    log = await log_of(200)
+
+    assert "Attempt" not in TEXT.format_request(log) + TEXT.format_response(log)
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("http://user:hush@example.com:8080/", "example.com:8080"),
+        ("http://[::1]:8080/", "[::1]:8080"),
+        ("https://example.com:443/", "example.com"),
+    ],
+)
+async def test_text_host(url, host):
+    """The host has its port where that is not the usual one, and no credentials."""
+    line = TEXT.format_request(await log_of(200, url=url))
+
+    assert f", host={host}, " in line
+    assert "hush" not in line
+
+
+async def test_text_of_what_is_no_url():
+    """A target that aiohttp will refuse is shown as it is and breaks nothing."""
+    log = await log_of(
+        aiohttp.InvalidURL("x"), url="http://user:hush@host:port/?token=1"
+    )
+
+    line = TEXT.format_request(log)
+
+    assert "method=GET, path=http" in line
+    assert "host=" not in line
+    assert "hush" not in line
+
+
+@pytest.mark.parametrize("formatter", [TEXT, JSON])
+async def test_lines_hide_credentials(formatter):
+    """No secret of the URL, of a header or of an error reaches a line."""
+    log = await log_of(
+        (
+            302,
+            {"Location": "https://a:hush@b/?token=hush", "Set-Cookie": "a=hush"},
+            b"",
+        ),
+        url="https://user:hush@example.com/?api_key=hush&page=2",
+        headers={"Authorization": "Bearer hush", "Cookie": "hush"},
+        allow_redirects=False,
+    )
+    failed = await failing_log(aiohttp.InvalidURL("https://user:hush@example.com/"))
+
+    lines = [
+        formatter.format_request(log),
+        formatter.format_response(log),
+        formatter.format_request(failed),
+        formatter.format_response(failed),
+    ]
+
+    assert "hush" not in "".join(lines)
+    assert "page=2" in lines[0]
+    assert "****" in lines[0]
+    assert "****" in lines[1]
+
+
+@pytest.mark.parametrize("formatter", [TEXT, JSON])
+async def test_server_cannot_forge_lines(formatter):
+    """Control characters and line breaks of any kind, from anywhere, are escaped."""
+
+    def answer(ctx, request):
+        headers = {"X-Note": ESCAPES, "X\x1b\n": "1"}
+        response = new_response(request, headers=headers)
+        response.reason = ESCAPES
+        return response
+
+    log = await log_of(answer, headers={"X-Note": ESCAPES})
+    failed = await failing_log(aiohttp.ClientPayloadError(ESCAPES))
+
+    lines = [
+        formatter.format_request(log),
+        formatter.format_response(log),
+        formatter.format_response(failed),
+    ]
+
+    assert "forged" in lines[0]
+    assert "forged" in lines[1]
+    assert "forged" in lines[2]
+    assert all(line.isprintable() for line in lines)
+    assert all(1 == len(line.splitlines()) for line in lines)
+
+
+async def test_json_of_a_request():
+    """The request object has the request side of ``to_dict()``, under its names."""
+    log = await log_of(200)
+    whole = log.to_dict()
+
+    shown = json.loads(JSON.format_request(log))
+
+    assert "request" == shown.pop("type")
+    assert {
+        "name",
+        "request_method",
+        "request_url",
+        "request_headers",
+        "request_started_at",
+        "attempt",
+    } == shown.keys()
+    assert {key: whole[key] for key in shown} == shown
+
+
+async def test_json_of_a_response():
+    """The response object has the response side of ``to_dict()``, under its names."""
+    log = await log_of(503, 503, 503, decorator=RETRYING)
+    whole = log.to_dict()
+
+    shown = json.loads(JSON.format_response(log))
+
+    assert "response" == shown.pop("type")
+    assert 3 == shown["total_attempts"]
+    assert 503 == shown["response_status"]
+    assert "max_total_attempts" == shown["stop_reason"]
+    assert {key: whole[key] for key in shown} == shown
+
+
+async def test_json_sides_cover_the_log():
+    """A side has each key of ``to_dict()``, but for the nested and what comes later."""
+    log = await log_of(200)
+
+    shown = json.loads(JSON.format_request(log)) | json.loads(JSON.format_response(log))
+
+    assert {"delay", "delay_source", "children"} == log.to_dict().keys() - shown.keys()
+
+
+async def test_json_of_a_failure():
+    """A failure is text that names the class; what is not there is null."""
+    log = await failing_log(TimeoutError())
+
+    shown = json.loads(JSON.format_response(log))
+
+    assert "TimeoutError" == shown["response_cause"]
+    assert shown["response_status"] is None
+    assert shown["response_headers"] is None
+
+
+def test_formatters_are_shared_and_described():
+    """A factory gives one object, whose text is how to get it."""
+    assert LogFormatter.text() is TEXT
+    assert LogFormatter.json() is JSON
+    assert "LogFormatter.text()" == repr(TEXT)
+    assert "LogFormatter.json()" == repr(JSON)
+
+
+def test_formatter_of_ones_own_needs_both_methods():
+    """Half a formatter is found out where it is made."""
+
+    class Half(LogFormatter):
+        def format_request(self, log):
+            return ""
+
+    with pytest.raises(TypeError, match="format_response"):
+        Half()
