@@ -1,0 +1,93 @@
+"""Composable retrying, logging and circuit breaking for aiohttp sessions.
+
+Stack decorators on a session builder; what is built is an ``aiohttp.ClientSession``.
+"""
+
+from importlib import metadata as _metadata
+from typing import Any as _Any
+
+from ._breaker.breaker import (
+    CircuitBreaker,
+    CircuitBreakerListener,
+    CircuitPermit,
+    CircuitState,
+)
+from ._breaker.client import CircuitBreakerClient
+from ._breaker.strategy import CircuitBreakerStrategy
+from ._breaker.window import EventCount
+from ._capture import capture_logs
+from ._client import DecoratingClient, Decorator, HttpClient, client_decorator
+from ._context import ClientRequestContext, ResponseTimeoutMode
+from ._errors import (
+    FailFastError,
+    ResponseTimeoutError,
+    RetrySafety,
+    UnprocessedRequestError,
+    is_timeout,
+    is_unprocessed,
+    retry_safety,
+)
+from ._log import RequestLog
+from ._request import HttpRequest
+from ._logging.client import LoggingClient
+from ._logging.formatter import LogFormatter
+from ._response import new_response
+from ._retry.backoff import Backoff
+from ._retry.client import RetryingClient
+from ._retry.config import RetryConfig
+from ._retry.stop_reason import RetryStopReason
+from ._retry.strategy import IDEMPOTENT_METHODS, RetryStrategy
+from ._session import SessionBuilder, decorate, undecorate, unwrap
+
+__all__ = [
+    "IDEMPOTENT_METHODS",
+    "Backoff",
+    "CircuitBreaker",
+    "CircuitBreakerClient",
+    "CircuitBreakerListener",
+    "CircuitBreakerStrategy",
+    "CircuitPermit",
+    "CircuitState",
+    "ClientRequestContext",
+    "DecoratingClient",
+    "Decorator",
+    "EventCount",
+    "FailFastError",
+    "HttpClient",
+    "HttpRequest",
+    "LogFormatter",
+    "LoggingClient",
+    "RequestLog",
+    "ResponseTimeoutError",
+    "ResponseTimeoutMode",
+    "RetryConfig",
+    "RetrySafety",
+    "RetryStopReason",
+    "RetryStrategy",
+    "RetryingClient",
+    "SessionBuilder",
+    "UnprocessedRequestError",
+    "capture_logs",
+    "client_decorator",
+    "decorate",
+    "is_timeout",
+    "is_unprocessed",
+    "new_response",
+    "retry_safety",
+    "undecorate",
+    "unwrap",
+]
+
+# Tracebacks, reprs and pickles then say where a name is to be imported from.
+for _name in __all__:
+    _public = globals()[_name]
+    if getattr(_public, "__module__", "").startswith(f"{__name__}._"):
+        _public.__module__ = __name__
+
+
+def __getattr__(name: str) -> _Any:
+    # Reading the metadata takes longer than the rest of the import.
+    if name == "__version__":
+        return _metadata.version("aioretry-smithy")
+    message = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(message)

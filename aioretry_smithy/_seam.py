@@ -1,0 +1,260 @@
+"""The seam into aiohttp: where a call enters the chain, and where it leaves it."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+from aiohttp import ClientSession, ClientTimeout
+from aiohttp.helpers import sentinel
+
+from . import _body
+from ._capture import announce, attach
+from ._context import ClientRequestContext
+from ._errors import ResponseTimeoutError, mark_redirected
+from ._render import add_notes
+from ._request import HttpRequest
+from ._response import observe
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
+
+    from aiohttp.typedefs import StrOrURL
+
+    from ._client import HttpClient
+    from ._log import RequestLog
+    from ._mask import Mask
+
+_CLIENT = "_aioretry_smithy_client"
+_RESEND = "_aioretry_smithy_resend"
+# Closer than this, aiohttp's own timer is as good as one that we would set.
+_CLOSE_ENOUGH = 0.010
+
+
+def install(session: ClientSession, leaf: Leaf, client: HttpClient, mask: Mask) -> None:
+    """Let the calls of *session* go through *client*, which ends in *leaf*.
+
+    Every verb ends in ``session._request``; one attribute of the instance catches them
+    all, and the session stays what it is.
+    """
+    reference = leaf.session = weakref.ref(session)
+
+    def _request(
+        method: str, str_or_url: StrOrURL, **options: Any
+    ) -> Coroutine[Any, Any, aiohttp.ClientResponse]:
+        # The coroutine gets the session itself: while a call waits, somebody has to
+        # keep it alive. This function must not, or no session would ever be freed.
+        return _call(reference(), client, mask, method, str_or_url, options)
+
+    attributes = vars(session)
+    attributes["_request"] = _request
+    attributes[_CLIENT] = client
+
+
+def remove(session: ClientSession) -> None:
+    """Undo :func:`install`; a plain session stays as it is."""
+    attributes = vars(session)
+    if attributes.pop(_CLIENT, None) is not None:
+        del attributes["_request"]
+    resend = attributes.pop(_RESEND, None)
+    if resend is not None:
+        session._retry_connection = resend
+
+
+def installed(session: ClientSession) -> HttpClient | None:
+    """Return the outermost client of a session, or None for a plain one."""
+    client: HttpClient | None = vars(session).get(_CLIENT)
+    return client
+
+
+def switch_off_resend(session: ClientSession) -> None:
+    """Keep aiohttp from sending requests again behind our back."""
+    vars(session)[_RESEND] = session._retry_connection
+    session._retry_connection = False
+
+
+class Leaf:
+    """The innermost client: aiohttp itself."""
+
+    __slots__ = ("session",)
+
+    session: Callable[[], ClientSession | None]
+    """Finds the session, which must not be kept alive from here."""
+
+    def __init__(self) -> None:
+        self.session = _no_session
+
+    async def execute(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> aiohttp.ClientResponse:
+        """Send the request, with what the context has to add to it."""
+        session = _alive(self.session())
+        try:
+            arguments = _arguments(ctx, request, session)
+            # Looked up now and on the class: that is where mocks put themselves.
+            response = await type(session)._request(
+                session, request.method, request.target, **arguments
+            )
+        except BaseException as cause:
+            if _was_redirected(cause):
+                mark_redirected(cause)
+            ctx.log.record_failure(cause)
+            raise
+        observe(ctx.log, response)
+        return response
+
+
+def _no_session() -> None:
+    return None
+
+
+async def _call(
+    session: ClientSession | None,
+    client: HttpClient,
+    mask: Mask,
+    method: str,
+    target: StrOrURL,
+    options: dict[str, Any],
+) -> aiohttp.ClientResponse:
+    session = _alive(session)
+    refuse = options.get("raise_for_status")
+    if refuse is None:
+        refuse = session._raise_for_status
+    if refuse:
+        # The decorators are to see the status, and the body where they need it.
+        options["raise_for_status"] = False
+    request = HttpRequest(method, target, base_url=session._base_url, **options)
+    ctx = ClientRequestContext(
+        request,
+        timeout=_response_timeout(options, session),
+        default_headers=session.headers,
+        mask=mask,
+    )
+    announce(ctx.log)
+    try:
+        response = await client.execute(ctx, request)
+    except BaseException as cause:
+        ctx.log.record_failure(cause)
+        _annotate(cause, ctx.log)
+        raise
+    observe(ctx.log, response)
+    attach(ctx.log, response)
+    if refuse:
+        await _refuse(response, refuse, ctx.log)
+    return response
+
+
+async def _refuse(
+    response: aiohttp.ClientResponse,
+    refuse: bool | Callable[[aiohttp.ClientResponse], Awaitable[None]],
+    log: RequestLog,
+) -> None:
+    try:
+        if callable(refuse):
+            await refuse(response)
+        else:
+            response.raise_for_status()
+    except BaseException as cause:
+        response.close()
+        log.record_refusal(cause)
+        _annotate(cause, log)
+        raise
+
+
+def _annotate(cause: BaseException, log: RequestLog) -> None:
+    attach(log, cause)
+    if len(log.children) > 1:
+        add_notes(log, cause)
+
+
+def _alive(session: ClientSession | None) -> ClientSession:
+    if session is None:
+        message = "Session is closed"
+        raise RuntimeError(message)
+    return session
+
+
+def _response_timeout(options: dict[str, Any], session: ClientSession) -> float | None:
+    """Return the seconds that a call may take, or None for no limit."""
+    timeout = options.get("timeout", sentinel)
+    total = session.timeout.total
+    if isinstance(timeout, ClientTimeout):
+        # What sets other limits only does not lift the session's.
+        total = total if timeout.total is None else timeout.total
+    elif timeout is not sentinel:
+        total = timeout
+    return _positive(total)
+
+
+def _positive(total: object) -> float | None:
+    # To aiohttp 0 and less mean no limit. What is no number it will refuse itself.
+    return total if isinstance(total, int | float) and total > 0 else None
+
+
+def _arguments(
+    ctx: ClientRequestContext, request: HttpRequest, session: ClientSession
+) -> dict[str, Any]:
+    """Return the keyword arguments for aiohttp: the caller's where they will do."""
+    arguments = request.arguments()
+    timeout = _attempt_timeout(ctx, request, session)
+    _body.claim(ctx, request)
+    if timeout is not None:
+        arguments = {**arguments, "timeout": timeout}
+    tracker = arguments.get("upload_tracker")
+    if tracker is not None and not ctx.claim(tracker):
+        arguments = {**arguments, "upload_tracker": None}
+    return arguments
+
+
+def _attempt_timeout(
+    ctx: ClientRequestContext, request: HttpRequest, session: ClientSession
+) -> ClientTimeout | None:
+    """Return the timeout that aiohttp needs, or None where its own will do."""
+    timeout = request.options.get("timeout", sentinel)
+    if timeout is sentinel:
+        timeout = session.timeout
+    elif not isinstance(timeout, ClientTimeout):
+        timeout = ClientTimeout(total=timeout)
+    own = _positive(timeout.total) or math.inf
+    limit = ctx.remaining()
+    if _was_replaced("timeout", request, ctx):
+        limit = min(limit, own)
+    if limit <= 0:
+        raise _too_late(ctx)
+    if limit == own or abs(limit - own) <= _CLOSE_ENOUGH:
+        return None
+    return ClientTimeout(
+        total=None if limit == math.inf else limit,
+        connect=timeout.connect,
+        sock_read=timeout.sock_read,
+        sock_connect=timeout.sock_connect,
+        ceil_threshold=math.inf,
+    )
+
+
+def _was_replaced(option: str, request: HttpRequest, ctx: ClientRequestContext) -> bool:
+    given = ctx.root.request.options.get(option, sentinel)
+    return request.options.get(option, sentinel) is not given
+
+
+def _too_late(ctx: ClientRequestContext) -> TimeoutError:
+    if ctx.root.remaining() <= 0:
+        return ResponseTimeoutError("no time left before the request was sent")
+    return TimeoutError("no time left for this attempt before it was sent")
+
+
+def _was_redirected(cause: BaseException) -> bool:
+    # Asked on failure only: to trace every request would cost all of them. aiohttp
+    # keeps the answered hops in a local variable; one that has another name some day
+    # is taken for a redirect, which is the safe side.
+    traceback = cause.__traceback__
+    while traceback is not None:
+        frame = traceback.tb_frame
+        if frame.f_code.co_name == "_request" and (
+            frame.f_globals.get("__name__") == "aiohttp.client"
+        ):
+            return bool(frame.f_locals.get("history", True))
+        traceback = traceback.tb_next
+    return False

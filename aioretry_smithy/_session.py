@@ -1,0 +1,206 @@
+"""Sessions with a chain: the builder, and decorating a session that is there."""
+
+from __future__ import annotations
+
+import math
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import aiohttp
+from aiohttp import ClientSession, ClientTimeout
+
+from . import _seam
+from ._client import HttpClient, chain_of, find_client
+from ._errors import bad_argument, is_finite
+from ._mask import DEFAULT_MASK, Mask
+from ._retry.client import RetryingClient
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from aiohttp.typedefs import StrOrURL
+
+    from ._client import Decorator
+
+_C = TypeVar("_C")
+
+
+class SessionBuilder:
+    """Builds an :class:`aiohttp.ClientSession` with a chain of decorators.
+
+    The last decorator added is the outermost: the first to see a request and the last
+    to see its response. A builder may build more than one session; what a decorator
+    holds, such as circuit breakers, they then share. After Armeria's
+    ``ClientBuilder``.
+
+    Args:
+        base_url: What relative URLs are joined with.
+        client_session_arguments: Any other argument of :class:`aiohttp.ClientSession`.
+
+    >>> builder = (
+    ...     SessionBuilder("https://api.example.com")
+    ...     .decorator(LoggingClient.new_decorator())
+    ...     .decorator(RetryingClient.new_decorator(RetryStrategy.failsafe()))
+    ...     .response_timeout(10.0)
+    ... )
+
+    Then, in a coroutine, ``async with builder.build() as session:``.
+    """
+
+    def __init__(
+        self, base_url: StrOrURL | None = None, **client_session_arguments: Any
+    ) -> None:
+        self._base_url = base_url
+        self._arguments = client_session_arguments
+        self._decorators: list[Decorator] = []
+
+    def decorator(self, decorator: Decorator) -> Self:
+        """Add a decorator around those added before.
+
+        Args:
+            decorator: What a ``new_decorator()`` returned, a class derived from
+                :class:`DecoratingClient`, or a function decorated with
+                :func:`client_decorator`.
+
+        Raises:
+            ValueError: It cannot be called with a client.
+        """
+        if not callable(decorator):
+            raise bad_argument("decorator", decorator, "a function of a client")
+        self._decorators.append(decorator)
+        return self
+
+    def response_timeout(self, seconds: float | None) -> Self:
+        """Limit the time of a whole call, to the end of its body.
+
+        The session's ``ClientTimeout.total``, kept to the millisecond; its other
+        limits stay as they are.
+
+        Args:
+            seconds: The limit, finite and > 0; None for no limit.
+
+        Raises:
+            ValueError: *seconds* is out of range.
+        """
+        if seconds is not None and not (is_finite(seconds) and seconds > 0):
+            raise bad_argument("seconds", seconds, "finite and > 0, or None")
+        timeout = self._arguments.get("timeout", aiohttp.client.DEFAULT_TIMEOUT)
+        if not isinstance(timeout, ClientTimeout):
+            raise bad_argument("timeout", timeout, "an aiohttp.ClientTimeout")
+        self._arguments["timeout"] = ClientTimeout(
+            total=seconds,
+            connect=timeout.connect,
+            sock_read=timeout.sock_read,
+            sock_connect=timeout.sock_connect,
+            ceil_threshold=math.inf,
+        )
+        return self
+
+    def describe(self) -> str:
+        """Return the chain from the outside in, a line each, with its settings.
+
+        >>> print(
+        ...     SessionBuilder("https://api.example.com")
+        ...     .decorator(DecoratingClient)
+        ...     .response_timeout(10.0)
+        ...     .describe()
+        ... )
+        DecoratingClient
+          aiohttp.ClientSession(base_url='https://api.example.com', ...)
+        """
+        timeout = self._arguments.get("timeout", aiohttp.client.DEFAULT_TIMEOUT)
+        total = getattr(timeout, "total", timeout)
+        base_url = DEFAULT_MASK.text(str(self._base_url))
+        where = "" if self._base_url is None else f"base_url={base_url!r}, "
+        session = f"aiohttp.ClientSession({where}response_timeout={total})"
+        clients = chain_of(_chain(_seam.Leaf(), self._decorators))
+        if isinstance(clients[-1], _seam.Leaf):
+            clients.pop()
+        lines = [*map(_describe, clients), session]
+        return "\n".join(f"{'  ' * depth}{line}" for depth, line in enumerate(lines))
+
+    def build(self) -> ClientSession:
+        """Make a session. Needs a running event loop, as aiohttp does.
+
+        Raises:
+            ValueError: There are two retrying clients in the chain, or a decorator is
+                none.
+        """
+        leaf = _seam.Leaf()
+        client = _chain(leaf, self._decorators)
+        session = ClientSession(self._base_url, **self._arguments)
+        return _install(session, leaf, client)
+
+
+def decorate(session: ClientSession, *decorators: Decorator) -> ClientSession:
+    """Put decorators on a session that somebody else made, in place.
+
+    Args:
+        session: Any session; its calls go through the chain from now on.
+        decorators: From the innermost to the outermost.
+
+    Returns:
+        The same session.
+
+    Raises:
+        ValueError: The session has decorators already, there are two retrying clients,
+            or a decorator is none.
+    """
+    if _seam.installed(session) is not None:
+        raise bad_argument("session", session, "not decorated yet")
+    leaf = _seam.Leaf()
+    return _install(session, leaf, _chain(leaf, decorators))
+
+
+def undecorate(session: ClientSession) -> ClientSession:
+    """Take the decorators off a session; a plain session stays as it is.
+
+    Calls that are under way end as they began.
+
+    Returns:
+        The same session.
+    """
+    _seam.remove(session)
+    return session
+
+
+def unwrap(session: ClientSession, client: type[_C]) -> _C | None:
+    """Return the outermost client of a class in a session's chain, or None.
+
+    Args:
+        session: A session, decorated or not.
+        client: A class of clients, such as :class:`RetryingClient`.
+    """
+    outermost = _seam.installed(session)
+    return None if outermost is None else find_client(outermost, client)
+
+
+def _install(
+    session: ClientSession, leaf: _seam.Leaf, client: HttpClient
+) -> ClientSession:
+    wanted = (getattr(link, "mask", None) for link in chain_of(client))
+    masks = (mask for mask in wanted if isinstance(mask, Mask))
+    _seam.install(session, leaf, client, reduce(or_, masks, DEFAULT_MASK))
+    retrying = find_client(client, RetryingClient)
+    if retrying is not None and retrying.config.retries:
+        _seam.switch_off_resend(session)
+    return session
+
+
+def _chain(leaf: HttpClient, decorators: Iterable[Decorator]) -> HttpClient:
+    client = leaf
+    for decorator in decorators:
+        wrapped = decorator(client)
+        if not isinstance(wrapped, HttpClient):
+            raise bad_argument("decorator", decorator, "one that returns an HttpClient")
+        client = wrapped
+    retrying = [link for link in chain_of(client) if isinstance(link, RetryingClient)]
+    if len(retrying) > 1:
+        raise bad_argument("decorators", len(retrying), "at most one RetryingClient")
+    return client
+
+
+def _describe(client: HttpClient) -> str:
+    describe = getattr(client, "describe", None)
+    return type(client).__name__ if describe is None else str(describe())

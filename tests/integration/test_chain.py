@@ -1,0 +1,353 @@
+"""A full chain against a real server: sums, cancellation, nothing left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from aioretry_smithy import (
+    Backoff,
+    CircuitBreaker,
+    CircuitBreakerClient,
+    CircuitState,
+    LoggingClient,
+    RequestLog,
+    RetryingClient,
+    RetryStrategy,
+    SessionBuilder,
+    capture_logs,
+    client_decorator,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from aiohttp.test_utils import TestServer
+
+    from aioretry_smithy import ClientRequestContext
+
+    Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+    Serve = Callable[[Handler], Awaitable[TestServer]]
+
+
+@pytest.fixture
+def serve(aiohttp_server) -> Serve:
+    """Start a server that answers every request with one function."""
+
+    async def start(handler: Handler) -> TestServer:
+        application = web.Application()
+        application.router.add_route("*", "/{path:.*}", handler)
+        return await aiohttp_server(application)
+
+    return start
+
+
+def acquired(session: aiohttp.ClientSession) -> int:
+    """Count the connections that are in use."""
+    return len(session.connector._acquired)
+
+
+async def test_logs_of_many_calls_add_up_to_what_the_server_saw(serve, caplog):
+    """200 calls at once: attempts, statuses and log lines all agree."""
+    caplog.set_level(logging.DEBUG, "aioretry_smithy")
+    chance = random.Random(7)
+    seen: Counter[str] = Counter()
+
+    async def flaky(request: web.Request) -> web.StreamResponse:
+        seen[request.headers.get("armeria-retry-count", "0")] += 1
+        match chance.randrange(5):
+            case 0:
+                return web.Response(status=503, body=b"x" * chance.randrange(100_000))
+            case 1:
+                assert request.transport is not None
+                request.transport.abort()
+                return web.Response()
+            case _:
+                return web.Response(text=request.path)
+
+    server = await serve(flaky)
+    breaker = CircuitBreaker(failure_rate_threshold=1.0)
+    builder = (
+        SessionBuilder(server.make_url("/"))
+        .decorator(CircuitBreakerClient.new_decorator(breaker))
+        .decorator(LoggingClient.new_decorator())
+        .decorator(
+            RetryingClient.new_decorator(
+                RetryStrategy.failsafe(Backoff.random(0.0, 0.01)), attempt_timeout=10.0
+            )
+        )
+    )
+
+    async with builder.build() as session:
+
+        async def call(number: int) -> tuple[str, RequestLog]:
+            async with session.get(f"/{number}") as response:
+                return await response.text(), RequestLog.of(response)
+
+        results = await asyncio.gather(*(call(number) for number in range(200)))
+        in_use = acquired(session)
+
+    logs = [log for _, log in results]
+    attempts = Counter(str(child.attempt - 1) for log in logs for child in log.children)
+    assert [f"/{number}" for number in range(200)] == [text for text, _ in results]
+    assert seen == attempts
+    assert breaker.event_count.total == sum(seen.values())
+    assert 2 * sum(seen.values()) == len(caplog.records)
+    assert all(log.is_complete for log in logs)
+    assert 0 == in_use
+
+
+async def test_cancellation_at_any_await_leaves_nothing_behind(serve):
+    """Cancelled after any number of turns of the loop, a call leaves no trace."""
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(status=200 if request.path == "/ok" else 503)
+        response.content_length = 20_000
+        await response.prepare(request)
+        await response.write(b"x" * 10_000)
+        await asyncio.sleep(0.002)
+        await response.write(b"x" * 10_000)
+        return response
+
+    class Slow(RetryStrategy):
+        backoff = Backoff.fixed(0.001)
+
+        async def should_retry(
+            self, ctx: ClientRequestContext, cause: Exception | None
+        ) -> Backoff | None:
+            await asyncio.sleep(0.001)
+            return self.backoff if ctx.log.response_status == 503 else None
+
+    server = await serve(handler)
+    breaker = CircuitBreaker(minimum_request_threshold=0)
+    builder = (
+        SessionBuilder(server.make_url("/"))
+        .decorator(CircuitBreakerClient.new_decorator(breaker))
+        .decorator(RetryingClient.new_decorator(Slow(), max_total_attempts=2))
+    )
+    cancelled = 0
+    async with builder.build() as session:
+        for turns in range(200):
+            breaker.enter_state(CircuitState.CLOSED)
+            with capture_logs() as logs:
+                call = asyncio.create_task(session.get("/down"))
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                call.cancel()
+                outcome = await asyncio.gather(call, return_exceptions=True)
+            if not isinstance(outcome[0], asyncio.CancelledError):
+                outcome[0].close()
+                continue
+            cancelled += 1
+            await asyncio.sleep(0)
+            answered = sum(
+                child.response_status is not None
+                for log in logs
+                for child in log.children
+            )
+
+            assert 0 == acquired(session)
+            assert all(log.is_complete for log in logs)
+            assert all(child.is_complete for log in logs for child in log.children)
+            assert answered >= breaker.event_count.total
+            assert {None, "cancelled"} >= {log.stop_reason for log in logs}
+
+    assert cancelled > 10
+
+
+async def test_cancelled_trial_leaves_the_circuit_as_it_was(serve):
+    """The next call is the trial; the cancelled one counted for nothing."""
+    blocked = asyncio.Event()
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        if request.path == "/slow":
+            blocked.set()
+            await asyncio.sleep(60)
+        return web.Response()
+
+    server = await serve(handler)
+    breaker = CircuitBreaker(circuit_open_window=0.001)
+    decorator = CircuitBreakerClient.new_decorator(breaker)
+    async with (
+        SessionBuilder(server.make_url("/")).decorator(decorator).build() as session
+    ):
+        breaker.enter_state(CircuitState.OPEN)
+        await asyncio.sleep(0.002)
+        trial = asyncio.create_task(session.get("/slow"))
+        await blocked.wait()
+        state = breaker.state
+        trial.cancel()
+        await asyncio.gather(trial, return_exceptions=True)
+        async with session.get("/fast") as response:
+            status = response.status
+
+    assert (CircuitState.HALF_OPEN, 200) == (state, status)
+    assert CircuitState.CLOSED == breaker.state
+
+
+async def test_response_given_up_frees_its_connection_before_the_wait(serve):
+    """A pool of one connection serves a call with large and with small error bodies."""
+    in_use = []
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        count = request.headers.get("armeria-retry-count")
+        if count is None:
+            return web.Response(status=503, body=b"x" * 3_000_000)
+        if count == "1":
+            return web.Response(status=503, body=b"x" * 30_000)
+        return web.Response(text="ok")
+
+    class Watching(Backoff):
+        def next_delay(self, num_attempts_so_far: int) -> float:
+            loop = asyncio.get_running_loop()
+            loop.call_later(0.01, lambda: in_use.append(acquired(session)))
+            return 0.02
+
+    server = await serve(handler)
+    strategy = RetryStrategy.failsafe(Watching())
+    async with (
+        SessionBuilder(server.make_url("/"), connector=aiohttp.TCPConnector(limit=1))
+        .decorator(RetryingClient.new_decorator(strategy))
+        .build() as session,
+        session.get("/") as response,
+    ):
+        text = await response.text()
+
+    assert "ok" == text
+    assert [0, 0] == in_use
+
+
+async def test_small_rest_of_a_body_is_read_and_the_connection_used_again(serve):
+    """Otherwise each retry would cost a new connection."""
+    peers = []
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        peers.append(request.transport.get_extra_info("peername"))
+        status = 200 if len(peers) == 3 else 503
+        return web.Response(status=status, body=b"x" * 30_000)
+
+    server = await serve(handler)
+    strategy = RetryStrategy.failsafe(Backoff.without_delay())
+    async with (
+        SessionBuilder(server.make_url("/"))
+        .decorator(RetryingClient.new_decorator(strategy))
+        .build() as session,
+        session.get("/") as response,
+    ):
+        await response.read()
+
+    assert 1 == len(set(peers))
+
+
+async def test_error_in_a_strategy_releases_the_response(serve):
+    """The caller never gets it, so nobody else would."""
+
+    class Broken(RetryStrategy):
+        def should_retry(
+            self, ctx: ClientRequestContext, cause: Exception | None
+        ) -> Backoff | None:
+            raise KeyError
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        return web.Response(status=503, body=b"x" * 3_000_000)
+
+    server = await serve(handler)
+    async with (
+        SessionBuilder(server.make_url("/"))
+        .decorator(RetryingClient.new_decorator(Broken()))
+        .build() as session
+    ):
+        with pytest.raises(KeyError):
+            await session.get("/")
+
+        assert 0 == acquired(session)
+
+
+async def test_silent_server_is_cut_at_the_deadline_to_the_scaled_number(serve):
+    """The two diagrams of the Armeria page with real sockets, times divided by 25."""
+
+    async def silent(request: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(60)
+        return web.Response()
+
+    server = await serve(silent)
+    durations = []
+    for backoff in (Backoff.without_delay(), Backoff.fixed(0.12)):
+        decorator = RetryingClient.new_decorator(
+            RetryStrategy.on_server_error_status(backoff), attempt_timeout=0.12
+        )
+        builder = SessionBuilder(server.make_url("/")).decorator(decorator)
+        async with builder.response_timeout(0.4).build() as session:
+            with pytest.raises(TimeoutError) as caught:
+                await session.get("/")
+        log = RequestLog.of(caught.value)
+        durations.append((log.total_attempts, round(log.duration, 2), log.stop_reason))
+
+    assert [4, 2] == [attempts for attempts, _, _ in durations]
+    assert ["deadline", "deadline"] == [reason for _, _, reason in durations]
+    assert 0.4 == pytest.approx(durations[0][1], abs=0.05)
+    assert 0.36 == pytest.approx(durations[1][1], abs=0.05)
+
+
+async def test_attempt_timeout_covers_the_body_of_the_last_response(serve):
+    """The caller's own reading is part of the attempt."""
+
+    async def stalling(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b"x")
+        await asyncio.sleep(60)
+        return response
+
+    server = await serve(stalling)
+    decorator = RetryingClient.new_decorator(
+        RetryStrategy.failsafe(), attempt_timeout=0.05
+    )
+    async with (
+        SessionBuilder(server.make_url("/")).decorator(decorator).build() as session
+    ):
+        response = await session.get("/")
+        with pytest.raises(TimeoutError):
+            await response.read()
+
+    log = RequestLog.of(response)
+    assert isinstance(log.response_cause, TimeoutError)
+    assert log.is_complete
+
+
+async def test_delegate_called_twice_sends_a_stream_once(serve):
+    """A refresh on 401 by a decorator never sends half a body."""
+    bodies = []
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        bodies.append(await request.read())
+        return web.Response(status=401)
+
+    async def stream():
+        yield b"all of it"
+
+    @client_decorator
+    async def refresh(delegate, ctx, request):
+        response = await delegate.execute(ctx, request)
+        if response.status == 401:
+            response.release()
+            response = await delegate.execute(ctx, request)
+        return response
+
+    server = await serve(handler)
+    builder = SessionBuilder(server.make_url("/")).decorator(refresh)
+    async with builder.build() as session:
+        with pytest.raises(aiohttp.ClientError, match="async_generator"):
+            await session.post("/", data=stream())
+        async with session.post("/", data=b"bytes") as response:
+            status = response.status
+
+    assert [b"all of it", b"bytes", b"bytes"] == bodies
+    assert 401 == status
