@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from random import random as chance  # "random" is a factory in Backoff's body
 from typing import TYPE_CHECKING, Any
 
-from .._errors import bad_argument
+from .._errors import bad_argument, is_finite
 from .spec import parse_spec
 
 if TYPE_CHECKING:
@@ -293,9 +293,7 @@ class _Limited(Backoff):
 def _check_number(
     name: str, value: Any, expected: str, low: float, high: float = sys.float_info.max
 ) -> None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    # Comparing is exact for any int, where math.isfinite() would overflow.
-    if not (is_number and abs(value) <= sys.float_info.max):
+    if not is_finite(value):
         raise bad_argument(name, value, "a finite number")
     if not low <= value <= high:
         raise bad_argument(name, value, expected)
