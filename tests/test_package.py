@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import inspect
 import pkgutil
 import subprocess
@@ -13,6 +14,9 @@ import pytest
 
 import aioretry_smithy
 
+EXTRAS = {"aioretry_smithy._cli.rich_output": "rich"}
+"""The modules that import an optional part, which may be missing."""
+
 MODULES = [
     "aioretry_smithy",
     *(
@@ -20,6 +24,7 @@ MODULES = [
         for module in pkgutil.walk_packages(
             aioretry_smithy.__path__, "aioretry_smithy."
         )
+        if module.name not in EXTRAS or importlib.util.find_spec(EXTRAS[module.name])
     ),
 ]
 

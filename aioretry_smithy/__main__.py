@@ -1,0 +1,51 @@
+"""The command line: ``python -m aioretry_smithy``, or ``aioretry-smithy``."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING
+
+from ._cli.arguments import UsageError, parse
+from ._cli.demo import demo
+from ._cli.exit_code import ExitCode
+from ._cli.output import complain, reader_may_leave
+from ._cli.request import request
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_COMMANDS = {"demo": demo, "request": request}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command.
+
+    Args:
+        argv: The arguments; those of the process unless given.
+
+    Returns:
+        The exit code.
+    """
+    code = ExitCode.OK
+    with reader_may_leave():
+        code = _run(argv)
+    return int(code)
+
+
+def _run(argv: Sequence[str] | None) -> ExitCode:
+    try:
+        arguments = parse(argv)
+        return asyncio.run(_COMMANDS[arguments.command](arguments))
+    except SystemExit:
+        # Help was asked for, or the version; or rich found that the reader left.
+        return ExitCode.OK
+    except UsageError as error:
+        complain(str(error))
+        return ExitCode.USAGE
+    except KeyboardInterrupt:
+        return ExitCode.INTERRUPTED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

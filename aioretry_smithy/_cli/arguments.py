@@ -1,0 +1,233 @@
+"""What the command line says, checked before anything is sent."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import re
+from importlib.metadata import version
+from typing import TYPE_CHECKING, NoReturn, TypeAlias, TypeVar
+
+from yarl import URL
+
+from .. import Backoff, RetryStrategy
+from .._mask import DEFAULT_MASK
+from .output import PROGRAM
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+_T = TypeVar("_T")
+
+STRATEGIES: dict[str, Callable[[Backoff], RetryStrategy]] = {
+    "never": lambda backoff: RetryStrategy.never(),
+    "failsafe": RetryStrategy.failsafe,
+    "on-server-error-status": RetryStrategy.on_server_error_status,
+    "on-unprocessed": RetryStrategy.on_unprocessed,
+}
+"""The strategies that ``--strategy`` knows."""
+
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER = re.compile(
+    rf"({_TOKEN.pattern}):[ \t]*([^\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]*)"
+)
+
+_Commands: TypeAlias = "argparse._SubParsersAction[_Parser]"
+
+
+class UsageError(Exception):
+    """The arguments make no sense; says what is wrong with them in one line."""
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Read the arguments of the program.
+
+    Args:
+        arguments: Those after the program's name; None for those that it got.
+
+    Raises:
+        UsageError: They make no sense.
+        SystemExit: Help or version was asked for and is printed.
+    """
+    parser = _Parser(
+        prog=PROGRAM,
+        description="Decorated aiohttp sessions from the command line.",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--version", action=_Version, nargs=0, help="print the version and exit"
+    )
+    commands = parser.add_subparsers(
+        title="commands", dest="command", metavar="COMMAND", required=True
+    )
+    _add_demo(commands)
+    _add_request(commands)
+    return parser.parse_args(arguments)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message)
+
+
+class _Version(argparse.Action):
+    # The "version" action of argparse wants the version when it is made, so that each
+    # run would pay for reading it.
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        print(PROGRAM, version(PROGRAM))
+        parser.exit()
+
+
+def _add_demo(commands: _Commands) -> None:
+    summary = "call a server that misbehaves and show what became of each call"
+    parser = commands.add_parser(
+        "demo", help=summary, description=f"{summary.capitalize()}.", allow_abbrev=False
+    )
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print one JSON document when all is over (default: text as it happens)",
+    )
+
+
+def _add_request(commands: _Commands) -> None:
+    parser = commands.add_parser(
+        "request",
+        help="send a request, again where that helps, and show its attempts",
+        description="Send a request, again where that helps. The body goes to standard"
+        " output, the log of the attempts to standard error.",
+        epilog="Exit code: 0 for a status below 400, 1 for any other status, 2 without"
+        " a response or with half a body, 64 for bad usage, 130 for Ctrl-C.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("url", metavar="URL", type=_url, help="where to send it")
+    _add_request_options(parser)
+    _add_retry_options(parser)
+
+
+def _add_request_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-X",
+        "--method",
+        type=_method,
+        help="the method (default: GET; with --data POST)",
+    )
+    parser.add_argument(
+        "-H",
+        "--header",
+        dest="headers",
+        metavar="'NAME: VALUE'",
+        action="append",
+        type=_header,
+        default=[],
+        help="a header; may be repeated (default: those of aiohttp)",
+    )
+    parser.add_argument(
+        "-d",
+        "--data",
+        action="append",
+        type=os.fsencode,
+        help="the body, of the type application/x-www-form-urlencoded unless a header"
+        " says otherwise; what is repeated is joined with & (default: no body)",
+    )
+
+
+def _add_retry_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--strategy",
+        choices=STRATEGIES,
+        default="failsafe",
+        help="what is worth another attempt (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--backoff",
+        metavar="SPEC",
+        type=_checked(Backoff.of),
+        default=Backoff.of_default(),
+        help="the waits between attempts, such as fixed=500ms,jitter=0 (default:"
+        " exponential=200:10000:2.0,jitter=0.2)",
+    )
+    parser.add_argument(
+        "--max-total-attempts",
+        metavar="N",
+        type=_attempts,
+        help="attempts, the first one included (default: 10, or"
+        " $AIORETRY_SMITHY_DEFAULT_MAX_TOTAL_ATTEMPTS)",
+    )
+    parser.add_argument(
+        "--attempt-timeout",
+        metavar="SECONDS",
+        type=_seconds,
+        help="limit of each attempt, to the end of the body (default: none)",
+    )
+    parser.add_argument(
+        "--response-timeout",
+        metavar="SECONDS",
+        type=_seconds,
+        help="limit of all attempts and waits together, to the end of the body"
+        " (default: 300, aiohttp's)",
+    )
+
+
+def _checked(convert: Callable[[str], _T]) -> Callable[[str], _T]:
+    """Let argparse pass on what a ValueError says, which it would not."""
+
+    def checked(text: str) -> _T:
+        try:
+            return convert(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return checked
+
+
+def _refuse(text: str, expected: str) -> NoReturn:
+    raise argparse.ArgumentTypeError(f"{text!r} (expected: {expected})")
+
+
+def _url(text: str) -> URL:
+    if not _is_url(text):
+        _refuse(DEFAULT_MASK.text(text), "http:// or https://, and a host")
+    return URL(text)
+
+
+def _is_url(text: str) -> bool:
+    try:
+        url = URL(text)
+        host = url.host or ""
+        # So that what has no label, or one that is too long, is found here already.
+        host.encode("idna")
+    except ValueError:
+        return False
+    is_host = host != "" and " " not in host
+    return is_host and url.scheme in {"http", "https"} and text.isprintable()
+
+
+def _method(text: str) -> str:
+    if not _TOKEN.fullmatch(text):
+        _refuse(text, "a method such as PUT")
+    return text.upper()
+
+
+def _header(text: str) -> tuple[str, str]:
+    match = _HEADER.fullmatch(text)
+    if match is None:
+        _refuse(text, "'Name: value'")
+    return match[1], match[2]
+
+
+def _attempts(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text)):
+        _refuse(text, "an integer >= 1")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < math.inf:
+        _refuse(text, "seconds, finite and > 0")
+    return seconds

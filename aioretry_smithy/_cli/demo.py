@@ -1,0 +1,197 @@
+"""The demo: real requests to a server that misbehaves, and what became of them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+
+from .. import (
+    Backoff,
+    CircuitBreaker,
+    CircuitBreakerClient,
+    CircuitBreakerListener,
+    RequestLog,
+    RetryingClient,
+    RetryStrategy,
+    SessionBuilder,
+    capture_logs,
+)
+from .exit_code import ExitCode
+from .output import new_output
+from .server import SILENCE, MisbehavingServer
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+
+    from .. import CircuitState
+    from .plain_output import PlainOutput
+
+_ATTEMPT_TIMEOUT = SILENCE / 2
+_OPEN_WINDOW = 1.0
+
+_TROUBLES = (
+    ("503 twice", "the third attempt gets through", "/busy"),
+    ("silence", "cut off by the attempt timeout, asked again", "/silent"),
+    ("reset", "the connection breaks, a new one is made", "/reset"),
+    ("429", "the server asks for a wait of a second and gets it", "/throttled"),
+)
+_OUTAGE = (
+    ("outage", "three failures open the circuit", 0.0),
+    ("circuit open", "refused at once, nothing is sent", 0.0),
+    ("still open", "the server is left in peace", 0.0),
+    ("trial", "the outage is over, one request is let through", _OPEN_WINDOW),
+    ("recovered", "all is as before", 0.0),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call that the demo made."""
+
+    title: str
+    story: str
+    log: RequestLog
+    states: tuple[CircuitState, ...] = ()
+    """What the circuit breaker went through during the call."""
+
+    def summary(self) -> dict[str, Any]:
+        """Return the row of the closing table."""
+        log = self.log
+        if log.response_status is None:
+            outcome = type(log.response_cause).__name__
+        else:
+            outcome = f"{log.response_status} {log.response_reason}"
+        return {
+            "call": self.title,
+            "attempts": log.total_attempts,
+            "outcome": outcome,
+            "seconds": log.duration,
+            "stop_reason": log.stop_reason,
+        }
+
+
+async def demo(arguments: argparse.Namespace) -> ExitCode:
+    """Make the calls and show what became of them, one by one and in a table."""
+    calls: list[Call] = []
+    if arguments.json:
+        await play(calls.append)
+        print(json.dumps(_document(calls), indent=2))
+        return ExitCode.OK
+    output = new_output(sys.stdout)
+
+    def show(call: Call) -> None:
+        calls.append(call)
+        _show(call, output)
+
+    await play(show)
+    output.table(_table(calls))
+    return ExitCode.OK
+
+
+async def play(show: Callable[[Call], None]) -> None:
+    """Make the calls, and hand each to *show* when it has ended."""
+    async with MisbehavingServer() as server:
+        await _retry(server.url, show)
+        await _break_circuit(server.url, show)
+
+
+async def _retry(url: str, show: Callable[[Call], None]) -> None:
+    builder = (
+        SessionBuilder(url)
+        .decorator(
+            RetryingClient.new_decorator(
+                RetryStrategy.failsafe(Backoff.exponential(0.1)),
+                max_total_attempts=5,
+                attempt_timeout=_ATTEMPT_TIMEOUT,
+            )
+        )
+        .response_timeout(10.0)
+    )
+    async with builder.build() as session:
+        for title, story, path in _TROUBLES:
+            show(Call(title, story, await _get(session, path)))
+
+
+async def _break_circuit(url: str, show: Callable[[Call], None]) -> None:
+    states: list[CircuitState] = []
+    breaker = CircuitBreaker(
+        "demo",
+        minimum_request_threshold=3,
+        circuit_open_window=_OPEN_WINDOW,
+        listeners=[_Recorder(states)],
+    )
+    builder = (
+        SessionBuilder(url)
+        .decorator(CircuitBreakerClient.new_decorator(breaker))
+        .decorator(
+            RetryingClient.new_decorator(
+                RetryStrategy.failsafe(Backoff.fixed(0.1)), max_total_attempts=3
+            )
+        )
+        .response_timeout(10.0)
+    )
+    async with builder.build() as session:
+        for title, story, pause in _OUTAGE:
+            await asyncio.sleep(pause)
+            log = await _get(session, "/outage")
+            show(Call(title, story, log, tuple(states)))
+            states.clear()
+
+
+class _Recorder(CircuitBreakerListener):
+    def __init__(self, states: list[CircuitState]) -> None:
+        self._states = states
+
+    def on_state_changed(
+        self, circuit_breaker: CircuitBreaker, state: CircuitState
+    ) -> None:
+        self._states.append(state)
+
+
+async def _get(session: aiohttp.ClientSession, path: str) -> RequestLog:
+    with capture_logs() as logs, contextlib.suppress(aiohttp.ClientError, TimeoutError):
+        async with session.get(path) as response:
+            await response.read()
+    return logs[0]
+
+
+def _show(call: Call, output: PlainOutput) -> None:
+    output.heading(call.title, call.story)
+    output.log(call.log)
+    if call.states:
+        output.line(f"circuit breaker: {', then '.join(call.states)}")
+    output.line("")
+
+
+def _table(calls: list[Call]) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = [
+        ("call", "attempts", "outcome", "seconds", "why it stopped")
+    ]
+    for call in calls:
+        row = call.summary()
+        seconds = f"{row['seconds']:.3f}"
+        why = row["stop_reason"] or "success"
+        rows.append((call.title, f"{row['attempts']}", row["outcome"], seconds, why))
+    return rows
+
+
+def _document(calls: list[Call]) -> dict[str, Any]:
+    return {
+        "calls": [
+            {
+                "title": call.title,
+                "story": call.story,
+                "circuit_breaker_states": call.states,
+                "log": call.log.to_dict(),
+            }
+            for call in calls
+        ],
+        "summary": [call.summary() for call in calls],
+    }

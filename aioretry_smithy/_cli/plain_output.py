@@ -1,0 +1,44 @@
+"""Text for people, without colours."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .. import RequestLog
+
+
+class PlainOutput:
+    """Writes headings, logs and tables as they are.
+
+    Args:
+        file: Where to; None, which is what Python has for a stream that the shell
+            closed, for nowhere.
+    """
+
+    def __init__(self, file: TextIO | None) -> None:
+        if isinstance(file, io.TextIOWrapper):
+            # Not every encoding has the lines of the trees.
+            file.reconfigure(errors="replace")
+        self.file = io.StringIO() if file is None else file
+
+    def line(self, text: str) -> None:
+        """Write a line."""
+        print(text, file=self.file)
+
+    def heading(self, title: str, text: str) -> None:
+        """Write a title and what it is about."""
+        self.line(f"{title}: {text}")
+
+    def log(self, log: RequestLog) -> None:
+        """Write a call and its attempts as a tree."""
+        self.line(log.render())
+
+    def table(self, rows: Sequence[Sequence[str]]) -> None:
+        """Write rows, of which the first holds the names of the columns."""
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        for row in rows:
+            self.line("  ".join(map(str.ljust, row, widths)).rstrip())

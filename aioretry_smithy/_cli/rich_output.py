@@ -1,0 +1,64 @@
+"""Text for people, coloured where it goes to a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TextIO
+
+import rich.box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from .plain_output import PlainOutput
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .. import RequestLog
+
+_OUTCOME = r"^(?:.*  ->  |[├└]─ +\d+  )"
+_TREE = (
+    rf"(?m){_OUTCOME}(?P<green>[1-3]\d\d(?: \S+)*)",
+    rf"(?m){_OUTCOME}(?P<red>(?![1-3]\d\d\b)\S+(?: \S+)*)",
+    r"(?P<dim>then waited .*)",
+    r"stopped: (?P<yellow>\w+)",
+)
+"""What is coloured in a tree; the groups are named for their styles."""
+
+_NUMBERS = frozenset({"attempts", "seconds"})
+
+
+class RichOutput(PlainOutput):
+    """Writes the same as :class:`PlainOutput`, for the eye.
+
+    Args:
+        file: Where to; None for nowhere.
+    """
+
+    def __init__(self, file: TextIO | None) -> None:
+        super().__init__(file)
+        self._console = Console(file=self.file)
+
+    def heading(self, title: str, text: str) -> None:
+        """Write a title and what it is about."""
+        self._print(Text.assemble((title, "bold"), f": {text}"))
+
+    def log(self, log: RequestLog) -> None:
+        """Write a call and its attempts as a tree."""
+        tree = Text(log.render())
+        for pattern in _TREE:
+            tree.highlight_regex(pattern)
+        self._print(tree)
+
+    def table(self, rows: Sequence[Sequence[str]]) -> None:
+        """Write rows, of which the first holds the names of the columns."""
+        table = Table(box=rich.box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+        for name in rows[0]:
+            table.add_column(name, justify="right" if name in _NUMBERS else "left")
+        for row in rows[1:]:
+            table.add_row(*map(Text, row))
+        self._console.print(table)
+
+    def _print(self, text: Text) -> None:
+        # Whoever makes the terminal narrower wants the lines whole all the same.
+        self._console.print(text, soft_wrap=True)

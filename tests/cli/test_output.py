@@ -1,0 +1,164 @@
+"""What people read on the command line, with ``rich`` and without."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import importlib.util
+import io
+import os
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+from aioretry_smithy import Backoff, RequestLog, RetryingClient, RetryStrategy
+from aioretry_smithy import SessionBuilder as Builder
+from aioretry_smithy._cli.output import complain, new_output, reader_may_leave, write
+from aioretry_smithy._cli.plain_output import PlainOutput
+from aioretry_smithy.testing import ScriptedTransport
+
+HAS_RICH = importlib.util.find_spec("rich") is not None
+TABLE = [("call", "attempts"), ("a", "10"), ("bcdefg", "2")]
+needs_rich = pytest.mark.skipif(not HAS_RICH, reason="needs the extra cli")
+
+
+@pytest.fixture
+async def log():
+    """The log of a call that was answered on its second attempt."""
+    strategy = RetryStrategy.failsafe(Backoff.fixed(0.25))
+    builder = (
+        Builder("http://h")
+        .decorator(ScriptedTransport([503, 200]))
+        .decorator(RetryingClient.new_decorator(strategy))
+    )
+    async with builder.build() as session, session.get("/a[b]") as response:
+        return RequestLog.of(response)
+
+
+@contextlib.contextmanager
+def closed_pipe():
+    """Make standard output a pipe that nobody reads any more."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    stdout = io.TextIOWrapper(io.BufferedWriter(io.FileIO(writer, "w")))
+    with stdout, contextlib.redirect_stdout(stdout):
+        yield stdout
+
+
+def outputs():
+    return [PlainOutput, new_output] if HAS_RICH else [PlainOutput]
+
+
+@pytest.mark.parametrize("make", outputs())
+async def test_output_without_a_terminal_is_plain(make, log):
+    """Where there is no terminal the tree stands there as the log renders it."""
+    file = io.StringIO()
+    output = make(file)
+    output.heading("title", "text [bold]")
+    output.log(log)
+    output.line("end")
+
+    expected = f"title: text [bold]\n{log.render()}\nend\n"
+    assert expected == file.getvalue()
+
+
+def test_plain_table_is_aligned():
+    """Columns stand below their names, without blanks at the end."""
+    file = io.StringIO()
+    PlainOutput(file).table(TABLE)
+
+    assert "call    attempts\na       10\nbcdefg  2\n" == file.getvalue()
+
+
+@needs_rich
+def test_rich_table_aligns_numbers_to_the_right():
+    """Figures stand below each other by their last digit."""
+    file = io.StringIO()
+    new_output(file).table(TABLE)
+    head, _, *rows = (line.rstrip() for line in file.getvalue().splitlines())
+
+    assert "call     attempts" == head
+    assert ["a              10", "bcdefg          2"] == rows
+
+
+@needs_rich
+async def test_rich_output_colours_outcomes_on_a_terminal(log, monkeypatch):
+    """A terminal sees failures in red, answers in green and waits dimmed."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.delenv("COLORTERM", raising=False)
+    file = io.StringIO()
+    new_output(file).log(log)
+    text = file.getvalue()
+
+    assert 1 == text.count("\x1b[31m503 Service Unavailable\x1b[0m")
+    assert 2 == text.count("\x1b[32m200 OK\x1b[0m")
+    assert 1 == text.count("\x1b[2mthen waited 0.250 s (backoff)\x1b[0m")
+
+
+@pytest.mark.parametrize("make", [PlainOutput, new_output])
+async def test_output_suits_every_encoding(make, log):
+    """Lines that an encoding does not have are replaced; nothing breaks."""
+    file = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    output = make(file)
+    output.log(log)
+    output.table(TABLE)
+    file.flush()
+
+    assert b"?? 2  200 OK" in file.buffer.getvalue()
+
+
+def test_output_is_plain_without_rich(monkeypatch):
+    """Where ``rich`` is missing, everything is there but the colours."""
+    monkeypatch.setitem(sys.modules, "rich", None)
+    monkeypatch.delitem(sys.modules, "aioretry_smithy._cli.output")
+    monkeypatch.delitem(sys.modules, "aioretry_smithy._cli.rich_output", raising=False)
+    names = runpy.run_module("aioretry_smithy._cli.output")
+
+    assert names["new_output"] is PlainOutput
+
+
+def test_complaint_is_one_line(capsys):
+    """Whatever is in a message, it cannot pass for another line."""
+    complain("a\nb\x1b[31m")
+
+    expected = "aioretry-smithy: error: a\\nb\\x1b[31m\n"
+    assert expected == capsys.readouterr().err
+
+
+def test_reader_who_left_is_no_error():
+    """A pipe that is closed early ends the output, also what is still buffered."""
+    with closed_pipe() as stdout:
+        with reader_may_leave():
+            stdout.write("nobody will see this")
+        stdout.write("and this goes nowhere")
+
+
+def test_write_tells_that_the_reader_left():
+    """The body is no longer read from the network once nobody wants it."""
+    with closed_pipe():
+        with pytest.raises(BrokenPipeError):
+            write(b"x")
+        write(b"this goes nowhere")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_full_disk_is_an_error_once(monkeypatch):
+    """What could not be written is reported, and not again when Python exits."""
+    with Path("/dev/full").open("w", encoding="utf-8") as stdout:
+        monkeypatch.setattr(sys, "stdout", stdout)
+        with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
+            write(b"x")
+
+
+def test_streams_that_the_shell_closed_swallow_all(monkeypatch):
+    """With ``>&- 2>&-`` Python has no streams at all, and nothing minds."""
+    monkeypatch.setattr(sys, "stdout", None)
+    monkeypatch.setattr(sys, "stderr", None)
+    with reader_may_leave():
+        write(b"x")
+        complain("x")
+        new_output(sys.stdout).table(TABLE)

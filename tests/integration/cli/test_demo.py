@@ -1,0 +1,170 @@
+"""The demo: nine real calls, each with the troubles and the outcome it promises."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import itertools
+import json
+import time
+
+import pytest
+
+from aioretry_smithy.__main__ import main
+
+TITLES = [
+    "503 twice",
+    "silence",
+    "reset",
+    "429",
+    "outage",
+    "circuit open",
+    "still open",
+    "trial",
+    "recovered",
+]
+
+
+def run(*arguments):
+    out, err = io.StringIO(), io.StringIO()
+    start = time.monotonic()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main(["demo", *arguments])
+
+    assert 0 == code
+    assert "" == err.getvalue()
+    assert time.monotonic() - start < 15
+    return out.getvalue()
+
+
+@pytest.fixture(scope="module")
+def text():
+    """What the demo prints for people."""
+    return run()
+
+
+@pytest.fixture(scope="module")
+def document():
+    """What the demo prints for machines."""
+    return json.loads(run("--json"))
+
+
+@pytest.fixture(scope="module")
+def logs(document):
+    """The logs of the calls by their titles."""
+    return {call["title"]: call["log"] for call in document["calls"]}
+
+
+def statuses(log):
+    return [attempt["response_status"] for attempt in log["children"]]
+
+
+def test_every_call_is_a_tree(text):
+    """Each title is followed by the headline of its call and by its attempts."""
+    lines = text.splitlines()
+    headlines = {
+        line.partition(":")[0]: following
+        for line, following in itertools.pairwise(lines)
+        if following.startswith("GET http://127.0.0.1:")
+    }
+
+    assert TITLES == [*headlines]
+    assert 7 == text.count("├─")
+    assert 9 == text.count("└─")
+
+
+def test_circuit_breaker_shows_its_way(text):
+    """The circuit opens in the outage and closes after the trial."""
+    lines = text.splitlines()
+    changes = [line for line in lines if line.startswith("circuit breaker: ")]
+
+    assert [
+        "circuit breaker: open",
+        "circuit breaker: half_open, then closed",
+    ] == changes
+
+
+def test_closing_table_has_a_row_for_each_call(text):
+    """The table at the end names every call and why it stopped."""
+    table = text.rpartition("why it stopped")[2].splitlines()
+    rows = [row for row in table if row.startswith(tuple(TITLES))]
+
+    assert len(TITLES) == len(rows)
+    assert [6, 1, 2] == [
+        sum(row.rstrip().endswith(why) for row in rows)
+        for why in ("success", "max_total_attempts", "no_retry")
+    ]
+
+
+def test_summary_is_the_table_for_machines(document):
+    """Every row has the figures as numbers and names the reason, if there is one."""
+    summary = document["summary"]
+    figures = [(row["call"], row["attempts"], row["outcome"]) for row in summary]
+    reasons = {row["call"]: row["stop_reason"] for row in summary if row["stop_reason"]}
+
+    expected = [
+        ("503 twice", 3, "200 OK"),
+        ("silence", 2, "200 OK"),
+        ("reset", 2, "200 OK"),
+        ("429", 2, "200 OK"),
+        ("outage", 3, "503 Service Unavailable"),
+        ("circuit open", 1, "FailFastError"),
+        ("still open", 1, "FailFastError"),
+        ("trial", 1, "200 OK"),
+        ("recovered", 1, "200 OK"),
+    ]
+    assert expected == figures
+    assert all(isinstance(row["seconds"], float) for row in summary)
+    assert {
+        "outage": "max_total_attempts",
+        "circuit open": "no_retry",
+        "still open": "no_retry",
+    } == reasons
+
+
+def test_server_errors_are_waited_out(logs):
+    """Two failures, with waits that double, then the answer."""
+    log = logs["503 twice"]
+
+    assert [503, 503, 200] == statuses(log)
+    assert [0.1, 0.2, None] == [attempt["delay"] for attempt in log["children"]]
+
+
+def test_silence_is_cut_by_the_attempt_timeout(logs):
+    """The attempt that gets no answer is cut off after half a second."""
+    first, second = logs["silence"]["children"]
+
+    assert "TimeoutError" == first["response_cause"]
+    assert 0.5 <= first["duration"] < 1
+    assert 200 == second["response_status"]
+
+
+def test_reset_is_a_reset(logs):
+    """The connection breaks without an answer, as it does with real servers."""
+    first, second = logs["reset"]["children"]
+
+    assert "reset" in first["response_cause"]
+    assert first["response_status"] is None
+    assert 200 == second["response_status"]
+
+
+def test_retry_after_is_obeyed(logs):
+    """The wait is the server's second, not the tenth of the backoff."""
+    first, _ = logs["429"]["children"]
+
+    assert (1.0, "retry_after") == (first["delay"], first["delay_source"])
+    assert logs["429"]["duration"] >= 1
+
+
+def test_circuit_opens_refuses_tries_and_closes(document, logs):
+    """Refused calls take no time, and one trial after the open window closes it."""
+    states = {
+        call["title"]: call["circuit_breaker_states"]
+        for call in document["calls"]
+        if call["circuit_breaker_states"]
+    }
+
+    assert {"outage": ["open"], "trial": ["half_open", "closed"]} == states
+    for title in ("circuit open", "still open"):
+        assert "circuit breaker 'demo' is open" in logs[title]["response_cause"]
+        assert logs[title]["duration"] < 0.1

@@ -1,0 +1,333 @@
+"""``request``: bodies, logs and exit codes, in this process and in real ones."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from aioretry_smithy.__main__ import main
+
+FAST = ["--backoff", "fixed=1ms,jitter=0"]
+LARGE = bytes(range(256)) * 16 * 1024
+
+MODULE = [sys.executable, "-m", "aioretry_smithy"]
+# Shells start background jobs with Ctrl-C ignored, and children inherit that.
+WITH_CTRL_C = (
+    "import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
+    "runpy.run_module('aioretry_smithy', run_name='__main__')"
+)
+WITHOUT_RICH = (
+    "import runpy, sys; sys.modules['rich'] = None;"
+    "runpy.run_module('aioretry_smithy', run_name='__main__')"
+)
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers each path in its own way, and counts the requests."""
+
+    def do_GET(self):
+        """Answer; also for every other method."""
+        self.server.seen.append(self)
+        length = int(self.headers.get("Content-Length", 0))
+        self.body = self.rfile.read(length)
+        name = self.path.strip("/").partition("?")[0]
+        getattr(self, f"answer_{name}")()
+
+    def respond(self, status=200, body=b"", **headers):
+        self.send_response(status)
+        for header, value in {"Content-Length": len(body), **headers}.items():
+            self.send_header(header, str(value))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def answer_fine(self):
+        self.respond(body=b"fine\n")
+
+    def answer_nothing(self):
+        self.respond(404, b"nothing here\n")
+
+    def answer_busy(self):
+        self.respond(503, b"busy\n")
+
+    def answer_flaky(self):
+        status = 503 if len(self.server.seen) < 3 else 200
+        self.respond(status, f"{status}\n".encode())
+
+    def answer_large(self):
+        self.respond(body=LARGE)
+
+    def answer_half(self):
+        self.respond(body=b"half", **{"Content-Length": 8})
+
+    def answer_astray(self):
+        self.respond(302, Location="http://127.1:1/")
+
+    def answer_echo(self):
+        seen = [self.command, dict(self.headers), self.body.decode("latin-1")]
+        self.respond(body=json.dumps(seen).encode())
+
+    def answer_silence(self):
+        self.server.asked.set()
+        self.server.over.wait(10)
+        self.close_connection = True
+
+    def answer_interrupt(self):
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        self.answer_silence()
+
+    def log_message(self, *_):
+        """Keep standard error for what is tested."""
+
+
+for method in ("DELETE", "PATCH", "POST"):
+    setattr(Handler, f"do_{method}", Handler.do_GET)
+
+
+@pytest.fixture
+def server():
+    """A server in a thread of its own."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.handle_error = lambda *_: None  # clients that leave are the point
+    server.seen, server.asked, server.over = [], threading.Event(), threading.Event()
+    server.url = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield server
+    server.over.set()
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def ctrl_c_works():
+    """Let Ctrl-C do what it does in a shell, also where it is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_body_and_log_go_separate_ways(server, capfdbinary):
+    """The body alone is on standard output, the tree alone on standard error."""
+    code = main(["request", f"{server.url}/flaky", *FAST])
+    out, err = capfdbinary.readouterr()
+    headline, *attempts = err.decode().splitlines()
+
+    assert 0 == code
+    assert b"200\n" == out
+    assert headline.startswith(f"GET {server.url}/flaky  ->  200 OK  in ")
+    assert ["├─ 1  503", "├─ 2  503", "└─ 3  200"] == [line[:9] for line in attempts]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"), [("nothing", b"nothing here\n"), ("busy", b"busy\n")]
+)
+def test_http_error_is_1_and_keeps_its_body(path, body, server, capsysbinary):
+    """A final status from 400 on is told by the exit code; its body is not lost."""
+    arguments = [*FAST, "--max-total-attempts", "2"]
+    code = main(["request", f"{server.url}/{path}", *arguments])
+
+    assert 1 == code
+    assert body == capsysbinary.readouterr().out
+
+
+def test_no_response_is_2(capsys):
+    """Without a response there is the log, and the failure in one line."""
+    arguments = [*FAST, "--max-total-attempts", "2"]
+    code = main(["request", "http://user:hunter2@127.0.0.1:1/", *arguments])
+    out, err = capsys.readouterr()
+    *tree, last = err.splitlines()
+
+    assert 2 == code
+    assert "" == out
+    assert 3 == len(tree)
+    assert last.startswith("aioretry-smithy: error: ClientConnectorError: Cannot ")
+    assert "hunter2" not in err
+
+
+def test_half_a_body_is_2(server, capsysbinary):
+    """What came of a body that breaks off is kept, and the exit code tells."""
+    code = main(["request", f"{server.url}/half"])
+    out, err = capsysbinary.readouterr()
+
+    assert 2 == code
+    assert b"half" == out
+    assert b"aioretry-smithy: error: ClientPayloadError" in err
+
+
+def test_large_body_arrives_whole(server, capfdbinary):
+    """A body of megabytes goes through unchanged."""
+    code = main(["request", f"{server.url}/large"])
+
+    assert 0 == code
+    assert LARGE == capfdbinary.readouterr().out
+
+
+def test_data_implies_post_and_a_form(server, capsys):
+    """As with curl: data is a form and is posted, repeated data is joined."""
+    code = main(["request", f"{server.url}/echo", "-d", "a=1", "-d", "b=2"])
+    method, headers, body = json.loads(capsys.readouterr().out)
+
+    assert 0 == code
+    assert "POST" == method
+    assert "application/x-www-form-urlencoded" == headers["Content-Type"]
+    assert "a=1&b=2" == body
+
+
+def test_method_and_headers_of_the_caller_win(server, capsys):
+    """What is said outright is not overruled by what data implies."""
+    main(
+        [
+            *("request", f"{server.url}/echo", "-X", "patch", "-d", "{}"),
+            *("-H", "content-type: application/json", "-H", "X-Empty:"),
+        ]
+    )
+    method, headers, body = json.loads(capsys.readouterr().out)
+
+    assert "PATCH" == method
+    assert "application/json" == headers["content-type"]
+    assert "Content-Type" not in headers
+    assert "" == headers["X-Empty"]
+    assert "{}" == body
+
+
+@pytest.mark.parametrize(
+    ("strategy", "method", "requests"),
+    [
+        ("never", "GET", 1),
+        ("failsafe", "DELETE", 3),
+        ("failsafe", "POST", 1),
+        ("on-server-error-status", "POST", 3),
+        ("on-unprocessed", "GET", 1),
+    ],
+)
+def test_strategy_decides(strategy, method, requests, server):
+    """Each name stands for the strategy of that name."""
+    arguments = ["-X", method, "--strategy", strategy, "--max-total-attempts", "3"]
+    code = main(["request", f"{server.url}/busy", *arguments, *FAST])
+
+    assert 1 == code
+    assert requests == len(server.seen)
+
+
+def test_attempt_timeout_cuts_each_attempt(server, capsys):
+    """A silent server is asked as often as allowed."""
+    arguments = ["--attempt-timeout", "0.05", "--max-total-attempts", "2"]
+    code = main(["request", f"{server.url}/silence", *arguments, *FAST])
+
+    assert 2 == code
+    assert 2 == len(server.seen)
+    assert "stopped: max_total_attempts" in capsys.readouterr().err
+
+
+def test_response_timeout_ends_the_call(server, capsys):
+    """The limit of the whole call is told as such."""
+    code = main(["request", f"{server.url}/silence", "--response-timeout", "0.05"])
+
+    assert 2 == code
+    assert "aioretry-smithy: error: ResponseTimeoutError" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["-H", "Content-Length: many", "-d", "x"],
+        ["-H", "Transfer-Encoding: chunked", "-H", "Content-Length: x", "-d", "x"],
+    ],
+)
+def test_header_that_aiohttp_refuses_is_64(arguments, server, capsys):
+    """What only aiohttp can judge is bad usage too, and the server sees nothing."""
+    code = main(["request", f"{server.url}/echo", *arguments])
+    out, err = capsys.readouterr()
+
+    assert 64 == code
+    assert "" == out
+    assert err.startswith("aioretry-smithy: error: ValueError: ")
+    assert 1 == len(err.splitlines())
+    assert [] == server.seen
+
+
+def test_url_that_the_server_got_wrong_is_no_bad_usage(server, capsys):
+    """A redirect to nowhere is a failure of the call: the caller's URL was good."""
+    code = main(["request", f"{server.url}/astray", "--strategy", "never"])
+
+    assert 2 == code
+    assert "aioretry-smithy: error: " in capsys.readouterr().err
+    assert 1 == len(server.seen)
+
+
+@pytest.mark.usefixtures("ctrl_c_works")
+def test_ctrl_c_is_130_and_shows_the_log(server, capsys):
+    """Who gives up still sees the attempts that were made."""
+    code = main(["request", f"{server.url}/interrupt"])
+    out, err = capsys.readouterr()
+
+    assert 130 == code
+    assert "" == out
+    assert "stopped: cancelled" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "out"),
+    [
+        (["/fine"], 0, b"fine\n"),
+        (["/nothing"], 1, b"nothing here\n"),
+        (["/half"], 2, b"half"),
+        (["/fine", "-X", "GE T"], 64, b""),
+    ],
+)
+def test_shell_sees_code_and_body(arguments, code, out, server):
+    """A real process ends with the code, and its standard output is the body."""
+    path, *options = arguments
+    command = [*MODULE, "request", server.url + path, *options]
+    process = subprocess.run(command, capture_output=True, check=False, timeout=30)
+
+    assert code == process.returncode
+    assert out == process.stdout
+    assert b"Traceback" not in process.stderr
+
+
+def test_shell_without_rich_sees_the_same(server):
+    """The extra is optional: without it the tree is as good."""
+    command = [sys.executable, "-c", WITHOUT_RICH, "request", f"{server.url}/fine"]
+    process = subprocess.run(command, capture_output=True, check=False, timeout=30)
+
+    assert 0 == process.returncode
+    assert b"fine\n" == process.stdout
+    assert "└─ 1  200 OK" in process.stderr.decode()
+
+
+def test_reader_may_leave_early(server):
+    """As before ``| head -c 1``: the rest is not wanted, and nobody complains."""
+    command = [*MODULE, "request", f"{server.url}/large"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        first = process.stdout.read(1)
+        process.stdout.close()
+        err = process.stderr.read().decode()
+
+    assert b"\0" == first
+    assert 0 == process.returncode
+    assert ["GET", "└─ "] == [line[:3] for line in err.splitlines()]
+
+
+def test_ctrl_c_leaves_no_traceback(server):
+    """A real process that is interrupted ends with 130 and without a fuss."""
+    command = [sys.executable, "-c", WITH_CTRL_C, "request", f"{server.url}/silence"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert server.asked.wait(30)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+
+    assert 130 == process.returncode
+    assert b"" == out
+    assert b"Traceback" not in err
