@@ -103,7 +103,7 @@ class LoggingClient(DecoratingClient):
         super().__init__(delegate)
         self._settings = settings
         self._has_reported = False
-        self.mask = Mask(
+        self.mask: Mask | None = Mask(
             settings.sensitive_headers, settings.sensitive_query_parameters
         )
 

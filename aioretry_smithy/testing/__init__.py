@@ -6,7 +6,5 @@ from ._transport import ScriptedAnswer, ScriptedTransport
 
 __all__ = ["ScriptedAnswer", "ScriptedTransport", "VirtualTimeLoop", "ask"]
 
-for _name in __all__:
-    if _name != "ScriptedAnswer":
-        globals()[_name].__module__ = __name__
-del _name
+for _public in (ScriptedTransport, VirtualTimeLoop, ask):
+    _public.__module__ = __name__

@@ -37,6 +37,9 @@ async def ask(
     Returns:
         The backoff it would wait by, or None when it would stop.
 
+    Raises:
+        ValueError: *attempt* is out of range.
+
     >>> import asyncio
     >>> asyncio.run(ask(RetryStrategy.failsafe(Backoff.fixed(1.0)), status=503))
     Backoff.fixed(1.0)

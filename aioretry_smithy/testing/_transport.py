@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import aiohttp
 
+from .. import _body
 from .._errors import bad_argument
 from .._response import new_response, observe
 
@@ -74,11 +75,7 @@ class ScriptedTransport:
         self.contexts.append(ctx)
         self.requests.append(request)
         try:
-            try:
-                answer = next(self._answers)
-            except StopIteration:
-                message = f"request {len(self.requests)} has no answer: {request!r}"
-                raise AssertionError(message) from None
+            answer = self._next_answer(ctx, request)
             async with asyncio.timeout_at(ctx.deadline):
                 response = await _perform(answer, ctx, request)
         except BaseException as cause:
@@ -86,6 +83,19 @@ class ScriptedTransport:
             raise
         observe(ctx.log, response)
         return response
+
+    def _next_answer(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> ScriptedAnswer:
+        if ctx.remaining() <= 0:
+            message = "no time left before the request was sent"
+            raise TimeoutError(message)
+        _body.claim(ctx, request)
+        try:
+            return next(self._answers)
+        except StopIteration:
+            message = f"request {len(self.requests)} has no answer: {request!r}"
+            raise AssertionError(message) from None
 
 
 async def _perform(

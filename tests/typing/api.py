@@ -1,0 +1,177 @@
+"""Never run: what users write, for the type checkers to agree with."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import assert_type
+
+import aiohttp
+
+from aioretry_smithy import (
+    Backoff,
+    CircuitBreaker,
+    CircuitBreakerClient,
+    CircuitBreakerListener,
+    CircuitBreakerStrategy,
+    CircuitPermit,
+    CircuitState,
+    ClientRequestContext,
+    DecoratingClient,
+    Decorator,
+    HttpClient,
+    HttpRequest,
+    LogFormatter,
+    LoggingClient,
+    RequestLog,
+    RetryConfig,
+    RetryingClient,
+    RetryStopReason,
+    RetryStrategy,
+    SessionBuilder,
+    capture_logs,
+    client_decorator,
+    decorate,
+    is_timeout,
+    new_response,
+    undecorate,
+    unwrap,
+)
+from aioretry_smithy.testing import ScriptedTransport, ask
+
+
+class Plain(RetryStrategy):
+    """A strategy that answers at once."""
+
+    def __init__(self, backoff: Backoff) -> None:
+        self.backoff = backoff
+
+    def should_retry(
+        self, ctx: ClientRequestContext, cause: Exception | None
+    ) -> Backoff | None:
+        return self.backoff if is_timeout(cause) else None
+
+
+class Awaiting(RetryStrategy):
+    """A strategy that takes its time."""
+
+    async def should_retry(
+        self, ctx: ClientRequestContext, cause: Exception | None
+    ) -> Backoff | None:
+        return None
+
+
+class Linear(Backoff):
+    """A backoff of one's own."""
+
+    def __init__(self, step: float) -> None:
+        self.step = step
+
+    def next_delay(self, num_attempts_so_far: int) -> float | None:
+        return self.step * num_attempts_so_far
+
+
+class Counting(DecoratingClient):
+    """A decorator written as a class."""
+
+    calls = 0
+
+    async def execute(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> aiohttp.ClientResponse:
+        self.calls += 1
+        return await self.delegate.execute(ctx, request.with_header("X", "1"))
+
+
+@client_decorator
+async def signing(
+    delegate: HttpClient, ctx: ClientRequestContext, request: HttpRequest
+) -> aiohttp.ClientResponse:
+    """Be a decorator written as a function."""
+    return await delegate.execute(ctx, request.replace(params={"a": "b"}))
+
+
+class OnlyTimeouts(CircuitBreakerStrategy):
+    """What counts for a circuit breaker of one's own."""
+
+    def should_report_as_success(
+        self, ctx: ClientRequestContext, cause: Exception | None
+    ) -> bool | None:
+        return not is_timeout(cause)
+
+
+class Printing(CircuitBreakerListener):
+    """A listener that hears of one thing only."""
+
+    def on_state_changed(
+        self, circuit_breaker: CircuitBreaker, state: CircuitState
+    ) -> None:
+        assert_type(circuit_breaker.name, str)
+
+
+class Short(LogFormatter):
+    """A formatter of one's own."""
+
+    def format_request(self, log: RequestLog) -> str:
+        return log.name
+
+    def format_response(self, log: RequestLog) -> str:
+        return str(log.response_status)
+
+
+async def fallback(
+    ctx: ClientRequestContext, request: HttpRequest
+) -> aiohttp.ClientResponse:
+    """Answer for a server that is down."""
+    return new_response(request, 503, headers={"Retry-After": "1"}, body=b"later")
+
+
+async def use() -> None:
+    """Stack, call, read."""
+    config = RetryConfig(Plain(Linear(0.1)), max_total_attempts=3, attempt_timeout=None)
+    builder = (
+        SessionBuilder("http://localhost", headers={"User-Agent": "x"})
+        .decorator(ScriptedTransport([503, TimeoutError(), (200, {}, b"")]))
+        .decorator(Counting)
+        .decorator(signing)
+        .decorator(
+            CircuitBreakerClient.new_per_host_decorator(
+                lambda key: CircuitBreaker(key, listeners=[Printing()]),
+                OnlyTimeouts(),
+                fallback=fallback,
+            )
+        )
+        .decorator(LoggingClient.new_decorator(formatter=Short()))
+        .decorator(RetryingClient.new_decorator(config))
+        .response_timeout(None)
+    )
+    assert_type(builder, SessionBuilder)
+    assert_type(builder.describe(), str)
+    with capture_logs() as logs:
+        async with builder.build() as session, session.get("/") as response:
+            assert_type(session, aiohttp.ClientSession)
+            assert_type(response, aiohttp.ClientResponse)
+            log = RequestLog.of(response)
+    assert_type(logs, list[RequestLog])
+    assert_type(log, RequestLog)
+    assert_type(log.children, tuple[RequestLog, ...])
+    assert_type(log.stop_reason, RetryStopReason | None)
+    assert_type(RequestLog.of(response, None), RequestLog | None)
+    assert_type(unwrap(session, RetryingClient), RetryingClient | None)
+    decorators: list[Decorator] = [
+        Counting,
+        signing,
+        RetryingClient.new_decorator(Awaiting(), max_total_attempts=2),
+    ]
+    assert_type(decorate(aiohttp.ClientSession(), *decorators), aiohttp.ClientSession)
+    assert_type(undecorate(session), aiohttp.ClientSession)
+    assert_type(await ask(Awaiting(), status=503), Backoff | None)
+    assert_type(CircuitBreaker().try_request(), CircuitPermit | None)
+    function: Callable[[int | None, Exception | None], Backoff | None]
+    function = lambda status, cause: Backoff.of("fixed=100")  # noqa: E731
+    assert_type(RetryStrategy.on_status(function), RetryStrategy)
+    client: HttpClient = Counting(ScriptedTransport([]))
+    result: Awaitable[aiohttp.ClientResponse]
+    result = client.execute(
+        ClientRequestContext(HttpRequest("GET", "/")), HttpRequest("GET", "/")
+    )
+    await result
