@@ -98,7 +98,7 @@ class ClientRequestContext:
 
     @property
     def attributes(self) -> dict[Any, Any]:
-        """Whatever decorators wish to keep: one dictionary a call, for all attempts."""
+        """What decorators wish to keep, in one dictionary for a call and its attempts."""
         root = self.root
         if root._attributes is None:
             root._attributes = {}
@@ -106,7 +106,7 @@ class ClientRequestContext:
 
     @property
     def deadline(self) -> float | None:
-        """When time runs out, in seconds of the event loop's clock; None: never.
+        """When time runs out, in seconds of the event loop's clock; None for never.
 
         That of an attempt is never later than that of its call.
         """

@@ -1,0 +1,62 @@
+import asyncio
+
+from aioretry_smithy import (
+    Backoff,
+    DecoratingClient,
+    RequestLog,
+    RetryingClient,
+    RetryStrategy,
+    SessionBuilder,
+    UnprocessedRequestError,
+    unwrap,
+)
+from aioretry_smithy.testing import ScriptedTransport
+
+
+class InFlightLimit(DecoratingClient):
+    """Turn requests away when too many are under way."""
+
+    def __init__(self, delegate, limit):
+        super().__init__(delegate)
+        self.limit = limit
+        self.in_flight = 0
+
+    @classmethod
+    def new_decorator(cls, limit):
+        return lambda delegate: cls(delegate, limit)
+
+    def describe(self):
+        return f"InFlightLimit(limit={self.limit})"
+
+    async def execute(self, ctx, request):
+        if self.in_flight >= self.limit:
+            raise UnprocessedRequestError(f"more than {self.limit} requests in flight")
+        self.in_flight += 1
+        try:
+            return await self.delegate.execute(ctx, request)
+        finally:
+            self.in_flight -= 1
+
+
+async def slow(ctx, request):
+    await asyncio.sleep(0.4)
+    return 200
+
+
+async def main():
+    strategy = RetryStrategy.on_unprocessed(Backoff.fixed(0.5))
+    builder = (
+        SessionBuilder("https://api.example.com")
+        .decorator(ScriptedTransport([slow, slow]))
+        .decorator(InFlightLimit.new_decorator(1))
+        .decorator(RetryingClient.new_decorator(strategy))
+    )
+    print(builder.describe(), end="\n\n")
+    async with builder.build() as session:
+        calls = [session.post("/orders", json={"id": n}) for n in (1, 2)]
+        for response in await asyncio.gather(*calls):
+            print(RequestLog.of(response).render())
+        print(unwrap(session, InFlightLimit).in_flight, "in flight")
+
+
+asyncio.run(main())

@@ -1,0 +1,204 @@
+"""Every example of the documents runs and prints what the pages show."""
+
+from __future__ import annotations
+
+import asyncio
+import doctest
+import logging
+import os
+import random
+import re
+import runpy
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from aioretry_smithy.__main__ import main
+from aioretry_smithy.testing import VirtualTimeLoop
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+EXAMPLES = DOCS / "examples"
+README = (ROOT / "README.rst").read_text(encoding="utf-8")
+PAGES = sorted(
+    page for page in DOCS.rglob("*.rst") if ">>> " in page.read_text(encoding="utf-8")
+)
+SCRIPTS = sorted(EXAMPLES.glob("*.py"))
+TUTORIAL = sorted((EXAMPLES / "tutorial").glob("step*.py"))
+
+DIFFERS_EACH_TIME = {
+    r"(?<=127\.0\.0\.1:)\d+": "PORT",
+    r"\d{4}-\d\d-\d\dT[\d:.]+\+00:00": "STARTED",
+    r"\w{3}, \d\d \w{3} \d{4} [\d:]{8} GMT": "DATE",
+    r"Python/[\w.]+ aiohttp/[\w.]+": "VERSIONS",
+}
+MEASURED = re.compile(r"(?<![\d.])\d+\.\d{3}(?![\d.])")
+TOLERANCE = 0.4
+"""Seconds by which a busy machine may be slower than the one that wrote the pages."""
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def shown_beside(script: Path) -> str:
+    return script.with_suffix(".txt").read_text(encoding="utf-8")
+
+
+def without_chance(text: str) -> str:
+    for pattern, name in DIFFERS_EACH_TIME.items():
+        text = re.sub(pattern, name, text)
+    return text
+
+
+def without_measurements(text: str) -> str:
+    return MEASURED.sub("#", without_chance(text))
+
+
+def measurements_in(text: str) -> list[float]:
+    return [float(number) for number in MEASURED.findall(text)]
+
+
+def blocks_of_readme(language: str) -> list[str]:
+    """Return the code blocks of the README in a language, without their indent."""
+    blocks = re.findall(
+        rf"^\.\. code-block:: {language}\n\n((?:    .*\n|\n)+)", README, re.MULTILINE
+    )
+    return [f"{textwrap.dedent(block).strip()}\n" for block in blocks]
+
+
+@pytest.fixture
+def output_of(capsys):
+    """A function that runs a script as if it were alone in its process."""
+    root, ours = logging.getLogger(), logging.getLogger("aioretry_smithy")
+
+    def run(script: Path) -> str:
+        handlers, level = root.handlers, ours.level
+        root.handlers = []  # so that the script may call logging.basicConfig()
+        random.seed(7)  # the same jitter each time
+        try:
+            runpy.run_path(str(script), run_name="__main__")
+        finally:
+            root.handlers = handlers
+            ours.setLevel(level)
+        return capsys.readouterr().out
+
+    return run
+
+
+@pytest.fixture
+def _virtual_time(monkeypatch):
+    """Let ``asyncio.run()`` cost no real time."""
+
+    def run(main):
+        with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+            return runner.run(main)
+
+    monkeypatch.setattr(asyncio, "run", run)
+
+
+@pytest.mark.usefixtures("_virtual_time")
+@pytest.mark.parametrize("script", SCRIPTS, ids=name_of)
+def test_example_prints_what_is_shown(script, output_of):
+    """An example without a network prints the text beside it, to the millisecond."""
+    output = output_of(script)
+
+    assert without_chance(shown_beside(script)) == without_chance(output)
+
+
+@pytest.mark.parametrize("script", TUTORIAL, ids=name_of)
+def test_tutorial_prints_what_is_shown(script, output_of, monkeypatch):
+    """A step of the tutorial meets a real server and prints the text beside it."""
+    monkeypatch.syspath_prepend(script.parent)
+
+    output = output_of(script)
+
+    shown = shown_beside(script)
+    assert without_measurements(shown) == without_measurements(output)
+    assert measurements_in(output) == pytest.approx(
+        measurements_in(shown), abs=TOLERANCE
+    )
+
+
+def test_every_output_belongs_to_an_example():
+    """No text stands alone that nothing compares with a run."""
+    shown = {path.with_suffix(".py") for path in EXAMPLES.rglob("*.txt")}
+
+    assert set() == shown - {*SCRIPTS, *TUTORIAL}
+
+
+def test_every_example_is_on_a_page():
+    """No example is left over from a page that has gone."""
+    included = {
+        (page.parent / target).resolve()
+        for page in DOCS.rglob("*.rst")
+        for target in re.findall(
+            r"literalinclude:: (\S+\.py)", page.read_text(encoding="utf-8")
+        )
+    }
+
+    assert set() == {*EXAMPLES.rglob("*.py")} - included
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_prompts_answer_as_shown(page):
+    """What a page shows at a prompt is what Python answers."""
+    failures, _ = doctest.testfile(
+        str(page),
+        encoding="utf-8",
+        module_relative=False,
+        optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE,
+    )
+
+    assert 0 == failures
+
+
+def test_tests_of_the_how_to_pass():
+    """The tests that the how-to shows pass, under a configuration of their own."""
+    process = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "."],
+        capture_output=True,
+        check=False,
+        cwd=EXAMPLES / "testing",
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        text=True,
+    )
+
+    assert 0 == process.returncode, process.stdout + process.stderr
+
+
+def test_readme_shows_the_quickstart():
+    """The README has the first example as it runs, and the log that it prints."""
+    quickstart = EXAMPLES / "quickstart.py"
+
+    assert quickstart.read_text(encoding="utf-8") in blocks_of_readme("python")
+    assert shown_beside(quickstart) in blocks_of_readme("text")
+
+
+def test_readme_shows_the_demo(capsys):
+    """What the README shows of the demo is what the demo prints."""
+
+    def lines_of(text):
+        # With and without "rich", tables differ in their rules and their spaces.
+        lines = [" ".join(line.split()) for line in text.splitlines()]
+        return [line for line in lines if line.strip("─ ")]
+
+    shown = lines_of(without_measurements(blocks_of_readme("text")[-1]))
+
+    code = main(["demo"])
+
+    printed = iter(lines_of(without_measurements(capsys.readouterr().out)))
+    assert 0 == code
+    assert [] == [line for line in shown if line not in printed]
+
+
+def test_readme_has_two_commands():
+    """One command for the demo and one for the tests, each on one line."""
+    commands = blocks_of_readme("sh")
+
+    assert [1, 1] == [len(command.splitlines()) for command in commands]
+    assert commands[0].endswith("python -m aioretry_smithy demo\n")
+    assert commands[1].endswith("tox run\n")
