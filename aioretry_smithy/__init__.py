@@ -28,9 +28,9 @@ from ._errors import (
     retry_safety,
 )
 from ._log import RequestLog
-from ._request import HttpRequest
 from ._logging.client import LoggingClient
 from ._logging.formatter import LogFormatter
+from ._request import HttpRequest
 from ._response import new_response
 from ._retry.backoff import Backoff
 from ._retry.client import RetryingClient

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     import aiohttp
 
     from ._context import ClientRequestContext
-    from ._request import HttpRequest
     from ._mask import Mask
+    from ._request import HttpRequest
 
 _C = TypeVar("_C")
 

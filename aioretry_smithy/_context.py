@@ -98,7 +98,7 @@ class ClientRequestContext:
 
     @property
     def attributes(self) -> dict[Any, Any]:
-        """What decorators wish to keep, in one dictionary for a call and its attempts."""
+        """What decorators wish to keep, shared by a call and all its attempts."""
         root = self.root
         if root._attributes is None:
             root._attributes = {}

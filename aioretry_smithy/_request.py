@@ -121,7 +121,7 @@ class HttpRequest:
             return self.url.extend_query(self.options.get("params") or {})
         except Exception:
             # aiohttp is to complain about it, not the log.
-            return URL.build(path=str(self.target), encoded=True)
+            return self._url or URL.build(path=str(self.target), encoded=True)
 
     def merged_headers(self, defaults: Mapping[str, str] | None) -> CIMultiDict[str]:
         """Return the headers over *defaults*; never raises, for logs."""

@@ -13,6 +13,8 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.helpers import TimerNoop
 from multidict import CIMultiDict, CIMultiDictProxy
 
+from ._errors import bad_argument
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -122,7 +124,14 @@ def new_response(
 
     Returns:
         A response whose body has arrived whole and that holds no connection.
+
+    Raises:
+        ValueError: *status* is no integer, or *body* no bytes.
     """
+    if isinstance(status, bool) or not isinstance(status, int):
+        raise bad_argument("status", status, "an integer")
+    if not isinstance(body, bytes):
+        raise bad_argument("body", body, "bytes")
     loop = asyncio.get_running_loop()
     url = request.full_url()
     if url.user is not None or url.password is not None:

@@ -172,8 +172,8 @@ class CircuitBreaker:
         """Ask for leave to send one request.
 
         Returns:
-            The permit to report the answer with, or None: do not send it. Whoever
-            gets a permit but no answer gives it back with :meth:`on_ignored`.
+            The permit to report the answer with, or None when it must not be sent.
+            Whoever gets a permit but no answer gives it back with :meth:`on_ignored`.
         """
         state = self._state
         if state.circuit is CircuitState.CLOSED:

@@ -71,7 +71,7 @@ class CircuitBreakerStrategy(ABC):
         return _ON_SERVER_ERROR_STATUS
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class _OnServerErrorStatus(CircuitBreakerStrategy):
     def should_report_as_success(
         self, ctx: ClientRequestContext, cause: Exception | None

@@ -29,8 +29,6 @@ from aioretry_smithy import (
 from aioretry_smithy.testing import ScriptedTransport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from aioretry_smithy import ClientRequestContext, Decorator
 
 URL = "http://localhost/orders"
@@ -527,7 +525,7 @@ class TestRetryAfter:
         assert delay == asyncio_now()
 
     @pytest.mark.parametrize(
-        ("hint", "settings", "timeout"),
+        ("hint", "settings", "deadline"),
         [
             ("61", {}, None),
             ("6", {"max_retry_after": 5.0}, None),
@@ -536,12 +534,12 @@ class TestRetryAfter:
         ],
     )
     async def test_hint_that_is_too_long_stops_with_that_response(
-        self, hint, settings, timeout
+        self, hint, settings, deadline
     ):
         """Longer than the settings or the deadline allow: no use waiting."""
         transport = ScriptedTransport([answered_with(429, Retry_After=hint)])
         decorator = retrying(RetryStrategy.failsafe(NOW), **settings)
-        async with session(transport, decorator, timeout=timeout) as client:
+        async with session(transport, decorator, timeout=deadline) as client:
             response = await client.get(URL)
 
         assert (429, 0.0) == (response.status, asyncio_now())
@@ -622,7 +620,7 @@ class TestSeveralPasses:
     """A decorator outside sends the request through the retrying client twice."""
 
     async def test_limits_hold_for_each_pass_and_numbers_go_on(self):
-        """Two attempts each; attempts 1 to 4 in the log, counts 1 to 3 in the header."""
+        """Two attempts each, numbered 1 to 4; the header counts to 3."""
 
         class Twice(DecoratingClient):
             async def execute(

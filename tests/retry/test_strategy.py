@@ -185,7 +185,7 @@ def test_repr_is_the_call_that_makes_it(strategy):
     """``describe()`` shows it."""
     names = {"RetryStrategy": RetryStrategy, "Backoff": Backoff}
 
-    assert strategy == eval(repr(strategy), names)  # noqa: S307
+    assert strategy == eval(repr(strategy), names)
 
 
 def test_repr_of_on_status_names_the_function():
