@@ -26,6 +26,9 @@ from aioretry_smithy.testing import VirtualTimeLoop
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
+# For type checkers, and to be run by hand.
+collect_ignore = ["typing", "upstream"]
+
 TESTS = Path(__file__).parent
 REAL_TIME = {"integration", "docs", "benchmarks"}
 """The folders whose tests meet sockets or processes, which need a real clock."""

@@ -21,7 +21,7 @@ LAYERS = (
     ("_client", "_keys", "_body", "_response"),
     # Values
     ("_retry.spec", "_retry.hints", "_retry.stop_reason", "_breaker.window"),
-    ("_retry.backoff",),
+    ("_retry.backoff", "_breaker.listener", "_breaker.settings"),
     # Policies
     ("_retry.strategy", "_breaker.breaker", "_breaker.strategy", "_logging.formatter"),
     ("_retry.config",),

@@ -1,0 +1,78 @@
+"""A pytest plugin: every session gets a chain, every outcome goes into a file."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+
+from aioretry_smithy import (
+    CircuitBreakerClient,
+    DecoratingClient,
+    LoggingClient,
+    RetryingClient,
+    RetryStrategy,
+    decorate,
+)
+
+if TYPE_CHECKING:
+    import pytest
+
+    from aioretry_smithy import Decorator
+
+CHAIN = "AIORETRY_SMITHY_UPSTREAM_CHAIN"
+"""The environment variable that names the chain: none, no-op or full."""
+
+OUTCOMES = "AIORETRY_SMITHY_UPSTREAM_OUTCOMES"
+"""The environment variable that names the file for the outcomes."""
+
+_outcomes: defaultdict[str, list[str]] = defaultdict(list)
+
+
+def pytest_configure() -> None:
+    """Decorate the sessions to come."""
+    chain = os.environ[CHAIN]
+    if chain != "none":
+        decorate_all_sessions(chain)
+
+
+def decorate_all_sessions(chain: str) -> None:
+    """Decorate every session when it is made.
+
+    In ``__new__``, because ``__init__`` would get one more frame around it, which the
+    warnings that aiohttp raises there would point at.
+    """
+
+    def new(cls: type[aiohttp.ClientSession], *_: Any, **__: Any) -> Any:
+        return decorate(object.__new__(cls), *decorators(chain))
+
+    aiohttp.ClientSession.__new__ = new
+
+
+def decorators(chain: str) -> list[Decorator]:
+    """Return new decorators: what one test did must not reach another."""
+    if chain == "no-op":
+        return [DecoratingClient]
+    return [
+        CircuitBreakerClient.new_per_host_decorator(),
+        LoggingClient.new_decorator(),
+        RetryingClient.new_decorator(RetryStrategy.never()),
+        LoggingClient.new_decorator(),
+    ]
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Keep what is not simply passed."""
+    outcome = "xfailed" if hasattr(report, "wasxfail") else report.outcome
+    _outcomes[report.nodeid] += [] if outcome == "passed" else [report.when, outcome]
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Write the outcomes, unless this is one of several workers."""
+    if not hasattr(config, "workerinput"):
+        outcomes = {test: " ".join(kept) for test, kept in _outcomes.items()}
+        Path(os.environ[OUTCOMES]).write_text(json.dumps(outcomes), "utf-8")
