@@ -62,6 +62,8 @@ def find_log(source: object) -> RequestLog | None:
         log: RequestLog | None = getattr(candidate, "__dict__", {}).get(_KEY)
         if log is not None:
             return log
+        if isinstance(candidate, BaseExceptionGroup):
+            pending += candidate.exceptions
         if isinstance(candidate, BaseException):
             pending += [candidate.__context__, candidate.__cause__]
     return None

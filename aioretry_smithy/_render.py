@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from ._log import RequestLog
 
 _LONGEST_CAUSE = 72
+_NOTES = "_aioretry_smithy_notes"
 
 
 def render(log: RequestLog) -> str:
@@ -56,11 +57,21 @@ def to_dict(log: RequestLog) -> dict[str, Any]:
 
 
 def add_notes(log: RequestLog, error: BaseException) -> None:
-    """Note every attempt of a call on the exception that ended it."""
-    for child in log.children:
-        wait = _wait(child)
-        parts = [outcome(child), _seconds(child.duration), *([wait] if wait else [])]
-        error.add_note(f"attempt {child.attempt}: {', '.join(parts)}")
+    """Note the attempts of a call, where it made several, on what ended it.
+
+    An exception that had ended another call before loses the notes of that one: some
+    are raised again and again, in aiohttp as well as in tests.
+    """
+    attempts = log.children if len(log.children) > 1 else ()
+    notes = [_note(attempt) for attempt in attempts]
+    attributes = vars(error)
+    stale = attributes.pop(_NOTES, ())
+    if stale:
+        error.__notes__ = [note for note in error.__notes__ if note not in stale]
+    if notes:
+        attributes[_NOTES] = notes
+        for note in notes:
+            error.add_note(note)
 
 
 def outcome(log: RequestLog) -> str:
@@ -114,6 +125,12 @@ def _headline(log: RequestLog) -> str:
 
 def _seconds(duration: float | None) -> str:
     return "" if duration is None else f"{duration:.3f} s"
+
+
+def _note(attempt: RequestLog) -> str:
+    wait = _wait(attempt)
+    parts = [outcome(attempt), _seconds(attempt.duration), *([wait] if wait else [])]
+    return f"attempt {attempt.attempt}: {', '.join(parts)}"
 
 
 def _wait(log: RequestLog) -> str:

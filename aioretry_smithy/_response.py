@@ -32,13 +32,17 @@ _HAS_STREAM_WRITER = (
 )
 
 
-def observe(log: RequestLog, response: aiohttp.ClientResponse) -> None:
+def observe(log: RequestLog, response: aiohttp.ClientResponse | None) -> None:
     """Record a response in a log, and the end of its body when it comes.
 
     The stream is not wrapped: aiohttp gives the connection back at the end of the body,
     after a failure and after an early exit alike, and tells whoever asks.
     """
-    if log.response_headers is response.headers:
+    if response is None:
+        message = "response: None (expected: what the delegate returned)"
+        raise TypeError(message)
+    headers = response.headers
+    if log.response_headers is headers:
         return
     log.record_response(response)
     connection = response.connection
@@ -50,7 +54,9 @@ def observe(log: RequestLog, response: aiohttp.ClientResponse) -> None:
     timer = response._timer
 
     def end_body() -> None:
-        log.end_body(content.total_bytes, _body_failure(content, timer))
+        # A decorator that asked twice may end the first answer after the second.
+        if log.response_headers is headers:
+            log.end_body(content.total_bytes, _body_failure(content, timer))
 
     connection.add_callback(end_body)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import weakref
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import aiohttp
 from aiohttp import ClientSession, ClientTimeout
@@ -27,17 +28,25 @@ if TYPE_CHECKING:
     from ._log import RequestLog
     from ._mask import Mask
 
-_CLIENT = "_aioretry_smithy_client"
-_RESEND = "_aioretry_smithy_resend"
+_INSTALLED = "_aioretry_smithy_installed"
 # Closer than this, aiohttp's own timer is as good as one that we would set.
 _CLOSE_ENOUGH = 0.010
 
 
-def install(session: ClientSession, leaf: Leaf, client: HttpClient, mask: Mask) -> None:
+class _Installed(NamedTuple):
+    client: HttpClient
+    request_before: Callable[..., Any] | None
+    resend_before: bool | None
+
+
+def install(
+    session: ClientSession, leaf: Leaf, client: HttpClient, *, mask: Mask, resend: bool
+) -> None:
     """Let the calls of *session* go through *client*, which ends in *leaf*.
 
     Every verb ends in ``session._request``; one attribute of the instance catches them
-    all, and the session stays what it is.
+    all, and the session stays what it is. Without *resend* aiohttp no longer sends a
+    request again behind our back.
     """
     reference = leaf.session = weakref.ref(session)
 
@@ -49,42 +58,48 @@ def install(session: ClientSession, leaf: Leaf, client: HttpClient, mask: Mask) 
         return _call(reference(), client, mask, method, str_or_url, options)
 
     attributes = vars(session)
+    resend_before = None if resend else session._retry_connection
+    # Somebody else may have put a function of theirs in the same place.
+    leaf.send = attributes.get("_request")
+    attributes[_INSTALLED] = _Installed(client, leaf.send, resend_before)
     attributes["_request"] = _request
-    attributes[_CLIENT] = client
+    if not resend:
+        session._retry_connection = False
 
 
 def remove(session: ClientSession) -> None:
     """Undo :func:`install`; a plain session stays as it is."""
     attributes = vars(session)
-    if attributes.pop(_CLIENT, None) is not None:
-        del attributes["_request"]
-    resend = attributes.pop(_RESEND, None)
-    if resend is not None:
-        session._retry_connection = resend
+    before: _Installed | None = attributes.pop(_INSTALLED, None)
+    if before is None:
+        return
+    del attributes["_request"]
+    if before.request_before is not None:
+        attributes["_request"] = before.request_before
+    if before.resend_before is not None:
+        session._retry_connection = before.resend_before
 
 
 def installed(session: ClientSession) -> HttpClient | None:
     """Return the outermost client of a session, or None for a plain one."""
-    client: HttpClient | None = vars(session).get(_CLIENT)
-    return client
-
-
-def switch_off_resend(session: ClientSession) -> None:
-    """Keep aiohttp from sending requests again behind our back."""
-    vars(session)[_RESEND] = session._retry_connection
-    session._retry_connection = False
+    before: _Installed | None = vars(session).get(_INSTALLED)
+    return None if before is None else before.client
 
 
 class Leaf:
     """The innermost client: aiohttp itself."""
 
-    __slots__ = ("session",)
+    __slots__ = ("send", "session")
 
     session: Callable[[], ClientSession | None]
     """Finds the session, which must not be kept alive from here."""
 
+    send: Callable[..., Coroutine[Any, Any, aiohttp.ClientResponse]] | None
+    """What stood in the place of the session's ``_request``, if anything did."""
+
     def __init__(self) -> None:
         self.session = _no_session
+        self.send = None
 
     async def execute(
         self, ctx: ClientRequestContext, request: HttpRequest
@@ -94,9 +109,8 @@ class Leaf:
         try:
             arguments = _arguments(ctx, request, session)
             # Looked up now and on the class: that is where mocks put themselves.
-            response = await type(session)._request(
-                session, request.method, request.target, **arguments
-            )
+            send = self.send or partial(type(session)._request, session)
+            response = await send(request.method, request.target, **arguments)
         except BaseException as cause:
             if _was_redirected(cause):
                 mark_redirected(cause)
@@ -135,11 +149,11 @@ async def _call(
     announce(ctx.log)
     try:
         response = await client.execute(ctx, request)
+        observe(ctx.log, response)
     except BaseException as cause:
         ctx.log.record_failure(cause)
         _annotate(cause, ctx.log)
         raise
-    observe(ctx.log, response)
     attach(ctx.log, response)
     if refuse:
         await _refuse(response, refuse, ctx.log)
@@ -165,8 +179,7 @@ async def _refuse(
 
 def _annotate(cause: BaseException, log: RequestLog) -> None:
     attach(log, cause)
-    if len(log.children) > 1:
-        add_notes(log, cause)
+    add_notes(log, cause)
 
 
 def _alive(session: ClientSession | None) -> ClientSession:

@@ -147,6 +147,8 @@ def decorate(session: ClientSession, *decorators: Decorator) -> ClientSession:
         ValueError: The session has decorators already, there are two retrying clients,
             or a decorator is none.
     """
+    if not isinstance(session, ClientSession):
+        raise bad_argument("session", session, "an aiohttp.ClientSession")
     if _seam.installed(session) is not None:
         raise bad_argument("session", session, "not decorated yet")
     leaf = _seam.Leaf()
@@ -181,10 +183,10 @@ def _install(
 ) -> ClientSession:
     wanted = (getattr(link, "mask", None) for link in chain_of(client))
     masks = (mask for mask in wanted if isinstance(mask, Mask))
-    _seam.install(session, leaf, client, reduce(or_, masks, DEFAULT_MASK))
+    mask = reduce(or_, masks, DEFAULT_MASK)
     retrying = find_client(client, RetryingClient)
-    if retrying is not None and retrying.config.retries:
-        _seam.switch_off_resend(session)
+    resend = retrying is None or not retrying.config.retries
+    _seam.install(session, leaf, client, mask=mask, resend=resend)
     return session
 
 

@@ -81,17 +81,13 @@ class RetryingClient(DecoratingClient):
         """Send *request* until the strategy or a limit says stop."""
         session = RetrySession(self.config, ctx, request)
         try:
-            while True:
+            while session.may_begin():
                 await self._send(session)
-                if session.is_too_late():
-                    break
                 backoff = await self._ask(session)
                 wait = session.decide(backoff)
                 if wait is None:
                     break
                 await self._wait(session, wait)
-                if session.is_too_late():
-                    break
         except BaseException as error:
             _abandon(session, error)
             raise
@@ -109,6 +105,8 @@ class RetryingClient(DecoratingClient):
             session.response = response
 
     async def _ask(self, session: RetrySession) -> Backoff | None:
+        if session.was_cut():
+            return None
         answer = self.config.strategy.should_retry(session.attempt, session.cause)
         if answer is None or isinstance(answer, Backoff):
             return answer

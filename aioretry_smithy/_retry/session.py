@@ -74,6 +74,13 @@ class RetrySession:
         self.cause = None
         self.stop_reason = None
 
+    def may_begin(self) -> bool:
+        """Say whether there is time for an attempt, and note so where there is none."""
+        if self._made == 0 or self._ctx.remaining() > 0:
+            return True
+        self._time_out()
+        return False
+
     def new_attempt(self) -> ClientRequestContext:
         """Begin an attempt: its own context and log, timeout and retry count."""
         self._made += 1
@@ -86,20 +93,11 @@ class RetrySession:
         self.attempt = self._ctx.derive(request, timeout=self._config.attempt_timeout)
         return self.attempt
 
-    def is_too_late(self) -> bool:
-        """Say whether the deadline ended the call, and note so if it did.
-
-        It did when it cut an attempt, or when it passed before the next one began.
-        """
-        cut_or_waiting = self.response is None and (
-            self.cause is None or is_timeout(self.cause)
-        )
-        if not cut_or_waiting or self._ctx.remaining() > 0:
+    def was_cut(self) -> bool:
+        """Say whether the deadline of the call cut the attempt, and note so."""
+        if not is_timeout(self.cause) or self._ctx.remaining() > 0:
             return False
-        error = ResponseTimeoutError(f"the deadline passed, attempts: {self._made}")
-        error.__cause__ = self._earlier_cause or self.cause
-        self.cause = error
-        self.stop_reason = RetryStopReason.DEADLINE
+        self._time_out()
         return True
 
     def decide(self, backoff: Backoff | None) -> Wait | None:
@@ -123,7 +121,7 @@ class RetrySession:
         if backoff is None:
             response = self.response
             success = response is not None and response.status < 400
-            return None if success else RetryStopReason.NO_RETRY
+            return None if success else self.stop_reason or RetryStopReason.NO_RETRY
         if self._made >= self._config.max_total_attempts:
             return RetryStopReason.MAX_TOTAL_ATTEMPTS
         if is_spent(self._ctx, self._request):
@@ -132,6 +130,12 @@ class RetrySession:
         if delay is None:
             return RetryStopReason.BACKOFF_EXHAUSTED
         return self._fit(delay, self._hint())
+
+    def _time_out(self) -> None:
+        error = ResponseTimeoutError(f"the deadline passed, attempts: {self._made}")
+        error.__cause__ = self._earlier_cause or self.cause
+        self.cause = error
+        self.stop_reason = RetryStopReason.DEADLINE
 
     def _next_delay(self, backoff: Backoff) -> float | None:
         if backoff is not self._backoff:

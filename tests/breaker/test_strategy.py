@@ -1,0 +1,127 @@
+"""What counts as a failure for a circuit breaker."""
+
+import asyncio
+import ssl
+
+import aiohttp
+import pytest
+from aiohttp.client_reqrep import ConnectionKey
+from multidict import CIMultiDict, CIMultiDictProxy
+from yarl import URL
+
+from aioretry_smithy import (
+    CircuitBreaker,
+    CircuitBreakerStrategy,
+    ClientRequestContext,
+    FailFastError,
+    HttpRequest,
+    ResponseTimeoutError,
+    UnprocessedRequestError,
+    new_response,
+)
+from aioretry_smithy._response import observe
+
+URL_ = URL("http://localhost/")
+KEY = ConnectionKey("localhost", 80, False, True, None, None, None)
+INFO = aiohttp.RequestInfo(URL_, "GET", CIMultiDictProxy(CIMultiDict()), URL_)
+
+
+def caused_by(error, cause):
+    """Return *error* as if raised from *cause*."""
+    error.__cause__ = cause
+    return error
+
+
+def verdict(*, status=None, cause=None):
+    """Ask the default strategy about an outcome."""
+    ctx = ClientRequestContext(HttpRequest("GET", URL_))
+    if status is not None:
+        observe(ctx.log, new_response(ctx.request, status))
+    strategy = CircuitBreakerStrategy.on_server_error_status()
+    return strategy.should_report_as_success(ctx, cause)
+
+
+@pytest.mark.parametrize("status", [101, 200, 204, 304, 404, 408, 429, 499])
+async def test_a_status_below_500_is_a_success(status):
+    """The server works, even if it does not like the request."""
+    assert True is verdict(status=status)
+
+
+@pytest.mark.parametrize("status", [500, 501, 503, 599])
+async def test_a_server_error_is_a_failure(status):
+    """A server that says that it is broken is."""
+    assert False is verdict(status=status)
+
+
+async def test_an_unknown_status_is_not_counted():
+    """Where nothing is known, nothing is said about the server."""
+    assert None is verdict()
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [
+        TimeoutError(),
+        ConnectionResetError(),
+        OSError(),
+        aiohttp.ServerDisconnectedError(),
+        aiohttp.SocketTimeoutError(),
+        aiohttp.ConnectionTimeoutError(),
+        aiohttp.ClientPayloadError(),
+        aiohttp.ClientOSError(104, "reset"),
+        aiohttp.ClientConnectorError(KEY, OSError(111, "refused")),
+        aiohttp.ClientConnectorCertificateError(KEY, ssl.CertificateError()),
+        aiohttp.ServerFingerprintMismatch(b"a", b"b", "localhost", 80),
+        aiohttp.ClientResponseError(INFO, (), status=400, message="garbage"),
+        aiohttp.TooManyRedirects(INFO, ()),
+        aiohttp.InvalidUrlRedirectClientError("http://"),
+        aiohttp.NonHttpUrlRedirectClientError("ftp://localhost/"),
+        ResponseTimeoutError(),
+        Exception("of somebody's own"),
+        type("OwnError", (ValueError,), {})(),
+    ],
+    ids=lambda cause: type(cause).__name__,
+)
+async def test_an_exception_is_a_failure(cause):
+    """Whatever may be the server's doing counts against it."""
+    assert False is verdict(cause=cause)
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [
+        asyncio.CancelledError(),
+        FailFastError(CircuitBreaker("inner")),
+        UnprocessedRequestError("too many in flight"),
+        aiohttp.InvalidURL("http://"),
+        aiohttp.InvalidUrlClientError("http://"),
+        aiohttp.NonHttpUrlClientError("ftp://localhost/"),
+        TypeError("no such argument"),
+        ValueError("bad argument"),
+        RuntimeError("Session is closed"),
+        KeyError("in a decorator"),
+        ZeroDivisionError(),
+        aiohttp.ClientConnectionError("Connector is closed"),
+        caused_by(aiohttp.ClientConnectionError("body"), KeyError("in the body")),
+    ],
+    ids=lambda cause: type(cause).__name__,
+)
+async def test_what_says_nothing_about_the_server_is_not_counted(cause):
+    """Our refusals and the caller's mistakes neither open nor close a circuit."""
+    assert None is verdict(cause=cause)
+
+
+def test_the_default_strategy_is_one_object():
+    """It has no state, so all share it; its text is how to get it."""
+    strategy = CircuitBreakerStrategy.on_server_error_status()
+
+    assert strategy is CircuitBreakerStrategy.on_server_error_status()
+    assert "CircuitBreakerStrategy.on_server_error_status()" == repr(strategy)
+    with pytest.raises(AttributeError):
+        strategy.status = 400
+
+
+def test_a_strategy_has_to_decide():
+    """A subclass without a verdict cannot be made."""
+    with pytest.raises(TypeError):
+        type("Undecided", (CircuitBreakerStrategy,), {})()

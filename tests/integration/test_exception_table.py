@@ -1,0 +1,522 @@
+"""Every failure that aiohttp reports, provoked on loopback, and what it means to us."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import socket
+import ssl
+import struct
+from typing import NamedTuple
+
+import aiohttp
+import pytest
+import trustme
+from aiohttp import ClientTimeout
+
+from aioretry_smithy import (
+    Backoff,
+    DecoratingClient,
+    RequestLog,
+    RetryingClient,
+    RetrySafety,
+    RetryStrategy,
+    decorate,
+    is_timeout,
+    is_unprocessed,
+    retry_safety,
+)
+
+YES, MAYBE, NO = RetrySafety.YES, RetrySafety.MAYBE, RetrySafety.NO
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"
+LINGER = struct.pack("ii", 1, 0)
+
+
+class Verdict(NamedTuple):
+    kind: type[BaseException]
+    safety: RetrySafety
+    is_unprocessed: bool = False
+    is_timeout: bool = False
+
+
+def verdict(cause):
+    return Verdict(
+        type(cause), retry_safety(cause), is_unprocessed(cause), is_timeout(cause)
+    )
+
+
+@pytest.fixture
+async def serve():
+    """Answer each request by a function of the connection; return the origin."""
+    servers, connections = [], set()
+
+    async def start(answer, *, tls=None):
+        async def handle(reader, writer):
+            connections.add(asyncio.current_task())
+            with contextlib.suppress(
+                OSError, asyncio.IncompleteReadError, asyncio.CancelledError
+            ):
+                while await reader.readuntil(b"\r\n\r\n"):
+                    await answer(writer)
+            writer.close()
+
+        server = await asyncio.start_server(handle, "127.0.0.1", 0, ssl=tls)
+        servers.append(server)
+        scheme = "http" if tls is None else "https"
+        return f"{scheme}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+    yield start
+    for server in servers:
+        server.close()
+    for task in connections:
+        task.cancel()
+    await asyncio.gather(*connections, return_exceptions=True)
+
+
+def sending(*parts):
+    """Write bytes, wait numbers, hang up at None, and reset at a class."""
+
+    async def answer(writer):
+        for part in parts:
+            if isinstance(part, bytes):
+                writer.write(part)
+                await writer.drain()
+            elif part is None:
+                writer.close()
+            elif part is ConnectionResetError:
+                connection = writer.get_extra_info("socket")
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER)
+                writer.transport.abort()
+            else:
+                await asyncio.sleep(part)
+
+    return answer
+
+
+def redirecting(location, status=303):
+    head = (
+        f"HTTP/1.1 {status} Away\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n"
+    )
+    return sending(head.encode())
+
+
+@pytest.fixture
+def dead():
+    """An origin where nobody listens, for as long as the test runs."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{bound.getsockname()[1]}"
+
+
+@pytest.fixture(scope="module")
+def authority():
+    return trustme.CA()
+
+
+@pytest.fixture
+def tls(authority):
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    return context
+
+
+@pytest.fixture
+async def quiet_tls():
+    """Keep asyncio from reporting the handshakes that fail on the server's side."""
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
+
+
+class Resolver(aiohttp.abc.AbstractResolver):
+    """Never asks the network."""
+
+    def __init__(self, resolve):
+        self._resolve = resolve
+
+    async def resolve(self, host, port=0, family=socket.AF_INET):
+        await self._resolve()
+        raise OSError(None, f"no such name: {host}")
+
+    async def close(self):
+        pass
+
+
+async def fail(url, *, method="POST", connector=None, read=True, **options):
+    """Make a request through a chain; return what it raised."""
+    session = decorate(aiohttp.ClientSession(connector=connector), DecoratingClient)
+    async with session:
+        with pytest.raises(Exception) as caught:  # noqa: PT012
+            async with session.request(method, url, **options) as response:
+                assert read
+                await response.read()
+        assert not session.connector._acquired
+    return caught.value
+
+
+# Before the server can have seen anything
+
+
+async def test_refused(dead):
+    """Nobody listens: surely not processed."""
+    cause = await fail(f"http://{dead}/")
+
+    assert Verdict(aiohttp.ClientConnectorError, YES, True) == verdict(cause)
+    assert errno.ECONNREFUSED == cause.errno
+
+
+async def test_unknown_name():
+    """The name does not resolve: nothing was sent."""
+    connector = aiohttp.TCPConnector(resolver=Resolver(lambda: asyncio.sleep(0)))
+    cause = await fail("http://example.test/", connector=connector)
+
+    assert Verdict(aiohttp.ClientConnectorDNSError, YES, True) == verdict(cause)
+
+
+async def test_slow_resolver():
+    """Time ran out before there was a connection."""
+    connector = aiohttp.TCPConnector(resolver=Resolver(lambda: asyncio.sleep(3600.0)))
+    limits = ClientTimeout(connect=0.05)
+    cause = await fail("http://example.test/", connector=connector, timeout=limits)
+
+    assert Verdict(aiohttp.ConnectionTimeoutError, YES, True, True) == verdict(cause)
+
+
+async def test_full_pool(serve):
+    """Waiting for a connection is a connection timeout, or the total if that is."""
+    url = await serve(sending(OK, 3600.0))
+    connector = aiohttp.TCPConnector(limit=1)
+    session = decorate(aiohttp.ClientSession(connector=connector), DecoratingClient)
+    async with session, session.get(url):
+        causes = []
+        for limits in ({"connect": 0.05}, {"total": 0.05}):
+            with pytest.raises(TimeoutError) as caught:
+                await session.post(url, timeout=ClientTimeout(**limits))
+            causes.append(verdict(caught.value))
+
+    assert [
+        Verdict(aiohttp.ConnectionTimeoutError, YES, True, True),
+        Verdict(TimeoutError, MAYBE, False, True),
+    ] == causes
+
+
+async def test_hung_handshake(serve):
+    """A server that accepts and never speaks TLS has seen no request."""
+    url = await serve(sending())
+    limits = ClientTimeout(sock_connect=0.05)
+    cause = await fail(url.replace("http", "https"), timeout=limits)
+
+    assert Verdict(aiohttp.ConnectionTimeoutError, YES, True, True) == verdict(cause)
+
+
+async def test_tls_to_a_plain_server():
+    """Whoever answers a handshake with HTTP has seen no request."""
+
+    async def answer(reader, writer):
+        await reader.read(1)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        cause = await fail(
+            f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/",
+        )
+
+    assert isinstance(cause, aiohttp.ClientConnectorError)
+    assert (YES, True, False) == verdict(cause)[1:]
+
+
+@pytest.mark.usefixtures("quiet_tls")
+async def test_untrusted_certificate(serve, tls):
+    """Nothing was sent, and trying again will not make it trusted."""
+    cause = await fail(await serve(sending(OK), tls=tls))
+
+    expected = Verdict(aiohttp.ClientConnectorCertificateError, NO, True)
+    assert expected == verdict(cause)
+
+
+@pytest.mark.usefixtures("quiet_tls")
+async def test_certificate_for_another_host(serve, tls, authority):
+    """A certificate that names somebody else is as bad as an unknown one."""
+    context = ssl.create_default_context()
+    authority.configure_trust(context)
+    url = await serve(sending(OK), tls=tls)
+    cause = await fail(url, ssl=context, server_hostname="other.test")
+
+    expected = Verdict(aiohttp.ClientConnectorCertificateError, NO, True)
+    assert expected == verdict(cause)
+
+
+@pytest.mark.usefixtures("quiet_tls")
+async def test_wrong_fingerprint(serve, tls):
+    """A pinned certificate that changed stays changed."""
+    url = await serve(sending(OK), tls=tls)
+    cause = await fail(url, ssl=aiohttp.Fingerprint(b"\0" * 32))
+
+    assert Verdict(aiohttp.ServerFingerprintMismatch, NO, True) == verdict(cause)
+
+
+async def test_proxy_refused(dead):
+    """No proxy, no request."""
+    cause = await fail("http://example.test/", proxy=f"http://{dead}")
+
+    assert Verdict(aiohttp.ClientProxyConnectionError, YES, True) == verdict(cause)
+
+
+async def test_proxy_declines(serve):
+    """A proxy that opens no tunnel has passed no request on."""
+    head = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"
+    cause = await fail("https://example.test/", proxy=await serve(sending(head)))
+
+    assert Verdict(aiohttp.ClientHttpProxyError, YES, True) == verdict(cause)
+    assert 503 == cause.status
+
+
+@pytest.mark.parametrize(
+    ("url", "kind"),
+    [
+        ("http://127.0.0.1:99999/", aiohttp.InvalidUrlClientError),
+        ("/relative", aiohttp.InvalidUrlClientError),
+        ("http://[::1", aiohttp.InvalidUrlClientError),
+        ("ftp://127.0.0.1/", aiohttp.NonHttpUrlClientError),
+    ],
+)
+async def test_bad_url(url, kind):
+    """Nothing was sent, and a bad URL stays a bad URL."""
+    assert Verdict(kind, NO, True) == verdict(await fail(url))
+
+
+async def test_closed_session():
+    """The caller's mistake."""
+    session = decorate(aiohttp.ClientSession(), DecoratingClient)
+    await session.close()
+    with pytest.raises(RuntimeError) as caught:
+        await session.get("http://127.0.0.1:1/")
+
+    assert Verdict(RuntimeError, NO) == verdict(caught.value)
+
+
+async def test_connector_closed_meanwhile(serve):
+    """A session that is closed under a call has sent nothing of it."""
+
+    async def close(session, context, parameters):
+        await session.connector.close()
+
+    trace = aiohttp.TraceConfig()
+    trace.on_connection_create_end.append(close)
+    url = await serve(sending(OK))
+    session = aiohttp.ClientSession(trace_configs=[trace])
+    async with decorate(session, DecoratingClient):
+        with pytest.raises(aiohttp.ClientConnectionError) as caught:
+            await session.get(url)
+
+    assert Verdict(aiohttp.ClientConnectionError, NO, True) == verdict(caught.value)
+    assert str(caught.value).startswith("Connector is closed")
+
+
+# Nobody can know
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [(None,), (b"HTTP/1.1 200 OK\r\nContent-Le", None)],
+    ids=["no answer", "half a head"],
+)
+async def test_hung_up(serve, parts):
+    """The server may have done its work before it hung up."""
+    cause = await fail(await serve(sending(*parts)))
+
+    assert Verdict(aiohttp.ServerDisconnectedError, MAYBE) == verdict(cause)
+
+
+async def test_reset(serve):
+    """So it may before a reset."""
+    cause = await fail(await serve(sending(ConnectionResetError)))
+
+    assert Verdict(aiohttp.ClientOSError, MAYBE) == verdict(cause)
+    assert errno.ECONNRESET == cause.errno
+
+
+async def test_reset_in_mid_upload(serve):
+    """Half a request may have been enough."""
+
+    async def upload():
+        for _ in range(200):
+            yield b"x" * 65_536
+            await asyncio.sleep(0.001)
+
+    cause = await fail(await serve(sending(0.02, ConnectionResetError)), data=upload())
+
+    assert isinstance(cause, aiohttp.ClientOSError | aiohttp.ServerDisconnectedError)
+    assert (MAYBE, False, False) == verdict(cause)[1:]
+
+
+@pytest.mark.parametrize(
+    "head",
+    [b"garbage\r\n\r\n", b"HTTP/1.1 200 OK\r\nX: " + b"x" * 20_000 + b"\r\n\r\n"],
+    ids=["garbage", "header too long"],
+)
+async def test_no_http(serve, head):
+    """What aiohttp calls a 400 is none: the server said something unreadable."""
+    cause = await fail(await serve(sending(head)))
+
+    assert Verdict(aiohttp.ClientResponseError, MAYBE) == verdict(cause)
+    assert 400 == cause.status
+
+
+@pytest.mark.parametrize(
+    ("limits", "kind"),
+    [
+        ({"sock_read": 0.05}, aiohttp.SocketTimeoutError),
+        ({"total": 0.05}, TimeoutError),
+    ],
+)
+async def test_silence(serve, limits, kind):
+    """A server that says nothing may be working all the same."""
+    url = await serve(sending(3600.0))
+    cause = await fail(url, timeout=ClientTimeout(**limits))
+
+    assert Verdict(kind, MAYBE, False, True) == verdict(cause)
+
+
+# The server has processed it
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        (OK + b"01234", None),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n01", None),
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\n",
+            0.01,
+            b"01234",
+        ),
+    ],
+    ids=["length", "chunks", "encoding"],
+)
+async def test_broken_body(serve, parts):
+    """Part of an answer: only what may be done twice is done again."""
+    cause = await fail(await serve(sending(*parts)))
+
+    assert Verdict(aiohttp.ClientPayloadError, MAYBE) == verdict(cause)
+
+
+async def test_reset_in_the_body(serve):
+    """A reset in the body is a broken body, whichever class says so."""
+    cause = await fail(await serve(sending(OK + b"01234", 0.02, ConnectionResetError)))
+
+    assert isinstance(cause, aiohttp.ClientPayloadError | aiohttp.ClientOSError)
+    assert (MAYBE, False, False) == verdict(cause)[1:]
+
+
+@pytest.mark.parametrize(
+    ("limits", "kind"),
+    [
+        ({"sock_read": 0.05}, aiohttp.SocketTimeoutError),
+        ({"total": 0.05}, TimeoutError),
+    ],
+)
+async def test_silence_in_the_body(serve, limits, kind):
+    """An answer that does not go on is a timeout like any other."""
+    url = await serve(sending(OK + b"01234", 3600.0))
+    cause = await fail(url, timeout=ClientTimeout(**limits))
+
+    assert Verdict(kind, MAYBE, False, True) == verdict(cause)
+
+
+# The caller's own
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError("mine"), ValueError("mine")])
+async def test_generator_of_the_caller_raises(serve, error):
+    """A body that fails to come is the caller's to mend."""
+
+    async def upload():
+        yield b"abc"
+        raise error
+
+    cause = await fail(await serve(sending(3600.0)), data=upload())
+
+    assert Verdict(aiohttp.ClientConnectionError, NO) == verdict(cause)
+    assert error is cause.__cause__
+
+
+# Redirects
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_endless_redirects(serve, method):
+    """Going round once more leads nowhere."""
+    cause = await fail(await serve(redirecting("/")), method=method)
+
+    assert Verdict(aiohttp.TooManyRedirects, NO) == verdict(cause)
+
+
+@pytest.mark.parametrize(
+    ("location", "kind"),
+    [
+        ("ftp://127.0.0.1/", aiohttp.NonHttpUrlRedirectClientError),
+        ("http://127.0.0.1:99999/", aiohttp.InvalidUrlRedirectClientError),
+    ],
+)
+async def test_bad_redirect(serve, location, kind):
+    """The first hop was processed, and its answer will be no better next time."""
+    assert Verdict(kind, NO) == verdict(await fail(await serve(redirecting(location))))
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_refused_after_a_redirect(serve, dead, status):
+    """A POST that was answered by a redirect has been processed."""
+    url = await serve(redirecting(f"http://{dead}/", status))
+    cause = await fail(url, data=b"abc")
+
+    assert Verdict(aiohttp.ClientConnectorError, MAYBE) == verdict(cause)
+
+
+async def test_unknown_name_after_a_redirect(serve):
+    """Which kind of connection failure it was makes no difference."""
+    url = await serve(redirecting("http://example.test/"))
+    connector = aiohttp.TCPConnector(resolver=Resolver(lambda: asyncio.sleep(0)))
+    cause = await fail(url, connector=connector)
+
+    assert Verdict(aiohttp.ClientConnectorDNSError, MAYBE) == verdict(cause)
+
+
+async def test_slow_resolver_after_a_redirect(serve):
+    """A connection timeout on the second hop is a mere timeout."""
+    url = await serve(redirecting("http://example.test/"))
+    connector = aiohttp.TCPConnector(resolver=Resolver(lambda: asyncio.sleep(3600.0)))
+    cause = await fail(url, connector=connector, timeout=ClientTimeout(connect=0.05))
+
+    assert Verdict(aiohttp.ConnectionTimeoutError, MAYBE, False, True) == verdict(cause)
+
+
+@pytest.mark.usefixtures("quiet_tls")
+async def test_untrusted_certificate_after_a_redirect(serve, tls):
+    """Hopeless as before, but something was processed."""
+    secure = await serve(sending(OK), tls=tls)
+    cause = await fail(await serve(redirecting(f"{secure}/")))
+
+    assert Verdict(aiohttp.ClientConnectorCertificateError, NO) == verdict(cause)
+
+
+# What the strategy of most people makes of it
+
+
+@pytest.mark.parametrize(
+    ("method", "redirected", "attempts"),
+    [("POST", False, 3), ("POST", True, 1), ("GET", True, 3)],
+)
+async def test_failsafe_knows_the_difference(serve, dead, method, redirected, attempts):
+    """A refused POST is sent again, one that a server has redirected is not."""
+    url = (
+        await serve(redirecting(f"http://{dead}/")) if redirected else f"http://{dead}"
+    )
+    strategy = RetryStrategy.failsafe(Backoff.fixed(0.0))
+    retrying = RetryingClient.new_decorator(strategy, max_total_attempts=3)
+    async with decorate(aiohttp.ClientSession(), retrying) as session:
+        with pytest.raises(aiohttp.ClientConnectorError) as caught:
+            await session.request(method, url)
+
+    assert attempts == RequestLog.of(caught.value).total_attempts

@@ -1,0 +1,599 @@
+"""A decorated session against real servers: everything that aiohttp's own can do."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from aioretry_smithy import (
+    Backoff,
+    DecoratingClient,
+    RequestLog,
+    RetryingClient,
+    RetryStrategy,
+    SessionBuilder,
+    capture_logs,
+    client_decorator,
+    decorate,
+    undecorate,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+
+    from aiohttp.test_utils import TestServer
+
+    Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+    Serve = Callable[[Handler], Awaitable[TestServer]]
+
+AT_ONCE = Backoff.without_delay()
+RETRYING = RetryingClient.new_decorator(RetryStrategy.on_server_error_status(AT_ONCE))
+ONCE_MORE = RetryingClient.new_decorator(
+    RetryStrategy.on_server_error_status(AT_ONCE), max_total_attempts=2
+)
+
+
+@pytest.fixture
+def serve(aiohttp_server) -> Serve:
+    """Start a server that answers every request with one function."""
+
+    async def start(handler: Handler) -> TestServer:
+        application = web.Application()
+        application.router.add_route("*", "/{path:.*}", handler)
+        return await aiohttp_server(application)
+
+    return start
+
+
+@pytest.fixture
+async def deaf() -> AsyncIterator[tuple[str, list[bytes]]]:
+    """Start a server that reads a request and hangs up; give its URL and requests."""
+    requests = []
+
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter):
+        with contextlib.suppress(asyncio.IncompleteReadError):
+            requests.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.close()
+
+    server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
+    host, port = server.sockets[0].getsockname()
+    async with server:
+        yield f"http://{host}:{port}/", requests
+
+
+@pytest.fixture
+def no_collection() -> Iterator[None]:
+    """Keep the garbage collector away: what is freed is freed by itself."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def failing(times: int, answer: Handler | None = None) -> Handler:
+    """Make a handler that says 503 a number of times before it answers."""
+    left = times
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        nonlocal left
+        left -= 1
+        if left >= 0:
+            return web.Response(status=503)
+        return web.Response(text="ok") if answer is None else await answer(request)
+
+    return handler
+
+
+# Verbs and arguments
+
+
+@pytest.mark.parametrize(
+    "verb", ["get", "options", "head", "post", "put", "patch", "delete"]
+)
+async def test_every_verb_is_retried_on_the_wire(serve, verb):
+    """The server sees the method twice, the second time with the count."""
+    seen = []
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        seen.append((request.method, request.headers.get("armeria-retry-count")))
+        return web.Response(status=503 if len(seen) == 1 else 200)
+
+    server = await serve(handler)
+    async with (
+        SessionBuilder(server.make_url("/")).decorator(RETRYING).build() as session,
+        getattr(session, verb)("/") as response,
+    ):
+        status = response.status
+
+    assert 200 == status
+    assert [(verb.upper(), None), (verb.upper(), "1")] == seen
+
+
+async def test_call_is_whatever_aiohttp_lets_it_be(serve):
+    """It can be awaited, entered, gathered and made a task."""
+    server = await serve(failing(0))
+    async with SessionBuilder(server.make_url("/")).decorator(RETRYING).build() as s:
+        awaited = await s.get("/")
+        async with s.request("QUERY", "/") as entered:
+            pass
+        gathered = await asyncio.gather(s.get("/"), s.get("/"))
+        task = await asyncio.create_task(s.get("/"))
+
+    responses = [awaited, entered, *gathered, task]
+    assert [200] * 5 == [response.status for response in responses]
+
+
+@pytest.mark.parametrize("target", ["orders", "/orders", "?page=2", "", "../x"])
+async def test_base_url_is_joined_as_without_a_chain(serve, target):
+    """Each attempt goes where a plain session would go, and the log says so."""
+    paths = []
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        paths.append(request.path_qs)
+        return web.Response(status=503)
+
+    base = (await serve(handler)).make_url("/api/v1/")
+    async with aiohttp.ClientSession(base) as plain, plain.get(target):
+        pass
+    async with (
+        SessionBuilder(base).decorator(ONCE_MORE).build() as session,
+        session.get(target) as response,
+    ):
+        url = RequestLog.of(response).request_url
+
+    assert [paths[0]] * 3 == paths
+    assert url.path_qs == paths[0]
+
+
+async def test_redirects_are_followed_as_without_a_chain(serve):
+    """GET follows and HEAD does not; a redirect is one attempt."""
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        if request.path == "/old":
+            raise web.HTTPFound("/new")
+        return web.Response(text="new")
+
+    server = await serve(handler)
+    async with SessionBuilder(server.make_url("/")).decorator(RETRYING).build() as s:
+        followed = await s.get("/old")
+        left_alone = await s.head("/old")
+
+    assert (200, 1) == (followed.status, len(followed.history))
+    assert 302 == left_alone.status
+    assert 1 == RequestLog.of(followed).total_attempts
+
+
+async def test_netrc_and_proxy_of_the_environment(serve, monkeypatch, tmp_path):
+    """With ``trust_env`` each attempt finds what a plain session finds."""
+    seen = []
+
+    async def proxy(request: web.Request) -> web.StreamResponse:
+        seen.append((request.host, request.headers.get("Authorization")))
+        return web.Response(status=503)
+
+    server = await serve(proxy)
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine shop.invalid login me password hidden\n")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(netrc))
+    monkeypatch.setenv("http_proxy", str(server.make_url("/")))
+    monkeypatch.delenv("no_proxy", raising=False)
+    async with aiohttp.ClientSession(trust_env=True) as plain:
+        await plain.get("http://shop.invalid/")
+    async with SessionBuilder(trust_env=True).decorator(ONCE_MORE).build() as session:
+        response = await session.get("http://shop.invalid/")
+
+    assert ("shop.invalid", "Basic bWU6aGlkZGVu") == seen[0]
+    assert [seen[0]] * 3 == seen
+    assert "bWU6aGlkZGVu" not in str(RequestLog.of(response).to_dict())
+
+
+# What aiohttp does inside an attempt
+
+
+async def test_cookie_of_a_failed_attempt_goes_with_the_next(serve):
+    """The jar takes part in every attempt, as in calls made one by one."""
+    seen = []
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        seen.append(request.cookies.get("visit"))
+        response = web.Response(status=503 if len(seen) < 3 else 200)
+        response.set_cookie("visit", str(len(seen)))
+        return response
+
+    server = await serve(handler)
+    jar = aiohttp.CookieJar(unsafe=True)
+    async with (
+        SessionBuilder(server.make_url("/"), cookie_jar=jar)
+        .decorator(RETRYING)
+        .build() as session
+    ):
+        await session.get("/")
+        kept = [cookie.value for cookie in jar]
+
+    assert [None, "1", "2"] == seen
+    assert ["3"] == kept
+
+
+async def test_tracing_sees_each_attempt(serve):
+    """Signals fire for each attempt, with the caller's trace context."""
+    events = []
+
+    def trace(name: str) -> Any:
+        async def signal(session: Any, context: Any, params: Any) -> None:
+            events.append((name, context.trace_request_ctx))
+
+        return signal
+
+    config = aiohttp.TraceConfig()
+    config.on_request_start.append(trace("start"))
+    config.on_request_end.append(trace("end"))
+    config.on_request_exception.append(trace("exception"))
+    server = await serve(failing(1))
+    async with (
+        SessionBuilder(server.make_url("/"), trace_configs=[config])
+        .decorator(RETRYING)
+        .build() as session
+    ):
+        await session.get("/", trace_request_ctx="mine")
+
+    assert [("start", "mine"), ("end", "mine")] * 2 == events
+
+
+async def test_middlewares_run_in_each_attempt(serve):
+    """Those of the request take the place of the session's, attempt by attempt."""
+    seen = []
+
+    def marking(mark: str) -> aiohttp.ClientMiddlewareType:
+        async def middleware(
+            request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+        ) -> aiohttp.ClientResponse:
+            request.headers["X-Mark"] = mark
+            return await handler(request)
+
+        return middleware
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        seen.append(request.headers.get("X-Mark"))
+        return web.Response(status=503)
+
+    server = await serve(handler)
+    async with (
+        SessionBuilder(server.make_url("/"), middlewares=[marking("session")])
+        .decorator(ONCE_MORE)
+        .build() as session
+    ):
+        await session.get("/")
+        await session.get("/", middlewares=[marking("request")])
+        await session.get("/", middlewares=())
+
+    assert ["session"] * 2 + ["request"] * 2 + [None] * 2 == seen
+
+
+class RefusedError(Exception):
+    pass
+
+
+async def refuse_all(response: aiohttp.ClientResponse) -> None:
+    raise RefusedError(await response.text())
+
+
+@pytest.mark.parametrize(
+    ("of_session", "of_request", "raised"),
+    [
+        (True, None, aiohttp.ClientResponseError),
+        (False, True, aiohttp.ClientResponseError),
+        (True, refuse_all, RefusedError),
+        (refuse_all, None, RefusedError),
+        (True, False, None),
+        (refuse_all, False, None),
+    ],
+)
+async def test_raise_for_status_is_applied_once(serve, of_session, of_request, raised):
+    """Strategies see the statuses; the final response is refused, as if it were one."""
+    statuses = []
+
+    class Counting(RetryStrategy):
+        def should_retry(self, ctx, cause):
+            statuses.append(ctx.log.response_status)
+            return AT_ONCE
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        return web.Response(status=503, text="no", headers={"X-Why": "full"})
+
+    server = await serve(handler)
+    decorator = RetryingClient.new_decorator(Counting(), max_total_attempts=3)
+    options = {} if of_request is None else {"raise_for_status": of_request}
+    async with (
+        SessionBuilder(server.make_url("/"), raise_for_status=of_session)
+        .decorator(decorator)
+        .build() as session
+    ):
+        outcome = (
+            await asyncio.gather(session.get("/", **options), return_exceptions=True)
+        )[0]
+
+    assert [503, 503, 503] == statuses
+    assert type(outcome) is (raised or aiohttp.ClientResponse)
+    if raised is aiohttp.ClientResponseError:
+        assert (503, "full") == (outcome.status, outcome.headers["X-Why"])
+    elif raised is RefusedError:
+        assert "no" == str(outcome)
+    log = RequestLog.of(outcome)
+    assert (3, 503) == (log.total_attempts, log.response_status)
+
+
+async def test_refused_response_fails_as_without_a_chain(serve):
+    """The error is the one that a plain session raises, field by field."""
+    server = await serve(failing(2))
+    url = server.make_url("/")
+    errors = []
+    async with (
+        aiohttp.ClientSession(raise_for_status=True) as plain,
+        SessionBuilder(raise_for_status=True)
+        .decorator(DecoratingClient)
+        .build() as session,
+    ):
+        for each in (plain, session):
+            with pytest.raises(aiohttp.ClientResponseError) as caught:
+                await each.get(url)
+            errors.append(caught.value)
+
+    plainly, decorated = errors
+    assert str(plainly) == str(decorated)
+    assert plainly.request_info == decorated.request_info
+    assert plainly.history == decorated.history
+
+
+# Websockets
+
+
+async def websocket(request: web.Request) -> web.WebSocketResponse:
+    """Echo, later than the handshake may take."""
+    socket = web.WebSocketResponse()
+    await socket.prepare(request)
+    async for message in socket:
+        await asyncio.sleep(0.13)
+        await socket.send_str(f"heard {message.data}")
+    return socket
+
+
+async def test_websocket_handshake_is_retried(serve):
+    """After a 503 the next attempt shakes hands, and messages flow."""
+    server = await serve(failing(1, websocket))
+    async with SessionBuilder(server.make_url("/")).decorator(RETRYING).build() as s:
+        with capture_logs() as logs:
+            async with s.ws_connect("/") as socket:
+                await socket.send_str("hello")
+                answer = await socket.receive_str()
+
+    assert "heard hello" == answer
+    assert [503, 101] == [child.response_status for child in logs[0].children]
+    assert logs[0].is_complete
+
+
+async def test_websocket_outlives_the_timeouts_of_its_handshake(serve):
+    """Attempt timeout and deadline end with the handshake."""
+    server = await serve(websocket)
+    decorator = RetryingClient.new_decorator(
+        RetryStrategy.failsafe(AT_ONCE), attempt_timeout=0.1
+    )
+    builder = SessionBuilder(server.make_url("/")).decorator(decorator)
+    async with (
+        builder.response_timeout(0.12).build() as session,
+        session.ws_connect("/") as socket,
+    ):
+        await socket.send_str("hello")
+        answer = await socket.receive_str()
+
+    assert "heard hello" == answer
+
+
+async def test_websocket_handshake_that_fails_for_good(serve):
+    """The last answer is what aiohttp makes its own error of."""
+    server = await serve(failing(9))
+    async with SessionBuilder(server.make_url("/")).decorator(ONCE_MORE).build() as s:
+        with capture_logs() as logs, pytest.raises(aiohttp.WSServerHandshakeError) as e:
+            await s.ws_connect("/")
+
+    assert 503 == e.value.status
+    assert 2 == logs[0].total_attempts
+
+
+# Sessions of others
+
+
+async def test_test_client_is_decorated_in_place(aiohttp_client):
+    """A test client's session gets a chain and loses it again."""
+    application = web.Application()
+    application.router.add_get("/", failing(1))
+    client = await aiohttp_client(application)
+    decorate(client.session, RETRYING)
+    async with client.get("/") as response:
+        attempts = RequestLog.of(response).total_attempts
+    undecorate(client.session)
+    async with client.get("/") as response:
+        log = RequestLog.of(response, None)
+
+    assert 2 == attempts
+    assert log is None
+    assert "_request" not in vars(client.session)
+    assert not client.session._retry_connection
+
+
+async def test_subclass_of_a_session_keeps_its_own_request(serve):
+    """What a library's session class adds to every request stays in the chain."""
+    with pytest.warns(DeprecationWarning, match="discouraged"):
+
+        class Signing(aiohttp.ClientSession):
+            async def _request(self, method, str_or_url, **options):
+                options["headers"] = {"X-Signed": "yes"}
+                return await super()._request(method, str_or_url, **options)
+
+    seen = []
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        seen.append(request.headers.get("X-Signed"))
+        return web.Response(status=503)
+
+    server = await serve(handler)
+    async with Signing() as session:
+        decorate(session, ONCE_MORE)
+        await session.get(server.make_url("/"))
+
+    assert ["yes", "yes"] == seen
+
+
+# The hidden resend
+
+
+@pytest.mark.parametrize(
+    ("decorators", "attempts", "on_the_wire"),
+    [
+        ([], 1, 2),
+        ([DecoratingClient], 1, 2),
+        ([RetryingClient.new_decorator(RetryStrategy.never())], 1, 2),
+        ([ONCE_MORE], 2, 2),
+        ([RETRYING], 10, 10),
+    ],
+    ids=["empty", "no-op", "never", "two attempts", "ten attempts"],
+)
+async def test_attempt_is_one_request_on_the_wire(
+    deaf, decorators, attempts, on_the_wire
+):
+    """Aiohttp sends a GET again by itself only where nobody else does."""
+    url, requests = deaf
+    async with aiohttp.ClientSession() as session:
+        decorate(session, *decorators)
+        with pytest.raises(aiohttp.ServerDisconnectedError) as caught:
+            await session.get(url)
+
+    assert on_the_wire == len(requests)
+    assert attempts == RequestLog.of(caught.value).total_attempts
+
+
+async def test_undecorated_session_resends_again(deaf):
+    """The session is given back as it came."""
+    url, requests = deaf
+    async with aiohttp.ClientSession() as session:
+        decorate(session, ONCE_MORE)
+        undecorate(session)
+        with pytest.raises(aiohttp.ServerDisconnectedError):
+            await session.get(url)
+
+    assert 2 == len(requests)
+
+
+# Before the call is awaited, and after it is forgotten
+
+
+async def test_call_starts_when_it_is_awaited(serve):
+    """Until then there is no log, and none of its time passes."""
+    server = await serve(failing(0))
+    async with SessionBuilder(server.make_url("/")).decorator(RETRYING).build() as s:
+        with capture_logs() as logs:
+            call = s.get("/")
+            await asyncio.sleep(0.002)
+            before, awaited = list(logs), asyncio.get_running_loop().time()
+            await call
+
+    assert [] == before
+    assert awaited <= logs[0].started
+
+
+async def test_call_that_is_never_awaited_warns():
+    """As a coroutine of aiohttp's own does."""
+    async with SessionBuilder().decorator(RETRYING).build() as session:
+        call = session.get("http://127.0.0.1:1/")
+        with pytest.warns(RuntimeWarning, match="was never awaited"):
+            del call
+
+
+async def test_response_keeps_a_session_that_nobody_else_does(serve):
+    """``await ClientSession().get(url)`` can be read to its end."""
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        gc.collect()
+        return web.Response(body=b"x" * 3_000_000)
+
+    url = (await serve(failing(1, handler))).make_url("/")
+    session = SessionBuilder().decorator(RETRYING).build()
+    alive = weakref.ref(session)
+    call = session.get(url)
+    del session
+    response = await call
+    gc.collect()
+    # To be closed in the end, which is what such code forgets.
+    session = alive()
+    body = await response.read()
+    await session.close()
+
+    assert 3_000_000 == len(body)
+
+
+@pytest.mark.usefixtures("no_collection")
+@pytest.mark.parametrize(
+    "decorators",
+    [None, [DecoratingClient], [RETRYING]],
+    ids=["bare", "no-op", "retrying"],
+)
+async def test_session_and_response_are_freed_at_once(serve, decorators):
+    """No cycle runs through a call that ended with a response."""
+    server = await serve(failing(0 if decorators is None else 1))
+    session = aiohttp.ClientSession()
+    if decorators is not None:
+        decorate(session, *decorators)
+    response = await session.get(server.make_url("/"))
+    await response.read()
+    await session.close()
+    freed = weakref.ref(session), weakref.ref(response)
+    del session, response
+
+    assert (None, None) == (freed[0](), freed[1]())
+
+
+async def test_session_is_collected_after_a_failure(deaf):
+    """The failure and its log know each other; the collector frees both."""
+    url, _ = deaf
+    session = aiohttp.ClientSession()
+    decorate(session, ONCE_MORE)
+    with contextlib.suppress(aiohttp.ClientError):
+        await session.get(url)
+    await session.close()
+    freed = weakref.ref(session)
+    del session
+    gc.collect()
+
+    assert freed() is None
+
+
+async def test_decorator_sees_the_caller_s_arguments(serve):
+    """Nothing of the session's is mixed into the request."""
+    requests = []
+
+    @client_decorator
+    async def spy(delegate, ctx, request):
+        requests.append(request)
+        return await delegate.execute(ctx, request)
+
+    server = await serve(failing(0))
+    async with (
+        SessionBuilder(server.make_url("/"), headers={"X-Default": "1"})
+        .decorator(spy)
+        .build() as session
+    ):
+        await session.get("/a", params={"q": "1"})
+        await session.post("/b", json={"n": 1}, headers={"X-Own": "2"})
+
+    first, second = requests
+    assert {"params": {"q": "1"}, "allow_redirects": True} == first.options
+    assert {} == dict(first.headers)
+    assert {"data": None, "json": {"n": 1}} == second.options
+    assert {"X-Own": "2"} == dict(second.headers)

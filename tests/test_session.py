@@ -1,0 +1,428 @@
+"""Sessions with a chain: built, decorated in place, described and taken apart."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import math
+import weakref
+
+import aiohttp
+import pytest
+from aiohttp import ClientTimeout
+
+from aioretry_smithy import (
+    Backoff,
+    CircuitBreaker,
+    CircuitBreakerClient,
+    DecoratingClient,
+    HttpRequest,
+    LoggingClient,
+    RequestLog,
+    RetryConfig,
+    RetryingClient,
+    RetryStrategy,
+    SessionBuilder,
+    client_decorator,
+    decorate,
+    new_response,
+    undecorate,
+    unwrap,
+)
+from aioretry_smithy.testing import ScriptedTransport
+
+FAILSAFE = RetryingClient.new_decorator(RetryStrategy.failsafe(Backoff.fixed(1.0)))
+NEVER = RetryingClient.new_decorator(RetryStrategy.never())
+
+
+class Inner(DecoratingClient):
+    pass
+
+
+class Outer(DecoratingClient):
+    pass
+
+
+class Opaque:
+    """A client that neither describes itself nor shows what it wraps."""
+
+    def __init__(self, delegate):
+        self.inner = delegate
+
+    async def execute(self, ctx, request):
+        return await self.inner.execute(ctx, request)
+
+
+def naming(name, seen):
+    @client_decorator
+    async def note(delegate, ctx, request):
+        seen.append(name)
+        response = await delegate.execute(ctx, request)
+        seen.append(name.upper())
+        return response
+
+    return note
+
+
+async def test_built_session_is_a_real_one():
+    """Nobody who asks for an aiohttp session can tell the difference."""
+    async with SessionBuilder().decorator(ScriptedTransport([])).build() as session:
+        assert type(session) is aiohttp.ClientSession
+
+
+async def test_last_decorator_is_outermost():
+    """Requests pass from the last one added to the first, responses the other way."""
+    seen = []
+    builder = (
+        SessionBuilder("http://h")
+        .decorator(ScriptedTransport([200]))
+        .decorator(naming("inner", seen))
+        .decorator(naming("outer", seen))
+    )
+    async with builder.build() as session:
+        await session.get("/")
+
+    assert ["outer", "inner", "INNER", "OUTER"] == seen
+
+
+@pytest.mark.parametrize(
+    "verb", ["get", "options", "head", "post", "put", "patch", "delete"]
+)
+async def test_every_verb_goes_through_the_chain(verb):
+    """There is no way around the chain."""
+    transport = ScriptedTransport([200, 200])
+    async with SessionBuilder("http://h").decorator(transport).build() as session:
+        await getattr(session, verb)("/")
+        async with session.request(verb, "/") as response:
+            pass
+
+    assert [verb.upper()] * 2 == [request.method for request in transport.requests]
+    assert verb.upper() == response.method
+
+
+async def test_arguments_go_to_the_session():
+    """Whatever a session takes, the builder takes."""
+    builder = SessionBuilder(
+        "http://h/", headers={"A": "1"}, timeout=ClientTimeout(sock_read=2.0)
+    )
+    async with builder.build() as session:
+        assert "1" == session.headers["A"]
+        assert ClientTimeout(sock_read=2.0) == session.timeout
+
+
+async def test_builder_builds_more_than_one():
+    """Sessions of one builder share what the decorators hold, and nothing else."""
+    breaker = CircuitBreaker()
+    builder = SessionBuilder().decorator(CircuitBreakerClient.new_decorator(breaker))
+    builder.decorator(Inner)
+    async with builder.build() as first, builder.build() as second:
+        assert unwrap(first, Inner) is not unwrap(second, Inner)
+    builder.decorator(Outer)
+    async with builder.build() as third:
+        assert unwrap(third, Outer) is not None
+
+    assert unwrap(first, Outer) is None
+
+
+async def test_response_timeout_is_the_total():
+    """It is exact, and the other limits of the session stay."""
+    timeout = ClientTimeout(total=1.0, connect=2.0, sock_read=3.0, sock_connect=4.0)
+    async with SessionBuilder(timeout=timeout).response_timeout(10).build() as session:
+        assert session.timeout == ClientTimeout(
+            total=10,
+            connect=2.0,
+            sock_read=3.0,
+            sock_connect=4.0,
+            ceil_threshold=math.inf,
+        )
+
+
+async def test_response_timeout_keeps_the_defaults():
+    """Without a timeout of the caller's, only aiohttp's total is replaced."""
+    async with SessionBuilder().response_timeout(None).build() as session:
+        assert session.timeout.total is None
+        assert 30 == session.timeout.sock_connect
+
+
+@pytest.mark.parametrize(
+    "seconds", [0, -1.0, math.inf, math.nan, True, "10", ClientTimeout(), 10**400]
+)
+def test_bad_response_timeouts_are_refused(seconds):
+    """What is no limit at all is refused where it is given."""
+    with pytest.raises(ValueError, match=r"^seconds: .*\(expected: finite and > 0, or"):
+        SessionBuilder().response_timeout(seconds)
+
+
+def test_response_timeout_needs_a_client_timeout():
+    """A total cannot be put into a number; the session would refuse that anyway."""
+    with pytest.raises(ValueError, match=r"^timeout: 5 \(expected: an aiohttp.Client"):
+        SessionBuilder(timeout=5).response_timeout(10.0)
+
+
+@pytest.mark.parametrize("decorator", [None, "retry", RetryStrategy.never()])
+def test_what_is_no_decorator_is_refused(decorator):
+    """A strategy in the place of its decorator is found out at once."""
+    with pytest.raises(ValueError, match=r"^decorator: .*\(expected: a function of a"):
+        SessionBuilder().decorator(decorator)
+
+
+async def test_decorator_must_return_a_client():
+    """A function of the wrong kind is found out when the session is made."""
+    builder = SessionBuilder().decorator(lambda delegate: None)
+    message = r"^decorator: <function .*\(expected: one that returns an HttpClient\)$"
+
+    with pytest.raises(ValueError, match=message):
+        builder.build()
+    async with aiohttp.ClientSession() as session:
+        with pytest.raises(ValueError, match=message):
+            decorate(session, lambda delegate: None)
+        assert "_request" not in vars(session)
+
+
+async def test_two_retrying_clients_are_refused():
+    """Attempts of attempts multiply; no chain has two, however it is made."""
+    builder = SessionBuilder().decorator(FAILSAFE).decorator(Inner).decorator(NEVER)
+    message = r"^decorators: 2 \(expected: at most one RetryingClient\)$"
+
+    with pytest.raises(ValueError, match=message):
+        builder.build()
+    with pytest.raises(ValueError, match=message):
+        builder.describe()
+    async with aiohttp.ClientSession() as session:
+        with pytest.raises(ValueError, match=message):
+            decorate(session, FAILSAFE, FAILSAFE)
+
+
+def test_description_lists_the_chain():
+    """From the outside in, a line each, with the settings that count."""
+    builder = (
+        SessionBuilder("https://u:p@example.com/")
+        .decorator(Opaque)
+        .decorator(Inner)
+        .decorator(naming("x", []))
+        .decorator(RetryingClient.new_decorator(RetryConfig(RetryStrategy.never())))
+        .response_timeout(10.0)
+    )
+    lines = builder.describe().splitlines()
+
+    assert lines[0].startswith("RetryingClient(strategy=RetryStrategy.never(), max_to")
+    assert [
+        "  note",
+        "    Inner",
+        "      Opaque",
+    ] == lines[1:4]
+    assert lines[4] == (
+        "        aiohttp.ClientSession(base_url='https://****@example.com/',"
+        " response_timeout=10.0)"
+    )
+
+
+def test_description_of_an_empty_chain():
+    """Without decorators there is the session, with aiohttp's own limit."""
+    assert "aiohttp.ClientSession(response_timeout=300)" == SessionBuilder().describe()
+
+
+def test_description_needs_no_loop_and_builds_nothing():
+    """A description can be printed when a program starts."""
+    builder = SessionBuilder().decorator(LoggingClient.new_decorator()).decorator(Inner)
+    described = builder.describe()
+
+    assert described == builder.describe()
+    assert 3 == len(described.splitlines())
+
+
+async def test_session_is_decorated_in_place():
+    """A library's own session gets a chain, and stays the object it was."""
+    transport = ScriptedTransport([503, 200])
+    async with aiohttp.ClientSession("http://h") as session:
+        assert session is decorate(session, transport, FAILSAFE)
+        async with session.get("/") as response:
+            assert 2 == RequestLog.of(response).total_attempts
+
+
+async def test_session_is_undecorated():
+    """What was put on is taken off without a trace."""
+    async with aiohttp.ClientSession() as session:
+        before = dict(vars(session))
+        decorate(session, FAILSAFE)
+        assert before != vars(session)
+
+        assert session is undecorate(session)
+        assert before == vars(session)
+        assert session is undecorate(session)
+        assert before == vars(session)
+        decorate(session, FAILSAFE)
+
+
+@pytest.mark.parametrize("decorators", [[], [Inner], [FAILSAFE]])
+async def test_decorating_twice_is_refused(decorators):
+    """Two chains on one session would retry within retries."""
+    async with aiohttp.ClientSession() as session:
+        decorate(session, *decorators)
+        with pytest.raises(
+            ValueError, match=r"^session: .*expected: not decorated yet"
+        ):
+            decorate(session, Inner)
+    async with SessionBuilder().build() as built:
+        with pytest.raises(ValueError, match=r"expected: not decorated yet"):
+            decorate(built, Inner)
+
+
+@pytest.mark.parametrize("session", [None, "http://h", object(), SessionBuilder()])
+def test_only_sessions_can_be_decorated(session):
+    """A builder in the place of its session is found out at once."""
+    with pytest.raises(ValueError, match=r"^session: .*\(expected: an aiohttp.ClientS"):
+        decorate(session, Inner)
+
+
+async def test_calls_under_way_end_as_they_began():
+    """A session may be undecorated while a call waits for its next attempt."""
+    async with aiohttp.ClientSession("http://h") as session:
+        decorate(session, ScriptedTransport([503, 200]), FAILSAFE)
+        call = asyncio.create_task(session.get("/"))
+        await asyncio.sleep(0.5)
+        undecorate(session)
+
+        assert 200 == (await call).status
+
+
+@pytest.mark.parametrize(
+    ("decorator", "resends"),
+    [
+        (FAILSAFE, False),
+        (Inner, True),
+        (NEVER, True),
+        (
+            RetryingClient.new_decorator(
+                RetryStrategy.failsafe(), max_total_attempts=1
+            ),
+            True,
+        ),
+    ],
+    ids=["retrying", "no retrying client", "never", "one attempt"],
+)
+async def test_hidden_resend_is_off_where_we_retry(decorator, resends):
+    """One attempt is one request; a chain that retries nothing changes nothing."""
+    async with aiohttp.ClientSession() as session:
+        decorate(session, decorator)
+        assert resends is session._retry_connection
+        undecorate(session)
+
+        assert True is session._retry_connection
+
+
+async def test_resend_that_was_off_stays_off():
+    """A test client's session is given back as it came."""
+    async with aiohttp.ClientSession() as session:
+        session._retry_connection = False
+        decorate(session, FAILSAFE)
+        undecorate(session)
+
+        assert False is session._retry_connection
+
+
+async def test_clients_are_found_in_a_session():
+    """The outermost of a class, or None; a plain session has none."""
+    builder = SessionBuilder().decorator(Inner).decorator(FAILSAFE).decorator(Outer)
+    async with builder.build() as session:
+        assert isinstance(unwrap(session, Inner), Inner)
+        assert 10 == unwrap(session, RetryingClient).config.max_total_attempts
+        assert unwrap(session, Outer) is unwrap(session, DecoratingClient)
+        assert unwrap(session, LoggingClient) is None
+    async with aiohttp.ClientSession() as session:
+        assert unwrap(session, DecoratingClient) is None
+
+
+async def test_masks_of_the_chain_are_those_of_the_log():
+    """What a logging client was told to hide is hidden in every view."""
+    logging = LoggingClient.new_decorator(
+        sensitive_headers=["X-Own"], sensitive_query_parameters=["code"]
+    )
+    builder = SessionBuilder("http://h").decorator(ScriptedTransport([200]))
+    async with builder.decorator(logging).build() as session:
+        response = await session.get("/?code=S3CR3T", headers={"X-Own": "S3CR3T"})
+    log = RequestLog.of(response)
+
+    assert "S3CR3T" not in log.render()
+    assert "S3CR3T" not in str(log.to_dict())
+
+
+async def test_mask_of_somebody_elses_is_left_alone():
+    """A decorator may call something of its own ``mask``."""
+
+    class Masking(DecoratingClient):
+        mask = "*"
+
+    builder = SessionBuilder("http://h").decorator(ScriptedTransport([200]))
+    async with builder.decorator(Masking).build() as session:
+        assert 200 == (await session.get("/")).status
+
+
+async def test_waiting_call_keeps_its_session():
+    """``await ClientSession().get(url)`` works as it does without a chain."""
+
+    @client_decorator
+    async def pause(delegate, ctx, request):
+        gc.collect()
+        await asyncio.sleep(1.0)
+        return await delegate.execute(ctx, request)
+
+    @client_decorator
+    async def answer(delegate, ctx, request):
+        await alive().close()
+        return new_response(request)
+
+    session = decorate(aiohttp.ClientSession(), answer, pause)
+    alive = weakref.ref(session)
+    call = session.get("http://h/")
+    del session
+
+    assert 200 == (await call).status
+
+
+async def test_session_is_freed_at_once():
+    """A chain does not keep its session for the garbage collector to find."""
+    gc.disable()
+    try:
+        session = aiohttp.ClientSession()
+        decorate(session, ScriptedTransport([200]), FAILSAFE)
+        await session.get("http://h/")
+        await session.close()
+        freed = weakref.ref(session)
+        del session
+
+        assert freed() is None
+    finally:
+        gc.enable()
+
+
+async def test_call_of_a_session_that_is_gone():
+    """A bound method outlives nothing; it says that the session is closed."""
+    session = aiohttp.ClientSession()
+    decorate(session, Inner)
+    request = vars(session)["_request"]
+    await session.close()
+    del session
+    gc.collect()
+
+    with pytest.raises(RuntimeError, match="Session is closed"):
+        await request("GET", "http://h/")
+
+
+async def test_function_in_the_place_of_the_request_stays_in_use():
+    """Somebody else decorated the session by hand: theirs is inside ours."""
+    seen = []
+    async with aiohttp.ClientSession() as session:
+
+        async def by_hand(method, url, **options):
+            seen.append((method, url))
+            return new_response(HttpRequest(method, url))
+
+        vars(session)["_request"] = by_hand
+        decorate(session, DecoratingClient)
+        await session.get("http://localhost/")
+        undecorate(session)
+        await session.get("http://localhost/")
+
+        assert [("GET", "http://localhost/")] * 2 == seen
+        assert by_hand is vars(session)["_request"]

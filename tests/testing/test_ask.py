@@ -1,0 +1,87 @@
+"""Asking a strategy, without a session."""
+
+from __future__ import annotations
+
+import pytest
+
+from aioretry_smithy import Backoff, RetryStrategy
+from aioretry_smithy.testing import ask
+
+BACKOFF = Backoff.fixed(1.0)
+
+
+class Looking(RetryStrategy):
+    """Keeps what it was shown."""
+
+    def should_retry(self, ctx, cause):
+        self.ctx, self.cause = ctx, cause
+        return BACKOFF
+
+
+class LookingLater(Looking):
+    async def should_retry(self, ctx, cause):
+        return super().should_retry(ctx, cause)
+
+
+@pytest.mark.parametrize("strategy", [Looking(), LookingLater()])
+async def test_plain_and_async_strategies(strategy):
+    """Either kind gives its answer."""
+    assert BACKOFF is await ask(strategy, status=503)
+
+
+async def test_strategy_sees_the_response():
+    """Status, headers and method are in the log and the request, as in a call."""
+    strategy = Looking()
+    await ask(strategy, status=429, headers={"Retry-After": "3"}, method="post")
+    log = strategy.ctx.log
+
+    assert (429, "Too Many Requests") == (log.response_status, log.response_reason)
+    assert "3" == log.response_headers["Retry-After"]
+    assert "POST" == strategy.ctx.request.method
+    assert strategy.cause is None
+    assert log.is_complete
+
+
+async def test_strategy_sees_a_success_by_default():
+    """Nothing said is a 200."""
+    strategy = Looking()
+    await ask(strategy)
+
+    assert 200 == strategy.ctx.log.response_status
+
+
+async def test_strategy_sees_the_failure():
+    """The cause is the argument and in the log, and there is no status."""
+    strategy, cause = Looking(), TimeoutError()
+    await ask(strategy, cause=cause)
+
+    assert cause is strategy.cause is strategy.ctx.log.response_cause
+    assert strategy.ctx.log.response_status is None
+
+
+@pytest.mark.parametrize("attempt", [1, 2, 7])
+async def test_strategy_sees_the_attempt(attempt):
+    """Which attempt it was, and that there were others before."""
+    strategy = Looking()
+    await ask(strategy, attempt=attempt)
+
+    assert attempt == strategy.ctx.attempt
+    assert attempt == strategy.ctx.root.log.total_attempts
+    assert strategy.ctx.parent is strategy.ctx.root
+
+
+@pytest.mark.parametrize("attempt", [0, -1, True, 1.5, "1", None])
+async def test_attempts_count_from_one(attempt):
+    """A number that no attempt has is refused."""
+    with pytest.raises(
+        ValueError, match=r"^attempt: .* \(expected: an integer >= 1\)$"
+    ):
+        await ask(Looking(), attempt=attempt)
+
+
+@pytest.mark.parametrize("status", [0, 99, 600, 999])
+async def test_odd_statuses(status):
+    """A status that nobody registered is asked about like any other."""
+    strategy = RetryStrategy.on_server_error_status(BACKOFF)
+
+    assert (BACKOFF if status >= 500 else None) is await ask(strategy, status=status)
