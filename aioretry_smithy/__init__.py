@@ -6,13 +6,9 @@ Stack decorators on a session builder; what is built is an ``aiohttp.ClientSessi
 from importlib import metadata as _metadata
 from typing import Any as _Any
 
-from ._breaker.breaker import (
-    CircuitBreaker,
-    CircuitBreakerListener,
-    CircuitPermit,
-    CircuitState,
-)
+from ._breaker.breaker import CircuitBreaker, CircuitPermit, CircuitState
 from ._breaker.client import CircuitBreakerClient
+from ._breaker.listener import CircuitBreakerListener
 from ._breaker.strategy import CircuitBreakerStrategy
 from ._breaker.window import EventCount
 from ._capture import capture_logs

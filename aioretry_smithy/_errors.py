@@ -217,11 +217,6 @@ def is_timeout(cause: BaseException | None) -> bool:
     return isinstance(cause, OSError) and cause.errno == errno.ETIMEDOUT
 
 
-def is_misuse(cause: BaseException) -> bool:
-    """Say whether *cause* is a mistake of the caller's, which no server can mend."""
-    return isinstance(cause, _BAD_URL) or type(cause) in _MISUSE
-
-
 def mark_redirected(cause: BaseException) -> None:
     """Note that an earlier hop of the failed request was answered by a redirect."""
     vars(cause)[_REDIRECTED] = True

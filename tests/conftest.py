@@ -57,6 +57,20 @@ def pytest_asyncio_loop_factories(
     return {"virtual": VirtualTimeLoop}
 
 
+def _move_methods_to_facade() -> None:
+    """Let doctest find the methods of classes that say they are of the facade."""
+    for module in (aioretry_smithy, aioretry_smithy.testing):
+        for name in module.__all__:
+            public = getattr(module, name)
+            for attribute in vars(public).values() if inspect.isclass(public) else ():
+                function = getattr(attribute, "__func__", attribute)
+                if inspect.isfunction(function):
+                    function.__module__ = public.__module__
+
+
+_move_methods_to_facade()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let the examples in docstrings use public names without importing them."""
     names = {"aiohttp": aiohttp, "asyncio": asyncio, "logging": logging, "URL": URL}

@@ -25,7 +25,6 @@ from aioretry_smithy import (
 from aioretry_smithy._errors import (
     bad_argument,
     is_finite,
-    is_misuse,
     mark_redirected,
 )
 
@@ -192,21 +191,6 @@ def test_an_open_circuit_says_when_it_may_be_tried(retry_in, message):
     assert message == str(error)
     assert breaker is error.circuit_breaker
     assert retry_in == error.retry_in
-
-
-@pytest.mark.parametrize(
-    ("cause", "misuse"),
-    [
-        (ValueError(), True),
-        (aiohttp.InvalidUrlClientError("http://"), True),
-        (TemporaryError(), False),
-        (TimeoutError(), False),
-    ],
-    ids=name,
-)
-def test_misuse_is_told_from_failure(cause, misuse):
-    """A mistake of the caller's says nothing about the server."""
-    assert misuse is is_misuse(cause)
 
 
 def test_bad_arguments_have_one_form():

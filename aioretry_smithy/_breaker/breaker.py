@@ -10,21 +10,14 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from .._errors import bad_argument
-from .listener import CircuitBreakerListener, Listeners
+from .listener import Listeners
 from .settings import CircuitBreakerSettings
 from .window import EventCount, SlidingWindow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from .listener import News
-
-__all__ = [
-    "CircuitBreaker",
-    "CircuitBreakerListener",
-    "CircuitPermit",
-    "CircuitState",
-]
+    from .listener import CircuitBreakerListener, News
 
 _sequence = count()
 _NONE = EventCount(success=0, failure=0)

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from aioretry_smithy._breaker.breaker import (
+from aioretry_smithy import (
     CircuitBreaker,
     CircuitBreakerListener,
     CircuitState,

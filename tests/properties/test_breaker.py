@@ -12,7 +12,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from aioretry_smithy._breaker.breaker import (
+from aioretry_smithy import (
     CircuitBreaker,
     CircuitBreakerListener,
     CircuitState,
