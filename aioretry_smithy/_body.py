@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 _VALUES = (str, bytes, bytearray, memoryview, int, float, type(None))
 
 
+class SpentBodyError(UnprocessedRequestError):
+    """The seam's own refusal: another attempt would meet it again."""
+
+
 def can_be_sent_again(data: object) -> bool:
     """Say whether aiohttp sends the same bytes each time that it is given *data*."""
     if isinstance(data, _VALUES):
@@ -41,7 +45,7 @@ def claim(ctx: ClientRequestContext, request: HttpRequest) -> None:
     data = request.options.get("data")
     if not can_be_sent_again(data) and not ctx.claim(data):
         message = f"the body was read by an earlier attempt: {type(data).__name__}"
-        raise UnprocessedRequestError(message)
+        raise SpentBodyError(message)
 
 
 def is_spent(ctx: ClientRequestContext, request: HttpRequest) -> bool:

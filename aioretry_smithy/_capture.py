@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
+from ._errors import raised_from
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -52,18 +54,8 @@ def attach(log: RequestLog, source: aiohttp.ClientResponse | BaseException) -> N
 
 def find_log(source: object) -> RequestLog | None:
     """Return the log attached to *source*, or to what it was raised from."""
-    seen: set[int] = set()
-    pending = [source]
-    while pending:
-        candidate = pending.pop()
-        if candidate is None or id(candidate) in seen:
-            continue
-        seen.add(id(candidate))
-        log: RequestLog | None = getattr(candidate, "__dict__", {}).get(_KEY)
+    for link in raised_from(source):
+        log: RequestLog | None = getattr(link, "__dict__", {}).get(_KEY)
         if log is not None:
             return log
-        if isinstance(candidate, BaseExceptionGroup):
-            pending += candidate.exceptions
-        if isinstance(candidate, BaseException):
-            pending += [candidate.__context__, candidate.__cause__]
     return None

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, runtime_checkable
+
+from ._errors import bad_argument
 
 if TYPE_CHECKING:
     import aiohttp
@@ -105,6 +108,8 @@ def client_decorator(function: DecoratingFunction) -> Decorator:
     ...     request = request.with_header("User-Agent", "shop/1.0")
     ...     return await delegate.execute(ctx, request)
     """
+    if not callable(function):
+        raise bad_argument("function", function, "async (delegate, ctx, request)")
 
     def decorator(delegate: HttpClient) -> HttpClient:
         return _FunctionClient(delegate, function)
@@ -120,7 +125,7 @@ def find_client(client: HttpClient, wanted: type[_C]) -> _C | None:
 def chain_of(client: HttpClient) -> list[HttpClient]:
     """Return the clients of a chain from the outside in."""
     chain = [client]
-    # Looked up in the instance: a mock has a delegate for as long as one asks.
-    while (inner := getattr(chain[-1], "__dict__", {}).get("delegate")) is not None:
-        chain.append(inner)
+    # Asked statically first: a mock has another delegate for as long as one asks.
+    while inspect.getattr_static(chain[-1], "delegate", None) is not None:
+        chain.append(chain[-1].delegate)  # type: ignore[attr-defined]
     return chain

@@ -14,6 +14,8 @@ from ._mask import DEFAULT_MASK
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import aiohttp
+
     from ._mask import Mask
     from ._request import HttpRequest
 
@@ -49,6 +51,7 @@ class ClientRequestContext:
     __slots__ = (
         "_attributes",
         "_deadline",
+        "_held",
         "_sent_once",
         "attempt",
         "log",
@@ -89,6 +92,7 @@ class ClientRequestContext:
         self.attempt = self.log.attempt
         self._deadline = None if timeout is None else self.log.started + timeout
         self._attributes: dict[Any, Any] | None = None
+        self._held: list[aiohttp.ClientResponse] | None = None
         self._sent_once: list[object] | None = None
 
     @property
@@ -151,8 +155,9 @@ class ClientRequestContext:
             self._deadline = self.log.started + seconds
         elif not extend:
             raise bad_argument("mode", mode, "a ResponseTimeoutMode")
-        elif self._deadline is not None:
-            self._deadline += seconds
+        else:
+            deadline = self.deadline
+            self._deadline = None if deadline is None else deadline + seconds
 
     def clear_response_timeout(self) -> None:
         """Take the deadline away; on a child, that of the attempt alone."""
@@ -164,13 +169,29 @@ class ClientRequestContext:
         """Make the context of one more attempt of this call.
 
         For those who write a retrying decorator of their own: each call of the delegate
-        gets a child, so that each attempt has a log.
+        gets a child, so that each attempt has a log. All are children of the root.
 
         Args:
             request: What this attempt sends.
             timeout: Seconds that it may take, or None for no limit of its own.
         """
-        return ClientRequestContext(request, parent=self, timeout=timeout)
+        return ClientRequestContext(request, parent=self.root, timeout=timeout)
+
+    def hold(self, response: aiohttp.ClientResponse) -> None:
+        """Remember a response whose connection is in use, in case the call fails."""
+        if response.connection is not None:
+            root = self.root
+            root._held = [*(root._held or ()), response]
+
+    def close_held(self) -> None:
+        """Close what a decorator may have had in its hands when the call failed."""
+        for response in self._held or ():
+            response.close()
+
+    def let_go(self) -> None:
+        """Keep nothing of a call that is over alive."""
+        self._held = None
+        self.log.forget_bodies()
 
     def claim(self, sent_once: object) -> bool:
         """Note that something goes out that can go out only once in a call.
@@ -192,4 +213,6 @@ class ClientRequestContext:
 
     def __repr__(self) -> str:
         attempt = "" if self.attempt is None else f", attempt {self.attempt}"
-        return f"<{type(self).__name__} {self.request!r}{attempt}>"
+        request = self.request
+        url = self.log.mask.text(str(request.full_url()))
+        return f"<{type(self).__name__} {request.method} {url}{attempt}>"

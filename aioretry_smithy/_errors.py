@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, TypeGuard
 import aiohttp
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ._breaker.breaker import CircuitBreaker
 
 _REDIRECTED = "_aioretry_smithy_redirected"
@@ -215,6 +217,22 @@ def is_timeout(cause: BaseException | None) -> bool:
     if isinstance(cause, TimeoutError):
         return True
     return isinstance(cause, OSError) and cause.errno == errno.ETIMEDOUT
+
+
+def raised_from(source: object) -> Iterator[object]:
+    """Yield an exception and all that it was raised from or groups, each once."""
+    seen: set[int] = set()
+    pending = [source]
+    while pending:
+        link = pending.pop()
+        if link is None or id(link) in seen:
+            continue
+        seen.add(id(link))
+        yield link
+        if isinstance(link, BaseExceptionGroup):
+            pending += link.exceptions
+        if isinstance(link, BaseException):
+            pending += [link.__context__, link.__cause__]
 
 
 def mark_redirected(cause: BaseException) -> None:

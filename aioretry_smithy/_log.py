@@ -6,7 +6,7 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, overload
 
-from ._capture import find_log
+from ._capture import attach, find_log
 from ._mask import DEFAULT_MASK
 from ._render import render, to_dict
 
@@ -30,10 +30,8 @@ class RequestLog:
 
     The log of a call (the *root*) has the logs of its attempts as :attr:`children`. It
     shows the request side of its first attempt and the response side of its last; its
-    durations run from the start of the call. The log is a by-product: nothing waits
-    for it and no decision is taken from it. After Armeria's ``RequestLog``.
-
-    Times are seconds of the event loop's clock unless said otherwise.
+    durations run from the start of the call. The log is a by-product: nothing waits for
+    it. Times are seconds of the event loop. After Armeria's ``RequestLog``.
     """
 
     __slots__ = (
@@ -48,6 +46,7 @@ class RequestLog:
         "_length",
         "_loop",
         "_reason",
+        "_refusal",
         "_request",
         "_sent_headers",
         "_status",
@@ -74,13 +73,10 @@ class RequestLog:
     """What asked for the :attr:`delay`."""
 
     stop_reason: RetryStopReason | None
-    """Why there was no further attempt (on the root).
-
-    None while the call runs, after a success and where nothing retries.
-    """
+    """Why there was no further attempt (on the root); None after a success."""
 
     started: float
-    """When the call or the attempt began, in seconds of the event loop's clock."""
+    """When it began, in seconds of the event loop's clock."""
 
     mask: Mask
     """What the views of this log hide."""
@@ -105,6 +101,7 @@ class RequestLog:
         self._reason: str | None = None
         self._headers: Mapping[str, str] | None = None
         self._cause: BaseException | None = None
+        self._refusal: BaseException | None = None
         self._length: int | None = None
         self._ended: float | None = None
         self._body_ended: float | None = None
@@ -151,8 +148,7 @@ class RequestLog:
     def request_url(self) -> URL:
         """The URL asked for, joined with the session's base, with ``params``.
 
-        What is no URL at all stands in the path of this one, so that reading the log
-        never fails. Credentials are in it; the views of the log hide them.
+        Credentials are in it; the views of the log hide them.
         """
         return self._first._request.full_url()
 
@@ -169,7 +165,7 @@ class RequestLog:
 
     @property
     def request_started_at(self) -> datetime:
-        """When the call or the attempt began, as a date and time with a timezone."""
+        """When it began, as a date and time with a timezone."""
         return datetime.fromtimestamp(self._wall_clock, UTC)
 
     @property
@@ -190,7 +186,7 @@ class RequestLog:
     @property
     def response_cause(self) -> BaseException | None:
         """What the call or the attempt failed with, also while reading the body."""
-        return self._last._cause
+        return self._refusal or self._last._cause
 
     @property
     def response_length(self) -> int | None:
@@ -223,6 +219,7 @@ class RequestLog:
         return self if self._answer is None else self._answer
 
     def _add(self, child: RequestLog) -> int:
+        self._answer = None
         if self._children is None:
             self._children = []
         self._children.append(child)
@@ -251,16 +248,16 @@ class RequestLog:
 
     def record_refusal(self, cause: BaseException) -> None:
         """Note that the caller's ``raise_for_status`` turned the response down."""
-        last = self._last
-        self._status, self._reason = last._status, last._reason
-        self._headers, self._ended = last._headers, last._ended
-        self._body_ended, self._length = last._body_ended, last._length
-        self._cause = cause
-        self._answer = None
+        self._refusal = cause
 
     def record_answer(self, child: RequestLog) -> None:
         """Note that the call ends as its attempt *child* ended."""
         self._answer = child
+
+    def forget_bodies(self) -> None:
+        """Let go of what was sent: a log may live for long."""
+        for log in (self, *self.children):
+            log._request = log._request.without_body()
 
     def end_body(self, length: int, cause: BaseException | None = None) -> None:
         """Note that the body of the response ended, or failed with *cause*."""
@@ -268,17 +265,23 @@ class RequestLog:
             self._body_ended = self._loop.time()
             self._length = length
             self._cause = self._cause or cause
+            if cause is not None:
+                attach(self.root, cause)
 
     def render(self) -> str:
         """Draw the call and its attempts as a tree of lines, credentials hidden."""
         return render(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the log and, in ``children``, its attempts as plain JSON values.
-
-        The keys are the names of the attributes. Credentials are hidden.
-        """
+        """Return the log and its attempts as JSON values, credentials hidden."""
         return to_dict(self)
+
+    def __reduce__(self) -> tuple[type[None], tuple[()]]:
+        # An exception or a log record is pickled without the log that it carries.
+        return type(None), ()
+
+    def __deepcopy__(self, memo: object) -> RequestLog:
+        return self
 
     def __repr__(self) -> str:
         return f"<RequestLog {self.render().splitlines()[0]}>"

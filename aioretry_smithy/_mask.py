@@ -14,15 +14,16 @@ HIDDEN = "****"
 _SECRET_HEADERS = frozenset(
     {"authorization", "proxy-authorization", "cookie", "set-cookie"}
 )
-_SECRET_PARAMETERS = frozenset({"auth", "jwt", "key", "pass", "pwd", "sid", "sig"})
+_SECRET_PARAMETERS = frozenset(
+    {"auth", "bearer", "hmac", "jwt", "key", "otp", "pass", "pwd", "sid", "sig"}
+)
 _SECRET_WORDS = re.compile(
-    "accesskey|apikey|assertion|authorization|credential|passphrase|passwd|password"
-    "|privatekey|secret|session|signature|token"
+    "accesskey|apikey|assertion|authorization|credential|passcode|passphrase|passwd"
+    "|password|privatekey|secret|session|signature|token"
 )
-# The second form is no URL, but what becomes of one when a password is not quoted.
-_USER_INFO = re.compile(
-    r"//(?:[^/?#\s]*|[^/?#\s:@\[]*:(?!\d*(?:[/?#\s]|$))\S*)@",
-)
+_NOT_BLANK = re.compile(r"\S+")
+_END_OF_AUTHORITY = re.compile(r"[/?#]")
+_HOST_AND_PORT = re.compile(r"[^:]*(:\d*)?|\[.*")
 _PARAMETER = re.compile(r"[?&;#]([^=&;#\s?]+)=")
 _VALUE = re.compile(r"[^&#\s]*")
 _WORD_BREAK = re.compile(r"[\W_]+|(?<=[a-z0-9])(?=[A-Z])")
@@ -61,8 +62,8 @@ class Mask:
 
     def text(self, text: str) -> str:
         """Return *text* with the credentials of every URL in it hidden."""
-        if "//" in text:
-            text = _USER_INFO.sub(f"//{HIDDEN}@", text)
+        if "//" in text and "@" in text:
+            text = _NOT_BLANK.sub(_hide_user_info, text)
         shown, position = [], 0
         # A value may hold a URL with parameters of its own, so it is not skipped.
         while match := _PARAMETER.search(text, position):
@@ -82,6 +83,26 @@ class Mask:
             or not _SECRET_PARAMETERS.isdisjoint([*words, joined])
             or _SECRET_WORDS.search(joined) is not None
         )
+
+
+def _hide_user_info(word: re.Match[str]) -> str:
+    """Hide the user and the password of each URL in a text without blanks."""
+    text = word[0]
+    last = text.rfind("@")
+    shown, position = [], 0
+    while (start := text.find("//", position, last)) >= 0:
+        start += 2
+        end = _END_OF_AUTHORITY.search(text, start)
+        stop = len(text) if end is None else end.start()
+        at = text.rfind("@", start, stop)
+        if at < 0 and not _HOST_AND_PORT.fullmatch(text, start, stop):
+            # No host and no port: a password that nobody quoted goes on behind.
+            at = last
+        shown.append(text[position:start])
+        position = start if at < 0 else at
+        if at >= 0:
+            shown.append(HIDDEN)
+    return "".join([*shown, text[position:]])
 
 
 DEFAULT_MASK = Mask()

@@ -67,7 +67,8 @@ def add_notes(log: RequestLog, error: BaseException) -> None:
     attributes = vars(error)
     stale = attributes.pop(_NOTES, ())
     if stale:
-        error.__notes__ = [note for note in error.__notes__ if note not in stale]
+        kept = getattr(error, "__notes__", ())
+        error.__notes__ = [note for note in kept if note not in stale]
     if notes:
         attributes[_NOTES] = notes
         for note in notes:

@@ -109,6 +109,13 @@ class HttpRequest:
         headers[name] = value
         return self.replace(headers=headers)
 
+    def without_body(self) -> HttpRequest:
+        """Return what a log needs to remember, which is not the body."""
+        options = self.options
+        if options.get("data") is None and options.get("json") is None:
+            return self
+        return self.replace(data=None, json=None)
+
     def arguments(self) -> dict[str, Any]:
         """Return the keyword arguments that aiohttp is to be called with."""
         if self._headers is None:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import weakref
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-import aiohttp
-from aiohttp import ClientSession, ClientTimeout
-from aiohttp.helpers import sentinel
 
 from . import _body
 from ._capture import announce, attach
 from ._context import ClientRequestContext
-from ._errors import ResponseTimeoutError, mark_redirected
+from ._deadline import attempt_timeout, response_timeout
+from ._errors import bad_argument, mark_redirected
 from ._render import add_notes
 from ._request import HttpRequest
 from ._response import observe
@@ -22,6 +19,8 @@ from ._response import observe
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
+    import aiohttp
+    from aiohttp import ClientSession
     from aiohttp.typedefs import StrOrURL
 
     from ._client import HttpClient
@@ -29,12 +28,11 @@ if TYPE_CHECKING:
     from ._mask import Mask
 
 _INSTALLED = "_aioretry_smithy_installed"
-# Closer than this, aiohttp's own timer is as good as one that we would set.
-_CLOSE_ENOUGH = 0.010
 
 
 class _Installed(NamedTuple):
     client: HttpClient
+    request: Callable[..., Any]
     request_before: Callable[..., Any] | None
     resend_before: bool | None
 
@@ -61,19 +59,27 @@ def install(
     resend_before = None if resend else session._retry_connection
     # Somebody else may have put a function of theirs in the same place.
     leaf.send = attributes.get("_request")
-    attributes[_INSTALLED] = _Installed(client, leaf.send, resend_before)
+    attributes[_INSTALLED] = _Installed(client, _request, leaf.send, resend_before)
     attributes["_request"] = _request
     if not resend:
         session._retry_connection = False
 
 
 def remove(session: ClientSession) -> None:
-    """Undo :func:`install`; a plain session stays as it is."""
+    """Undo :func:`install`; a plain session stays as it is.
+
+    Raises:
+        ValueError: Somebody has put a function of theirs over ours.
+    """
     attributes = vars(session)
-    before: _Installed | None = attributes.pop(_INSTALLED, None)
+    before: _Installed | None = attributes.get(_INSTALLED)
     if before is None:
         return
-    del attributes["_request"]
+    request = attributes.get("_request", before.request)
+    if request is not before.request:
+        raise bad_argument("session._request", request, "what decorate() put there")
+    del attributes[_INSTALLED]
+    attributes.pop("_request", None)
     if before.request_before is not None:
         attributes["_request"] = before.request_before
     if before.resend_before is not None:
@@ -117,6 +123,7 @@ class Leaf:
             ctx.log.record_failure(cause)
             raise
         observe(ctx.log, response)
+        ctx.hold(response)
         return response
 
 
@@ -142,7 +149,7 @@ async def _call(
     request = HttpRequest(method, target, base_url=session._base_url, **options)
     ctx = ClientRequestContext(
         request,
-        timeout=_response_timeout(options, session),
+        timeout=response_timeout(options, session),
         default_headers=session.headers,
         mask=mask,
     )
@@ -153,7 +160,10 @@ async def _call(
     except BaseException as cause:
         ctx.log.record_failure(cause)
         _annotate(cause, ctx.log)
+        ctx.close_held()
         raise
+    finally:
+        ctx.let_go()
     attach(ctx.log, response)
     if refuse:
         await _refuse(response, refuse, ctx.log)
@@ -179,7 +189,9 @@ async def _refuse(
 
 def _annotate(cause: BaseException, log: RequestLog) -> None:
     attach(log, cause)
-    add_notes(log, cause)
+    # An exception of somebody's own may refuse to be written on.
+    with suppress(Exception):
+        add_notes(log, cause)
 
 
 def _alive(session: ClientSession | None) -> ClientSession:
@@ -189,29 +201,12 @@ def _alive(session: ClientSession | None) -> ClientSession:
     return session
 
 
-def _response_timeout(options: dict[str, Any], session: ClientSession) -> float | None:
-    """Return the seconds that a call may take, or None for no limit."""
-    timeout = options.get("timeout", sentinel)
-    total = session.timeout.total
-    if isinstance(timeout, ClientTimeout):
-        # What sets other limits only does not lift the session's.
-        total = total if timeout.total is None else timeout.total
-    elif timeout is not sentinel:
-        total = timeout
-    return _positive(total)
-
-
-def _positive(total: object) -> float | None:
-    # To aiohttp 0 and less mean no limit. What is no number it will refuse itself.
-    return total if isinstance(total, int | float) and total > 0 else None
-
-
 def _arguments(
     ctx: ClientRequestContext, request: HttpRequest, session: ClientSession
 ) -> dict[str, Any]:
     """Return the keyword arguments for aiohttp: the caller's where they will do."""
     arguments = request.arguments()
-    timeout = _attempt_timeout(ctx, request, session)
+    timeout = attempt_timeout(ctx, request, session)
     _body.claim(ctx, request)
     if timeout is not None:
         arguments = {**arguments, "timeout": timeout}
@@ -219,43 +214,6 @@ def _arguments(
     if tracker is not None and not ctx.claim(tracker):
         arguments = {**arguments, "upload_tracker": None}
     return arguments
-
-
-def _attempt_timeout(
-    ctx: ClientRequestContext, request: HttpRequest, session: ClientSession
-) -> ClientTimeout | None:
-    """Return the timeout that aiohttp needs, or None where its own will do."""
-    timeout = request.options.get("timeout", sentinel)
-    if timeout is sentinel:
-        timeout = session.timeout
-    elif not isinstance(timeout, ClientTimeout):
-        timeout = ClientTimeout(total=timeout)
-    own = _positive(timeout.total) or math.inf
-    limit = ctx.remaining()
-    if _was_replaced("timeout", request, ctx):
-        limit = min(limit, own)
-    if limit <= 0:
-        raise _too_late(ctx)
-    if limit == own or abs(limit - own) <= _CLOSE_ENOUGH:
-        return None
-    return ClientTimeout(
-        total=None if limit == math.inf else limit,
-        connect=timeout.connect,
-        sock_read=timeout.sock_read,
-        sock_connect=timeout.sock_connect,
-        ceil_threshold=math.inf,
-    )
-
-
-def _was_replaced(option: str, request: HttpRequest, ctx: ClientRequestContext) -> bool:
-    given = ctx.root.request.options.get(option, sentinel)
-    return request.options.get(option, sentinel) is not given
-
-
-def _too_late(ctx: ClientRequestContext) -> TimeoutError:
-    if ctx.root.remaining() <= 0:
-        return ResponseTimeoutError("no time left before the request was sent")
-    return TimeoutError("no time left for this attempt before it was sent")
 
 
 def _was_redirected(cause: BaseException) -> bool:

@@ -147,9 +147,7 @@ def decorate(session: ClientSession, *decorators: Decorator) -> ClientSession:
         ValueError: The session has decorators already, there are two retrying clients,
             or a decorator is none.
     """
-    if not isinstance(session, ClientSession):
-        raise bad_argument("session", session, "an aiohttp.ClientSession")
-    if _seam.installed(session) is not None:
+    if _seam.installed(_checked(session)) is not None:
         raise bad_argument("session", session, "not decorated yet")
     leaf = _seam.Leaf()
     return _install(session, leaf, _chain(leaf, decorators))
@@ -163,7 +161,7 @@ def undecorate(session: ClientSession) -> ClientSession:
     Returns:
         The same session.
     """
-    _seam.remove(session)
+    _seam.remove(_checked(session))
     return session
 
 
@@ -174,8 +172,14 @@ def unwrap(session: ClientSession, client: type[_C]) -> _C | None:
         session: A session, decorated or not.
         client: A class of clients, such as :class:`RetryingClient`.
     """
-    outermost = _seam.installed(session)
+    outermost = _seam.installed(_checked(session))
     return None if outermost is None else find_client(outermost, client)
+
+
+def _checked(session: object) -> ClientSession:
+    if not isinstance(session, ClientSession):
+        raise bad_argument("session", session, "an aiohttp.ClientSession")
+    return session
 
 
 def _install(

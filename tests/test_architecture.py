@@ -29,6 +29,7 @@ LAYERS = (
     ("_retry.session",),
     ("_retry.client", "_breaker.client", "_logging.client"),
     # Assembly
+    ("_deadline",),
     ("_seam",),
     ("_session",),
     # The facade and what is built upon it
@@ -39,7 +40,7 @@ LAYERS = (
 )
 """From the bottom up. The name of a package stands for all of its modules."""
 
-TOUCH_AIOHTTP = {"_body", "_response", "_seam", "_session"}
+TOUCH_AIOHTTP = {"_body", "_deadline", "_response", "_seam", "_session"}
 """The modules that may know private names of aiohttp."""
 
 PUBLIC_AIOHTTP = {"abc", "payload", "test_utils", "typedefs", "web"}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from unittest.mock import Mock
 
+import pytest
+
 from aioretry_smithy import (
     ClientRequestContext,
     DecoratingClient,
@@ -117,3 +119,9 @@ def test_chain_ends_at_a_mock():
     mock = Mock()
 
     assert [mock] == chain_of(mock)
+
+
+def test_function_of_a_decorator_must_be_one():
+    """A decorator made of nothing would fail at the first call only."""
+    with pytest.raises(ValueError, match=r"function: None \(expected: async"):
+        client_decorator(None)

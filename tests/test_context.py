@@ -208,5 +208,14 @@ async def test_repr_names_request_and_attempt():
     """A context in a debugger says which call and which attempt it is."""
     ctx = call()
 
-    assert "<ClientRequestContext <HttpRequest GET http://example.com/>>" == repr(ctx)
+    assert "<ClientRequestContext GET http://example.com/>" == repr(ctx)
     assert repr(ctx.derive(REQUEST)).endswith(", attempt 1>")
+
+
+async def test_extension_of_an_attempt_starts_from_the_deadline_that_it_has():
+    """Also where that is the deadline of the call."""
+    ctx = ClientRequestContext(REQUEST, timeout=10.0)
+    child = ctx.derive(REQUEST)
+    child.set_response_timeout(-4.0, ResponseTimeoutMode.EXTEND)
+
+    assert (6.0, 10.0) == (child.remaining(), ctx.remaining())

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import gc
 import math
+import pickle
 import time
+import weakref
 from datetime import UTC, datetime
 
 import aiohttp
@@ -418,3 +422,42 @@ async def test_error_without_a_message_of_its_own_reaches_the_caller():
             await session.get("/")
 
     assert error is logs[0].response_cause
+
+
+async def test_log_stays_behind_when_its_exception_is_pickled():
+    """It knows the event loop, which cannot travel; a copy keeps it."""
+    transport = ScriptedTransport([ValueError("no")])
+    async with SessionBuilder().decorator(transport).build() as session:
+        with pytest.raises(ValueError, match="no") as caught:
+            await session.get("http://localhost/")
+    travelled = pickle.loads(pickle.dumps(caught.value))
+
+    assert "no" == str(travelled)
+    assert RequestLog.of(travelled, None) is None
+    assert RequestLog.of(copy.deepcopy(caught.value)) is RequestLog.of(caught.value)
+
+
+async def test_log_lets_go_of_the_body_when_the_call_is_over():
+    """A log may be kept for long; megabytes of uploads must not be."""
+
+    async def call() -> weakref.ref[aiohttp.FormData]:
+        body = aiohttp.FormData({"name": "value"})
+        builder = (
+            SessionBuilder()
+            .decorator(ScriptedTransport([503, 200]))
+            .decorator(RetryingClient.new_decorator(RetryStrategy.failsafe()))
+        )
+        async with builder.build() as session:
+            await session.put("http://localhost/", data=body)
+        return weakref.ref(body)
+
+    gc.collect()
+    gc.disable()
+    try:
+        with capture_logs() as logs:
+            body = await call()
+
+        assert body() is None
+        assert 2 == logs[0].total_attempts
+    finally:
+        gc.enable()

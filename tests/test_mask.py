@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from multidict import CIMultiDict
 
@@ -170,3 +172,14 @@ def test_masks_add_up():
     assert "?b=****" == both.text("?b=1")
     assert "?b=1" == first.text("?b=1")
     assert {"a": "1"} == second.headers({"a": "1"})
+
+
+@pytest.mark.parametrize(
+    "text", ["//a:b" * 40_000, "//a:b@" * 40_000, "?a=b&" * 40_000]
+)
+def test_masking_takes_time_in_proportion_to_the_text(text):
+    """A server that sends such a header must not stop the event loop."""
+    started = time.perf_counter()
+    Mask().text(text)
+
+    assert time.perf_counter() - started < 2.0

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import math
 import weakref
+from dataclasses import dataclass
 
 import aiohttp
 import pytest
@@ -16,6 +17,7 @@ from aioretry_smithy import (
     CircuitBreaker,
     CircuitBreakerClient,
     DecoratingClient,
+    HttpClient,
     HttpRequest,
     LoggingClient,
     RequestLog,
@@ -426,3 +428,59 @@ async def test_function_in_the_place_of_the_request_stays_in_use():
 
         assert [("GET", "http://localhost/")] * 2 == seen
         assert by_hand is vars(session)["_request"]
+
+
+@dataclass(slots=True)
+class Slotted:
+    """A decorator without a dictionary, and without our base class."""
+
+    delegate: HttpClient
+
+    async def execute(self, ctx, request):
+        return await self.delegate.execute(ctx, request)
+
+
+async def test_chain_goes_on_behind_a_decorator_with_slots():
+    """What lies inside it is found, and found twice where it must not be."""
+    retrying = RetryingClient.new_decorator(RetryStrategy.failsafe())
+    builder = SessionBuilder().decorator(retrying).decorator(Slotted)
+    async with builder.build() as session:
+        assert unwrap(session, RetryingClient) is not None
+        assert not session._retry_connection
+
+    with pytest.raises(ValueError, match="at most one RetryingClient"):
+        builder.decorator(retrying).build()
+
+
+async def test_undecorate_leaves_a_function_that_was_put_over_ours():
+    """To take it away silently would undo somebody else's work."""
+    async with aiohttp.ClientSession() as session:
+        decorate(session, DecoratingClient)
+        ours = session._request
+        vars(session)["_request"] = print
+        with pytest.raises(ValueError, match=r"session._request: "):
+            undecorate(session)
+
+        vars(session)["_request"] = ours
+        undecorate(session)
+
+        assert "_request" not in vars(session)
+
+
+async def test_undecorate_works_where_our_function_was_deleted():
+    """A mock that cleaned up too much leaves the rest to be restored."""
+    retrying = RetryingClient.new_decorator(RetryStrategy.failsafe())
+    async with aiohttp.ClientSession() as session:
+        decorate(session, retrying)
+        del session._request
+        undecorate(session)
+
+        assert session._retry_connection
+        assert unwrap(session, RetryingClient) is None
+
+
+@pytest.mark.parametrize("function", [undecorate, lambda it: unwrap(it, Slotted)])
+def test_what_is_no_session_is_refused(function):
+    """In the one form of all errors."""
+    with pytest.raises(ValueError, match=r"session: None \(expected: an aiohttp"):
+        function(None)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .._client import DecoratingClient
-from .._errors import bad_argument, is_finite
+from .._errors import bad_argument, is_finite, raised_from
 from .._mask import Mask
 from .._response import observe
 from .formatter import LogFormatter
@@ -264,11 +264,9 @@ def _emit(logger: Logger, level: int, line: str, log: RequestLog) -> None:
 
 def _cut_context(error: BaseException, cause: BaseException | None) -> None:
     """Take the failure of the call, which may show credentials, off a traceback."""
-    link: BaseException | None = error
-    while link is not None:
-        if link.__context__ is cause:
+    for link in list(raised_from(error)):
+        if isinstance(link, BaseException) and link.__context__ is cause:
             link.__context__ = None
-        link = link.__context__
 
 
 def _names(setting: str, names: object) -> tuple[str, ...]:

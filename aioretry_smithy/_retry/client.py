@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
+from contextlib import suppress
 from dataclasses import fields
 from typing import TYPE_CHECKING, Unpack, cast
 
 from .._client import DecoratingClient
-from .._errors import bad_argument
+from .._errors import bad_argument, raised_from
 from .._response import discard, observe
 from .backoff import Backoff
 from .config import RetryConfig
@@ -91,7 +92,7 @@ class RetryingClient(DecoratingClient):
         except BaseException as error:
             _abandon(session, error)
             raise
-        return _finish(session, ctx)
+        return _finish(session)
 
     async def _send(self, session: RetrySession) -> None:
         attempt = session.new_attempt()
@@ -118,11 +119,16 @@ class RetryingClient(DecoratingClient):
 
     async def _wait(self, session: RetrySession, wait: Wait) -> None:
         log = session.attempt.log
-        log.delay, log.delay_source = wait
         if session.response is not None:
             await discard(session.response)
             session.response = None
-        await asyncio.sleep(wait.delay)
+        started = asyncio.get_running_loop().time()
+        log.delay, log.delay_source = wait
+        try:
+            await asyncio.sleep(wait.delay)
+        except BaseException:
+            log.delay = asyncio.get_running_loop().time() - started
+            raise
 
     def describe(self) -> str:
         """Return one line for ``SessionBuilder.describe()``: name and settings."""
@@ -133,8 +139,9 @@ class RetryingClient(DecoratingClient):
         return f"{type(self).__name__}({settings})"
 
 
-def _finish(session: RetrySession, ctx: ClientRequestContext) -> aiohttp.ClientResponse:
-    log, last = ctx.log, session.attempt.log
+def _finish(session: RetrySession) -> aiohttp.ClientResponse:
+    last = session.attempt.log
+    log = last.root
     log.stop_reason = session.stop_reason
     log.record_answer(last)
     if session.cause is not None:
@@ -145,14 +152,17 @@ def _finish(session: RetrySession, ctx: ClientRequestContext) -> aiohttp.ClientR
 
 def _abandon(session: RetrySession, error: BaseException) -> None:
     """Leave nothing behind when *error* breaks into a call."""
-    log = session.attempt.log
+    log, cause = session.attempt.log, session.cause
     if log.duration is None:
         log.record_failure(error)
     if session.response is not None:
         session.response.close()
-    if isinstance(error, Exception):
-        log.root.stop_reason = RetryStopReason.ERROR
-        if error is not session.cause:
-            error.__context__ = error.__context__ or session.cause
-    else:
-        log.root.stop_reason = RetryStopReason.CANCELLED
+    raised = isinstance(error, Exception)
+    if log.root.duration is None:  # else another pass has answered meanwhile
+        log.root.stop_reason = (
+            RetryStopReason.ERROR if raised else RetryStopReason.CANCELLED
+        )
+    if raised and all(link is not error for link in raised_from(cause)):
+        # An exception of somebody's own may refuse to be written on.
+        with suppress(Exception):
+            error.__context__ = error.__context__ or cause

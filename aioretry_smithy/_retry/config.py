@@ -98,6 +98,9 @@ class RetryConfig:
         timeout = self.attempt_timeout
         if timeout is not None and not (is_finite(timeout) and timeout > 0):
             raise bad_argument("attempt_timeout", timeout, "finite and > 0, or None")
+        obey: object = self.use_retry_after
+        if not isinstance(obey, bool):
+            raise bad_argument("use_retry_after", obey, "True or False")
         longest = self.max_retry_after
         if longest is not None and not (is_finite(longest) and longest >= 0):
             raise bad_argument("max_retry_after", longest, "finite and >= 0, or None")

@@ -7,7 +7,7 @@ import time
 import warnings
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from .._body import is_spent
+from .._body import SpentBodyError, is_spent
 from .._errors import ResponseTimeoutError, bad_argument, is_finite, is_timeout
 from .hints import retry_after
 from .stop_reason import RetryStopReason
@@ -87,7 +87,7 @@ class RetrySession:
         request = self._request
         header = self._config.retry_count_header
         # Counted over the call: a decorator outside may send it through here twice.
-        made_before = len(self._ctx.log.children)
+        made_before = len(self._ctx.log.root.children)
         if made_before and header is not None:
             request = request.with_header(header, str(made_before))
         self.attempt = self._ctx.derive(request, timeout=self._config.attempt_timeout)
@@ -124,7 +124,7 @@ class RetrySession:
             return None if success else self.stop_reason or RetryStopReason.NO_RETRY
         if self._made >= self._config.max_total_attempts:
             return RetryStopReason.MAX_TOTAL_ATTEMPTS
-        if is_spent(self._ctx, self._request):
+        if isinstance(self.cause, SpentBodyError) or is_spent(self._ctx, self._request):
             return RetryStopReason.BODY_NOT_REPLAYABLE
         delay = self._next_delay(backoff)
         if delay is None:
@@ -139,7 +139,7 @@ class RetrySession:
 
     def _next_delay(self, backoff: Backoff) -> float | None:
         if backoff is not self._backoff:
-            if backoff == self._backoff:
+            if self._backoff is not None and backoff == self._backoff:
                 _warn_about_equal_backoff(backoff)
             self._backoff = backoff
             self._count = 0

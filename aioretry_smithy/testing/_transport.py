@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import aiohttp
 
 from .. import _body
+from .._deadline import too_late
 from .._errors import bad_argument
 from .._response import new_response, observe
 
@@ -88,8 +89,7 @@ class ScriptedTransport:
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> ScriptedAnswer:
         if ctx.remaining() <= 0:
-            message = "no time left before the request was sent"
-            raise TimeoutError(message)
+            raise too_late(ctx)
         _body.claim(ctx, request)
         try:
             return next(self._answers)

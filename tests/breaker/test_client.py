@@ -725,3 +725,11 @@ async def test_listeners_hear_of_refused_calls():
             await scripted.get()
 
     assert ["orders"] * 3 == heard
+
+
+async def test_factory_that_forgot_to_return_is_told():
+    """Without a circuit breaker nothing would ever be refused."""
+    decorator = CircuitBreakerClient.new_per_host_decorator(lambda key: None)
+    async with Scripted([200], decorator) as scripted:
+        with pytest.raises(ValueError, match=r"factory: None \(expected: returns a"):
+            await scripted.get()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import random
 from collections import Counter
@@ -351,3 +352,49 @@ async def test_delegate_called_twice_sends_a_stream_once(serve):
 
     assert [b"all of it", b"bytes", b"bytes"] == bodies
     assert 401 == status
+
+
+async def test_cancellation_in_a_decorator_gives_its_response_back(serve):
+    """It was to ask for a token with the first answer in its hands."""
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        return web.Response(status=401, body=b"x" * 3_000_000)
+
+    @client_decorator
+    async def refresh(delegate, ctx, request):
+        response = await delegate.execute(ctx, request)
+        await asyncio.sleep(60)
+        return response
+
+    server = await serve(handler)
+    gc.disable()
+    try:
+        builder = SessionBuilder(server.make_url("/")).decorator(refresh)
+        async with builder.build() as session:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    await session.get("/")
+
+            assert 0 == acquired(session)
+    finally:
+        gc.enable()
+
+
+async def test_failure_of_a_body_leads_to_the_log_of_its_call(serve):
+    """``RequestLog.of`` knows what reading the response raised."""
+
+    async def cut(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        response.content_length = 100
+        await response.prepare(request)
+        await response.write(b"x")
+        request.transport.abort()
+        return response
+
+    server = await serve(cut)
+    async with SessionBuilder(server.make_url("/")).build() as session:
+        response = await session.get("/")
+        with pytest.raises(aiohttp.ClientPayloadError) as caught:
+            await response.read()
+
+    assert RequestLog.of(response) is RequestLog.of(caught.value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -713,3 +714,144 @@ async def test_log_of_a_call_while_it_runs():
         await client.get(URL)
 
     assert [(False, None, 2)] == seen
+
+
+class TestOtherPeoplesCode:
+    """What strategies, decorators and exceptions of somebody's own may do."""
+
+    async def test_exception_that_refuses_notes_is_raised_all_the_same(self):
+        """Its notes are lost, not the exception."""
+
+        @dataclass(frozen=True)
+        class Gone(Exception):  # noqa: N818
+            status: int
+
+        gone = Gone(410)
+        decorator = retrying(Always(), max_total_attempts=2)
+        async with session(ScriptedTransport([503, gone]), decorator) as client:
+            with pytest.raises(Gone) as caught:
+                await client.get(URL)
+
+        assert gone is caught.value
+
+    async def test_frozen_exception_of_a_strategy_is_raised_all_the_same(self):
+        """Its context is lost, not the exception."""
+
+        @dataclass(frozen=True)
+        class Enough(Exception):  # noqa: N818
+            pass
+
+        class Raising(RetryStrategy):
+            def should_retry(
+                self, ctx: ClientRequestContext, cause: Exception | None
+            ) -> Backoff | None:
+                raise Enough
+
+        transport = ScriptedTransport([aiohttp.ServerDisconnectedError()])
+        async with session(transport, retrying(Raising())) as client:
+            with pytest.raises(Enough):
+                await client.get(URL)
+
+    async def test_cause_that_a_strategy_peels_off_makes_no_ring(self):
+        """The wrapped exception does not become the context of its own wrapping."""
+
+        class Peeling(RetryStrategy):
+            def should_retry(
+                self, ctx: ClientRequestContext, cause: Exception | None
+            ) -> Backoff | None:
+                raise cause.__cause__
+
+        inner, wrapper = KeyError("inner"), aiohttp.ClientError("wrapper")
+        wrapper.__cause__ = inner
+        async with session(ScriptedTransport([wrapper]), retrying(Peeling())) as client:
+            with pytest.raises(KeyError):
+                await client.get(URL)
+
+        assert inner.__context__ is None
+
+    async def test_backoff_with_a_careless_comparison_is_not_compared_with_nothing(
+        self,
+    ):
+        """An ``__eq__`` that expects its own kind meets no other at first."""
+
+        class Careless(Recording):
+            def __eq__(self, other: Any) -> bool:
+                return self.asked == other.asked
+
+            __hash__ = Backoff.__hash__
+
+        decorator = retrying(Always(Careless()), max_total_attempts=2)
+        async with session(ScriptedTransport([503, 200]), decorator) as client:
+            response = await client.get(URL)
+
+        assert 200 == response.status
+
+    async def test_stream_that_a_decorator_puts_in_stops_at_the_second_attempt(self):
+        """It has been read; more attempts would meet the same refusal."""
+
+        async def stream():
+            yield b""
+
+        body = stream()
+
+        @client_decorator
+        async def streaming(delegate, ctx, request):
+            return await delegate.execute(ctx, request.replace(data=body))
+
+        async with session(
+            ScriptedTransport([503] * 10), streaming, retrying(Always())
+        ) as client:
+            with pytest.raises(UnprocessedRequestError) as caught:
+                await client.get(URL)
+
+        log = RequestLog.of(caught.value)
+        assert (2, "body_not_replayable") == (log.total_attempts, log.stop_reason)
+
+    async def test_pass_that_lost_a_race_does_not_touch_the_log_of_the_winner(self):
+        """A decorator that asks twice at once cancels the slower one."""
+
+        @client_decorator
+        async def hedging(delegate, ctx, request):
+            slow = asyncio.create_task(delegate.execute(ctx, request))
+            await asyncio.sleep(1.0)
+            response = await delegate.execute(ctx, request)
+            slow.cancel()
+            await asyncio.wait([slow])
+            return response
+
+        transport = ScriptedTransport([silence, 200])
+        decorator = retrying(RetryStrategy.failsafe(NOW))
+        async with session(transport, decorator, hedging) as client:
+            response = await client.get(URL)
+
+        assert (200, None) == (response.status, RequestLog.of(response).stop_reason)
+
+    async def test_attempts_below_a_derived_context_are_those_of_the_call(self):
+        """A retrier of somebody's own around ours: every attempt is in the log."""
+
+        @client_decorator
+        async def outer(delegate, ctx, request):
+            return await delegate.execute(ctx.derive(request), request)
+
+        decorator = retrying(Always(), max_total_attempts=3)
+        async with session(ScriptedTransport([503] * 3), decorator, outer) as client:
+            response = await client.get(URL)
+
+        log = RequestLog.of(response)
+        assert 503 == log.response_status
+        assert [None, 503, 503, 503] == [
+            child.response_status for child in log.children
+        ]
+        assert RetryStopReason.MAX_TOTAL_ATTEMPTS == log.stop_reason
+
+
+async def test_wait_that_was_cancelled_shows_what_was_really_waited():
+    """The log adds up: 0.5 s of the 3 s that were planned."""
+    with capture_logs() as logs:
+        decorator = retrying(Always(Backoff.fixed(3.0)))
+        async with session(ScriptedTransport([503]), decorator) as client:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.5):
+                    await client.get(URL)
+
+    assert (0.5, 0.5) == (logs[0].duration, logs[0].children[0].delay)

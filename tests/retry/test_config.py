@@ -75,6 +75,7 @@ def test_argument_wins_over_the_environment(monkeypatch):
         ("attempt_timeout", math.nan, "finite and > 0, or None"),
         ("attempt_timeout", math.inf, "finite and > 0, or None"),
         ("attempt_timeout", "1", "finite and > 0, or None"),
+        ("use_retry_after", "no", "True or False"),
         ("max_retry_after", -1, "finite and >= 0, or None"),
         ("max_retry_after", math.inf, "finite and >= 0, or None"),
         ("retry_count_header", "", "a header name, or None"),

@@ -1,0 +1,73 @@
+"""The deadline of a call, and the timeouts by which aiohttp keeps it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import ClientSession, ClientTimeout
+from aiohttp.helpers import sentinel
+
+from ._errors import ResponseTimeoutError
+
+if TYPE_CHECKING:
+    from ._context import ClientRequestContext
+    from ._request import HttpRequest
+
+# Closer than this, aiohttp's own timer is as good as one that we would set.
+_CLOSE_ENOUGH = 0.010
+
+
+def response_timeout(options: dict[str, Any], session: ClientSession) -> float | None:
+    """Return the seconds that a call may take, or None for no limit."""
+    timeout = options.get("timeout", sentinel)
+    total = session.timeout.total
+    if isinstance(timeout, ClientTimeout):
+        # What sets other limits only does not lift the session's.
+        total = total if timeout.total is None else timeout.total
+    elif timeout is not sentinel:
+        total = timeout
+    return _positive(total)
+
+
+def _positive(total: object) -> float | None:
+    # To aiohttp 0 and less mean no limit. What is no number it will refuse itself.
+    return total if isinstance(total, int | float) and total > 0 else None
+
+
+def attempt_timeout(
+    ctx: ClientRequestContext, request: HttpRequest, session: ClientSession
+) -> ClientTimeout | None:
+    """Return the timeout that aiohttp needs, or None where its own will do."""
+    timeout = request.options.get("timeout", sentinel)
+    if timeout is sentinel:
+        timeout = session.timeout
+    elif not isinstance(timeout, ClientTimeout):
+        timeout = ClientTimeout(total=timeout)
+    own = _positive(timeout.total) or math.inf
+    limit = ctx.remaining()
+    if _was_replaced("timeout", request, ctx):
+        limit = min(limit, own)
+    if limit <= 0:
+        raise too_late(ctx)
+    if limit == own or abs(limit - own) <= _CLOSE_ENOUGH:
+        return None
+    return ClientTimeout(
+        total=None if limit == math.inf else limit,
+        connect=timeout.connect,
+        sock_read=timeout.sock_read,
+        sock_connect=timeout.sock_connect,
+        ceil_threshold=math.inf,
+    )
+
+
+def _was_replaced(option: str, request: HttpRequest, ctx: ClientRequestContext) -> bool:
+    given = ctx.root.request.options.get(option, sentinel)
+    return request.options.get(option, sentinel) is not given
+
+
+def too_late(ctx: ClientRequestContext) -> TimeoutError:
+    """Make the error for a request that there is no time left to send."""
+    if ctx.root.remaining() <= 0:
+        return ResponseTimeoutError("no time left before the request was sent")
+    return TimeoutError("no time left for this attempt before it was sent")
