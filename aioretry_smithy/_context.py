@@ -12,10 +12,11 @@ from ._log import RequestLog
 from ._mask import DEFAULT_MASK
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import aiohttp
 
+    from ._body import HeldPayload
     from ._mask import Mask
     from ._request import HttpRequest
 
@@ -52,8 +53,9 @@ class ClientRequestContext:
         "_attributes",
         "_deadline",
         "_held",
-        "_sent_once",
+        "_used_once",
         "attempt",
+        "bodies",
         "log",
         "parent",
         "request",
@@ -70,6 +72,9 @@ class ClientRequestContext:
 
     attempt: int | None
     """Which attempt of the call this is, from 1; None on the root."""
+
+    bodies: Sequence[HeldPayload]
+    """The bodies of the call that need care (on the root)."""
 
     def __init__(
         self,
@@ -92,8 +97,9 @@ class ClientRequestContext:
         self.attempt = self.log.attempt
         self._deadline = None if timeout is None else self.log.started + timeout
         self._attributes: dict[Any, Any] | None = None
-        self._held: list[aiohttp.ClientResponse] | None = None
-        self._sent_once: list[object] | None = None
+        self.bodies = ()
+        self._held: tuple[aiohttp.ClientResponse, ...] = ()
+        self._used_once: tuple[object, ...] = ()
 
     @property
     def root(self) -> ClientRequestContext:
@@ -181,35 +187,25 @@ class ClientRequestContext:
         """Remember a response whose connection is in use, in case the call fails."""
         if response.connection is not None:
             root = self.root
-            root._held = [*(root._held or ()), response]
+            root._held = (*root._held, response)
 
     def close_held(self) -> None:
         """Close what a decorator may have had in its hands when the call failed."""
-        for response in self._held or ():
+        for response in self._held:
             response.close()
 
     def let_go(self) -> None:
         """Keep nothing of a call that is over alive."""
-        self._held = None
+        self._held = ()
         self.log.forget_bodies()
 
-    def claim(self, sent_once: object) -> bool:
-        """Note that something goes out that can go out only once in a call.
-
-        Returns:
-            Whether this is the first time.
-        """
-        if self.was_sent(sent_once):
-            return False
+    def claim(self, used_once: object) -> bool:
+        """Say whether something that can be used once in a call is still unused."""
         root = self.root
-        if root._sent_once is None:
-            root._sent_once = []
-        root._sent_once.append(sent_once)
+        if any(used is used_once for used in root._used_once):
+            return False
+        root._used_once = (*root._used_once, used_once)
         return True
-
-    def was_sent(self, sent_once: object) -> bool:
-        """Say whether :meth:`claim` has seen this object in this call."""
-        return any(sent is sent_once for sent in self.root._sent_once or ())
 
     def __repr__(self) -> str:
         attempt = "" if self.attempt is None else f", attempt {self.attempt}"

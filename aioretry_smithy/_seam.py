@@ -163,6 +163,7 @@ async def _call(
         ctx.close_held()
         raise
     finally:
+        await _body.close(ctx)
         ctx.let_go()
     attach(ctx.log, response)
     if refuse:
@@ -207,7 +208,10 @@ def _arguments(
     """Return the keyword arguments for aiohttp: the caller's where they will do."""
     arguments = request.arguments()
     timeout = attempt_timeout(ctx, request, session)
-    _body.claim(ctx, request)
+    data = arguments.get("data")
+    body = _body.prepare(ctx, data)
+    if body is not data:
+        arguments = {**arguments, "data": body}
     if timeout is not None:
         arguments = {**arguments, "timeout": timeout}
     tracker = arguments.get("upload_tracker")

@@ -1,40 +1,111 @@
-"""Which bodies go out again, and that the others go out once at most."""
+"""Bodies go out whole and identical each time, or are refused."""
 
 from __future__ import annotations
 
+import asyncio
 import io
-from array import array
+import os
 
 import aiohttp
 import pytest
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.payload import (
+    AsyncIterablePayload,
+    BufferedReaderPayload,
+    BytesIOPayload,
+    Payload,
+    StringPayload,
+)
 from multidict import MultiDict, MultiDictProxy
 
-from aioretry_smithy import (
-    ClientRequestContext,
-    HttpRequest,
-    UnprocessedRequestError,
+from aioretry_smithy import ClientRequestContext, HttpRequest
+from aioretry_smithy._body import (
+    HeldPayload,
+    SpentBodyError,
+    close,
+    is_spent,
+    prepare,
 )
-from aioretry_smithy._body import can_be_sent_again, claim, is_spent
 
 
-def form(value, **options):
-    data = aiohttp.FormData()
+class Sink:
+    """A stream writer that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.sent = b""
+
+    async def write(self, chunk: bytes) -> None:
+        self.sent += chunk
+
+
+class Own(Payload):
+    """A payload of somebody's own, which may do anything."""
+
+    def __init__(self) -> None:
+        super().__init__(None, content_type="text/plain")
+
+    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
+        return ""
+
+    async def write(self, writer: Sink) -> None:
+        await writer.write(b"own")
+
+
+class Again:
+    """An async iterable that starts afresh each time."""
+
+    async def __aiter__(self):
+        yield b"again"
+
+
+def call(data: object) -> tuple[ClientRequestContext, HttpRequest]:
+    request = HttpRequest("POST", "http://example.com/", data=data)
+    return ClientRequestContext(request), request
+
+
+async def send(ctx: ClientRequestContext, data: object) -> bytes:
+    """Do with a body what aiohttp does in one attempt."""
+    body = prepare(ctx, data)
+    if not isinstance(body, HeldPayload):
+        return b"untouched"
+    sink = Sink()
+    assert body.size is None or body.size >= 0
+    await body.write(sink)
+    await body.close()
+    return sink.sent
+
+
+async def stream():
+    yield b"str"
+    yield b"eam"
+
+
+def file_at(path, position: int) -> io.BufferedReader:
+    path.write_bytes(b"0123456789")
+    file = path.open("rb")
+    file.seek(position)
+    return file
+
+
+def form(value: object, **options: str) -> aiohttp.FormData:
+    data = aiohttp.FormData(quote_fields=False)
     data.add_field("a", value, **options)
     return data
 
 
-async def chunks():
-    yield b"a"
+def multipart(*parts: object) -> aiohttp.MultipartWriter:
+    writer = aiohttp.MultipartWriter(boundary="x")
+    for part in parts:
+        writer.append(part)
+    return writer
 
 
-AGAIN = [
+UNTOUCHED = [
     None,
-    b"",
     b"abc",
     bytearray(b"abc"),
     memoryview(b"abc"),
     "abc",
-    {},
     {"a": "b", "c": 1, "d": 1.5, "e": None},
     MultiDict([("a", "1"), ("a", "2")]),
     MultiDictProxy(MultiDict(a="1")),
@@ -43,93 +114,262 @@ AGAIN = [
     (("a", "b"),),
     aiohttp.FormData({"a": "b"}),
     aiohttp.FormData(),
-]
-ONCE = [
-    io.BytesIO(b"abc"),
-    io.StringIO("abc"),
-    chunks(),
-    aiohttp.BytesPayload(b"abc"),
-    aiohttp.JsonPayload({}),
-    aiohttp.MultipartWriter(),
-    {"a": io.BytesIO(b"abc")},
-    [("a", "b"), ("c", io.BytesIO(b"abc"))],
-    [io.BytesIO(b"abc")],
-    [MultiDict(a=io.BytesIO(b"abc"))],
-    MultiDict(a=io.BytesIO(b"abc")),
-    array("b", b"abc"),
-    iter([b"abc"]),
-    {b"a"},
-    object(),
+    Again(),
 ]
 
 
-def name(value):
+def name(value: object) -> str:
     return type(value).__name__
 
 
-def sending(data):
-    request = HttpRequest("POST", "http://example.com/", data=data)
-    return ClientRequestContext(request), request
+@pytest.mark.parametrize("data", UNTOUCHED, ids=name)
+async def test_what_needs_no_care_is_passed_on_untouched(data):
+    """Mocks that compare arguments see the caller's own object, each time."""
+    ctx, request = call(data)
 
-
-@pytest.mark.parametrize("data", AGAIN, ids=name)
-async def test_values_go_out_again(data):
-    """What aiohttp turns into the same bytes each time is never refused."""
-    ctx, request = sending(data)
-    claim(ctx, request)
-    claim(ctx.derive(request), request)
-
-    assert can_be_sent_again(data)
+    assert data is prepare(ctx, data) is prepare(ctx.derive(request), data)
+    assert () == ctx.bodies
     assert not is_spent(ctx, request)
 
 
-@pytest.mark.parametrize("data", ONCE, ids=name)
-async def test_what_is_read_goes_out_once(data):
-    """Everything else is refused the second time, whoever sends it."""
-    ctx, request = sending(data)
-    assert not is_spent(ctx, request)
-    claim(ctx.derive(request), request)
-    assert is_spent(ctx, request)
+@pytest.mark.parametrize("data", [object(), iter([b"a"]), {b"a"}], ids=name)
+async def test_what_aiohttp_refuses_is_left_for_it_to_refuse(data):
+    """The error is then aiohttp's own."""
+    ctx, _ = call(data)
 
-    with pytest.raises(UnprocessedRequestError) as caught:
-        claim(ctx.derive(request), request.with_header("A", "1"))
+    assert data is prepare(ctx, data)
+
+
+def text_file(path) -> io.TextIOWrapper:
+    path.write_text("äöü", encoding="utf-8")
+    return path.open(encoding="utf-8")
+
+
+def at(file: io.IOBase, position: int) -> io.IOBase:
+    file.seek(position)
+    return file
+
+
+REWOUND = {
+    "file": lambda path: (file_at(path, 0), b"0123456789"),
+    "file at offset": lambda path: (file_at(path, 4), b"456789"),
+    "raw file": lambda path: (file_at(path, 4).detach(), b"456789"),
+    "text file": lambda path: (text_file(path), "äöü".encode()),
+    "BytesIO": lambda path: (io.BytesIO(b"abc"), b"abc"),
+    "BytesIO at offset": lambda path: (at(io.BytesIO(b"abc"), 1), b"bc"),
+    "StringIO at offset": lambda path: (at(io.StringIO("abc"), 1), b"bc"),
+    "BytesPayload": lambda path: (aiohttp.BytesPayload(b"abc"), b"abc"),
+    "StringPayload": lambda path: (StringPayload("abc"), b"abc"),
+    "JsonPayload": lambda path: (aiohttp.JsonPayload({"a": 1}), b'{"a": 1}'),
+    "BytesIOPayload": lambda path: (BytesIOPayload(io.BytesIO(b"abc")), b"abc"),
+    "BufferedReaderPayload": lambda path: (
+        BufferedReaderPayload(file_at(path, 4)),
+        b"456789",
+    ),
+    "dict": lambda path: ({"a": io.BytesIO(b"abc"), "b": "c"}, None),
+    "list": lambda path: ([("a", file_at(path, 4))], None),
+    "form": lambda path: (form(io.BytesIO(b"abc"), filename="f"), None),
+    "form in memory": lambda path: (form(b"abc", filename="f"), None),
+    "multipart": lambda path: (multipart(b"abc", file_at(path, 4)), None),
+    "nested multipart": lambda path: (multipart(multipart(io.BytesIO(b"a"))), None),
+}
+
+
+@pytest.mark.parametrize("make", REWOUND.values(), ids=REWOUND)
+async def test_files_are_sent_alike_from_the_position_that_they_had(tmp_path, make):
+    """Three attempts, three times the same bytes."""
+    data, expected = make(tmp_path / "file")
+    ctx, request = call(data)
+    first, second, third = [await send(ctx, data) for _ in range(3)]
+    spent = is_spent(ctx, request)
+    await close(ctx)
+    await asyncio.sleep(0.1)
+
+    assert first == second == third
+    assert b"" != first
+    assert expected in {None, first}
+    assert not spent
+
+
+def pipe() -> io.BufferedReader:
+    reading, writing = os.pipe()
+    os.write(writing, b"pipe")
+    os.close(writing)
+    return os.fdopen(reading, "rb")
+
+
+READ_ONCE = {
+    "async generator": stream,
+    "pipe": pipe,
+    "AsyncIterablePayload": lambda: AsyncIterablePayload(Again()),
+    "own payload": Own,
+    "multipart": lambda: multipart(b"abc", AsyncIterablePayload(stream())),
+    "form": lambda: form(stream(), filename="f"),
+}
+
+
+@pytest.mark.parametrize("make", READ_ONCE.values(), ids=READ_ONCE)
+async def test_what_is_read_goes_out_once(make):
+    """Before it was read it may still go out; afterwards it is refused."""
+    data = make()
+    ctx, request = call(data)
+    prepare(ctx, data)
+    spent = [is_spent(ctx, request)]
+    sent = await send(ctx, data)
+    spent.append(is_spent(ctx, request))
+    with pytest.raises(SpentBodyError) as caught:
+        prepare(ctx.derive(request), data)
+    await close(ctx)
+    if isinstance(data, io.IOBase):
+        data.close()  # aiohttp closes no file that it could not rewind
 
     message = f"the body was read by an earlier attempt: {type(data).__name__}"
+    assert sent
+    assert [False, True] == spent
     assert message == str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("value", "again"),
-    [("b", True), (b"b", True), (io.BytesIO(b"b"), False), (chunks(), False)],
-    ids=name,
-)
-async def test_multipart_forms_are_judged_by_their_parts(value, again):
-    """A form is as good as its worst part."""
-    data = form(value, filename="b.txt")
-    data.add_field("b", "c")
+async def test_stream_readers_are_no_fresh_iterables():
+    """Each of their iterators reads on where the last one stopped."""
+    loop = asyncio.get_running_loop()
+    reader = aiohttp.StreamReader(ResponseHandler(loop), 2**16, loop=loop)
+    ctx, _ = call(reader)
 
-    assert again is can_be_sent_again(data)
+    assert isinstance(prepare(ctx, reader), HeldPayload)
 
 
-async def test_request_without_a_body():
-    """No ``data`` at all is nothing to lose."""
-    request = HttpRequest("POST", "http://example.com/", json={"a": 1})
-    ctx = ClientRequestContext(request)
-    claim(ctx, request)
-    claim(ctx, request)
+async def test_reading_a_spent_body_again_is_refused():
+    """By whoever holds the payload, such as a middleware of aiohttp's."""
+    data = stream()
+    ctx, _ = call(data)
+    body = prepare(ctx, data)
+    await body.write(Sink())
 
+    assert body.consumed
+    with pytest.raises(SpentBodyError, match="read before: async_generator"):
+        await body.write(Sink())
+
+
+async def test_file_that_cannot_seek_is_spent_though_it_tells_its_position():
+    """To read on in the middle would send half a body."""
+
+    class Tape(io.BytesIO):
+        def seekable(self) -> bool:
+            return False
+
+    class Drive(io.BufferedReader):
+        def seekable(self) -> bool:
+            return False
+
+    data = Drive(Tape(b"abc"))
+    ctx, request = call(data)
+    await send(ctx, data)
+
+    assert is_spent(ctx, request)
+
+
+async def test_factory_is_asked_for_each_attempt():
+    """What it returns is treated like any other body."""
+    made = []
+
+    def factory():
+        made.append(io.BytesIO(b"abc"))
+        return made[-1]
+
+    ctx, request = call(factory)
+    sent = [await send(ctx, factory) for _ in range(3)]
+    await close(ctx)
+
+    assert [b"abc"] * 3 == sent
+    assert 3 == len(made)
     assert not is_spent(ctx, request)
 
 
-async def test_body_made_anew_goes_out():
-    """A decorator that gives each attempt a body of its own is not in the way."""
-    ctx, request = sending(chunks())
-    claim(ctx, request)
-    claim(ctx, request.replace(data=chunks()))
+async def test_async_generator_function_is_a_factory():
+    """Without the parentheses a stream can be sent again."""
+    ctx, _ = call(stream)
+
+    assert [b"stream"] * 2 == [await send(ctx, stream) for _ in range(2)]
+
+
+async def test_factory_of_plain_values_passes_them_on():
+    """They need no care."""
+    ctx, _ = call(None)
+
+    assert b"abc" == prepare(ctx, lambda: b"abc")
+
+
+async def test_factory_that_returns_the_same_stream_is_found_out():
+    """It was read by the first attempt."""
+    data = stream()
+    ctx, _ = call(lambda: data)
+    await send(ctx, lambda: data)
+
+    with pytest.raises(SpentBodyError):
+        prepare(ctx, lambda: data)
+
+
+@pytest.mark.parametrize("attempts", [1, 3])
+async def test_file_is_closed_when_the_call_ends_if_aiohttp_would_close_it(
+    tmp_path, attempts
+):
+    """Not after the first attempt, and not by us where aiohttp never saw it."""
+    data = file_at(tmp_path / "file", 0)
+    ctx, _ = call(data)
+    for _ in range(attempts):
+        await send(ctx, data)
+    still_open = not data.closed
+    await close(ctx)
+    await asyncio.sleep(1.0)  # virtual time stands still while the thread closes it
+
+    assert still_open
+    assert data.closed
+    assert () == ctx.bodies
+
+
+async def test_file_that_was_never_sent_stays_open(tmp_path):
+    """An open circuit is no reason to close the caller's file."""
+    data = file_at(tmp_path / "file", 0)
+    ctx, _ = call(data)
+    prepare(ctx, data)
+    await close(ctx)
+
+    assert not data.closed
+    data.close()
+
+
+async def test_payload_of_the_callers_own_is_given_back_as_it_was():
+    """Used in a second call, it holds the same file as before."""
+    data = BytesIOPayload(io.BytesIO(b"abc"))
+    file = data._value
+    ctx, _ = call(data)
+    await send(ctx, data)
+    await close(ctx)
+
+    assert file is data._value
+
+
+async def test_headers_and_size_are_those_that_aiohttp_would_send(tmp_path):
+    """The held body looks like the one that it holds."""
+    (tmp_path / "a.json").write_bytes(b"{}")
+    data = (tmp_path / "a.json").open("rb")
+    ctx, _ = call(data)
+    body = prepare(ctx, data)
+    alone = aiohttp.get_payload(data, disposition=None)
+
+    assert alone.headers == body.headers
+    assert alone.size == body.size == 2
+    assert alone.autoclose == body.autoclose
+    assert "{}" == body.decode()
+    assert b"{}" == await body.as_bytes()
+    data.close()
 
 
 async def test_calls_are_apart():
     """The guard is the call's: what comes of one body in two calls is the caller's."""
-    ctx, request = sending(io.BytesIO(b"abc"))
-    claim(ctx, request)
-    claim(ClientRequestContext(request), request)
+    data = stream()
+    ctx, _ = call(data)
+    other, _ = call(data)
+    await send(ctx, data)
+
+    assert isinstance(prepare(other, data), HeldPayload)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import aiohttp
 
-from .. import _body
+from .._body import HeldPayload, prepare
 from .._deadline import too_late
 from .._errors import bad_argument
 from .._response import new_response, observe
@@ -90,7 +90,9 @@ class ScriptedTransport:
     ) -> ScriptedAnswer:
         if ctx.remaining() <= 0:
             raise too_late(ctx)
-        _body.claim(ctx, request)
+        body = prepare(ctx, request.options.get("data"))
+        if isinstance(body, HeldPayload):
+            body.start()
         try:
             return next(self._answers)
         except StopIteration:

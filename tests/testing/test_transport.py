@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 
 import aiohttp
 import pytest
@@ -167,9 +166,13 @@ async def test_nothing_is_answered_after_the_deadline():
     assert ctx.log.is_complete
 
 
+async def stream():
+    yield b"abc"
+
+
 async def test_body_that_was_read_is_refused():
     """As with aiohttp, what can go out only once goes out once."""
-    request = REQUEST.replace(method="PUT", data=io.BytesIO(b"abc"))
+    request = REQUEST.replace(method="PUT", data=stream())
     ctx = ClientRequestContext(request)
     transport = ScriptedTransport([503, 200])
     await transport.execute(ctx, request)
@@ -187,7 +190,7 @@ async def test_stop_for_a_body_can_be_tested():
         .decorator(RetryingClient.new_decorator(strategy))
     )
     async with builder.build() as session:
-        response = await session.put("/", data=io.BytesIO(b"abc"))
+        response = await session.put("/", data=stream())
 
     assert 503 == response.status
     assert RetryStopReason.BODY_NOT_REPLAYABLE == RequestLog.of(response).stop_reason

@@ -1,0 +1,51 @@
+"""Reads of a body in threads, which go on when an attempt is cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import threading
+
+from aioretry_smithy import ClientRequestContext, HttpRequest
+from aioretry_smithy._body import close, prepare
+
+
+class Sink:
+    """A stream writer that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.sent = b""
+
+    async def write(self, chunk: bytes) -> None:
+        self.sent += chunk
+
+
+async def test_read_that_a_cancelled_attempt_left_running_is_waited_for(tmp_path):
+    """Otherwise it would move the file under the next attempt's feet."""
+    entered, leave = threading.Event(), threading.Event()
+
+    class Slow(io.BufferedReader):
+        def read(self, size: int | None = -1) -> bytes:
+            if not entered.is_set():
+                entered.set()
+                leave.wait(10)
+            return super().read(size)
+
+    (tmp_path / "file").write_bytes(b"0123456789")
+    data = Slow(io.FileIO(tmp_path / "file"))
+    request = HttpRequest("POST", "http://example.com/", data=data)
+    ctx, sink = ClientRequestContext(request), Sink()
+    attempt = asyncio.create_task(prepare(ctx, data).write(Sink()))
+    await asyncio.to_thread(entered.wait, 10)
+    attempt.cancel()
+    await asyncio.wait([attempt])
+    second = asyncio.create_task(prepare(ctx, data).write(sink))
+    await asyncio.sleep(0.01)
+    waiting = not second.done()
+    leave.set()
+    await second
+    await close(ctx)
+    data.close()
+
+    assert waiting
+    assert b"0123456789" == sink.sent
