@@ -163,7 +163,8 @@ async def _call(
         ctx.close_held()
         raise
     finally:
-        await _body.close(ctx)
+        if ctx.bodies:
+            await _body.close(ctx)
         ctx.let_go()
     attach(ctx.log, response)
     if refuse:
