@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ._errors import bad_argument, is_finite
 from ._log import RequestLog
 from ._mask import DEFAULT_MASK
+from ._render import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -211,4 +212,4 @@ class ClientRequestContext:
         attempt = "" if self.attempt is None else f", attempt {self.attempt}"
         request = self.request
         url = self.log.mask.text(str(request.full_url()))
-        return f"<{type(self).__name__} {request.method} {url}{attempt}>"
+        return printable(f"<{type(self).__name__} {request.method} {url}{attempt}>")

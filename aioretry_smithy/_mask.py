@@ -91,7 +91,9 @@ def _hide_user_info(word: re.Match[str]) -> str:
     last = text.rfind("@")
     shown, position = [], 0
     while (start := text.find("//", position, last)) >= 0:
-        start += 2
+        while text.startswith("/", start):
+            # One slash too many, and it is no URL; the password is one all the same.
+            start += 1
         end = _END_OF_AUTHORITY.search(text, start)
         stop = len(text) if end is None else end.start()
         at = text.rfind("@", start, stop)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._log import RequestLog
+    from ._mask import Mask
 
 _LONGEST_CAUSE = 72
 _NOTES = "_aioretry_smithy_notes"
+_HIDDEN_BYTES = "b'****'"
+_QUOTED_BYTES = re.compile(r"""(?s)\bb(?:'(?:[^'\\]|\\.)*'?|"(?:[^"\\]|\\.)*"?)""")
 
 
 def render(log: RequestLog) -> str:
@@ -88,14 +92,21 @@ def outcome(log: RequestLog) -> str:
 def describe_cause(log: RequestLog) -> str | None:
     """Return the class and the message of a log's failure, credentials hidden."""
     cause = log.response_cause
-    if cause is None:
-        return None
-    name = type(cause).__name__
+    return None if cause is None else describe_error(cause, log.mask)
+
+
+def describe_error(error: BaseException, mask: Mask) -> str:
+    """Return the class and the message of an error, credentials hidden."""
+    name = type(error).__name__
     try:
-        message = log.mask.text(str(cause))
+        message = str(error)
     except Exception:
         # Made by hand for a test, errors of aiohttp often lack what they tell of.
         return name
+    if "Bad status line" not in message:
+        # A header that aiohttp cannot read is quoted, a cookie often without its name.
+        message = _QUOTED_BYTES.sub(_HIDDEN_BYTES, message)
+    message = mask.text(message)
     return f"{name}: {message}" if message else name
 
 

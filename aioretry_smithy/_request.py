@@ -10,6 +10,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from ._mask import DEFAULT_MASK
+from ._render import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -144,7 +145,7 @@ class HttpRequest:
 
     def __repr__(self) -> str:
         url = DEFAULT_MASK.text(str(self.full_url()))
-        return f"<{type(self).__name__} {self.method} {url}>"
+        return printable(f"<{type(self).__name__} {self.method} {url}>")
 
 
 def _given(options: dict[str, Any]) -> tuple[LooseHeaders | None] | None:

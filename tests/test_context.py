@@ -210,6 +210,13 @@ async def test_repr_names_request_and_attempt():
     assert repr(ctx.derive(REQUEST)).endswith(", attempt 1>")
 
 
+async def test_repr_is_one_line():
+    """What a terminal or a log would break at is escaped."""
+    ctx = ClientRequestContext(HttpRequest("GE\nT", "http://h/"))
+
+    assert "<ClientRequestContext GE\\nT http://h/>" == repr(ctx)
+
+
 async def test_extension_of_an_attempt_starts_from_the_deadline_that_it_has():
     """Also where that is the deadline of the call."""
     ctx = ClientRequestContext(REQUEST, timeout=10.0)

@@ -24,6 +24,8 @@ from aioretry_smithy._mask import DEFAULT_MASK, Mask
         ("http://u:p?q@example.com/", "http://****@example.com/"),
         ("http://u:1#q@example.com/", "http://u:1#q@example.com/"),
         ("http://u:p#q@example.com/", "http://****@example.com/"),
+        ("http:///u:p@example.com/", "http:///****@example.com/"),
+        ("http:////u:p@example.com/", "http:////****@example.com/"),
     ],
 )
 def test_user_and_password_are_hidden(text, shown):

@@ -179,6 +179,11 @@ async def test_secret_is_masked_before_it_is_cut():
         (TimeoutError("late"), "TimeoutError: late"),
         (UnspeakableError(), "UnspeakableError"),
         (aiohttp.ClientConnectorError(None, OSError()), "ClientConnectorError"),
+        # aiohttp quotes a header that it cannot read, be it a cookie.
+        (ValueError("Invalid: b'sid=1\\'2'"), "ValueError: Invalid: b'****'"),
+        (ValueError("b\"sid='1'\" and b'2"), "ValueError: b'****' and b'****'"),
+        (ValueError("Bad status line b'HTTP'"), "ValueError: Bad status line b'HTTP'"),
+        (ValueError("bob's"), "ValueError: bob's"),
     ],
 )
 async def test_cause_is_described(cause, described):

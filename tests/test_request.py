@@ -173,6 +173,13 @@ def test_bad_headers_do_not_trouble_the_log(headers):
     assert {"A": "1"} == dict(request.merged_headers({"A": "1"}))
 
 
+def test_repr_is_one_line():
+    """What a terminal or a log would break at is escaped."""
+    request = HttpRequest("GE\nT", "http://h/")
+
+    assert "<HttpRequest GE\\nT http://h/>" == repr(request)
+
+
 def test_repr_hides_credentials():
     """A request in a debugger or a message shows no secret."""
     request = HttpRequest("GET", "http://u:p@h/?token=abc")

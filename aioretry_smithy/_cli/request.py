@@ -18,6 +18,7 @@ from .. import (
     is_unprocessed,
 )
 from .._mask import DEFAULT_MASK
+from .._render import describe_error
 from .arguments import STRATEGIES, UsageError
 from .exit_code import ExitCode
 from .output import complain, new_output, write
@@ -46,7 +47,7 @@ async def request(arguments: argparse.Namespace) -> ExitCode:
             output.log(logs[0])
             raise
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            message = DEFAULT_MASK.text(f"{type(error).__name__}: {error}")
+            message = describe_error(error, DEFAULT_MASK)
             if _is_misuse(error):
                 raise UsageError(message) from None
             output.log(logs[0])

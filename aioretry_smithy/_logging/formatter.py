@@ -111,7 +111,8 @@ class _TextFormatter(LogFormatter):
             "scheme": url.scheme,
             "host": url.host_port_subcomponent,
             "method": log.request_method,
-            "path": log.mask.text(url.raw_path_qs),
+            # Without a host, what stands before it belongs to the path.
+            "path": log.mask.text(url.raw_path_qs if url.host else str(url)),
             "headers": _headers(log.mask.headers(log.request_headers)),
             "currentAttempt": log.attempt,
         }

@@ -157,11 +157,12 @@ async def test_text_host(url, host):
     assert "hush" not in line
 
 
-async def test_text_of_what_is_no_url():
+@pytest.mark.parametrize(
+    "url", ["http://user:hush@host:port/?token=1", "http:///user:hush@host/"]
+)
+async def test_text_of_what_is_no_url(url):
     """A target that aiohttp will refuse is shown as it is and breaks nothing."""
-    log = await log_of(
-        aiohttp.InvalidURL("x"), url="http://user:hush@host:port/?token=1"
-    )
+    log = await log_of(aiohttp.InvalidURL("x"), url=url)
 
     line = TEXT.format_request(log)
 

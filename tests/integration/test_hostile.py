@@ -1,0 +1,541 @@
+"""What a server or a caller with bad intentions can send, and what comes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+import pytest
+from multidict import CIMultiDict
+
+from aioretry_smithy import (
+    Backoff,
+    ClientRequestContext,
+    HttpRequest,
+    LogFormatter,
+    LoggingClient,
+    RequestLog,
+    RetryConfig,
+    RetryingClient,
+    RetryStrategy,
+    SessionBuilder,
+    capture_logs,
+    client_decorator,
+)
+from aioretry_smithy.__main__ import main
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+SENT = "Wed, 21 Oct 2015 07:28:00 GMT"
+FORMATTERS = [LogFormatter.text(), LogFormatter.json()]
+each_formatter = pytest.mark.parametrize("formatter", FORMATTERS, ids=repr)
+
+
+@asynccontextmanager
+async def listening(talk: Talk) -> AsyncIterator[str]:
+    """Let a function talk to whoever connects; give the URL."""
+    conversations = set()
+
+    async def converse(
+        reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        conversations.add(asyncio.current_task())
+        # Cancelled here at the end; Python 3.11 complains about tasks that say so.
+        with suppress(
+            asyncio.CancelledError, asyncio.IncompleteReadError, ConnectionError
+        ):
+            await talk(reader, writer)
+        writer.close()
+
+    server = await asyncio.start_server(converse, "127.0.0.1", 0)
+    try:
+        host, port = server.sockets[0].getsockname()
+        yield f"http://{host}:{port}/"
+    finally:
+        server.close()
+        for conversation in conversations:
+            conversation.cancel()
+        await asyncio.gather(*conversations, return_exceptions=True)
+
+
+def saying(*answers: bytes) -> Talk:
+    """Answer the requests, of all connections, in turn; the last answer stays."""
+    left = [*answers]
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(left.pop(0) if len(left) > 1 else left[0])
+            await writer.drain()
+
+    return talk
+
+
+def answer(status: str | bytes, *headers: bytes) -> bytes:
+    line = status if isinstance(status, bytes) else status.encode()
+    return b"\r\n".join([b"HTTP/1.1 " + line, *headers, b"Content-Length: 0", b"", b""])
+
+
+def chain(formatter: LogFormatter | None = None, **arguments: Any) -> SessionBuilder:
+    """Two attempts without a wait, each with its two lines."""
+    strategy = RetryStrategy.failsafe(Backoff.without_delay())
+    return (
+        SessionBuilder(**arguments)
+        .decorator(
+            LoggingClient.new_decorator(formatter=formatter, sensitive_headers=["X-Me"])
+        )
+        .decorator(
+            RetryingClient.new_decorator(
+                strategy, max_total_attempts=2, max_retry_after=0.9
+            )
+        )
+        .response_timeout(20.0)
+    )
+
+
+async def outcome_of(builder: SessionBuilder, url: str, **options: Any) -> object:
+    """Return what a caller sees of a response, or the class of what was raised."""
+    method = options.pop("method", "GET")
+    async with builder.build() as session:
+        try:
+            async with session.request(method, url, **options) as response:
+                body = await response.read()
+                return response.status, response.reason, response.headers, body
+        except Exception as error:
+            return type(error)
+
+
+def assert_is_one_line_per_entry(log: RequestLog) -> None:
+    """A view has as many lines as entries, and no character that moves a cursor."""
+    lines = log.render().split("\n")
+
+    assert 1 + len(log.children) == len(lines)
+    assert all(line.isprintable() for line in [*lines, repr(log)])
+    assert log.to_dict() == json.loads(json.dumps(log.to_dict()))
+
+
+AT_ONCE = "max_total_attempts"
+TOO_LONG = "retry_after_too_long"
+
+
+@pytest.mark.parametrize(
+    ("hints", "stop_reason"),
+    [
+        ([b"0"], AT_ONCE),
+        ([b"\t 0 "], AT_ONCE),
+        ([b"000000000000000"], TOO_LONG),  # more than ten digits
+        ([b"1"], TOO_LONG),
+        ([b"9999999999"], TOO_LONG),
+        ([b"99999999999"], TOO_LONG),
+        ([b"9" * 5000], TOO_LONG),  # beyond what int() takes from a text
+        ([b"9" * 10240], TOO_LONG),
+        ([b"9" * 10239 + b"x"], AT_ONCE),
+        ([b"-1"], AT_ONCE),
+        ([b"+1"], AT_ONCE),
+        ([b"-0"], AT_ONCE),
+        ([b"nan"], AT_ONCE),
+        ([b"inf"], AT_ONCE),
+        ([b"Infinity"], AT_ONCE),
+        ([b"1e9"], AT_ONCE),
+        ([b"1.5"], AT_ONCE),
+        ([b"1_000"], AT_ONCE),
+        ([b"0x10"], AT_ONCE),
+        ([b"1, 2"], AT_ONCE),
+        ([b"120;jitter=5"], AT_ONCE),
+        ([b""], AT_ONCE),
+        (["\u0663\u0663".encode()], AT_ONCE),  # digits, but not of ours
+        ([b"\xff\xfe"], AT_ONCE),
+        ([b"\xb2"], AT_ONCE),
+        ([b"Wed, 21 Oct 2015 07:28:00 GMT"], AT_ONCE),  # now
+        ([b"Sunday, 06-Nov-94 08:49:37 GMT"], AT_ONCE),
+        ([b"Sun Nov  6 08:49:37 1994"], AT_ONCE),
+        ([b"Wed, 21 Oct 2015 07:28:01 GMT"], TOO_LONG),
+        ([b"Wednesday, 21-Oct-15 07:28:01 GMT"], TOO_LONG),
+        ([b"Wed Oct 21 07:28:01 2015"], TOO_LONG),
+        ([b"Fri, 31 Dec 9999 23:59:60 GMT"], TOO_LONG),
+        ([b"Sat, 01 Jan 0000 00:00:00 GMT"], AT_ONCE),
+        ([b"Wed, 31 Feb 2035 07:28:00 GMT"], AT_ONCE),
+        ([b"Wed, 21 Oct 2035 24:00:00 GMT"], AT_ONCE),
+        ([b"Wed, 21 Oct 2035 07:28:00 +0200"], AT_ONCE),
+        ([b"Wed, 21 Oct 2035 07:28:00"], AT_ONCE),
+        ([b"wed, 21 oct 2035 07:28:00 gmt"], AT_ONCE),
+        ([b"21 Oct 2035 07:28:00 GMT"], AT_ONCE),
+        ([b"2035-10-21T07:28:00Z"], AT_ONCE),
+        ([b"Wed, 21 Oct 2035 07:28:00 GMT" + b" " * 5000 + b"x"], AT_ONCE),
+        ([b"0", b"0"], AT_ONCE),
+        ([b"0", b"9"], TOO_LONG),
+        ([b"9", b"soon"], TOO_LONG),
+        ([b"soon", b"later"], AT_ONCE),
+    ],
+)
+async def test_wish_to_be_left_alone_is_obeyed_or_ignored(hints, stop_reason):
+    """Nothing that a server writes there raises or makes anybody wait."""
+    headers = [b"Date: " + SENT.encode(), *(b"Retry-After: " + hint for hint in hints)]
+    talk = saying(answer("503 Busy", *headers))
+    builder = chain(max_line_size=20_000, max_field_size=20_000)
+    with capture_logs() as logs:
+        async with listening(talk) as url:
+            status = (await outcome_of(builder, url))[0]
+
+    assert 503 == status
+    assert stop_reason == logs[0].stop_reason
+    delays = [None] if stop_reason == TOO_LONG else [0.0, None]
+    assert delays == [attempt.delay for attempt in logs[0].children]
+
+
+@pytest.mark.parametrize("date", [b"", b"never", b"9" * 5000, b"\xff", SENT.encode()])
+async def test_broken_date_does_not_shorten_or_lengthen_a_wish(date):
+    """A date is then compared with the clock, and ten centuries are too long."""
+    hint = b"Retry-After: Fri, 31 Dec 9999 23:59:59 GMT"
+    with capture_logs() as logs:
+        async with listening(saying(answer("503 Busy", b"Date: " + date, hint))) as url:
+            status = (await outcome_of(chain(), url))[0]
+
+    assert 503 == status
+    assert TOO_LONG == logs[0].stop_reason
+
+
+async def test_header_that_is_longer_than_aiohttp_takes_is_its_failure():
+    """Ten kilobytes are no hint but an answer that cannot be read."""
+    talk = saying(answer("503 Busy", b"Retry-After: " + b"9" * 10240))
+    with capture_logs() as logs:
+        async with listening(talk) as url:
+            error = await outcome_of(chain(), url)
+
+    assert issubclass(error, aiohttp.ClientError)
+    assert 2 == logs[0].total_attempts
+    assert_is_one_line_per_entry(logs[0])
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        b"000 Nothing",
+        b"012 Odd",
+        b"099 Odd",
+        b"299 Odd",
+        b"399 Odd",
+        b"499 Odd",
+        b"599 Odd",
+        b"600 Odd",
+        b"999 Odd",
+        b"1000 Odd",
+        b"99999999999999999999 Odd",
+        b"-10 Odd",
+        b"50 Odd",
+        b"abc Odd",
+        b"",
+        b"503",
+        b"503 ",
+        b"503   ",
+        b"503 " + b"x" * 5000,
+        b"503 \x1b[31mRed\x1b[2J",
+        b"503 a\rb",
+        b"503 a\x00b",
+        b"503 a\x7f\x08\x08\x08",
+        b"503 \xff\xfe",
+        "503 \u202e\u2028\u0085\u200b".encode(),
+        b"200 OK\r\nX: \x1b[2J",
+        b"200 OK\r\nX: a\rb",
+        b"200 OK\r\nX:\r\n folded",
+        b"200 OK\r\n: no name",
+        b"200 OK\r\nno colon",
+    ],
+    ids=repr,
+)
+@each_formatter
+async def test_odd_answer_is_what_aiohttp_makes_of_it(status, formatter, caplog):
+    """A chain changes nothing for the caller, and each entry of a log is one line."""
+    caplog.set_level(logging.DEBUG, "aioretry_smithy")
+    with capture_logs() as logs:
+        async with listening(saying(answer(status))) as url:
+            bare = await outcome_of(SessionBuilder(), url)
+            decorated = await outcome_of(chain(formatter), url)
+
+    assert bare == decorated
+    assert_is_one_line_per_entry(logs[1])
+    assert 2 * logs[1].total_attempts == len(caplog.records)
+    assert all(record.getMessage().isprintable() for record in caplog.records)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"headers": {"X-Me": "a\r\nEvil: 1"}},
+        {"headers": {"X-Other": "a\r\nEvil: 1"}},
+        {"headers": {"X-Other": "a\nEvil: 1"}},
+        {"headers": {"X\r\nEvil": "1"}},
+        {"headers": {"X-Other": "a\x00b"}},
+        {"headers": {"X-Other": "\u2028\u202e\x85"}},
+        {"headers": {"X-Other": "\x1b[2J"}},
+        {"headers": {"X-Other": "\udcff"}},
+        {"method": "GE\r\nT"},
+        {"method": "GET / HTTP/1.1\r\nEvil: 1\r\n\r\n"},
+        {"params": {"a\r\nEvil: 1": "b\r\nEvil: 1"}},
+        {"params": "a=\x1b[2J"},
+        {"cookies": {"a": "b\r\nEvil: 1"}},
+        {"path": "\r\nEvil: 1"},
+        {"path": "?q=\r\nEvil: 1\x1b[2J\u2028"},
+        {"path": "#\r\nEvil: 1"},
+        {"data": b"a\r\n\r\nGET / HTTP/1.1\r\n\r\n"},
+    ],
+    ids=repr,
+)
+@each_formatter
+async def test_what_a_caller_lets_through_is_not_made_worse(options, formatter, caplog):
+    """The server gets what it would get from aiohttp alone, or nothing as well."""
+    caplog.set_level(logging.DEBUG, "aioretry_smithy")
+    heads: list[bytes] = []
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(OK)
+        await writer.drain()
+
+    given = {name: options[name] for name in options if name != "path"}
+    with capture_logs() as logs:
+        async with listening(talk) as base:
+            url = base + options.get("path", "")
+            bare = await outcome_of(SessionBuilder(), url, **given)
+            decorated = await outcome_of(chain(formatter), url, **given)
+
+    assert bare == decorated
+    assert 1 == len(set(heads)) or not heads
+    assert all(b"\nEvil" not in head for head in heads)
+    assert_is_one_line_per_entry(logs[1])
+    assert 2 == len(caplog.records)
+    assert all(record.getMessage().isprintable() for record in caplog.records)
+
+
+@pytest.mark.parametrize("name", ["a\r\nb", "a\nb", "a\x00", "a b", "a:b", "é", ""])
+def test_name_of_the_retry_count_header_is_a_token(name):
+    """What would end the header line is turned down where it is written."""
+    with pytest.raises(ValueError, match="^retry_count_header: "):
+        RetryConfig(RetryStrategy.never(), retry_count_header=name)
+
+
+@pytest.mark.parametrize("length", [10**15, 2**63 - 1, 10**30])
+async def test_gigantic_answer_is_hung_up_on(length):
+    """Nobody reads what would not end this year for the sake of a connection."""
+    ended = asyncio.Event()
+    heads = [b"HTTP/1.1 503 Busy\r\nContent-Length: %d\r\n\r\n" % length, OK]
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(heads[0])
+        heads.reverse()
+        await reader.read()  # until the other side hangs up
+        ended.set()
+
+    with capture_logs() as logs:
+        async with listening(talk) as url:
+            for _ in range(3):
+                connector = aiohttp.TCPConnector(limit=1)
+                outcome = await outcome_of(chain(connector=connector), url)
+                await ended.wait()
+
+                assert (200, b"ok") == (outcome[0], outcome[3])
+
+    assert [2, 2, 2] == [log.total_attempts for log in logs]
+    # What draining may take is 0.1 s; a busy machine is not slow three times.
+    assert min(log.duration for log in logs) < 0.1
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.01], ids=["flood", "drip"])
+@pytest.mark.parametrize("coding", [b"chunked", b"identity"])
+async def test_endless_error_body_costs_a_bounded_time(pause, coding):
+    """A flood and a drip are both cut, and their connection with them."""
+    written = 0
+    chunk = b"x" * (1 if pause else 65536)
+    if coding == b"chunked":
+        chunk = b"%x\r\n%b\r\n" % (len(chunk), chunk)
+    head = b"HTTP/1.1 503 Busy\r\nTransfer-Encoding: chunked\r\n\r\n"
+    if coding == b"identity":
+        head = b"HTTP/1.1 503 Busy\r\nConnection: close\r\n\r\n"
+    heads = iter([head, None])
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal written
+        await reader.readuntil(b"\r\n\r\n")
+        said = next(heads)
+        writer.write(said or OK)
+        while said:
+            writer.write(chunk)
+            await writer.drain()
+            written += len(chunk)
+            await asyncio.sleep(pause)
+
+    with capture_logs() as logs:
+        async with listening(talk) as url:
+            connector = aiohttp.TCPConnector(limit=1)
+            outcome = await outcome_of(chain(connector=connector), url)
+
+    assert 200 == outcome[0]
+    assert 2 == logs[0].total_attempts
+    assert logs[0].duration < 1.0
+    # What the buffers of the system hold besides is not for us to say.
+    assert written < 64 * 1024 * 1024
+
+
+MARK = "c4n4ry"
+"""No view of anything may show it."""
+
+
+HEADERS_WITH_SECRETS = [
+    ("Authorization", f"Bearer {MARK}"),
+    ("proxy-authorization", f"Basic {MARK}"),
+    ("COOKIE", f"sid={MARK}"),
+    ("X-Me", MARK),
+    ("Referer", f"https://me:{MARK}@example.com/?api_key={MARK}"),
+]
+# To aiohttp a user in the URL and an Authorization header are one too many.
+BY_USER = {"userinfo": f"me:{MARK}@", "headers": HEADERS_WITH_SECRETS[1:]}
+BY_HEADER = {"userinfo": "", "headers": HEADERS_WITH_SECRETS}
+BOTH = {"userinfo": f"me:{MARK}@", "headers": HEADERS_WITH_SECRETS}
+
+
+def secretive(url: str, userinfo: str) -> str:
+    """Put a secret into every place of a URL that usually holds one."""
+    url = url.replace("//", f"//{userinfo}")
+    return f"{url}orders?signature={MARK}&page=2#token={MARK}"
+
+
+SECRETIVE = [
+    b"Set-Cookie: sid=" + MARK.encode(),
+    b"set-cookie: sid2=" + MARK.encode(),
+    b"X-Me: " + MARK.encode(),
+    b"Link: <https://me:" + MARK.encode() + b"@a/?token=" + MARK.encode() + b">",
+]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        answer("200 OK", *SECRETIVE),
+        answer("503 Busy", *SECRETIVE),
+        answer("503 Busy", b"Set-Cookie: sid=" + MARK.encode() + b"\rX: 1"),
+        answer("503 Busy", b"Set-Cookie : sid=" + MARK.encode()),
+        answer("503 Busy", b"Set-Cookie: sid=" + MARK.encode() + b"\x00"),
+        answer("503 Busy", b"Set-Cookie: s=1;\r\n sid=" + MARK.encode() + b"\r 'x'"),
+        answer("503 Busy", b"Set-Cookie: sid=" + MARK.encode() * 4000),
+        b"HTTP/1.1 503 Busy\r\nTransfer-Encoding: chunked\r\n\r\n" + MARK.encode(),
+        answer("302 Go", f"Location: ?token={MARK}".encode()),
+        answer("302 Go", f"Location: http://me:{MARK}@127.0.0.1:9/".encode()),
+        answer("302 Go", f"Location: http://me:{MARK}@:99999/".encode()),
+        answer("302 Go", f"Location: ftp://me:{MARK}@a/?token={MARK}".encode()),
+        b"",
+        b"garbage",
+    ],
+    ids=lambda said: repr(said)[:48],
+)
+@pytest.mark.parametrize("place", [BY_USER, BY_HEADER, BOTH], ids=["URL", "header", ""])
+@each_formatter
+async def test_secrets_are_in_no_view(said, place, formatter, caplog):
+    """Whatever the call comes to: its lines, trees, notes and texts show no secret."""
+    caplog.set_level(logging.DEBUG, "aioretry_smithy")
+    shown: list[str] = []
+
+    @client_decorator
+    async def looking(
+        delegate: Any, ctx: ClientRequestContext, request: HttpRequest
+    ) -> aiohttp.ClientResponse:
+        shown.extend([repr(ctx), repr(request), repr(ctx.log)])
+        return await delegate.execute(ctx, request)
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(said)
+        await writer.drain()
+
+    builder = chain(formatter).decorator(looking)
+    async with listening(saying(said) if said.startswith(b"HTTP") else talk) as url:
+        with capture_logs() as logs:
+            async with builder.build() as session:
+                try:
+                    await session.get(
+                        secretive(url, place["userinfo"]),
+                        headers=CIMultiDict(place["headers"]),
+                        params={"access_token": MARK},
+                        raise_for_status=True,
+                    )
+                except (aiohttp.ClientError, ValueError) as error:
+                    shown += getattr(error, "__notes__", ())
+    log = logs[0]
+    shown += [log.render(), json.dumps(log.to_dict()), repr(log)]
+    shown += [repr(child) for child in log.children]
+    shown += [record.getMessage() for record in caplog.records]
+    shown += [logging.Formatter().format(record) for record in caplog.records]
+
+    assert [] == [text for text in shown if MARK in text]
+    assert_is_one_line_per_entry(log)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"http://me:{MARK}@:1",
+        f"http://me:{MARK}@/",
+        f"http://me:{MARK}@127.0.0.1:99999/",
+        f"http://me:{MARK}@127.0.0.1:port/",
+        f"http://me:{MARK}@[::1/",
+        f"http:///me:{MARK}@127.0.0.1/",
+        f"ftp://me:{MARK}@127.0.0.1/?token={MARK}",
+        f"//me:{MARK}@127.0.0.1/",
+        f"http://me:{MARK}/x@127.0.0.1/",
+    ],
+)
+@each_formatter
+async def test_secrets_in_what_is_no_url_are_in_no_view(url, formatter, caplog):
+    """What cannot even be parsed is masked all the same."""
+    caplog.set_level(logging.DEBUG, "aioretry_smithy")
+    with capture_logs() as logs:
+        outcome = await outcome_of(chain(formatter), url)
+    shown = [logs[0].render(), json.dumps(logs[0].to_dict()), repr(logs[0])]
+    shown += [record.getMessage() for record in caplog.records]
+    shown.append(chain(base_url="http://a/").describe())
+
+    assert isinstance(outcome, type)
+    assert [] == [text for text in shown if MARK in text]
+
+
+def test_secrets_in_a_base_url_are_not_described():
+    """The line about the session hides what stands before the host."""
+    described = chain(base_url=f"http://me:{MARK}@example.com/").describe()
+
+    assert MARK not in described
+    assert "****@example.com" in described
+
+
+@pytest.mark.parametrize("place", [BY_USER, BY_HEADER], ids=["URL", "header"])
+@pytest.mark.parametrize("status", ["200 OK", "503 Busy", "302 Go"])
+async def test_command_line_shows_no_secret(status, place, capfd):
+    """The tree on standard error hides what was typed; so do its complaints."""
+    said = answer(status, *SECRETIVE, f"Location: http://me:{MARK}@:99999/".encode())
+    async with listening(saying(said)) as url:
+        arguments = ["request", secretive(url, place["userinfo"])]
+        arguments += ["--max-total-attempts", "2"]
+        for name, value in place["headers"]:
+            arguments += ["-H", f"{name}: {value}"]
+        await asyncio.to_thread(main, arguments)
+    shown = capfd.readouterr()
+
+    assert "127.0.0.1" in shown.err
+    assert MARK not in shown.out + shown.err
+
+
+@pytest.mark.parametrize("url", [f"//me:{MARK}@a", f"http://me:{MARK}@:1"])
+def test_complaint_of_the_command_line_shows_no_secret(url, capsys):
+    """What is no URL is complained about without the password."""
+    code = main(["request", url])
+    shown = capsys.readouterr()
+
+    assert 0 != code
+    assert MARK not in shown.out + shown.err
