@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
 # For type checkers, and to be run by hand.
-collect_ignore = ["typing", "upstream"]
+collect_ignore = ["mutation", "typing", "upstream"]
 
 TESTS = Path(__file__).parent
 REAL_TIME = {"integration", "docs", "benchmarks"}
@@ -36,6 +36,14 @@ REAL_TIME = {"integration", "docs", "benchmarks"}
 # Machines of continuous integration are too noisy for a deadline per example.
 hypothesis.settings.register_profile("local", deadline=None)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True)
+# A few examples, always the same ones and not made smaller, for each mutant.
+hypothesis.settings.register_profile(
+    "mutation",
+    deadline=None,
+    derandomize=True,
+    max_examples=25,
+    phases=(hypothesis.Phase.explicit, hypothesis.Phase.generate),
+)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 
@@ -68,7 +76,10 @@ def _move_methods_to_facade() -> None:
                     function.__module__ = public.__module__
 
 
-_move_methods_to_facade()
+def pytest_configure(config: pytest.Config) -> None:
+    """Prepare for doctests, only where they are run: the move confuses mutmut."""
+    if config.getoption("doctestmodules"):
+        _move_methods_to_facade()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

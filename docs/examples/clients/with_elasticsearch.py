@@ -1,0 +1,23 @@
+from elastic_transport import AiohttpHttpNode
+from elasticsearch import AsyncElasticsearch
+
+from aioretry_smithy import RetryingClient, RetryStrategy, decorate
+
+RETRYING = RetryingClient.new_decorator(RetryStrategy.failsafe())
+
+
+class RetryingNode(AiohttpHttpNode):
+    """Decorates the session as soon as the node has built it."""
+
+    def _create_aiohttp_session(self):
+        super()._create_aiohttp_session()
+        decorate(self.session, RETRYING)
+
+
+async def find_order(url, number):
+    # Without retries of its own it leaves all attempts to the session.
+    async with AsyncElasticsearch(
+        url, node_class=RetryingNode, max_retries=0, request_timeout=10.0
+    ) as elasticsearch:
+        found = await elasticsearch.get(index="orders", id=number)
+        return found["_source"]

@@ -1,0 +1,23 @@
+from fsspec.implementations.http import HTTPFileSystem
+
+from aioretry_smithy import RetryingClient, RetryStrategy, SessionBuilder
+
+
+async def get_client(**arguments):
+    return (
+        SessionBuilder(**arguments)
+        .decorator(RetryingClient.new_decorator(RetryStrategy.failsafe()))
+        .build()
+    )
+
+
+def read(url):
+    """Read a file; fsspec runs the session on a loop in a thread of its own."""
+    return HTTPFileSystem(get_client=get_client).cat_file(url)
+
+
+async def read_in_a_coroutine(url):
+    """The same on the loop that is running."""
+    files = HTTPFileSystem(get_client=get_client, asynchronous=True)
+    async with await files.set_session():
+        return await files._cat_file(url)

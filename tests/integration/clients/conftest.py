@@ -1,0 +1,137 @@
+"""What other people's clients meet: a server that fails first, and nothing beyond."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import runpy
+import socket
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from aiohttp import web
+
+from aioretry_smithy import capture_logs
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Generator, Iterator
+
+    from aioretry_smithy import RequestLog
+
+EXAMPLES = Path(__file__).parents[3] / "docs" / "examples" / "clients"
+NOTHING_IS_OPTIONAL = "AIORETRY_SMITHY_TEST_ALL_CLIENTS" in os.environ
+"""Whether a library that is not installed is a failure, see tox.ini."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Where all libraries have to be there, a module that is skipped has failed."""
+    report = yield
+    if NOTHING_IS_OPTIONAL and report.skipped:
+        report.outcome = "failed"
+    return report
+
+
+@pytest.fixture(autouse=True)
+def _loopback_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no library talk to anybody but this machine, proxies least of all."""
+    for name in list(os.environ):
+        if name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
+    connect, look_up = socket.socket.connect, socket.getaddrinfo
+
+    def connect_here(self: socket.socket, address: Any) -> None:
+        if self.family in {socket.AF_INET, socket.AF_INET6}:
+            assert ipaddress.ip_address(address[0]).is_loopback
+        connect(self, address)
+
+    def look_up_here(host: Any, *arguments: Any, **options: Any) -> Any:
+        assert host in {"127.0.0.1", "::1", "localhost", None}
+        return look_up(host, *arguments, **options)
+
+    monkeypatch.setattr(socket.socket, "connect", connect_here)
+    monkeypatch.setattr(socket, "getaddrinfo", look_up_here)
+
+
+@pytest.fixture
+def example() -> Callable[[str], SimpleNamespace]:
+    """Load an example of the documents by its name."""
+
+    def load(name: str) -> SimpleNamespace:
+        return SimpleNamespace(**runpy.run_path(str(EXAMPLES / f"{name}.py")))
+
+    return load
+
+
+def unavailable(request: web.Request) -> web.Response:
+    return web.Response(status=503)
+
+
+def hang_up(request: web.Request) -> web.Response:
+    assert request.transport is not None
+    request.transport.abort()
+    return web.Response()
+
+
+def throttled(request: web.Request) -> web.Response:
+    return web.json_response({"ok": False}, status=429, headers={"Retry-After": "0"})
+
+
+class FlakyServer:
+    """Answers every request with JSON, but the first of each path by failing."""
+
+    def __init__(self, fail: Callable[[web.Request], web.Response]) -> None:
+        self.fail = fail
+        self.answers: dict[str, Any] = {}
+        self.headers: dict[str, str] = {}
+        self.requests: list[tuple[str, str, bytes]] = []
+        self.application = web.Application()
+        self.application.router.add_route("*", "/{path:.*}", self.handle)
+
+    async def handle(self, request: web.Request) -> web.Response:
+        is_first = request.path not in {path for _, path, _ in self.requests}
+        body = await request.read()
+        self.requests.append((request.method, request.path, body))
+        if is_first:
+            return self.fail(request)
+        return web.json_response(self.answers[request.path], headers=self.headers)
+
+
+@pytest.fixture(params=[unavailable, hang_up], ids=["503", "dropped"])
+def flaky(request: pytest.FixtureRequest) -> FlakyServer:
+    """A server, not yet started, that fails in each of the ways in turn."""
+    return FlakyServer(request.param)
+
+
+@pytest.fixture
+def busy() -> FlakyServer:
+    """A server, not yet started, that asks for patience first."""
+    return FlakyServer(throttled)
+
+
+@pytest.fixture
+def start(aiohttp_server: Any) -> Callable[[FlakyServer], Awaitable[str]]:
+    """Start a server and return its URL, without a slash at the end."""
+
+    async def run(server: FlakyServer) -> str:
+        running = await aiohttp_server(server.application)
+        return str(running.make_url("/")).rstrip("/")
+
+    return run
+
+
+@pytest.fixture
+def logs() -> Iterator[list[RequestLog]]:
+    """The logs of all calls of the test."""
+    with capture_logs() as collected:
+        yield collected
+
+
+@pytest.fixture
+def attempts(logs: list[RequestLog]) -> Callable[[], list[int]]:
+    """Tell how many attempts each call took."""
+    return lambda: [len(log.children) for log in logs]

@@ -1,0 +1,46 @@
+"""gql builds a session when it connects, or takes the one that stands there."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("gql")
+
+from gql import Client
+from gql.transport.aiohttp import AIOHTTPTransport
+
+from aioretry_smithy import RetryingClient, RetryStrategy, SessionBuilder
+
+ANSWER = {"data": {"orders": [{"id": 1}, {"id": 2}]}}
+
+
+async def test_query_is_sent_again(example, flaky, start, attempts):
+    """A decorated session of the library's own sends the whole query twice."""
+    flaky.answers["/graphql"] = ANSWER
+    url = await start(flaky)
+
+    orders = await example("with_gql").orders(f"{url}/graphql")
+
+    assert [1, 2] == orders
+    assert ["POST", "POST"] == [method for method, _, _ in flaky.requests]
+    assert 1 == len({body for _, _, body in flaky.requests if b"orders" in body})
+    assert [2] == attempts()
+
+
+async def test_session_in_the_place_of_the_librarys_own(
+    example, flaky, start, attempts
+):
+    """A session of ours does as well, and the library closes it."""
+    flaky.answers["/graphql"] = ANSWER
+    transport = AIOHTTPTransport(f"{await start(flaky)}/graphql")
+    strategy = RetryStrategy.on_server_error_status()
+    builder = SessionBuilder().decorator(RetryingClient.new_decorator(strategy))
+    async with Client(transport=transport) as client:
+        await transport.session.close()
+        session = transport.session = builder.build()
+        answer = await client.execute(example("with_gql").ORDERS)
+
+    assert ANSWER["data"] == answer
+    assert 2 == len(flaky.requests)
+    assert [2] == attempts()
+    assert session.closed
