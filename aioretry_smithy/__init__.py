@@ -31,6 +31,7 @@ from ._response import new_response
 from ._retry.backoff import Backoff
 from ._retry.client import RetryingClient
 from ._retry.config import RetryConfig
+from ._retry.content_strategy import RetryStrategyWithContent
 from ._retry.stop_reason import RetryStopReason
 from ._retry.strategy import IDEMPOTENT_METHODS, RetryStrategy
 from ._session import SessionBuilder, decorate, undecorate, unwrap
@@ -60,6 +61,7 @@ __all__ = [
     "RetrySafety",
     "RetryStopReason",
     "RetryStrategy",
+    "RetryStrategyWithContent",
     "RetryingClient",
     "SessionBuilder",
     "UnprocessedRequestError",

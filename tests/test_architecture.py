@@ -18,12 +18,13 @@ LAYERS = (
     ("_capture", "_render"),
     ("_log", "_request"),
     ("_context",),
-    ("_client", "_keys", "_body", "_response"),
+    ("_client", "_keys", "_body", "_content", "_response"),
     # Values
     ("_retry.spec", "_retry.hints", "_retry.stop_reason", "_breaker.window"),
     ("_retry.backoff", "_breaker.listener", "_breaker.settings"),
     # Policies
-    ("_retry.strategy", "_breaker.breaker", "_breaker.strategy", "_logging.formatter"),
+    ("_retry.strategy", "_retry.content_strategy", "_breaker.breaker"),
+    ("_breaker.strategy", "_logging.formatter"),
     ("_retry.config",),
     # Decorators
     ("_retry.session",),
@@ -40,7 +41,7 @@ LAYERS = (
 )
 """From the bottom up. The name of a package stands for all of its modules."""
 
-TOUCH_AIOHTTP = {"_body", "_deadline", "_response", "_seam", "_session"}
+TOUCH_AIOHTTP = {"_body", "_content", "_deadline", "_response", "_seam", "_session"}
 """The modules that may know private names of aiohttp."""
 
 PUBLIC_AIOHTTP = {"abc", "payload", "test_utils", "typedefs", "web"}

@@ -6,13 +6,15 @@ import asyncio
 from collections.abc import Awaitable
 from contextlib import suppress
 from dataclasses import fields
-from typing import TYPE_CHECKING, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
+from .. import _content
 from .._client import DecoratingClient
 from .._errors import bad_argument, raised_from
 from .._response import discard, observe
 from .backoff import Backoff
 from .config import RetryConfig
+from .content_strategy import RetryStrategyWithContent
 from .session import RetrySession
 from .stop_reason import RetryStopReason
 
@@ -48,7 +50,9 @@ class RetryingClient(DecoratingClient):
 
     @classmethod
     def new_decorator(
-        cls, strategy: RetryStrategy | RetryConfig, **settings: Unpack[RetrySettings]
+        cls,
+        strategy: RetryStrategy | RetryStrategyWithContent | RetryConfig,
+        **settings: Unpack[RetrySettings],
     ) -> Decorator:
         """Make a decorator for a session builder.
 
@@ -106,16 +110,37 @@ class RetryingClient(DecoratingClient):
             session.response = response
 
     async def _ask(self, session: RetrySession) -> Backoff | None:
+        reads_bodies = self.config.reads_bodies
+        content = await self._read(session) if reads_bodies else None
         if session.was_cut():
             return None
-        answer = self.config.strategy.should_retry(session.attempt, session.cause)
-        if answer is None or isinstance(answer, Backoff):
-            return answer
+        strategy: Any = self.config.strategy
+        if reads_bodies and isinstance(strategy, RetryStrategyWithContent):
+            answer = strategy.should_retry(session.attempt, session.cause, content)
+        else:
+            answer = strategy.should_retry(session.attempt, session.cause)
         if isinstance(answer, Awaitable):
             answer = await answer
         if answer is not None and not isinstance(answer, Backoff):
             raise bad_argument("should_retry", answer, "a Backoff or None")
         return answer
+
+    async def _read(self, session: RetrySession) -> bytes | None:
+        """Read what is wanted of a body; where that fails, the attempt has failed."""
+        response, strategy = session.response, self.config.strategy
+        if response is None:
+            return None
+        try:
+            # For bodies that do not come from aiohttp, which has a timer of its own.
+            async with asyncio.timeout_at(session.attempt.deadline):
+                if self.config.buffer_response:
+                    await _content.buffer(response)
+                if isinstance(strategy, RetryStrategyWithContent):
+                    return await _content.peek(response, strategy.max_content_length)
+        except Exception as cause:
+            _content.fail(session.attempt.log, response, cause)
+            session.response, session.cause = None, cause
+        return None
 
     async def _wait(self, session: RetrySession, wait: Wait) -> None:
         log = session.attempt.log
@@ -135,6 +160,7 @@ class RetryingClient(DecoratingClient):
         settings = ", ".join(
             f"{setting.name}={getattr(self.config, setting.name)!r}"
             for setting in fields(self.config)
+            if setting.init
         )
         return f"{type(self).__name__}({settings})"
 

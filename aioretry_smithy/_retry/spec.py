@@ -102,7 +102,7 @@ def _base(factories: type[Backoff], key: str, values: list[str]) -> Backoff:
             return factories.fixed(_seconds(delay))
         case "random", [shortest, longest]:
             return factories.random(_seconds(shortest), _seconds(longest))
-    raise ValueError(values)
+    raise ValueError
 
 
 def _wrapped(backoff: Backoff, key: str, values: list[str]) -> Backoff:
@@ -112,7 +112,7 @@ def _wrapped(backoff: Backoff, key: str, values: list[str]) -> Backoff:
             return backoff.with_jitter(*rates) if any(rates) else backoff
         case "maxattempts", [limit]:
             return backoff.with_max_attempts(int(_matched(_COUNT, limit)[0]))
-    raise ValueError(values)
+    raise ValueError
 
 
 def _seconds(text: str) -> float:
@@ -127,5 +127,5 @@ def _rate(text: str) -> float:
 def _matched(pattern: re.Pattern[str], text: str) -> re.Match[str]:
     match = pattern.fullmatch(text)
     if match is None:
-        raise ValueError(text)
+        raise ValueError
     return match

@@ -9,6 +9,7 @@ from .._context import ClientRequestContext
 from .._errors import bad_argument
 from .._request import HttpRequest
 from .._response import new_response, observe
+from .._retry.content_strategy import RetryStrategyWithContent
 
 if TYPE_CHECKING:
     from .._retry.backoff import Backoff
@@ -16,21 +17,24 @@ if TYPE_CHECKING:
 
 
 async def ask(
-    strategy: RetryStrategy,
+    strategy: RetryStrategy | RetryStrategyWithContent,
     *,
     status: int | None = None,
     headers: Mapping[str, str] | None = None,
     cause: Exception | None = None,
+    content: bytes | None = None,
     method: str = "GET",
     attempt: int = 1,
 ) -> Backoff | None:
     """Ask a strategy for its answer to one outcome.
 
     Args:
-        strategy: The strategy, plain or ``async``.
+        strategy: The strategy of either kind, plain or ``async``.
         status: The status of the response; 200 unless there is a *cause*.
         headers: The headers of the response.
         cause: What the attempt failed with, instead of a response.
+        content: The body of the response, decoded; empty unless given. A strategy that
+            looks at content gets as much of it as its ``max_content_length`` allows.
         method: The method of the request.
         attempt: Which attempt of the call it was, from 1.
 
@@ -38,7 +42,8 @@ async def ask(
         The backoff it would wait by, or None when it would stop.
 
     Raises:
-        ValueError: *attempt* is out of range.
+        ValueError: *attempt* is out of range, or *content* is no bytes, or is given
+            beside a *cause*.
 
     >>> import asyncio
     >>> asyncio.run(ask(RetryStrategy.failsafe(Backoff.fixed(1.0)), status=503))
@@ -48,14 +53,20 @@ async def ask(
     request = HttpRequest(method, "http://localhost/")
     if type(attempt) is not int or attempt < 1:
         raise bad_argument("attempt", attempt, "an integer >= 1")
+    if content is not None and (cause is not None or not isinstance(content, bytes)):
+        raise bad_argument("content", content, "bytes, or None where there is a cause")
     root = ClientRequestContext(request)
     *_, ctx = [root.derive(request) for _ in range(attempt)]
     if cause is None:
-        response = new_response(
-            ctx.request, 200 if status is None else status, headers=headers
-        )
+        content = b"" if content is None else content
+        status = 200 if status is None else status
+        response = new_response(request, status, headers=headers, body=content)
         observe(ctx.log, response)
     else:
         ctx.log.record_failure(cause)
-    answer = strategy.should_retry(ctx, cause)
+    if isinstance(strategy, RetryStrategyWithContent):
+        start = content and content[: strategy.max_content_length]
+        answer = strategy.should_retry(ctx, cause, start)
+    else:
+        answer = strategy.should_retry(ctx, cause)
     return await answer if isinstance(answer, Awaitable) else answer

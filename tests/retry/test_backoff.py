@@ -166,6 +166,14 @@ def test_chance_is_asked_once_for_each_delay() -> None:
     assert [8.0, 10.0] == [backoff.next_delay(1), backoff.next_delay(1)]
 
 
+def test_growing_backoffs_start_alike_unless_told() -> None:
+    """Without arguments both wait from 0.2 to 10 seconds."""
+    exponential, fibonacci = Backoff.exponential(), Backoff.fibonacci()
+
+    assert Backoff.exponential(0.2, 10.0, 2.0) == exponential
+    assert Backoff.fibonacci(0.2, 10.0) == fibonacci
+
+
 def test_default_is_one_object() -> None:
     """``of_default()`` is the same object each time: counters go by identity."""
     assert Backoff.of_default() is Backoff.of_default()
@@ -270,6 +278,7 @@ def test_multiplier_must_grow(bad: object, expected: str) -> None:
         ((math.nan,), "rate: nan (expected: a finite number)"),
         (("0.2",), "rate: '0.2' (expected: a finite number)"),
         ((-1.1, 0), "lo: -1.1 (expected: in [-1, 1])"),
+        ((1.5, 1.6), "lo: 1.5 (expected: in [-1, 1])"),
         ((0, 1.1), "hi: 1.1 (expected: >= lo, 0, and <= 1)"),
         ((0, "1"), "hi: '1' (expected: a finite number)"),
         ((0.3, 0.2), "hi: 0.2 (expected: >= lo, 0.3, and <= 1)"),

@@ -115,6 +115,28 @@ async def test_exception_of_the_last_attempt_is_raised_as_it_is():
     ] == last.__notes__
 
 
+async def test_decorator_outside_finds_the_last_failure_in_the_log():
+    """By the time it sees the exception, the log of the call knows it too."""
+    seen = []
+
+    @client_decorator
+    async def outside(delegate, ctx, request):
+        try:
+            return await delegate.execute(ctx, request)
+        except aiohttp.ClientError as error:
+            seen.append((error, ctx.log.response_cause))
+            raise
+
+    last = aiohttp.ServerDisconnectedError()
+    transport = ScriptedTransport([503, last])
+    decorator = retrying(Always(), max_total_attempts=2)
+    async with session(transport, decorator, outside) as client:
+        with pytest.raises(aiohttp.ServerDisconnectedError):
+            await client.get(URL)
+
+    assert [(last, last)] == seen
+
+
 async def test_failure_at_the_first_attempt_has_no_notes():
     """A call that was never retried looks as it does without this library."""
     failure = aiohttp.ServerDisconnectedError()
@@ -191,10 +213,15 @@ async def test_backoff_made_anew_each_time_warns():
     async with session(
         ScriptedTransport([503] * 3), retrying(strategy, max_total_attempts=3)
     ) as client:
-        with pytest.warns(RuntimeWarning, match="never grows") as warned:
+        with pytest.warns(RuntimeWarning) as warned:
             await client.get(URL)
 
-    assert 1 == len(warned)
+    expected = (
+        "the retry strategy returned a new Backoff.exponential(0.2, 10.0, 2.0) that"
+        " equals the last one; its count starts again each time, so it never grows."
+        " Make it once and keep it."
+    )
+    assert [expected] == [str(warning.message) for warning in warned]
 
 
 @pytest.mark.parametrize("delay", [-1, math.nan, math.inf, "1", True])
@@ -211,6 +238,8 @@ async def test_delay_that_is_no_delay_is_an_error_of_the_caller(delay):
         with pytest.raises(ValueError, match="next_delay: ") as caught:
             await client.get(URL)
 
+    expected = "seconds, finite and >= 0, or None"
+    assert f"next_delay: {delay!r} (expected: {expected})" == str(caught.value)
     assert RetryStopReason.ERROR == RequestLog.of(caught.value).stop_reason
 
 
@@ -370,6 +399,7 @@ class TestDeadline:
 
         log = RequestLog.of(caught.value)
         third = log.children[2].response_cause
+        assert "the deadline passed, attempts: 4" == str(caught.value)
         assert 10.0 == asyncio_now() == log.duration
         assert [3.0, 3.0, 3.0, 1.0] == [child.duration for child in log.children]
         assert third is caught.value.__cause__
@@ -548,6 +578,30 @@ class TestRetryAfter:
             RetryStopReason.RETRY_AFTER_TOO_LONG == RequestLog.of(response).stop_reason
         )
 
+    async def test_hint_as_long_as_the_limit_is_waited_for(self):
+        """Only a longer one ends the call."""
+        transport = ScriptedTransport([answered_with(503, Retry_After="5"), 200])
+        decorator = retrying(RetryStrategy.failsafe(NOW), max_retry_after=5.0)
+        async with session(transport, decorator) as client:
+            response = await client.get(URL)
+
+        assert (200, 5.0) == (response.status, asyncio_now())
+
+    @pytest.mark.parametrize(
+        ("year", "reason"), [(1994, None), (9999, RetryStopReason.RETRY_AFTER_TOO_LONG)]
+    )
+    async def test_date_is_taken_against_our_clock_where_the_server_sends_none(
+        self, year, reason
+    ):
+        """A date that is over holds nobody back, one far away ends the call."""
+        date = f"Sun, 06 Nov {year} 08:49:37 GMT"
+        transport = ScriptedTransport([answered_with(503, Retry_After=date), 200])
+        decorator = retrying(RetryStrategy.failsafe(NOW))
+        async with session(transport, decorator) as client:
+            response = await client.get(URL)
+
+        assert reason == RequestLog.of(response).stop_reason
+
     async def test_hint_can_be_ignored(self):
         """``use_retry_after=False`` leaves the delay to the backoff."""
         transport = ScriptedTransport([answered_with(503, Retry_After="99"), 200])
@@ -686,8 +740,12 @@ def test_settings_beside_a_config_are_refused():
     """One of the two would be ignored."""
     config = RetryConfig(RetryStrategy.never())
 
-    with pytest.raises(ValueError, match="settings: "):
+    with pytest.raises(ValueError) as caught:
         RetryingClient.new_decorator(config, max_total_attempts=3)
+
+    assert (
+        "settings: {'max_total_attempts': 3} (expected: none beside a RetryConfig)"
+    ) == str(caught.value)
 
 
 async def test_config_is_taken_whole():
@@ -847,6 +905,7 @@ class TestOtherPeoplesCode:
 
 async def test_wait_that_was_cancelled_shows_what_was_really_waited():
     """The log adds up: 0.5 s of the 3 s that were planned."""
+    await asyncio.sleep(1.0)
     with capture_logs() as logs:
         decorator = retrying(Always(Backoff.fixed(3.0)))
         async with session(ScriptedTransport([503]), decorator) as client:

@@ -7,9 +7,26 @@ import math
 
 import pytest
 
-from aioretry_smithy import RetryConfig, RetryStrategy
+from aioretry_smithy import (
+    Backoff,
+    RetryConfig,
+    RetryStrategy,
+    RetryStrategyWithContent,
+)
 
 NEVER = RetryStrategy.never()
+
+
+class Looking(RetryStrategyWithContent):
+    """Needs the body."""
+
+    def __init__(self, max_content_length: object = 100) -> None:
+        self.max_content_length = max_content_length
+
+    def should_retry(self, ctx, cause, content) -> Backoff | None:
+        return None
+
+
 VARIABLE = "AIORETRY_SMITHY_DEFAULT_MAX_TOTAL_ATTEMPTS"
 
 
@@ -24,9 +41,12 @@ def test_defaults(monkeypatch):
         "attempt_timeout": None,
         "use_retry_after": True,
         "max_retry_after": 60.0,
+        "buffer_response": False,
         "retry_count_header": "armeria-retry-count",
     } == {
-        field.name: getattr(config, field.name) for field in dataclasses.fields(config)
+        field.name: getattr(config, field.name)
+        for field in dataclasses.fields(config)
+        if field.init
     }
 
 
@@ -39,7 +59,8 @@ def test_config_is_frozen():
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [("3", 3), ("", 10), ("007", 7), ("999999999", 999999999)]
+    ("text", "expected"),
+    [("3", 3), ("1", 1), ("", 10), ("007", 7), ("999999999", 999999999)],
 )
 def test_environment_variable_sets_the_default(monkeypatch, text, expected):
     """It is read when the configuration is made; empty is unset."""
@@ -48,13 +69,25 @@ def test_environment_variable_sets_the_default(monkeypatch, text, expected):
     assert expected == RetryConfig(NEVER).max_total_attempts
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "ten", "1.5", " 3", "³", "9" * 5000])
+@pytest.mark.parametrize(
+    "text", ["0", "-1", "ten", "1.5", " 3", "³", "1" * 10, "9" * 5000]
+)
 def test_environment_variable_must_be_a_positive_integer(monkeypatch, text):
     """A typo is told, not ignored."""
     monkeypatch.setenv(VARIABLE, text)
 
-    with pytest.raises(ValueError, match=rf"{VARIABLE}: .* a positive integer"):
+    with pytest.raises(ValueError) as caught:
         RetryConfig(NEVER)
+
+    expected = f"{VARIABLE}: {text!r} (expected: a positive integer)"
+    assert expected == str(caught.value)
+
+
+def test_limits_themselves_are_in_range():
+    """A short timeout is one, and a server may be allowed no wait at all."""
+    config = RetryConfig(NEVER, attempt_timeout=0.001, max_retry_after=0)
+
+    assert (0.001, 0) == (config.attempt_timeout, config.max_retry_after)
 
 
 def test_argument_wins_over_the_environment(monkeypatch):
@@ -78,6 +111,8 @@ def test_argument_wins_over_the_environment(monkeypatch):
         ("use_retry_after", "no", "True or False"),
         ("max_retry_after", -1, "finite and >= 0, or None"),
         ("max_retry_after", math.inf, "finite and >= 0, or None"),
+        ("buffer_response", 1, "True or False"),
+        ("buffer_response", None, "True or False"),
         ("retry_count_header", "", "a header name, or None"),
         ("retry_count_header", "a b", "a header name, or None"),
         ("retry_count_header", "x\r\ny", "a header name, or None"),
@@ -95,8 +130,39 @@ def test_argument_out_of_range_is_told_at_once(name, value, expected):
 
 def test_strategy_must_be_one():
     """A class in the place of its instance is a frequent slip."""
-    with pytest.raises(ValueError, match=r"strategy: .* \(expected: a RetryStrategy\)"):
+    with pytest.raises(ValueError) as caught:
         RetryConfig(RetryStrategy)
+
+    kinds = "a RetryStrategy or a RetryStrategyWithContent"
+    assert f"strategy: {RetryStrategy!r} (expected: {kinds})" == str(caught.value)
+
+
+@pytest.mark.parametrize("length", [0, -1, True, 1.5, "1", None])
+def test_strategy_looks_at_one_byte_at_least(length):
+    """A strategy that needs no content is of the other kind."""
+    with pytest.raises(ValueError) as caught:
+        RetryConfig(Looking(length))
+
+    assert f"max_content_length: {length!r} (expected: an integer >= 1)" == str(
+        caught.value
+    )
+
+
+@pytest.mark.parametrize(
+    ("strategy", "buffer_response", "expected"),
+    [
+        (NEVER, False, False),
+        (NEVER, True, True),
+        (Looking(), False, True),
+        (Looking(1), True, True),
+    ],
+)
+def test_config_knows_whether_bodies_are_read(strategy, buffer_response, expected):
+    """Bodies are read for those who asked for it alone."""
+    config = RetryConfig(strategy, buffer_response=buffer_response)
+
+    assert expected is config.reads_bodies
+    assert expected is dataclasses.replace(config).reads_bodies
 
 
 @pytest.mark.parametrize(
@@ -105,6 +171,7 @@ def test_strategy_must_be_one():
         (RetryStrategy.failsafe(), 2, True),
         (RetryStrategy.failsafe(), 1, False),
         (RetryStrategy.never(), 10, False),
+        (Looking(), 10, True),
     ],
 )
 def test_config_knows_whether_it_retries_at_all(strategy, attempts, expected):

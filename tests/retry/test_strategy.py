@@ -215,8 +215,11 @@ def test_backoff_must_be_one(make):
 
 def test_function_of_on_status_must_be_one():
     """A backoff in its place is told so at once."""
-    with pytest.raises(ValueError, match="function: "):
+    with pytest.raises(ValueError) as caught:
         RetryStrategy.on_status(BACKOFF)
+
+    expected = "a function of status and cause"
+    assert f"function: {BACKOFF!r} (expected: {expected})" == str(caught.value)
 
 
 def test_subclass_may_have_any_constructor():

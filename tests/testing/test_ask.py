@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aioretry_smithy import Backoff, RetryStrategy
+from aioretry_smithy import Backoff, RetryStrategy, RetryStrategyWithContent
 from aioretry_smithy.testing import ask
 
 BACKOFF = Backoff.fixed(1.0)
@@ -23,7 +23,24 @@ class LookingLater(Looking):
         return super().should_retry(ctx, cause)
 
 
-@pytest.mark.parametrize("strategy", [Looking(), LookingLater()])
+class LookingInside(RetryStrategyWithContent):
+    """Keeps what it was shown of the body too."""
+
+    max_content_length = 5
+
+    def should_retry(self, ctx, cause, content):
+        self.ctx, self.cause, self.content = ctx, cause, content
+        return BACKOFF
+
+
+class LookingInsideLater(LookingInside):
+    async def should_retry(self, ctx, cause, content):
+        return super().should_retry(ctx, cause, content)
+
+
+@pytest.mark.parametrize(
+    "strategy", [Looking(), LookingLater(), LookingInside(), LookingInsideLater()]
+)
 async def test_plain_and_async_strategies(strategy):
     """Either kind gives its answer."""
     assert BACKOFF is await ask(strategy, status=503)
@@ -85,3 +102,47 @@ async def test_odd_statuses(status):
     strategy = RetryStrategy.on_server_error_status(BACKOFF)
 
     assert (BACKOFF if status >= 500 else None) is await ask(strategy, status=status)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [(None, b""), (b"", b""), (b"1234", b"1234"), (b"123456", b"12345")],
+)
+async def test_strategy_sees_the_content(content, expected):
+    """As much of it as in a call; nothing said is an empty body."""
+    strategy = LookingInside()
+    await ask(strategy, status=503, content=content)
+
+    assert (expected, None) == (strategy.content, strategy.cause)
+    assert 503 == strategy.ctx.log.response_status
+
+
+async def test_failure_has_no_content():
+    """There is a cause or a body, never both."""
+    strategy, cause = LookingInside(), TimeoutError()
+    await ask(strategy, cause=cause)
+
+    assert (None, cause) == (strategy.content, strategy.cause)
+
+
+async def test_plain_strategy_may_be_asked_with_a_body():
+    """It is a response like any other."""
+    strategy = Looking()
+    await ask(strategy, content=b"123456")
+
+    assert 6 == strategy.ctx.log.response_length
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"content": "text"}, {"content": 0}, {"content": b"", "cause": TimeoutError()}],
+)
+async def test_content_must_be_a_body(arguments):
+    """Text is told at once, and so is a body of an attempt that failed."""
+    with pytest.raises(ValueError) as caught:
+        await ask(LookingInside(), **arguments)
+
+    expected = "bytes, or None where there is a cause"
+    assert f"content: {arguments['content']!r} (expected: {expected})" == str(
+        caught.value
+    )

@@ -27,6 +27,7 @@ from aioretry_smithy import (
     RetryingClient,
     RetryStopReason,
     RetryStrategy,
+    RetryStrategyWithContent,
     SessionBuilder,
     capture_logs,
     client_decorator,
@@ -56,6 +57,35 @@ class Awaiting(RetryStrategy):
 
     async def should_retry(
         self, ctx: ClientRequestContext, cause: Exception | None
+    ) -> Backoff | None:
+        return None
+
+
+class Looking(RetryStrategyWithContent):
+    """A strategy that looks at bodies."""
+
+    max_content_length = 4096
+
+    def __init__(self, backoff: Backoff) -> None:
+        self.backoff = backoff
+
+    def should_retry(
+        self,
+        ctx: ClientRequestContext,
+        cause: Exception | None,
+        content: bytes | None,
+    ) -> Backoff | None:
+        return self.backoff if content is not None and b"busy" in content else None
+
+
+class LookingLater(RetryStrategyWithContent):
+    """A strategy that looks at bodies and takes its time."""
+
+    async def should_retry(
+        self,
+        ctx: ClientRequestContext,
+        cause: Exception | None,
+        content: bytes | None,
     ) -> Backoff | None:
         return None
 
@@ -161,10 +191,13 @@ async def use() -> None:
         Counting,
         signing,
         RetryingClient.new_decorator(Awaiting(), max_total_attempts=2),
+        RetryingClient.new_decorator(LookingLater(), buffer_response=True),
+        RetryingClient.new_decorator(RetryConfig(Looking(Backoff.of_default()))),
     ]
     assert_type(decorate(aiohttp.ClientSession(), *decorators), aiohttp.ClientSession)
     assert_type(undecorate(session), aiohttp.ClientSession)
     assert_type(await ask(Awaiting(), status=503), Backoff | None)
+    assert_type(await ask(LookingLater(), content=b"busy"), Backoff | None)
     assert_type(CircuitBreaker().try_request(), CircuitPermit | None)
     function: Callable[[int | None, Exception | None], Backoff | None]
     function = lambda status, cause: Backoff.of("fixed=100")  # noqa: E731

@@ -1,0 +1,95 @@
+"""Bodies that are looked at, or read whole, and can still be read by the caller."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import aiohttp
+
+if TYPE_CHECKING:
+    from ._log import RequestLog
+
+_SWITCHING_PROTOCOLS = 101
+
+
+class _Taken(NamedTuple):
+    """What was read from a stream and put back again."""
+
+    chunks: list[bytes]
+    ends: list[int]
+    """Where HTTP chunks ended, as the stream counts its bytes."""
+
+
+async def peek(response: aiohttp.ClientResponse, limit: int) -> bytes:
+    """Return the first *limit* bytes of a body; the response reads as before."""
+    if response.status == _SWITCHING_PROTOCOLS:
+        return b""
+    body = getattr(response, "_body", None)
+    if body is None and not isinstance(response.content, aiohttp.StreamReader):
+        # A response class of somebody's own: reading whole is all that it promises.
+        body = await response.read()
+    chunks = (await _take(response.content, limit)).chunks if body is None else [body]
+    head = bytearray()
+    for chunk in chunks:
+        head += chunk[: limit - len(head)]
+    return bytes(head)
+
+
+async def buffer(response: aiohttp.ClientResponse) -> None:
+    """Read a body whole, as ``read()`` does, and leave it in the stream too."""
+    if response.status == _SWITCHING_PROTOCOLS:
+        return
+    content = response.content
+    if not isinstance(content, aiohttp.StreamReader):
+        await response.read()
+    elif response._body is None:
+        taken = await _take(content, math.inf)
+        body = await response.read()
+        # One object for both, so that the body is held once.
+        _put_back(content, [body], taken.ends)
+
+
+def fail(
+    log: RequestLog, response: aiohttp.ClientResponse, cause: BaseException
+) -> None:
+    """Note that reading a body failed with *cause*, and hang up.
+
+    The log keeps the status that came, unless the body had ended before.
+    """
+    log.end_body(getattr(response.content, "total_bytes", 0), cause)
+    log.record_failure(cause)
+    response.close()
+
+
+async def _take(content: aiohttp.StreamReader, limit: float) -> _Taken:
+    """Wait for *limit* bytes or the end; they stay in the stream."""
+    taken = _Taken([], [])
+    size = 0
+    while size < limit and not content.at_eof():
+        chunk, is_end = await content.readchunk()
+        size += len(chunk)
+        taken.chunks.append(chunk)
+        if is_end:
+            taken.ends.append(content._cursor)
+    _put_back(content, *taken)
+    return taken
+
+
+def _put_back(
+    content: aiohttp.StreamReader, chunks: list[bytes], ends: list[int]
+) -> None:
+    # What unread_data() does, but that warns, and forgets where HTTP chunks ended.
+    size = sum(map(len, chunks))
+    if not size:
+        return  # the reader of empty bodies is one for all
+    if content._buffer_offset:
+        content._buffer[0] = content._buffer[0][content._buffer_offset :]
+        content._buffer_offset = 0
+    content._buffer.extendleft(chunk for chunk in reversed(chunks) if chunk)
+    content._size += size
+    content._cursor -= size
+    splits = content._http_chunk_splits
+    if splits is not None and ends:
+        later = [split for split in splits if split > ends[-1]]
+        content._http_chunk_splits = type(splits)([*ends, *later])

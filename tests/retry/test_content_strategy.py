@@ -1,0 +1,394 @@
+"""Strategies that look at bodies: what they are shown, and what the caller gets."""
+
+from __future__ import annotations
+
+import asyncio
+
+import aiohttp
+import pytest
+from aiohttp.client_proto import ResponseHandler
+
+from aioretry_smithy import (
+    Backoff,
+    RequestLog,
+    ResponseTimeoutError,
+    RetryingClient,
+    RetryStopReason,
+    RetryStrategy,
+    RetryStrategyWithContent,
+    SessionBuilder,
+    capture_logs,
+    client_decorator,
+    new_response,
+)
+from aioretry_smithy._content import buffer, peek
+from aioretry_smithy.testing import ScriptedTransport
+
+URL = "http://localhost/orders"
+NOW = Backoff.without_delay()
+
+
+class WhileBusy(RetryStrategyWithContent):
+    """Keeps what it was shown; retries failures, and bodies that say so."""
+
+    def __init__(self, backoff=NOW, max_content_length=1024):
+        self.backoff = backoff
+        self.max_content_length = max_content_length
+        self.seen = []
+
+    def should_retry(self, ctx, cause, content):
+        self.seen.append((ctx.log.response_status, cause, content))
+        return self.backoff if content is None or b"busy" in content else None
+
+
+class WhileBusyLater(WhileBusy):
+    async def should_retry(self, ctx, cause, content):
+        await asyncio.sleep(0.0)
+        return super().should_retry(ctx, cause, content)
+
+
+def body(text, status=200):
+    return status, {}, text
+
+
+def session(transport, strategy, *inside, timeout=None, **settings):
+    builder = SessionBuilder().decorator(transport)
+    for decorator in (*inside, RetryingClient.new_decorator(strategy, **settings)):
+        builder.decorator(decorator)
+    return builder.response_timeout(timeout).build()
+
+
+class Stalling(aiohttp.StreamReader):
+    """A body whose rest never comes."""
+
+    async def readchunk(self):
+        await asyncio.Event().wait()
+
+
+class Foreign:
+    """A body of a response class of somebody's own: no stream of aiohttp's."""
+
+    def __bool__(self):
+        return False
+
+
+def foreign(response, read):
+    """Put somebody's own ways in the place of aiohttp's stream."""
+    response.content = Foreign()
+    response.read = read
+    return response
+
+
+def stalling(ctx, request):
+    loop = asyncio.get_running_loop()
+    response = new_response(request)
+    response.content = Stalling(ResponseHandler(loop), 2**16, loop=loop)
+    return response
+
+
+@pytest.mark.parametrize("kind", [WhileBusy, WhileBusyLater])
+async def test_body_decides(kind):
+    """The same status is retried or not by what the body says."""
+    strategy = kind()
+    transport = ScriptedTransport([body(b"busy"), body(b"so busy"), body(b"done")])
+    async with session(transport, strategy) as client:
+        response = await client.get(URL)
+        text = await response.text()
+
+    assert "done" == text
+    assert [b"busy", b"so busy", b"done"] == [seen[2] for seen in strategy.seen]
+    assert RequestLog.of(response).stop_reason is None
+
+
+async def test_failed_attempt_has_no_content():
+    """A strategy is shown the failure or the body, never both."""
+    failure = aiohttp.ServerDisconnectedError()
+    strategy = WhileBusy()
+    transport = ScriptedTransport([failure, body(b"down", 503)])
+    async with session(transport, strategy) as client:
+        response = await client.get(URL)
+
+    assert [(None, failure, None), (503, None, b"down")] == strategy.seen
+    assert RetryStopReason.NO_RETRY == RequestLog.of(response).stop_reason
+
+
+@pytest.mark.parametrize("limit", [1, 4, 5, 6, 1024])
+async def test_strategy_sees_the_beginning(limit):
+    """Never more than it asked for, and the caller gets all of it."""
+    strategy = WhileBusy(max_content_length=limit)
+    async with session(ScriptedTransport([body(b"12345")]), strategy) as client:
+        response = await client.get(URL)
+
+        assert [b"12345"[:limit]] == [seen[2] for seen in strategy.seen]
+        assert b"12345" == await response.content.read()
+        assert b"" == await response.content.read()
+
+
+@pytest.mark.parametrize("buffer_response", [False, True])
+async def test_body_that_a_decorator_has_read(buffer_response):
+    """What was read inside is shown from what the response kept of it."""
+
+    @client_decorator
+    async def read(delegate, ctx, request):
+        response = await delegate.execute(ctx, request)
+        await response.read()
+        response.release()  # reading again now raises, though the text is there
+        return response
+
+    strategy = WhileBusy(max_content_length=4)
+    transport = ScriptedTransport([body(b"busy!"), body(b"done!")])
+    async with session(
+        transport, strategy, read, buffer_response=buffer_response
+    ) as client:
+        response = await client.get(URL)
+
+        assert [b"busy", b"done"] == [seen[2] for seen in strategy.seen]
+        assert "done!" == await response.text()
+
+
+async def test_body_that_a_decorator_has_begun():
+    """A strategy is shown what is left, and so is the caller."""
+
+    @client_decorator
+    async def skip(delegate, ctx, request):
+        response = await delegate.execute(ctx, request)
+        await response.content.read(2)
+        return response
+
+    strategy = WhileBusy(max_content_length=2)
+    transport = ScriptedTransport([body(b"123456")])
+    async with session(transport, strategy, skip) as client:
+        response = await client.get(URL)
+
+        assert [b"34"] == [seen[2] for seen in strategy.seen]
+        assert b"3456" == await response.content.read()
+
+
+async def test_body_that_a_decorator_has_thrown_away():
+    """A body that nobody can read any more is a failed attempt."""
+
+    @client_decorator
+    async def forget(delegate, ctx, request):
+        async with await delegate.execute(ctx, request) as response:
+            return response
+
+    strategy = WhileBusy()
+    transport = ScriptedTransport([body(b"1"), body(b"2")])
+    async with session(transport, strategy, forget, max_total_attempts=2) as client:
+        with pytest.raises(aiohttp.ClientConnectionError) as caught:
+            await client.get(URL)
+
+    log = RequestLog.of(caught.value)
+    assert [None, None] == [seen[2] for seen in strategy.seen]
+    assert all(attempt.response_cause for attempt in log.children)
+
+
+@pytest.mark.parametrize("strategy", [WhileBusy(), RetryStrategy.failsafe(NOW)])
+async def test_body_that_stalls_is_an_attempt_that_timed_out(strategy):
+    """The time of the attempt holds while its body is read, whoever sends it."""
+    transport = ScriptedTransport([stalling, body(b"done")])
+    async with session(
+        transport, strategy, attempt_timeout=3.0, buffer_response=True
+    ) as client:
+        response = await client.get(URL)
+        now = asyncio.get_running_loop().time()
+
+    first, last = RequestLog.of(response).children
+    assert 3.0 == now == first.total_duration
+    assert TimeoutError is type(first.response_cause)
+    assert (200, None) == (last.response_status, last.response_cause)
+
+
+async def test_failure_of_a_body_is_the_cause_that_the_strategy_gets():
+    """The strategy is shown the very failure that the log has."""
+    strategy = WhileBusy()
+    transport = ScriptedTransport([stalling, body(b"done")])
+    async with session(transport, strategy, attempt_timeout=3.0) as client:
+        response = await client.get(URL)
+
+    (_, cause, content), _ = strategy.seen
+    assert content is None
+    assert cause is RequestLog.of(response).children[0].response_cause
+
+
+async def test_deadline_cuts_a_body_that_is_looked_at():
+    """The deadline of the call holds for bodies too, and is not retried."""
+    strategy = WhileBusy()
+    async with session(ScriptedTransport([stalling]), strategy, timeout=5.0) as client:
+        with pytest.raises(ResponseTimeoutError) as caught:
+            await client.get(URL)
+
+    log = RequestLog.of(caught.value)
+    assert [] == strategy.seen
+    assert TimeoutError is type(caught.value.__cause__)
+    assert (RetryStopReason.DEADLINE, 5.0) == (log.stop_reason, log.total_duration)
+
+
+async def test_last_failure_of_a_body_is_raised():
+    """The caller gets the error, not a response that cannot be read."""
+    transport = ScriptedTransport([stalling] * 2)
+    async with session(
+        transport, WhileBusy(), attempt_timeout=3.0, max_total_attempts=2
+    ) as client:
+        with pytest.raises(TimeoutError) as caught:
+            await client.get(URL)
+
+    assert [
+        "attempt 1: TimeoutError, 3.000 s, then waited 0.000 s (backoff)",
+        "attempt 2: TimeoutError, 3.000 s",
+    ] == caught.value.__notes__
+
+
+async def test_cancellation_while_looking_closes_the_response():
+    """Who is cancelled while waiting for a body leaves nothing behind."""
+    responses = []
+
+    def keeping(ctx, request):
+        responses.append(stalling(ctx, request))
+        return responses[0]
+
+    async with session(ScriptedTransport([keeping]), WhileBusy()) as client:
+        with capture_logs() as logs:
+            task = asyncio.create_task(client.get(URL))
+            await asyncio.sleep(1.0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    assert responses[0].closed
+    assert RetryStopReason.CANCELLED == logs[0].stop_reason
+
+
+async def test_body_of_a_refused_response_can_be_read():
+    """``raise_for_status`` comes once, at the end, and finds the body whole."""
+    seen = []
+
+    async def refuse(response):
+        seen.append((response.status, await response.text()))
+        response.raise_for_status()
+
+    transport = ScriptedTransport([body(b"busy", 503), body(b"gone", 503)])
+    strategy = WhileBusy(max_content_length=3)
+    strategy.should_retry = lambda ctx, cause, content: (
+        NOW if content == b"bus" else None
+    )
+    async with session(transport, strategy) as client:
+        with pytest.raises(aiohttp.ClientResponseError):
+            await client.get(URL, raise_for_status=refuse)
+
+    assert [(503, "gone")] == seen
+
+
+async def test_answer_must_be_a_backoff():
+    """A slip in a strategy is told, as with plain ones."""
+    strategy = WhileBusy(backoff=0.5)
+    async with session(ScriptedTransport([body(b"busy")]), strategy) as client:
+        with pytest.raises(
+            ValueError, match=r"should_retry: 0.5 \(expected: a Backoff or None\)"
+        ):
+            await client.get(URL)
+
+
+async def test_retry_after_holds_with_content():
+    """The order of checks after the strategy's answer is that of plain ones."""
+    transport = ScriptedTransport([(503, {"Retry-After": "7"}, b"busy"), body(b"done")])
+    async with session(transport, WhileBusy()) as client:
+        response = await client.get(URL)
+
+    log = RequestLog.of(response)
+    assert (7.0, "retry_after") == (log.children[0].delay, log.children[0].delay_source)
+
+
+def test_description_names_the_settings():
+    """What describes a client shows its settings, and nothing derived from them."""
+    decorator = RetryingClient.new_decorator(
+        RetryStrategy.never(), buffer_response=True, max_total_attempts=2
+    )
+
+    assert (
+        "RetryingClient(strategy=RetryStrategy.never(), max_total_attempts=2, "
+        "attempt_timeout=None, use_retry_after=True, max_retry_after=60.0, "
+        "buffer_response=True, retry_count_header='armeria-retry-count')"
+    ) == decorator(None).describe()
+
+
+async def test_buffered_response_reads_in_every_way():
+    """From memory by ``read()``, also after its end, and by its stream."""
+    transport = ScriptedTransport([body(b"1\n2\n")])
+    async with session(
+        transport, RetryStrategy.never(), buffer_response=True
+    ) as client:
+        async with client.get(URL) as response:
+            lines = [line async for line in response.content]
+            assert b"1\n2\n" == await response.read()
+
+        assert [b"1\n", b"2\n"] == lines
+        assert "1\n2\n" == await response.text()
+
+
+async def test_body_of_an_unknown_kind_is_read_as_a_whole():
+    """A response class of somebody's own has ``read()``, and need have no more."""
+
+    async def read():
+        return b"busy!"
+
+    async def fail():
+        raise aiohttp.ClientPayloadError
+
+    strategy = WhileBusy(max_content_length=4)
+    answers = [
+        lambda ctx, request: foreign(new_response(request), read),
+        lambda ctx, request: foreign(new_response(request), fail),
+        body(b"done"),
+    ]
+    async with session(
+        ScriptedTransport(answers), strategy, buffer_response=True
+    ) as client:
+        await client.get(URL)
+
+    assert [b"busy", None, b"done"] == [seen[2] for seen in strategy.seen]
+
+
+async def test_body_put_back_as_one_piece_can_be_looked_at():
+    """HTTP chunks that end inside of a piece do not shift what comes after."""
+    response = new_response(await _request())
+    loop = asyncio.get_running_loop()
+    content = aiohttp.StreamReader(ResponseHandler(loop), 2**16, loop=loop)
+    content.begin_http_chunk_receiving()
+    for data in (b"1234", b"5678"):
+        content.feed_data(data)
+        content.end_http_chunk_receiving()
+    content.feed_eof()
+    response.content = content
+    await buffer(response)
+    response._body = None
+
+    assert b"123" == await peek(response, 3)
+    assert [(b"1234", True), (b"5678", True)] == [
+        part async for part in content.iter_chunks()
+    ]
+
+
+@pytest.mark.parametrize("status", [101, 200])
+async def test_other_protocols_are_never_read(status):
+    """What follows a 101 is no body: neither looking nor buffering touches it."""
+    response = new_response(await _request(), status, body=b"frames")
+    await buffer(response)
+
+    assert (b"" if status == 101 else b"frames") == await peek(response, 10)
+    assert b"frames" == await response.content.read()
+
+
+async def _request():
+    transport = ScriptedTransport([200])
+    async with session(transport, RetryStrategy.never()) as client:
+        await client.get(URL)
+    return transport.requests[0]
+
+
+async def test_plain_strategy_waits_for_no_body():
+    """A stream that goes on is handed over at its headers."""
+    async with session(ScriptedTransport([stalling]), RetryStrategy.never()) as client:
+        await client.get(URL)
+
+    assert 0.0 == asyncio.get_running_loop().time()
