@@ -1,0 +1,292 @@
+"""A server that fails as it is told, byte by byte, and counts what it was sent."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import enum
+import socket
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from yarl import URL
+
+RECEIVE = 1 << 18
+HEAD_SIZE = 1 << 12
+RECEIVE_BUFFER = 1 << 16
+"""What the kernel takes in while nobody reads: much less than the bodies sent."""
+
+LINGER = struct.pack("ii", 1, 0)
+PATIENCE = 2.0
+"""Seconds after which the server stops waiting for what has to happen."""
+
+UNREAD = 0.2
+"""Seconds that a body stays unread, unless the client asks again before."""
+
+
+class Read(enum.Enum):
+    """How much of a request is read before the answer."""
+
+    WHOLE = "all of it"
+    HEAD = "its headers"
+
+
+class End(enum.Enum):
+    """What becomes of the connection after the answer."""
+
+    KEEP = "kept alive"
+    CLOSE = "closed"
+    RESET = "reset"
+    STALL = "held, without another byte"
+
+
+def response(status: int = 200, body: bytes = b"", *headers: str) -> bytes:
+    """Write a response with a length, as the bytes that go over the wire."""
+    lines = [f"HTTP/1.1 {status} Status", f"Content-Length: {len(body)}", *headers]
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+OK = response()
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What happens to one request.
+
+    ``read`` is a number of bytes of the request, or how much of it in words; ``send``
+    are bytes, and seconds to wait between them.
+    """
+
+    read: Read | int = Read.WHOLE
+    send: Iterable[bytes | float] = (OK,)
+    end: End = End.KEEP
+
+
+def answer(status: int = 200, body: bytes = b"", *headers: str) -> Fault:
+    """Read all of the request, then answer."""
+    return Fault(send=(response(status, body, *headers),))
+
+
+def early(status: int = 503, body: bytes = b"") -> Fault:
+    """Answer before any of the body is read."""
+    return Fault(Read.HEAD, (response(status, body),))
+
+
+def cut(sent: bytes = b"", *, read: Read | int = Read.WHOLE, end: End) -> Fault:
+    """Break off after that many bytes of the request and these of the response."""
+    return Fault(read, (sent,), end)
+
+
+class Received:
+    """One request as far as it came."""
+
+    def __init__(self, connection: int) -> None:
+        self.connection = connection
+        self.head = b""
+        self.body = bytearray()
+        self.is_whole = False
+        self.bytes_read = 0
+        self._pending = bytearray()
+        self._missing: int | None = None
+
+    def feed(self, data: bytes) -> None:
+        """Take in what came next."""
+        self.bytes_read += len(data)
+        self._pending += data
+        if not self.head:
+            head, found, rest = self._pending.partition(b"\r\n\r\n")
+            if not found:
+                return
+            self.head = bytes(head)
+            self._pending = rest
+            if b"chunked" not in self.header("Transfer-Encoding"):
+                self._missing = int(self.header("Content-Length") or 0)
+        if self._missing is None:
+            self._decode_chunks()
+        else:
+            self._missing -= len(self._pending)
+            self.body += self._pending
+            self._pending.clear()
+            self.is_whole = self._missing == 0
+
+    def _decode_chunks(self) -> None:
+        while not self.is_whole:
+            start = self._pending.find(b"\r\n") + 2
+            if start < 2:
+                return
+            size = int(self._pending[: start - 2], 16)
+            if len(self._pending) < start + size + 2:
+                return
+            self.body += self._pending[start : start + size]
+            del self._pending[: start + size + 2]
+            self.is_whole = size == 0
+
+    def header(self, name: str) -> bytes:
+        """Return the value of a header, empty where there is none."""
+        for line in self.head.split(b"\r\n")[1:]:
+            key, _, value = line.partition(b":")
+            if key.lower() == name.lower().encode():
+                return value.strip()
+        return b""
+
+    @property
+    def method(self) -> str:
+        """The method, as far as it came."""
+        return self.head.partition(b" ")[0].decode()
+
+
+@dataclass
+class FaultServer:
+    """A server on loopback, as an async context manager.
+
+    The faults meet the requests in the order in which these begin, on whatever
+    connection; what comes later meets ``then``. ``connections`` decides, in the same
+    way, about connections before anything is read from them.
+    """
+
+    faults: Iterable[Fault] = ()
+    then: Fault = Fault()
+    connections: Iterable[End] = ()
+    requests: list[Received] = field(default_factory=list, init=False)
+    connected: int = field(default=0, init=False)
+
+    @property
+    def processed(self) -> int:
+        """The side effects: how many requests were received whole."""
+        return sum(request.is_whole for request in self.requests)
+
+    @property
+    def bodies(self) -> list[bytes]:
+        """The bodies of the requests that were received whole."""
+        return [bytes(request.body) for request in self.requests if request.is_whole]
+
+    @property
+    def url(self) -> URL:
+        """Where it listens."""
+        host, port = self._listener.getsockname()
+        return URL.build(scheme="http", host=host, port=port)
+
+    async def __aenter__(self) -> FaultServer:
+        self._faults = iter(self.faults)
+        self._fates = iter(self.connections)
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
+        self._listener.setblocking(False)
+        self._closing = asyncio.Event()
+        self._news = asyncio.Event()
+        self._served: set[asyncio.Task[None]] = set()
+        self._accepting = asyncio.create_task(self._accept())
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        self._closing.set()
+        self._announce()
+        self._accepting.cancel()
+        if self._served:
+            await asyncio.wait(self._served, timeout=PATIENCE)
+        for task in self._served:
+            task.cancel()
+        ended = await asyncio.gather(
+            self._accepting, *self._served, return_exceptions=True
+        )
+        self._listener.close()
+        for error in ended:
+            if isinstance(error, Exception):
+                raise error
+
+    async def _accept(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            connection, _ = await loop.sock_accept(self._listener)
+            connection.setblocking(False)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.connected += 1
+            task = asyncio.create_task(self._serve(connection))
+            self._served.add(task)
+            task.add_done_callback(self._forget)
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        # What failed is kept, and raised at the end.
+        if not task.cancelled() and task.exception() is None:
+            self._served.discard(task)
+
+    async def _serve(self, connection: socket.socket) -> None:
+        number = self.connected
+        try:
+            kept = await self._end(connection, next(self._fates, End.KEEP))
+            while kept:
+                kept = await self._exchange(connection, Received(number))
+        except OSError:
+            pass  # the client went away
+        finally:
+            connection.close()
+
+    async def _exchange(self, connection: socket.socket, request: Received) -> bool:
+        """Deal with one request; return whether the connection can have another."""
+        if not await self._receive(connection, request, 1):
+            return False
+        self.requests.append(request)
+        self._announce()
+        fault = next(self._faults, self.then)
+        await self._read(connection, request, fault.read)
+        for part in fault.send:
+            if isinstance(part, bytes):
+                await asyncio.get_running_loop().sock_sendall(connection, part)
+            else:
+                await self._wait(self._closing, part)
+        kept = await self._end(connection, fault.end)
+        if kept and not request.is_whole:
+            # A body that nobody reads: until the client has given it up.
+            await self._wait(self._news, UNREAD)
+            await self._read(connection, request, Read.WHOLE)
+        return kept and request.is_whole
+
+    async def _read(
+        self, connection: socket.socket, request: Received, extent: Read | int
+    ) -> None:
+        while not request.is_whole:
+            size = RECEIVE
+            if extent is Read.HEAD:
+                size = 0 if request.head else HEAD_SIZE
+            elif isinstance(extent, int):
+                size = min(RECEIVE, extent - request.bytes_read)
+            if size <= 0 or not await self._receive(connection, request, size):
+                return
+
+    async def _receive(
+        self, connection: socket.socket, request: Received, size: int
+    ) -> bool:
+        data = await asyncio.get_running_loop().sock_recv(connection, size)
+        request.feed(data)
+        return bool(data)
+
+    async def _end(self, connection: socket.socket, end: End) -> bool:
+        if end is End.KEEP:
+            return True
+        if end is End.STALL:
+            await self._closing.wait()
+        elif end is End.RESET:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER)
+        else:
+            await self._hang_up(connection)
+        return False
+
+    async def _hang_up(self, connection: socket.socket) -> None:
+        # To close with bytes unread would be a reset.
+        connection.shutdown(socket.SHUT_WR)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE):
+                while await asyncio.get_running_loop().sock_recv(connection, RECEIVE):
+                    pass
+
+    def _announce(self) -> None:
+        self._news.set()
+        if not self._closing.is_set():
+            self._news = asyncio.Event()
+
+    @staticmethod
+    async def _wait(event: asyncio.Event, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await event.wait()

@@ -1,0 +1,258 @@
+"""Every connection comes back, no task and no memory stays, whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import contextlib
+import gc
+import io
+import itertools
+import random
+import warnings
+
+import aiohttp
+import pytest
+from aiohttp import ClientTimeout
+from fault_server import End, Fault, FaultServer, Read, answer, cut, early, response
+
+from aioretry_smithy import (
+    Backoff,
+    RetryingClient,
+    RetryStopReason,
+    RetryStrategy,
+    SessionBuilder,
+    capture_logs,
+)
+
+MEGABYTES = b"x" * (4 << 20)
+PART = response(503, b"x" * 1000)[:500]
+
+
+def build(server, *, delay=0.0, settings=None, **options):
+    strategy = RetryStrategy.failsafe(Backoff.fixed(delay))
+    decorator = RetryingClient.new_decorator(strategy, **(settings or {}))
+    return SessionBuilder(server.url, **options).decorator(decorator).build()
+
+
+@contextlib.contextmanager
+def nothing_reported():
+    """Fail where anything is said of what was left unclosed or not awaited."""
+    loop, reports = asyncio.get_running_loop(), []
+    loop.set_exception_handler(lambda loop, context: reports.append(context))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+        gc.collect()
+
+    assert [] == reports
+    assert [] == [str(warning.message) for warning in caught]
+
+
+@pytest.mark.parametrize("end", [End.KEEP, End.CLOSE, End.RESET])
+async def test_pool_of_one_survives_large_errors(end):
+    """Megabytes of error body do not keep the only connection from the next attempt."""
+    faults = [Fault(send=(response(503, MEGABYTES),), end=end)] * 3
+    connector = aiohttp.TCPConnector(limit=1)
+    with nothing_reported():
+        async with (
+            FaultServer(faults) as server,
+            build(server, connector=connector) as session,
+            asyncio.timeout(5.0),
+            session.get("/") as got,
+        ):
+            assert 200 == got.status
+            assert 4 == len(server.requests)
+        assert not connector._acquired
+
+
+SCENARIOS = {
+    "works": [],
+    "error": [answer(503, b"sorry")] * 2,
+    "errors to the end": [answer(503, MEGABYTES)] * 3,
+    "early": [early(503)] * 2,
+    "reset": [cut(end=End.RESET)] * 3,
+    "reset in the upload": [cut(read=1 << 16, end=End.RESET)] * 3,
+    "closed": [cut(end=End.CLOSE)] * 3,
+    "error is cut": [cut(PART, end=End.CLOSE)] * 3,
+    "error is reset": [cut(PART, end=End.RESET)] * 3,
+    "error stalls": [Fault(send=(PART,), end=End.STALL)] * 3,
+    "stalls": [Fault(Read.HEAD, (), End.STALL)] * 3,
+    "garbage": [Fault(send=(b"what?\r\n\r\n",), end=End.CLOSE)] * 3,
+}
+
+
+async def is_closed(file):
+    """Wait for the thread in which aiohttp closes files."""
+    for _ in range(20):
+        if file.closed:
+            break
+        await asyncio.sleep(0.005)
+    return file.closed
+
+
+async def send_alone(faults, path):
+    """Return a file after aiohttp alone has sent it: some failures leave it open."""
+    limits = ClientTimeout(total=0.1)
+    async with FaultServer(faults) as server, aiohttp.ClientSession() as session:
+        file = path.open("rb")
+        with contextlib.suppress(aiohttp.ClientError, TimeoutError):
+            async with session.post(server.url, data=file, timeout=limits):
+                pass
+    return file
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+async def test_nothing_stays_behind(scenario, tmp_path):
+    """No connection, task, open file or warning after any scenario."""
+    path = tmp_path / "body"
+    path.write_bytes(bytes(1 << 20))
+    settings = {"max_total_attempts": 3, "attempt_timeout": 0.1}
+    with nothing_reported():
+        async with (
+            FaultServer(SCENARIOS[scenario]) as server,
+            build(server, settings=settings) as session,
+        ):
+            alone = await send_alone(SCENARIOS[scenario][2:], path)
+            with (
+                contextlib.closing(alone),
+                path.open("rb") as file,
+                capture_logs() as logs,
+            ):
+                with contextlib.suppress(aiohttp.ClientError, TimeoutError):
+                    async with session.put("/", data=file):
+                        pass
+                assert await is_closed(file) is await is_closed(alone)
+            assert not session.connector._acquired
+            assert len(server.requests) == logs[0].total_attempts
+            assert logs[0].is_complete
+
+
+def objects():
+    """Count what is alive, by type."""
+    for _ in range(3):
+        gc.collect()
+    return collections.Counter(type(thing) for thing in gc.get_objects())
+
+
+async def fail(session, count):
+    for number in range(count):
+        with contextlib.suppress(aiohttp.ClientError, TimeoutError):
+            body = (None, b"abc", io.BytesIO(b"abc"))[number % 3]
+            async with session.put("/", data=body):
+                pass
+
+
+async def test_memory_is_flat():
+    """A thousand failing calls leave nothing that the first hundred had not."""
+    kinds = [answer(503, b"x" * 100), cut(end=End.CLOSE), cut(PART, end=End.RESET)]
+    settings = {"max_total_attempts": 2}
+    async with (
+        FaultServer(itertools.cycle(kinds)) as server,
+        build(server, settings=settings) as session,
+    ):
+        await fail(session, 100)
+        server.requests.clear()
+        before = objects()
+        await fail(session, 1000)
+        assert 2000 == len(server.requests)
+        server.requests.clear()
+        growth = objects() - before
+
+    ours = {kind for kind in growth if kind.__module__.startswith("aioretry_smithy")}
+    assert set() == ours
+    assert {} == {kind: more for kind, more in growth.items() if more > 500}
+
+
+async def chunks(count):
+    for _ in range(count):
+        yield bytes(1 << 12)
+
+
+BODIES = {
+    "file": lambda path: path.open("rb"),
+    "BytesIO": lambda path: io.BytesIO(path.read_bytes()),
+    "stream": lambda path: chunks(20),
+    "multipart": lambda path: {"a": "1", "b": path.open("rb")},
+}
+
+
+async def turns(count):
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def cancel_after(count, server, path, kind):
+    """Cancel a call after so many turns of the loop; say whether it was under way."""
+    body = BODIES[kind](path)
+    with capture_logs() as logs:
+        async with build(server, delay=0.0001) as session:
+            task = asyncio.create_task(session.put("/", data=body))
+            await turns(count)
+            was_cancelled = task.cancel()
+            results = await asyncio.gather(task, return_exceptions=True)
+            if isinstance(results[0], asyncio.CancelledError):
+                assert not session.connector._acquired
+            else:
+                was_cancelled = False
+                results[0].close()
+    for file in body.values() if isinstance(body, dict) else (body,):
+        if hasattr(file, "close"):
+            file.close()
+    for log in logs:
+        assert log.is_complete
+        if was_cancelled:
+            assert RetryStopReason.CANCELLED == log.stop_reason
+            assert isinstance(log.response_cause, asyncio.CancelledError)
+    return was_cancelled
+
+
+@pytest.mark.parametrize("kind", BODIES)
+async def test_cancelled_at_every_await(kind, tmp_path):
+    """Wherever it is cancelled, a call ends at once and leaves nothing behind."""
+    path = tmp_path / "body"
+    path.write_bytes(bytes(80 << 10))
+    faults = itertools.cycle([answer(503, b"x" * 100), answer(503), answer(200)])
+    cancelled = 0
+    with nothing_reported():
+        for count in itertools.count():
+            async with FaultServer(faults) as server:
+                if not await cancel_after(count, server, path, kind):
+                    break
+            cancelled += 1
+            left = asyncio.all_tasks() - {asyncio.current_task()}
+            assert not left
+
+    assert cancelled >= 5
+
+
+FLAKY = [answer(503), cut(end=End.CLOSE), cut(end=End.RESET), cut(b"HT", end=End.CLOSE)]
+
+
+async def test_sum_of_attempts_is_what_the_server_saw():
+    """Two thousand calls at once: no request without its attempt, and none lost."""
+    chance = random.Random(11)
+    faults = (
+        chance.choice(FLAKY) if chance.random() < 0.3 else answer(200)
+        for _ in itertools.count()
+    )
+    connector = aiohttp.TCPConnector(limit=100)
+    limits = ClientTimeout(total=30.0)
+
+    async def call(session):
+        async with session.get("/") as got:
+            return got.status
+
+    with nothing_reported():
+        async with (
+            FaultServer(faults) as server,
+            build(server, connector=connector, timeout=limits) as session,
+        ):
+            with capture_logs() as logs:
+                statuses = await asyncio.gather(*(call(session) for _ in range(2000)))
+            assert not connector._acquired
+
+    assert {200} == set(statuses)
+    assert 2000 == len(logs)
+    assert len(server.requests) == sum(log.total_attempts for log in logs)
+    assert len(server.requests) > 2500

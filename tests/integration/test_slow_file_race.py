@@ -1,0 +1,108 @@
+"""A read that a given-up attempt left running in a thread spoils no other attempt."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import random
+import time
+
+import aiohttp
+from fault_server import Fault, FaultServer, Read, response
+
+from aioretry_smithy import (
+    Backoff,
+    RequestLog,
+    RetryingClient,
+    RetryStrategy,
+    SessionBuilder,
+)
+
+RUNS = 100
+AT_ONCE = 10
+BODY = random.Random(5).randbytes(1 << 19)
+BLOCK = 1 << 14
+"""Too little for aiohttp to wait until it is sent, before it reads on."""
+
+
+class SlowFile(io.RawIOBase):
+    """A file on a slow disk: a read waits, then takes what stands at its position.
+
+    The second read is under way when the early answer comes, and still so when the next
+    attempt rewinds.
+    """
+
+    def __init__(self) -> None:
+        self._position = 0
+        self._reads = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        assert whence == io.SEEK_SET
+        self._position = offset
+        return offset
+
+    def read(self, size: int = -1) -> bytes:
+        self._reads += 1
+        time.sleep(0.03 if self._reads <= 3 else 0.0002)
+        data = BODY[self._position :][: BLOCK if size < 0 else min(size, BLOCK)]
+        self._position += len(data)
+        return data
+
+
+class KeptOpen(aiohttp.payload.IOBasePayload):
+    """What a naive replay needs: aiohttp does not close the file between attempts."""
+
+    async def close(self) -> None:
+        pass
+
+    def _close(self) -> None:
+        pass
+
+
+def new_server() -> FaultServer:
+    # The pause lets the second read begin; one that has not can still be taken back.
+    return FaultServer([Fault(Read.HEAD, (0.01, response(503)))])
+
+
+async def upload() -> bytes:
+    """Meet an early answer with a slow file; return what arrived in the end."""
+    strategy = RetryStrategy.failsafe(Backoff.without_delay())
+    async with new_server() as server:
+        builder = SessionBuilder(server.url)
+        builder.decorator(RetryingClient.new_decorator(strategy))
+        async with builder.build() as session:
+            answer = await session.put("/", data=SlowFile())
+            assert 200 == answer.status
+            assert 2 == RequestLog.of(answer).total_attempts
+    (body,) = server.bodies
+    return body
+
+
+async def test_no_run_is_corrupt():
+    """A hundred replays of a file whose last read is still under way."""
+    corrupt = 0
+    for _ in range(RUNS // AT_ONCE):
+        bodies = await asyncio.gather(*(upload() for _ in range(AT_ONCE)))
+        corrupt += sum(body != BODY for body in bodies)
+
+    assert 0 == corrupt
+
+
+async def test_race_is_met():
+    """Without the wait, the same file at the same server does lose bytes."""
+    payload = KeptOpen(SlowFile())
+    async with new_server() as server, aiohttp.ClientSession() as session:
+        for _ in range(2):
+            async with session.put(server.url, data=payload):
+                pass
+
+    assert not any(body == BODY for body in server.bodies)
