@@ -268,6 +268,70 @@ async def test_file_that_cannot_seek_is_spent_though_it_tells_its_position():
     assert is_spent(ctx, request)
 
 
+async def test_file_that_lies_about_seeking_is_spent(tmp_path):
+    """It says that it can, and when it is asked to, it cannot."""
+
+    class Liar(io.BufferedReader):
+        def tell(self) -> int:
+            raise OSError
+
+    with Liar(file_at(tmp_path / "file", 0).detach()) as data:
+        ctx, request = call(data)
+        sent = await send(ctx, data)
+
+        assert (b"0123456789", True) == (sent, is_spent(ctx, request))
+
+
+async def test_no_more_is_sent_than_was_announced(tmp_path):
+    """The length in the header is kept also when the file is longer."""
+    sink = Sink()
+    with file_at(tmp_path / "file", 0) as data:
+        ctx, _ = call(data)
+        await prepare(ctx, data).write_with_length(sink, 4)
+
+    assert b"0123" == sink.sent
+
+
+async def test_large_file_is_read_in_pieces(tmp_path):
+    """It is never in memory as a whole."""
+    sizes = []
+
+    class Watching(Sink):
+        async def write(self, chunk: bytes) -> None:
+            sizes.append(len(chunk))
+
+    (tmp_path / "file").write_bytes(bytes(1_000_000))
+    with (tmp_path / "file").open("rb") as data:
+        ctx, _ = call(data)
+        await prepare(ctx, data).write(Watching())
+
+    assert 1_000_000 == sum(sizes)
+    assert 500_000 > max(sizes)
+
+
+async def test_questions_of_middlewares_go_on_to_the_payload():
+    """With the encoding and the ways with errors that they asked for."""
+    asked = []
+
+    class Asked(Own):
+        def decode(self, *arguments: str) -> str:
+            asked.append(arguments)
+            return "text"
+
+        async def as_bytes(self, *arguments: str) -> bytes:
+            asked.append(arguments)
+            return b"bytes"
+
+    data = Asked()
+    ctx, _ = call(data)
+    body = prepare(ctx, data)
+    texts = body.decode(), body.decode("ascii", "ignore")
+    contents = await body.as_bytes(), await body.as_bytes("ascii", "ignore")
+
+    assert (("text",) * 2, (b"bytes",) * 2) == (texts, contents)
+    assert [("utf-8", "strict"), ("ascii", "ignore")] * 2 == asked
+
+
 async def test_factory_is_asked_for_each_attempt():
     """What it returns is treated like any other body."""
     made = []

@@ -436,6 +436,15 @@ class TestEnterState:
         assert EventCount(success=0, failure=0) == breaker.event_count
         assert [(0, 0)] == diary.entries
 
+    def test_permits_tell_how_often_the_state_was_entered(self, breaker):
+        """The generation counts from 0, by one for each state that was entered."""
+        permits = [breaker.try_request()]
+        for state in (FORCED_OPEN, CLOSED):
+            breaker.enter_state(state)
+        permits.append(breaker.try_request())
+
+        assert [0, 2] == [permit.generation for permit in permits]
+
     @pytest.mark.parametrize("state", ["open", None, 1, CircuitState])
     def test_what_is_no_state_is_rejected(self, breaker, state):
         """A string that looks like a state is none."""

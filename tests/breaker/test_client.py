@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+from functools import partial
 
 import aiohttp
 import pytest
@@ -27,6 +28,11 @@ from aioretry_smithy.testing import ScriptedTransport
 
 CLOSED, OPEN, HALF_OPEN, FORCED_OPEN = CircuitState
 URL = "http://localhost/orders"
+PER_KEY = [
+    CircuitBreakerClient.new_per_host_decorator,
+    CircuitBreakerClient.new_per_method_decorator,
+    CircuitBreakerClient.new_per_host_and_method_decorator,
+]
 
 
 class Verdict(CircuitBreakerStrategy):
@@ -200,6 +206,22 @@ class TestReports:
         ):
             assert not response.content.at_eof()
             assert b"orders" == await response.read()
+
+    @pytest.mark.parametrize("answer", [200, 500])
+    async def test_an_answer_that_comes_too_late_is_ignored(self, breaker, answer):
+        """The answer of a request started before a change of state says nothing."""
+
+        @client_decorator
+        async def slow(delegate, ctx, request):
+            response = await delegate.execute(ctx, request)
+            breaker.enter_state(HALF_OPEN)
+            return response
+
+        decorator = CircuitBreakerClient.new_decorator(breaker)
+        async with Scripted([answer], slow, decorator) as scripted:
+            await scripted.get()
+
+        assert HALF_OPEN is breaker.state
 
 
 class TestStrategy:
@@ -541,6 +563,22 @@ class TestKeys:
         assert keys == [breaker.name for breaker in made]
         assert 6 == sum(breaker.event_count.success for breaker in made)
 
+    @pytest.mark.parametrize("new_decorator", PER_KEY)
+    async def test_strategy_and_fallback_are_taken(self, new_decorator):
+        """They mean the same whatever the circuit breakers are for."""
+
+        async def cached(ctx, request):
+            return new_response(request, 203)
+
+        def factory(key):
+            return CircuitBreaker(key, minimum_request_threshold=1)
+
+        decorator = new_decorator(factory, Verdict(False), fallback=cached)
+        async with Scripted([200], decorator) as scripted:
+            statuses = [await scripted.get() for _ in range(2)]
+
+        assert [200, 203] == statuses
+
     async def test_a_broken_host_does_not_bother_the_others(self):
         """By default every host has a circuit breaker named for it."""
         decorator = CircuitBreakerClient.new_per_host_decorator()
@@ -584,14 +622,7 @@ class TestKeys:
     @pytest.mark.parametrize(
         "url", ["/orders", "http://", "http://[::1", "mailto:somebody@example.com", 7]
     )
-    @pytest.mark.parametrize(
-        "new_decorator",
-        [
-            CircuitBreakerClient.new_per_host_decorator,
-            CircuitBreakerClient.new_per_method_decorator,
-            CircuitBreakerClient.new_per_host_and_method_decorator,
-        ],
-    )
+    @pytest.mark.parametrize("new_decorator", PER_KEY)
     async def test_a_bad_url_raises_as_without_a_circuit_breaker(
         self, new_decorator, url
     ):
@@ -650,14 +681,7 @@ class TestArguments:
 
         assert message == str(caught.value)
 
-    @pytest.mark.parametrize(
-        "new_decorator",
-        [
-            CircuitBreakerClient.new_per_host_decorator,
-            CircuitBreakerClient.new_per_method_decorator,
-            CircuitBreakerClient.new_per_host_and_method_decorator,
-        ],
-    )
+    @pytest.mark.parametrize("new_decorator", PER_KEY)
     def test_a_factory_is_callable(self, new_decorator):
         """One circuit breaker is no factory of them."""
         breaker = CircuitBreaker("orders")
@@ -693,6 +717,19 @@ class TestArguments:
         )
         assert inner.endswith("cached)")
 
+    @pytest.mark.parametrize(
+        ("new_decorator", "per"),
+        [*zip(PER_KEY, ["host", "method", "host and method"], strict=True)],
+    )
+    def test_it_describes_what_its_circuit_breakers_are_for(self, new_decorator, per):
+        """What has no name, such as a partial function, is shown whole."""
+        factory = partial(CircuitBreaker, minimum_request_threshold=1)
+        builder = SessionBuilder().decorator(new_decorator(factory))
+
+        assert builder.describe().startswith(
+            f"CircuitBreakerClient(per={per!r}, factory={factory!r}, strategy="
+        )
+
 
 async def test_a_call_that_succeeds_makes_no_timer_and_no_task(breaker):
     """The way of a success is lean."""
@@ -727,9 +764,13 @@ async def test_listeners_hear_of_refused_calls():
     assert ["orders"] * 3 == heard
 
 
-async def test_factory_that_forgot_to_return_is_told():
+async def test_factory_that_makes_something_else_is_told():
     """Without a circuit breaker nothing would ever be refused."""
-    decorator = CircuitBreakerClient.new_per_host_decorator(lambda key: None)
+    decorator = CircuitBreakerClient.new_per_host_decorator(str.upper)
     async with Scripted([200], decorator) as scripted:
-        with pytest.raises(ValueError, match=r"factory: None \(expected: returns a"):
+        with pytest.raises(ValueError) as caught:
             await scripted.get()
+
+    assert "factory: 'LOCALHOST:80' (expected: returns a CircuitBreaker)" == str(
+        caught.value
+    )
