@@ -114,8 +114,11 @@ class HeldPayload(Payload):
 
     @property
     def consumed(self) -> bool:
-        """Whether aiohttp may send it once more, after a redirect for instance."""
-        return self.is_spent
+        """Whether aiohttp may not send it on, after a redirect for instance."""
+        return any(
+            part.consumed or (_is_used_up(part, self._is_started) and _is_known(part))
+            for part in _parts(self._inner)
+        )
 
     @property
     def autoclose(self) -> bool:
@@ -139,7 +142,7 @@ class HeldPayload(Payload):
         self, writer: AbstractStreamWriter, content_length: int | None
     ) -> None:
         """Send the body from its start, at most *content_length* bytes of it."""
-        if self.is_spent:
+        if self.consumed:
             message = f"the body was read before: {type(self.source).__name__}"
             raise SpentBodyError(message)
         self.start()
@@ -192,9 +195,16 @@ class _SerialFile:
 
 
 def _is_factory(data: object) -> TypeGuard[Callable[[], object]]:
-    return callable(data) and not isinstance(
+    if not callable(data) or isinstance(
         data, aiohttp.FormData | Payload | io.IOBase | AsyncIterable | type
-    )
+    ):
+        return False
+    try:
+        # What aiohttp's own decorator for streams made can be called, and is a body.
+        PAYLOAD_REGISTRY.get(data)
+    except payload.LookupError:
+        return True
+    return False
 
 
 def _can_be_sent_again(data: object) -> bool:
@@ -247,6 +257,11 @@ def _parts(body: Payload) -> list[Payload]:
 
 def _is_file(part: Payload) -> TypeGuard[IOBasePayload]:
     return type(part) in _FILES
+
+
+def _is_known(part: Payload) -> bool:
+    # Within one attempt a payload of somebody's own knows best, as in aiohttp alone.
+    return _is_file(part) or isinstance(part, payload.AsyncIterablePayload)
 
 
 def _is_used_up(part: Payload, is_started: bool) -> bool:

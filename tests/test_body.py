@@ -437,3 +437,32 @@ async def test_calls_are_apart():
     await send(ctx, data)
 
     assert isinstance(prepare(other, data), HeldPayload)
+
+
+async def test_payload_of_somebodys_own_may_follow_a_redirect():
+    """Within one attempt it is asked itself, as in aiohttp alone."""
+    data = Own()
+    ctx, request = call(data)
+    body = prepare(ctx, data)
+    sink = Sink()
+    await body.write(sink)
+    consumed = body.consumed
+    await body.write(sink)
+
+    assert not consumed
+    assert b"ownown" == sink.sent
+    assert is_spent(ctx, request)
+
+
+async def test_stream_that_aiohttp_can_call_is_no_factory():
+    """The objects of its old decorator take a writer."""
+    with pytest.warns(DeprecationWarning, match="deprecated"):
+
+        @aiohttp.streamer
+        async def write(writer):
+            await writer.write(b"a")
+
+    data = write()
+    ctx, _ = call(data)
+
+    assert isinstance(prepare(ctx, data), HeldPayload)
