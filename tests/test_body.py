@@ -263,8 +263,10 @@ async def test_file_that_cannot_seek_is_spent_though_it_tells_its_position():
 
     data = Drive(Tape(b"abc"))
     ctx, request = call(data)
-    await send(ctx, data)
+    body = prepare(ctx, data)
+    await body.write(Sink())
 
+    assert body.consumed
     assert is_spent(ctx, request)
 
 
