@@ -28,6 +28,7 @@ LAYERS = (
     ("_retry.config",),
     # Decorators
     ("_retry.session",),
+    ("_retry.strategy_session",),
     ("_retry.client", "_breaker.client", "_logging.client"),
     # Assembly
     ("_deadline",),

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
 from contextlib import suppress
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import TYPE_CHECKING, Unpack, cast
 
-from .. import _content
 from .._client import DecoratingClient
 from .._errors import bad_argument, raised_from
 from .._response import discard, observe
-from .backoff import Backoff
 from .config import RetryConfig
-from .content_strategy import RetryStrategyWithContent
-from .session import RetrySession
 from .stop_reason import RetryStopReason
+from .strategy_session import StrategySession
 
 if TYPE_CHECKING:
     import aiohttp
@@ -25,7 +21,8 @@ if TYPE_CHECKING:
     from .._context import ClientRequestContext
     from .._request import HttpRequest
     from .config import RetrySettings
-    from .session import Wait
+    from .content_strategy import RetryStrategyWithContent
+    from .session import RetrySession, Wait
     from .strategy import RetryStrategy
 
 
@@ -84,12 +81,14 @@ class RetryingClient(DecoratingClient):
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> aiohttp.ClientResponse:
         """Send *request* until the strategy or a limit says stop."""
-        session = RetrySession(self.config, ctx, request)
+        session = StrategySession(self.config, ctx, request)
         try:
             while session.may_begin():
                 await self._send(session)
-                backoff = await self._ask(session)
-                wait = session.decide(backoff)
+                wanted = await session.ask()
+                if not session.may_go_on(wanted):
+                    break
+                wait = session.fit(await session.next_delay())
                 if wait is None:
                     break
                 await self._wait(session, wait)
@@ -108,39 +107,6 @@ class RetryingClient(DecoratingClient):
         else:
             observe(attempt.log, response)
             session.response = response
-
-    async def _ask(self, session: RetrySession) -> Backoff | None:
-        reads_bodies = self.config.reads_bodies
-        content = await self._read(session) if reads_bodies else None
-        if session.was_cut():
-            return None
-        strategy: Any = self.config.strategy
-        if reads_bodies and isinstance(strategy, RetryStrategyWithContent):
-            answer = strategy.should_retry(session.attempt, session.cause, content)
-        else:
-            answer = strategy.should_retry(session.attempt, session.cause)
-        if isinstance(answer, Awaitable):
-            answer = await answer
-        if answer is not None and not isinstance(answer, Backoff):
-            raise bad_argument("should_retry", answer, "a Backoff or None")
-        return answer
-
-    async def _read(self, session: RetrySession) -> bytes | None:
-        """Read what is wanted of a body; where that fails, the attempt has failed."""
-        response, strategy = session.response, self.config.strategy
-        if response is None:
-            return None
-        try:
-            # For bodies that do not come from aiohttp, which has a timer of its own.
-            async with asyncio.timeout_at(session.attempt.deadline):
-                if self.config.buffer_response:
-                    await _content.buffer(response)
-                if isinstance(strategy, RetryStrategyWithContent):
-                    return await _content.peek(response, strategy.max_content_length)
-        except Exception as cause:
-            _content.fail(session.attempt.log, response, cause)
-            session.response, session.cause = None, cause
-        return None
 
     async def _wait(self, session: RetrySession, wait: Wait) -> None:
         log = session.attempt.log

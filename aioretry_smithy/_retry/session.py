@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
-import warnings
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
+from .. import _content
 from .._body import SpentBodyError, is_spent
 from .._errors import ResponseTimeoutError, bad_argument, is_finite, is_timeout
 from .hints import retry_after
 from .stop_reason import RetryStopReason
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     import aiohttp
 
     from .._context import ClientRequestContext
     from .._request import HttpRequest
-    from .backoff import Backoff
     from .config import RetryConfig
+
+_T = TypeVar("_T")
 
 
 class Wait(NamedTuple):
@@ -28,16 +33,15 @@ class Wait(NamedTuple):
     source: Literal["backoff", "retry_after"]
 
 
-class RetrySession:
-    """The state of one call on its way through a retrying client.
+class RetrySession(ABC):
+    """The state of one call on its way through a retrying client. One call owns it.
 
-    It decides and never waits; the client acts. One call owns it.
+    The client sends and waits. The session says what comes next: subclasses ask those
+    who decide, one for each way to ask, and the limits are the same for all.
     """
 
     __slots__ = (
-        "_backoff",
         "_config",
-        "_count",
         "_ctx",
         "_earlier_cause",
         "_made",
@@ -67,8 +71,6 @@ class RetrySession:
         self._ctx = ctx
         self._request = request
         self._made = 0
-        self._backoff: Backoff | None = None
-        self._count = 0
         self._earlier_cause: Exception | None = None
         self.response = None
         self.cause = None
@@ -93,61 +95,90 @@ class RetrySession:
         self.attempt = self._ctx.derive(request, timeout=self._config.attempt_timeout)
         return self.attempt
 
-    def was_cut(self) -> bool:
+    @abstractmethod
+    async def ask(self) -> bool:
+        """Ask, after an attempt, whether another one is wanted."""
+
+    def may_go_on(self, wanted: bool) -> bool:
+        """Say whether there can be another attempt, and note why not.
+
+        Args:
+            wanted: What :meth:`ask` returned.
+        """
+        self.stop_reason = self._limit() if wanted else self._ending()
+        return wanted and self.stop_reason is None
+
+    @abstractmethod
+    async def next_delay(self) -> float | None:
+        """Find out how long to wait for the next attempt; None to stop after all."""
+
+    def fit(self, delay: float | None) -> Wait | None:
+        """Fit a delay between what the server asks for and what time is left.
+
+        Args:
+            delay: What :meth:`next_delay` returned.
+
+        Returns:
+            The wait before the next attempt; None to stop, with the reason noted.
+        """
+        if delay is None:
+            self.stop_reason = self.stop_reason or RetryStopReason.BACKOFF_EXHAUSTED
+            return None
+        if not (is_finite(delay) and delay >= 0):
+            raise bad_argument("next_delay", delay, "seconds, finite and >= 0, or None")
+        decision = self._fit(delay, self._hint())
+        if isinstance(decision, RetryStopReason):
+            self.stop_reason = decision
+            return None
+        self._earlier_cause = self.cause or self._earlier_cause
+        self.cause = None
+        return decision
+
+    async def _read(
+        self, look: Callable[[aiohttp.ClientResponse], Awaitable[_T]]
+    ) -> _T | None:
+        """Read what is wanted of a body; where that fails, the attempt has failed."""
+        response = self.response
+        if response is None:
+            return None
+        try:
+            # For bodies that do not come from aiohttp, which has a timer of its own.
+            async with asyncio.timeout_at(self.attempt.deadline):
+                if self._config.buffer_response:
+                    await _content.buffer(response)
+                return await look(response)
+        except Exception as cause:
+            _content.fail(self.attempt.log, response, cause)
+            self.response, self.cause = None, cause
+        return None
+
+    def _was_cut(self) -> bool:
         """Say whether the deadline of the call cut the attempt, and note so."""
         if not is_timeout(self.cause) or self._ctx.remaining() > 0:
             return False
         self._time_out()
         return True
 
-    def decide(self, backoff: Backoff | None) -> Wait | None:
-        """Decide what follows an attempt, without doing any of it.
+    def _succeeded(self) -> bool:
+        return self.response is not None and self.response.status < 400
 
-        Args:
-            backoff: What the strategy answered.
+    def _ending(self) -> RetryStopReason | None:
+        if self._succeeded():
+            return None
+        return self.stop_reason or RetryStopReason.NO_RETRY
 
-        Returns:
-            The wait before the next attempt; None to stop, with the reason noted.
-        """
-        decision = self._decide(backoff)
-        if isinstance(decision, Wait):
-            self._earlier_cause = self.cause or self._earlier_cause
-            self.cause = None
-            return decision
-        self.stop_reason = decision
-        return None
-
-    def _decide(self, backoff: Backoff | None) -> Wait | RetryStopReason | None:
-        if backoff is None:
-            response = self.response
-            success = response is not None and response.status < 400
-            return None if success else self.stop_reason or RetryStopReason.NO_RETRY
+    def _limit(self) -> RetryStopReason | None:
         if self._made >= self._config.max_total_attempts:
             return RetryStopReason.MAX_TOTAL_ATTEMPTS
         if isinstance(self.cause, SpentBodyError) or is_spent(self._ctx, self._request):
             return RetryStopReason.BODY_NOT_REPLAYABLE
-        delay = self._next_delay(backoff)
-        if delay is None:
-            return RetryStopReason.BACKOFF_EXHAUSTED
-        return self._fit(delay, self._hint())
+        return None
 
     def _time_out(self) -> None:
         error = ResponseTimeoutError(f"the deadline passed, attempts: {self._made}")
         error.__cause__ = self._earlier_cause or self.cause
         self.cause = error
         self.stop_reason = RetryStopReason.DEADLINE
-
-    def _next_delay(self, backoff: Backoff) -> float | None:
-        if backoff is not self._backoff:
-            if self._backoff is not None and backoff == self._backoff:
-                _warn_about_equal_backoff(backoff)
-            self._backoff = backoff
-            self._count = 0
-        self._count += 1
-        delay = backoff.next_delay(self._count)
-        if delay is not None and not (is_finite(delay) and delay >= 0):
-            raise bad_argument("next_delay", delay, "seconds, finite and >= 0, or None")
-        return delay
 
     def _hint(self) -> float:
         if self.response is None or not self._config.use_retry_after:
@@ -164,13 +195,3 @@ class RetrySession:
         if hint >= remaining:
             return RetryStopReason.RETRY_AFTER_TOO_LONG
         return Wait(hint, "retry_after") if hint > delay else Wait(delay, "backoff")
-
-
-def _warn_about_equal_backoff(backoff: Backoff) -> None:
-    # Python's own filter keeps this to once for this line and text.
-    warnings.warn(
-        f"the retry strategy returned a new {backoff!r} that equals the last one; its"
-        " count starts again each time, so it never grows. Make it once and keep it.",
-        RuntimeWarning,
-        stacklevel=2,
-    )
