@@ -57,6 +57,14 @@ KNOWN = {
     "tests/test_client_session.py::test_proxy_str[pyloop]": _LOOKED_UP_LATE,
 }
 """The tests that end differently by their own making, and why."""
+VERSION = importlib.metadata.version("aiohttp")
+if VERSION.startswith(("3.12.", "3.13.")):
+    KNOWN[
+        "tests/test_client_functional.py::test_async_iterable_payload_redirect[pyloop]"
+    ] = (
+        "expects a stream that was read to go on after a redirect as an empty body;"
+        " the chain sends bodies whole or not at all"
+    )
 
 OPTIONS = (
     *("-o", "addopts=", "--quiet", "--tb=short"),
@@ -72,16 +80,15 @@ Outcomes = dict[str, str]
 
 def main(arguments: list[str]) -> int:
     """Run, compare and report; return the exit code."""
-    version = importlib.metadata.version("aiohttp")
     with tempfile.TemporaryDirectory() as folder:
-        root = fetch(version, Path(folder))
+        root = fetch(VERSION, Path(folder))
         tests = arguments or selected(root)
         runs = {chain: run(root, chain, tests) for chain in CHAINS}
         unsteady = {
             chain: settle(root, chain, runs["none"], runs[chain])
             for chain in CHAINS[1:]
         }
-    return report(version, runs, unsteady)
+    return report(VERSION, runs, unsteady)
 
 
 def fetch(version: str, folder: Path) -> Path:
