@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import count
 from typing import TYPE_CHECKING
 
+from .._clock import loop_time
 from .._errors import bad_argument
 from .listener import Listeners
 from .settings import CircuitBreakerSettings
@@ -129,7 +128,7 @@ class CircuitBreaker:
         )
         if clock is not None and not callable(clock):
             raise bad_argument("clock", clock, "a callable that returns seconds")
-        self._clock = _loop_time if clock is None else clock
+        self._clock = loop_time if clock is None else clock
         self._name = _checked_name(name)
         self._listeners = Listeners(self._name, listeners)
         self._state = self._fresh(CircuitState.CLOSED, generation=0)
@@ -297,11 +296,3 @@ def _checked_name(name: object) -> str:
     if isinstance(name, str) and name:
         return name
     raise bad_argument("name", name, "a str that is not empty")
-
-
-def _loop_time() -> float:
-    try:
-        loop = asyncio.get_running_loop()
-    except RuntimeError:
-        return time.monotonic()
-    return loop.time()
