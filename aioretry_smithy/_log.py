@@ -56,6 +56,7 @@ class RequestLog:
         "delay_source",
         "mask",
         "parent",
+        "retry_error",
         "started",
         "stop_reason",
     )
@@ -67,13 +68,16 @@ class RequestLog:
     """Which attempt of the call this is, from 1; None on the root."""
 
     delay: float | None
-    """Seconds waited after this attempt, before the next one."""
+    """Seconds waited after this attempt; on the root, before the first one."""
 
     delay_source: Literal["backoff", "retry_after", "rate_limit"] | None
     """What asked for the :attr:`delay`."""
 
     stop_reason: RetryStopReason | None
     """Why there was no further attempt (on the root); None after a success."""
+
+    retry_error: Exception | None
+    """What a Smithy strategy refused another attempt with (on the root)."""
 
     started: float
     """When it began, in seconds of the event loop's clock."""
@@ -105,9 +109,7 @@ class RequestLog:
         self._length: int | None = None
         self._ended: float | None = None
         self._body_ended: float | None = None
-        self.delay = None
-        self.delay_source = None
-        self.stop_reason = None
+        self.delay = self.delay_source = self.stop_reason = self.retry_error = None
         if parent is None:
             self.attempt = None
             self.mask = mask
@@ -228,8 +230,7 @@ class RequestLog:
     def record_response(self, response: aiohttp.ClientResponse) -> None:
         """Note that *response* arrived; its body is still to come."""
         first_hop = response.history[0] if response.history else response
-        self._answer = None
-        self._cause = None
+        self._answer = self._cause = None
         self._length = self._body_ended = None
         self._status = response.status
         self._reason = response.reason
@@ -314,7 +315,6 @@ class RequestLog:
         log = find_log(source)
         if log is not None:
             return log
-        if default is _MISSING:
-            message = f"no log: {source!r} is not of a call of a decorated session"
-            raise LookupError(message)
-        return default
+        if default is not _MISSING:
+            return default
+        raise LookupError(f"no log: {source!r} is not of a call of a decorated session")

@@ -56,6 +56,7 @@ def to_dict(log: RequestLog) -> dict[str, Any]:
         "delay": log.delay,
         "delay_source": log.delay_source,
         "stop_reason": log.stop_reason and str(log.stop_reason),
+        "retry_error": log.retry_error and describe_error(log.retry_error, mask),
         "children": [to_dict(child) for child in log.children],
     }
 
@@ -130,6 +131,8 @@ def _headline(log: RequestLog) -> str:
     if log.children:
         number = len(log.children)
         parts.append(f", {number} attempt{'' if number == 1 else 's'}")
+    if log.parent is None and log.delay is not None:
+        parts.append(f", first waited {log.delay:.3f} s ({log.delay_source})")
     if log.stop_reason is not None:
         parts.append(f", stopped: {log.stop_reason}")
     return "".join(parts)

@@ -258,6 +258,7 @@ async def test_values_are_json():
         "delay": None,
         "delay_source": None,
         "stop_reason": "no_retry",
+        "retry_error": None,
     } == {name: value for name, value in values.items() if name != "children"}
     failed, answered = values["children"]
     assert "TimeoutError: late" == failed["response_cause"]
