@@ -20,6 +20,7 @@ import pytest
 from yarl import URL
 
 import aioretry_smithy
+import aioretry_smithy.smithy
 import aioretry_smithy.testing
 from aioretry_smithy.testing import VirtualTimeLoop
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 collect_ignore = ["mutation", "typing", "upstream"]
 
 TESTS = Path(__file__).parent
+FACADES = (aioretry_smithy, aioretry_smithy.testing, aioretry_smithy.smithy)
 REAL_TIME = {"integration", "docs", "benchmarks"}
 """The folders whose tests meet sockets or processes, which need a real clock."""
 
@@ -67,7 +69,7 @@ def pytest_asyncio_loop_factories(
 
 def _move_methods_to_facade() -> None:
     """Let doctest find the methods of classes that say they are of the facade."""
-    for module in (aioretry_smithy, aioretry_smithy.testing):
+    for module in FACADES:
         for name in module.__all__:
             public = getattr(module, name)
             for attribute in vars(public).values() if inspect.isclass(public) else ():
@@ -85,11 +87,15 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let the examples in docstrings use public names without importing them."""
     names = {"aiohttp": aiohttp, "asyncio": asyncio, "logging": logging, "URL": URL}
-    for module in (aioretry_smithy, aioretry_smithy.testing):
-        names |= {name: getattr(module, name) for name in module.__all__}
+    common, testing, smithy = (
+        {name: getattr(module, name) for name in module.__all__} for module in FACADES
+    )
     for item in items:
         if isinstance(item, pytest.DoctestItem):
-            item.dtest.globs |= names
+            # RetryStrategy is in two facades.
+            inside = item.path.parent.name == "smithy"
+            own, other = (smithy, common) if inside else (common, smithy)
+            item.dtest.globs |= names | testing | other | own
 
 
 @pytest.fixture(autouse=True)

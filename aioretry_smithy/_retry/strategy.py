@@ -202,13 +202,13 @@ class _Failsafe(RetryStrategy):
         if cause is not None:
             safety = retry_safety(cause)
             again = safety is RetrySafety.YES or (
-                safety is RetrySafety.MAYBE and _is_idempotent(ctx)
+                safety is RetrySafety.MAYBE and is_idempotent(ctx)
             )
         else:
             status = ctx.log.response_status
             again = (
                 _is_server_error(status) or status in _THROTTLED
-            ) and _is_idempotent(ctx)
+            ) and is_idempotent(ctx)
         return self.backoff if again else None
 
     def __repr__(self) -> str:
@@ -227,6 +227,7 @@ def _is_server_error(status: int | None) -> bool:
     return status is not None and status >= 500
 
 
-def _is_idempotent(ctx: ClientRequestContext) -> bool:
+def is_idempotent(ctx: ClientRequestContext) -> bool:
+    """Say whether the server may see the request twice, by method or by header."""
     request = ctx.request
     return request.method in IDEMPOTENT_METHODS or "Idempotency-Key" in request.headers

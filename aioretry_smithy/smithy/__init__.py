@@ -1,0 +1,86 @@
+"""Smithy's retry strategies: tokens, a quota, the standard and the adaptive mode.
+
+Give one to a retrying client, or use it in a loop of your own: none of it needs a
+session.
+"""
+
+from .adaptive import AdaptiveRetryStrategy
+from .backoff import (
+    ExponentialBackoffJitterType,
+    ExponentialRetryBackoffStrategy,
+    from_backoff,
+    to_backoff,
+)
+from .classify import (
+    DEFAULT_CLASSIFIERS,
+    by_code,
+    by_exception,
+    by_status,
+    only_idempotent,
+)
+from .errors import (
+    BackoffExhaustedError,
+    CallError,
+    CapacityNotAvailableError,
+    RetryError,
+)
+from .failure import Classifier, ErrorKind, Failure, RetryAction
+from .interfaces import (
+    ErrorRetryInfo,
+    Fault,
+    HasFault,
+    RetryBackoffStrategy,
+    RetryInfo,
+    RetryStrategy,
+    RetryToken,
+)
+from .mode import RetryMode, strategy_from_env
+from .profile import RetryProfile
+from .quota import StandardRetryQuota
+from .rate_limiter import ClientRateLimiter
+from .simple import SimpleRetryStrategy
+from .standard import StandardRetryStrategy
+from .tokens import SimpleRetryToken, StandardRetryToken
+
+__all__ = [
+    "DEFAULT_CLASSIFIERS",
+    "AdaptiveRetryStrategy",
+    "BackoffExhaustedError",
+    "CallError",
+    "CapacityNotAvailableError",
+    "Classifier",
+    "ClientRateLimiter",
+    "ErrorKind",
+    "ErrorRetryInfo",
+    "ExponentialBackoffJitterType",
+    "ExponentialRetryBackoffStrategy",
+    "Failure",
+    "Fault",
+    "HasFault",
+    "RetryAction",
+    "RetryBackoffStrategy",
+    "RetryError",
+    "RetryInfo",
+    "RetryMode",
+    "RetryProfile",
+    "RetryStrategy",
+    "RetryToken",
+    "SimpleRetryStrategy",
+    "SimpleRetryToken",
+    "StandardRetryQuota",
+    "StandardRetryStrategy",
+    "StandardRetryToken",
+    "by_code",
+    "by_exception",
+    "by_status",
+    "from_backoff",
+    "only_idempotent",
+    "strategy_from_env",
+    "to_backoff",
+]
+
+# Tracebacks, reprs and pickles then say where a name is to be imported from.
+for _name in __all__:
+    _public = globals()[_name]
+    if getattr(_public, "__module__", "").startswith(f"{__name__}."):
+        _public.__module__ = __name__

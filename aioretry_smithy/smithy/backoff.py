@@ -1,0 +1,244 @@
+"""How long to wait before a retry, in Smithy's terms, and the bridge to Backoff."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from enum import Enum
+from random import random as chance
+from typing import TYPE_CHECKING, Any
+
+from .._errors import bad_argument, is_finite
+from .._retry.backoff import Backoff
+from .errors import BackoffExhaustedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .interfaces import RetryBackoffStrategy
+
+# A chain of decorrelated delays has long forgotten how it began by then; the steps of
+# a longer one would only cost time.
+_LONGEST_CHAIN = 128
+
+
+class ExponentialBackoffJitterType(Enum):
+    """How chance changes an exponential delay, for clients that failed together.
+
+    With ``c = min(backoff_scale_value * 2 ** (n - 1), max_backoff)`` before retry *n*,
+    and ``r`` drawn from [0, 1):
+    """
+
+    DEFAULT = 1
+    """``(0.5 + 0.5 * r) * c``, also known as equal jitter."""
+
+    NONE = 2
+    """``c``: no jitter at all."""
+
+    FULL = 3
+    """``r * c``."""
+
+    DECORRELATED = 4
+    """``d = min(backoff_scale_value + 3 * r * d, max_backoff)``, done *n* times.
+
+    ``d`` is *backoff_scale_value* at the start, and each step draws its own ``r``.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExponentialRetryBackoffStrategy:
+    """Delays that grow by the factor 2, up to a limit, scattered by chance.
+
+    It has no state, so one object serves any number of calls at once.
+
+    Args:
+        backoff_scale_value: Seconds before the first retry without jitter, >= 0.
+        max_backoff: Limit in seconds, >= 0, applied before the jitter.
+        jitter_type: The formula, see :class:`ExponentialBackoffJitterType`.
+        random: Source of chance in [0, 1).
+
+    Raises:
+        ValueError: An argument is not as described.
+
+    Source: smithy-python. There ``DECORRELATED`` remembers the last delay of whatever
+    call was the last to ask; here it is worked out anew from the number of the retry.
+
+    >>> backoff = ExponentialRetryBackoffStrategy(
+    ...     backoff_scale_value=1, jitter_type=ExponentialBackoffJitterType.NONE
+    ... )
+    >>> [backoff.compute_next_backoff_delay(n) for n in (0, 1, 2, 3, 10)]
+    [0.0, 1.0, 2.0, 4.0, 20.0]
+    """
+
+    backoff_scale_value: float = 0.025
+    """Seconds before the first retry without jitter."""
+
+    max_backoff: float = 20.0
+    """Limit in seconds, applied before the jitter."""
+
+    jitter_type: ExponentialBackoffJitterType = ExponentialBackoffJitterType.DEFAULT
+    """The formula."""
+
+    random: Callable[[], float] = field(default=chance, repr=False)
+    """Source of chance in [0, 1)."""
+
+    def __post_init__(self) -> None:
+        for name in ("backoff_scale_value", "max_backoff"):
+            seconds = getattr(self, name)
+            if not is_finite(seconds) or seconds < 0:
+                raise bad_argument(name, seconds, "finite and >= 0")
+        kind: object = self.jitter_type
+        if not isinstance(kind, ExponentialBackoffJitterType):
+            expected = "an ExponentialBackoffJitterType"
+            raise bad_argument("jitter_type", kind, expected)
+        if not callable(self.random):
+            raise bad_argument("random", self.random, "a callable that returns [0, 1)")
+
+    def compute_next_backoff_delay(self, retry_attempt: int) -> float:
+        """Return the seconds to wait before an attempt.
+
+        Args:
+            retry_attempt: The number of the retry, from 1; 0 is the initial attempt,
+                before which there is no wait.
+
+        Raises:
+            ValueError: *retry_attempt* is no integer >= 0.
+        """
+        _check_retry_attempt(retry_attempt)
+        if retry_attempt == 0:
+            return 0.0
+        if self.jitter_type is ExponentialBackoffJitterType.DECORRELATED:
+            return self._decorrelated(retry_attempt)
+        capped = self._capped(retry_attempt)
+        if self.jitter_type is ExponentialBackoffJitterType.NONE:
+            return capped
+        if self.jitter_type is ExponentialBackoffJitterType.FULL:
+            return self.random() * capped
+        return (0.5 + 0.5 * self.random()) * capped
+
+    def _capped(self, retry_attempt: int) -> float:
+        try:
+            delay = math.ldexp(self.backoff_scale_value, retry_attempt - 1)
+        except OverflowError:
+            return float(self.max_backoff)
+        return min(delay, float(self.max_backoff))
+
+    def _decorrelated(self, retry_attempt: int) -> float:
+        scale, longest = float(self.backoff_scale_value), float(self.max_backoff)
+        delay = scale
+        for _ in range(min(retry_attempt, _LONGEST_CHAIN)):
+            delay = min(scale + 3 * (self.random() * delay), longest)
+        return delay
+
+
+def to_backoff(backoff_strategy: RetryBackoffStrategy) -> Backoff:
+    """Make a :class:`.Backoff` that waits as a backoff strategy of Smithy's does.
+
+    ``next_delay(n)`` is ``compute_next_backoff_delay(n)``.
+
+    Args:
+        backoff_strategy: Any object with that method.
+
+    Raises:
+        ValueError: It has no such method.
+
+    >>> backoff = to_backoff(ExponentialRetryBackoffStrategy(random=lambda: 0.0))
+    >>> backoff.next_delay(3)
+    0.05
+    """
+    check_backoff_strategy("backoff_strategy", backoff_strategy)
+    return _StrategyBackoff(backoff_strategy)
+
+
+def from_backoff(backoff: Backoff) -> RetryBackoffStrategy:
+    """Make a backoff strategy for Smithy's strategies out of a :class:`.Backoff`.
+
+    ``compute_next_backoff_delay(n)`` is ``next_delay(n)``, and 0.0 for the initial
+    attempt. Where the backoff has no further delay, it raises
+    :class:`BackoffExhaustedError`, so the call ends with its last outcome.
+
+    Args:
+        backoff: The backoff.
+
+    Raises:
+        ValueError: *backoff* is no :class:`.Backoff`.
+
+    >>> from_backoff(Backoff.fixed(0.5)).compute_next_backoff_delay(1)
+    0.5
+    """
+    given: object = backoff
+    if not isinstance(given, Backoff):
+        raise bad_argument("backoff", given, "a Backoff")
+    return _BackoffStrategy(backoff)
+
+
+def check_backoff_strategy(name: str, value: object) -> None:
+    """Refuse an argument that cannot compute delays."""
+    if not callable(getattr(value, "compute_next_backoff_delay", None)):
+        expected = "an object with compute_next_backoff_delay(); see from_backoff()"
+        raise bad_argument(name, value, expected)
+
+
+def ask_for_delay(
+    backoff_strategy: RetryBackoffStrategy,
+    retry_attempt: int,
+    error: Exception | None = None,
+) -> float:
+    """Ask a backoff strategy, whoever wrote it.
+
+    Args:
+        backoff_strategy: The one to ask.
+        retry_attempt: The number of the retry, from 1; 0 is the initial attempt.
+        error: Why there is to be a retry.
+
+    Raises:
+        BackoffExhaustedError: It has no further delay. Raised from *error*.
+        ValueError: What it returned is no delay.
+    """
+    try:
+        delay: Any = backoff_strategy.compute_next_backoff_delay(retry_attempt)
+    except BackoffExhaustedError as exhausted:
+        raise exhausted from error
+    if not is_finite(delay) or delay < 0:
+        expected = "seconds, finite and >= 0"
+        raise bad_argument("compute_next_backoff_delay", delay, expected)
+    return float(delay)
+
+
+@dataclass(frozen=True, slots=True)
+class _StrategyBackoff(Backoff):
+    backoff_strategy: RetryBackoffStrategy
+
+    def next_delay(self, num_attempts_so_far: int) -> float | None:
+        _check_retry_attempt(num_attempts_so_far, 1, "num_attempts_so_far")
+        try:
+            return self.backoff_strategy.compute_next_backoff_delay(num_attempts_so_far)
+        except BackoffExhaustedError:
+            return None
+
+    def __repr__(self) -> str:
+        return f"to_backoff({self.backoff_strategy!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class _BackoffStrategy:
+    backoff: Backoff
+
+    def compute_next_backoff_delay(self, retry_attempt: int) -> float:
+        _check_retry_attempt(retry_attempt)
+        if retry_attempt == 0:
+            return 0.0
+        delay = self.backoff.next_delay(retry_attempt)
+        if delay is None:
+            raise BackoffExhaustedError(f"no delay left after {retry_attempt} attempts")
+        return delay
+
+    def __repr__(self) -> str:
+        return f"from_backoff({self.backoff!r})"
+
+
+def _check_retry_attempt(
+    value: object, least: int = 0, name: str = "retry_attempt"
+) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise bad_argument(name, value, f"an integer >= {least}")

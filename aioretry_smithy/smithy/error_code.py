@@ -1,0 +1,140 @@
+"""Error codes: the words by which a service says what went wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import suppress
+from itertools import chain
+from typing import TYPE_CHECKING
+from xml.parsers import expat
+
+from .._content import peek
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import aiohttp
+
+_MAX_BYTES = 64 * 1024
+_MEDIA_TYPE = re.compile(r"(?:application|text)/(?:[\w.-]+\+)?(json|xml)", re.ASCII)
+_AWS_JSON = re.compile(r"application/x-amz-json-[\d.]+", re.ASCII)
+# What may stand in a message or a log: no spaces, no control characters, no novels.
+_CODE = re.compile(r"[!-~]{1,128}")
+_MEMBER = re.compile(r'\s*[{,]\s*"(?P<name>(?:[^"\\]|\\.)*)"\s*:\s*')
+
+
+async def read_error_code(response: aiohttp.ClientResponse) -> str | None:
+    """Return the error code that a response carries.
+
+    The first of these that holds one, without a ``namespace#`` before it and a ``:url``
+    after it:
+
+    1. the header ``x-amzn-errortype``; no body is waited for then;
+    2. in JSON the members ``__type`` and ``code``, and ``code`` inside ``error``, names
+       in any case;
+    3. in XML the first element ``<Code>``.
+
+    Only statuses from 400 are looked at, and only bodies whose ``Content-Type`` is JSON
+    or XML; of those at most 64 KiB. The caller can read the response as before.
+
+    Args:
+        response: The response, whose body may be unread.
+
+    Returns:
+        At most 128 printable ASCII characters without a space; None where there is no
+        such code.
+
+    Raises:
+        aiohttp.ClientError: The body was cut.
+        TimeoutError: The body stalled.
+
+    Source: the restJson1, awsJson, restXml, awsQuery and ec2Query protocols of Smithy.
+
+    >>> async def code_of(body):
+    ...     headers = {"Content-Type": "application/x-amz-json-1.0"}
+    ...     request = HttpRequest("POST", "http://localhost/")
+    ...     response = new_response(request, 400, headers=headers, body=body)
+    ...     return await read_error_code(response)
+    >>> asyncio.run(code_of(b'{"__type": "com.example#SlowDown"}'))
+    'SlowDown'
+    """
+    if response.status < 400:
+        return None
+    header = _bare(response.headers.get("x-amzn-errortype"))
+    if header is not None:
+        return header
+    kind = _kind(response.headers.get("Content-Type", ""))
+    if kind is None:
+        return None
+    head = await peek(response, _MAX_BYTES)
+    found = _in_json(head) if kind == "json" else _in_xml(head)
+    return next(filter(None, map(_bare, found)), None)
+
+
+def _kind(content_type: str) -> str | None:
+    media_type = content_type.partition(";")[0].strip().lower()
+    if _AWS_JSON.fullmatch(media_type):
+        return "json"
+    match = _MEDIA_TYPE.fullmatch(media_type)
+    return None if match is None else match[1]
+
+
+def _bare(code: object) -> str | None:
+    if not isinstance(code, str):
+        return None
+    name = code.partition(":")[0].rpartition("#")[2].strip()
+    return name if _CODE.fullmatch(name) else None
+
+
+def _in_json(body: bytes) -> Iterable[object]:
+    members = dict(_members(body.decode("utf-8-sig", "replace")))
+    error = members.get("error")
+    inner = error.items() if isinstance(error, dict) else ()
+    nested = (value for name, value in inner if name.lower() == "code")
+    return chain([members.get("__type"), members.get("code")], nested)
+
+
+def _members(text: str) -> Iterator[tuple[str, object]]:
+    """Yield the members of an object that may be cut off anywhere, names lower."""
+    decode = json.JSONDecoder().raw_decode
+    end = 0
+    while member := _MEMBER.match(text, end):
+        try:
+            value, end = decode(text, member.end())
+        except (ValueError, RecursionError):
+            return
+        yield member["name"].lower(), value
+
+
+def _in_xml(body: bytes) -> Iterable[str]:
+    codes: list[str] = []
+    text: list[str] = []
+    # Whatever encoding it declares: looking codecs up is for trusted documents.
+    parser = expat.ParserCreate("utf-8")
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        if _is_code(name):
+            parser.CharacterDataHandler = text.append
+
+    def end(name: str) -> None:
+        if _is_code(name):
+            parser.CharacterDataHandler = None
+            codes.append("".join(text))
+            text.clear()
+
+    def refuse(*doctype: object) -> None:
+        # Without one there are no entities to expand.
+        raise ValueError
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    parser.StartDoctypeDeclHandler = refuse
+    # A document that is cut off, or broken, counts up to there.
+    with suppress(expat.ExpatError, ValueError):
+        parser.Parse(body, False)
+    return codes
+
+
+def _is_code(element: str) -> bool:
+    return element.rpartition(":")[2] == "Code"

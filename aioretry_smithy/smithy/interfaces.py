@@ -1,0 +1,188 @@
+"""What Smithy's retry strategies, their tokens and their errors look like."""
+
+from __future__ import annotations
+
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    NamedTuple,
+    Protocol,
+    TypeAlias,
+    TypeGuard,
+    runtime_checkable,
+)
+
+from .._errors import is_finite
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+Fault: TypeAlias = Literal["client", "server"] | None
+"""Whose fault an error is; None where nobody can tell."""
+
+
+class RetryToken(Protocol):
+    """What a strategy hands out for one attempt of one call."""
+
+    @property
+    def retry_count(self) -> int:
+        """The attempts made before this one, 0 in an initial token."""
+
+    @property
+    def retry_delay(self) -> float:
+        """Seconds to wait before the attempt."""
+
+
+class RetryBackoffStrategy(Protocol):
+    """Says how long to wait, from the number of the attempt alone."""
+
+    def compute_next_backoff_delay(self, retry_attempt: int) -> float:
+        """Return the seconds to wait before an attempt.
+
+        Args:
+            retry_attempt: The number of the retry, from 1; 0 is the initial attempt.
+        """
+
+
+@runtime_checkable
+class RetryStrategy(Protocol):
+    """Decides about retries by handing out tokens; plain or ``async``.
+
+    One token for each attempt: an initial one before the first, a renewed one before
+    each retry. A strategy that has none to give raises a :class:`RetryError`. What a
+    call needs to remember is in its tokens, so one strategy serves any number of calls.
+
+    Source: smithy-python, whose methods are ``async`` today and were plain in its
+    design document. Both are welcome.
+    """
+
+    @property
+    def backoff_strategy(self) -> RetryBackoffStrategy:
+        """What computes the delays in the tokens."""
+
+    @property
+    def max_attempts(self) -> int:
+        """Attempts of one call, the first one included."""
+
+    def acquire_initial_retry_token(
+        self, *, token_scope: str | None = None
+    ) -> RetryToken | Awaitable[RetryToken]:
+        """Return the token of the first attempt.
+
+        Args:
+            token_scope: What calls have in common, where a strategy keeps several
+                kinds of calls apart. The retrying client passes ``host:port``.
+
+        Raises:
+            RetryError: There is none. The call makes one attempt and no retry.
+        """
+
+    def refresh_retry_token_for_retry(
+        self, *, token_to_renew: Any, error: Exception
+    ) -> RetryToken | Awaitable[RetryToken]:
+        """Return the token of the next attempt.
+
+        Args:
+            token_to_renew: The token of the attempt that failed.
+            error: What it failed with. Read it with :class:`RetryInfo`.
+
+        Raises:
+            RetryError: There is to be no further attempt.
+        """
+
+    def record_success(self, *, token: Any) -> Awaitable[None] | None:
+        """Take back the token of an attempt that succeeded."""
+
+
+@runtime_checkable
+class ErrorRetryInfo(Protocol):
+    """An error that knows what it means for a retry."""
+
+    is_retry_safe: bool | None = None
+    """True allows a retry, False forbids it; None where nobody can tell."""
+
+    retry_after: float | None = None
+    """Seconds that the server asks to be left alone."""
+
+    is_throttling_error: bool = False
+    """Whether the server complains of too many requests."""
+
+    is_timeout_error: bool = False
+    """Whether time ran out."""
+
+
+@runtime_checkable
+class HasFault(Protocol):
+    """An error that knows whose fault it is."""
+
+    fault: Fault
+    """Whose fault it is."""
+
+
+class RetryInfo(NamedTuple):
+    """What any error at all says about a retry.
+
+    For strategies of your own: :meth:`of` reads the attributes of
+    :class:`ErrorRetryInfo` and :class:`HasFault` one by one, so that an error may have
+    all of them, some or none.
+
+    >>> RetryInfo.of(TimeoutError()).allows_retry
+    False
+    """
+
+    is_retry_safe: bool | None = None
+    """True allows a retry, False forbids it; None where nobody can tell."""
+
+    retry_after: float | None = None
+    """Seconds that the server asks to be left alone, finite and >= 0."""
+
+    is_throttling_error: bool = False
+    """Whether the server complains of too many requests."""
+
+    is_timeout_error: bool = False
+    """Whether time ran out."""
+
+    fault: Fault = None
+    """Whose fault it is."""
+
+    @classmethod
+    def of(cls, error: object) -> RetryInfo:
+        """Read what *error* says; what it does not say, or garbles, is the default."""
+        safe = getattr(error, "is_retry_safe", None)
+        hint = getattr(error, "retry_after", None)
+        fault = getattr(error, "fault", None)
+        return cls(
+            None if safe is None else bool(safe),
+            hint if is_finite(hint) and hint >= 0 else None,
+            bool(getattr(error, "is_throttling_error", False)),
+            bool(getattr(error, "is_timeout_error", False)),
+            fault if fault in ("client", "server") else None,
+        )
+
+    @property
+    def allows_retry(self) -> bool:
+        """Whether there may be another attempt.
+
+        ``is_retry_safe`` decides where it is True or False. Where it is None: whether
+        the error throttles, timed out, or is the fault of the server.
+        """
+        if self.is_retry_safe is not None:
+            return self.is_retry_safe
+        return (
+            self.is_throttling_error or self.is_timeout_error or self.fault == "server"
+        )
+
+
+def hands_out_tokens(strategy: object) -> TypeGuard[RetryStrategy]:
+    """Say whether an object is a strategy of Smithy's kind: it has the three methods.
+
+    >>> hands_out_tokens(RetryInfo())
+    False
+    """
+    methods = (
+        getattr(strategy, "acquire_initial_retry_token", None),
+        getattr(strategy, "refresh_retry_token_for_retry", None),
+        getattr(strategy, "record_success", None),
+    )
+    return all(map(callable, methods)) and not isinstance(strategy, type)

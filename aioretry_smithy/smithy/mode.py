@@ -1,0 +1,116 @@
+"""The retry modes by name, as the environment of AWS tools gives them."""
+
+from __future__ import annotations
+
+import os
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from .._errors import bad_argument
+from .adaptive import AdaptiveRetryStrategy
+from .simple import SimpleRetryStrategy
+from .standard import StandardRetryStrategy
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_MODE_VARIABLE = "AWS_RETRY_MODE"
+_ATTEMPTS_VARIABLE = "AWS_MAX_ATTEMPTS"
+
+
+class RetryMode(StrEnum):
+    """A name for a strategy, for settings files and command lines.
+
+    >>> RetryMode.of(" Adaptive ")
+    <RetryMode.ADAPTIVE: 'adaptive'>
+    """
+
+    SIMPLE = "simple"
+    """:class:`SimpleRetryStrategy`: a backoff and a limit of attempts."""
+
+    STANDARD = "standard"
+    """:class:`StandardRetryStrategy`: a quota for all retries as well."""
+
+    ADAPTIVE = "adaptive"
+    """:class:`AdaptiveRetryStrategy`: a limit of the rate of requests as well."""
+
+    @classmethod
+    def of(cls, text: str) -> RetryMode:
+        """Read the name of a mode.
+
+        Args:
+            text: The name; blanks around it and capital letters make no difference.
+
+        Raises:
+            ValueError: There is no such mode.
+
+        >>> RetryMode.of("legacy")
+        Traceback (most recent call last):
+            ...
+        ValueError: text: 'legacy' (expected: simple, standard or adaptive)
+        """
+        return _mode("text", text)
+
+    def new_strategy(
+        self, *, max_attempts: int | None = None
+    ) -> SimpleRetryStrategy | StandardRetryStrategy:
+        """Make a strategy of this mode.
+
+        Args:
+            max_attempts: Attempts of one call, the first one included, >= 1; None for
+                what is usual in the mode.
+
+        Raises:
+            ValueError: *max_attempts* is not as described.
+
+        >>> RetryMode.STANDARD.new_strategy().max_attempts
+        3
+        """
+        if self is RetryMode.ADAPTIVE:
+            return AdaptiveRetryStrategy(max_attempts=max_attempts)
+        if self is RetryMode.STANDARD:
+            return StandardRetryStrategy(max_attempts=max_attempts)
+        if max_attempts is None:
+            return SimpleRetryStrategy()
+        return SimpleRetryStrategy(max_attempts=max_attempts)
+
+
+def strategy_from_env(
+    environ: Mapping[str, str] | None = None,
+) -> SimpleRetryStrategy | StandardRetryStrategy:
+    """Make the strategy that the environment asks for.
+
+    ``AWS_RETRY_MODE`` is a :class:`RetryMode`, standard if it is not set;
+    ``AWS_MAX_ATTEMPTS`` is the attempts of one call, the first one included. A variable
+    that is empty is not set. The mode ``legacy`` of other AWS tools is not there.
+
+    Args:
+        environ: The variables; by default those of the process.
+
+    Raises:
+        ValueError: One of the two cannot be read.
+
+    >>> strategy_from_env({"AWS_MAX_ATTEMPTS": "5"}).max_attempts
+    5
+    """
+    environ = os.environ if environ is None else environ
+    name = environ.get(_MODE_VARIABLE, "").strip()
+    mode = _mode(_MODE_VARIABLE, name) if name else RetryMode.STANDARD
+    return mode.new_strategy(max_attempts=_max_attempts(environ))
+
+
+def _mode(name: str, text: object) -> RetryMode:
+    wanted = text.strip().lower() if isinstance(text, str) else None
+    for mode in RetryMode:
+        if mode.value == wanted:
+            return mode
+    raise bad_argument(name, text, "simple, standard or adaptive")
+
+
+def _max_attempts(environ: Mapping[str, str]) -> int | None:
+    text = environ.get(_ATTEMPTS_VARIABLE, "").strip()
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0):
+        raise bad_argument(_ATTEMPTS_VARIABLE, text, "a positive integer")
+    return int(text)

@@ -1,0 +1,132 @@
+"""The numbers that differ from one generation of the AWS SDKs to the next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import ClassVar
+
+from .._errors import bad_argument, is_finite
+
+_COUNTS = {
+    "max_attempts": 1,
+    "retry_cost": 0,
+    "timeout_cost": 0,
+    "throttling_cost": 0,
+    "no_retry_increment": 0,
+}
+_SECONDS = ("backoff_scale_value", "throttling_backoff_scale_value", "max_backoff")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryProfile:
+    """The constants of the standard and the adaptive mode.
+
+    ==================================  ==========  ==========  ============
+    constant                            ``V2_1``    ``V2_0``    ``DYNAMODB``
+    ==================================  ==========  ==========  ============
+    ``max_attempts``                    3           3           4
+    ``retry_cost``                      14          5           14
+    ``timeout_cost``                    14          10          14
+    ``throttling_cost``                 5           5           5
+    ``no_retry_increment``              1           1           1
+    ``backoff_scale_value``             0.05 s      1 s         0.025 s
+    ``throttling_backoff_scale_value``  1 s         1 s         1 s
+    ``max_backoff``                     20 s        20 s        20 s
+    ``max_added_delay``                 5 s         None        5 s
+    ==================================  ==========  ==========  ============
+
+    Make one of your own with :func:`dataclasses.replace`. Costs of 0 make a quota that
+    never refuses.
+
+    Args:
+        max_attempts: Attempts of one call, the first one included, >= 1.
+        retry_cost: What a retry takes from the quota, an int >= 0.
+        timeout_cost: The same after a timeout.
+        throttling_cost: The same after the server has complained of too many requests.
+        no_retry_increment: What a call that needed no retry brings to the quota, an
+            int >= 0.
+        backoff_scale_value: Longest delay before the first retry in seconds, >= 0.
+        throttling_backoff_scale_value: The same where the server throttles.
+        max_backoff: Limit of the delays in seconds, >= 0.
+        max_added_delay: Seconds by which the server can make a delay longer, >= 0.
+            None: it can make it as long as *max_backoff*.
+
+    Raises:
+        ValueError: An argument is not as described.
+
+    Source: the AWS SDKs; ``V2_0`` has the numbers of Smithy's guide.
+
+    >>> from dataclasses import replace
+    >>> replace(RetryProfile.V2_1, retry_cost=10)
+    RetryProfile(retry_cost=10)
+    """
+
+    V2_1: ClassVar[RetryProfile]
+    """What the SDKs are about to do by default, since 2026."""
+
+    V2_0: ClassVar[RetryProfile]
+    """What the SDKs did before."""
+
+    DYNAMODB: ClassVar[RetryProfile]
+    """``V2_1`` for DynamoDB, which answers faster than other services."""
+
+    max_attempts: int = 3
+    """Attempts of one call, the first one included."""
+
+    retry_cost: int = 14
+    """What a retry takes from the quota."""
+
+    timeout_cost: int = 14
+    """What a retry takes after a timeout."""
+
+    throttling_cost: int = 5
+    """What a retry takes after the server has complained of too many requests."""
+
+    no_retry_increment: int = 1
+    """What a call that needed no retry brings to the quota."""
+
+    backoff_scale_value: float = 0.05
+    """Longest delay before the first retry, in seconds."""
+
+    throttling_backoff_scale_value: float = 1.0
+    """Longest delay before the first retry where the server throttles, in seconds."""
+
+    max_backoff: float = 20.0
+    """Limit of the delays, in seconds."""
+
+    max_added_delay: float | None = 5.0
+    """Seconds by which the server can make a delay longer, or None."""
+
+    def __post_init__(self) -> None:
+        for name, least in _COUNTS.items():
+            count = getattr(self, name)
+            if type(count) is not int or count < least:
+                raise bad_argument(name, count, f"an int >= {least}")
+        for name in _SECONDS:
+            seconds = getattr(self, name)
+            if not is_finite(seconds) or seconds < 0:
+                raise bad_argument(name, seconds, "finite and >= 0")
+        added = self.max_added_delay
+        if added is not None and not (is_finite(added) and added >= 0):
+            raise bad_argument("max_added_delay", added, "finite and >= 0, or None")
+
+    def __repr__(self) -> str:
+        for name in ("V2_1", "V2_0", "DYNAMODB"):
+            if self == getattr(RetryProfile, name):
+                return f"RetryProfile.{name}"
+        settings = (
+            f"{field.name}={getattr(self, field.name)!r}"
+            for field in fields(self)
+            if getattr(self, field.name) != field.default
+        )
+        return f"RetryProfile({', '.join(settings)})"
+
+
+RetryProfile.V2_1 = RetryProfile()
+RetryProfile.V2_0 = RetryProfile(
+    retry_cost=5,
+    timeout_cost=10,
+    backoff_scale_value=1.0,
+    max_added_delay=None,
+)
+RetryProfile.DYNAMODB = RetryProfile(max_attempts=4, backoff_scale_value=0.025)

@@ -1,0 +1,113 @@
+"""How much may be spent on retries, by all calls together."""
+
+from __future__ import annotations
+
+import threading
+
+from .._errors import bad_argument
+from .errors import RetryError
+from .interfaces import RetryInfo
+from .profile import RetryProfile
+
+
+class StandardRetryQuota:
+    """A bucket of tokens that pays for retries.
+
+    It is full at first. A retry takes out what it costs, a success puts something back,
+    and a call that fails in the end puts back nothing. So retries cease while most
+    calls fail, and are there again when the server has recovered.
+
+    Calls, strategies, event loops and threads may share one.
+
+    Args:
+        initial_capacity: Tokens at the beginning, and at most, an int >= 0.
+        profile: Says what a retry costs.
+
+    Raises:
+        ValueError: An argument is not as described.
+
+    Source: the AWS SDKs and smithy-python, whose class of this name it is.
+
+    >>> quota = StandardRetryQuota(20)
+    >>> cost = quota.acquire(error=ConnectionResetError())
+    >>> quota.release(release_amount=cost)
+    >>> cost, quota.available_capacity
+    (14, 20)
+    """
+
+    def __init__(
+        self,
+        initial_capacity: int = 500,
+        *,
+        profile: RetryProfile = RetryProfile.V2_1,
+    ) -> None:
+        if type(initial_capacity) is not int or initial_capacity < 0:
+            raise bad_argument("initial_capacity", initial_capacity, "an int >= 0")
+        check_profile(profile)
+        self._max_capacity = initial_capacity
+        self._available_capacity = initial_capacity
+        self._profile = profile
+        self._lock = threading.Lock()
+
+    @property
+    def available_capacity(self) -> int:
+        """The tokens that are there now."""
+        with self._lock:
+            return self._available_capacity
+
+    def acquire(self, *, error: Exception) -> int:
+        """Pay for a retry.
+
+        Args:
+            error: What the attempt before failed with. Its price is that of throttling,
+                else that of a timeout, else that of any other retry.
+
+        Returns:
+            What was paid, to be given back by :meth:`release` if the retry succeeds.
+
+        Raises:
+            RetryError: There is not enough, and nothing was taken.
+        """
+        cost = self._cost(RetryInfo.of(error))
+        with self._lock:
+            available = self._available_capacity
+            if cost <= available:
+                self._available_capacity = available - cost
+                return cost
+        raise RetryError(f"the retry quota is exhausted: {available} left of {cost}")
+
+    def release(self, *, release_amount: int) -> None:
+        """Put tokens back after a success; the bucket never holds more than at first.
+
+        Args:
+            release_amount: What the last retry of the call has paid, an int >= 0. 0 for
+                a call that needed none, which brings the profile's
+                ``no_retry_increment``.
+
+        Raises:
+            ValueError: *release_amount* is not as described.
+        """
+        if type(release_amount) is not int or release_amount < 0:
+            raise bad_argument("release_amount", release_amount, "an int >= 0")
+        amount = release_amount or self._profile.no_retry_increment
+        with self._lock:
+            self._available_capacity = min(
+                self._available_capacity + amount, self._max_capacity
+            )
+
+    def __repr__(self) -> str:
+        settings = f"{self._max_capacity}, profile={self._profile!r}"
+        return f"{type(self).__name__}({settings})"
+
+    def _cost(self, info: RetryInfo) -> int:
+        if info.is_throttling_error:
+            return self._profile.throttling_cost
+        if info.is_timeout_error:
+            return self._profile.timeout_cost
+        return self._profile.retry_cost
+
+
+def check_profile(value: object) -> None:
+    """Refuse an argument that is no profile."""
+    if not isinstance(value, RetryProfile):
+        raise bad_argument("profile", value, "a RetryProfile")

@@ -1,0 +1,280 @@
+"""The standard mode: a backoff, a limit of attempts, a quota that pays for retries."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from .._errors import bad_argument
+from .._keys import BoundedMap
+from .backoff import (
+    ExponentialBackoffJitterType,
+    ExponentialRetryBackoffStrategy,
+    ask_for_delay,
+    check_backoff_strategy,
+)
+from .errors import RetryError
+from .interfaces import RetryInfo
+from .profile import RetryProfile
+from .quota import StandardRetryQuota, check_profile
+from .tokens import (
+    StandardRetryToken,
+    check_max_attempts,
+    check_token_scope,
+    next_retry_count,
+    use_token,
+)
+
+if TYPE_CHECKING:
+    from .interfaces import RetryBackoffStrategy
+
+
+class StandardRetryStrategy:
+    """Retries as long as error, attempts and quota allow, and waits in between.
+
+    After a failed attempt, in this order: does the error allow a retry, are there
+    attempts left, how long is the delay, can the quota pay. Nothing is paid where one
+    of the first two says no.
+
+    Before retry *n* the delay is ``random() * min(scale * 2 ** (n - 1), max_backoff)``,
+    where *scale* is greater if the server throttles. A server that asks to be left
+    alone for longer gets its wish, but the delay does not grow by more than
+    ``max_added_delay`` (where the profile has none: no further than ``max_backoff``).
+
+    A success brings back what the last retry of the call has cost; one without any
+    retry brings a little.
+
+    Calls, sessions, event loops and threads may share one strategy. A copy of it is
+    the strategy itself.
+
+    Args:
+        profile: The constants.
+        backoff_strategy: Computes the delays, in place of the profile's.
+        throttling_backoff_strategy: The same for errors that throttle. It has its own
+            default: a *backoff_strategy* says nothing about them.
+        max_attempts: Attempts of one call, the first one included, >= 1; by default
+            what the profile says.
+        retry_quota: Pays for all retries, also those of other strategies that have it.
+            None: a quota of 500 for each scope, up to 1024 of them.
+        long_polling: Whether a retry that the quota refuses is waited for all the
+            same, before the call fails. For calls in a loop that never ends, which
+            would not wait at all otherwise.
+
+    Raises:
+        ValueError: An argument is not as described.
+
+    Source: the AWS SDKs and smithy-python, whose class of this name it is.
+
+    >>> async def call():
+    ...     strategy = StandardRetryStrategy(max_attempts=2)
+    ...     token = await strategy.acquire_initial_retry_token()
+    ...     error = CallError("503", fault="server")
+    ...     token = await strategy.refresh_retry_token_for_retry(
+    ...         token_to_renew=token, error=error
+    ...     )
+    ...     await strategy.record_success(token=token)
+    ...     return token.attempt_count, token.quota_acquired
+    >>> asyncio.run(call())
+    (2, 14)
+    """
+
+    profile: Final[RetryProfile]
+    """The constants."""
+
+    backoff_strategy: Final[RetryBackoffStrategy]
+    """What computes the delays in the tokens."""
+
+    throttling_backoff_strategy: Final[RetryBackoffStrategy]
+    """What computes them where the server throttles."""
+
+    max_attempts: Final[int]
+    """Attempts of one call, the first one included."""
+
+    long_polling: Final[bool]
+    """Whether a retry that the quota refuses is waited for all the same."""
+
+    def __init__(
+        self,
+        *,
+        profile: RetryProfile = RetryProfile.V2_1,
+        backoff_strategy: RetryBackoffStrategy | None = None,
+        throttling_backoff_strategy: RetryBackoffStrategy | None = None,
+        max_attempts: int | None = None,
+        retry_quota: StandardRetryQuota | None = None,
+        long_polling: bool = False,
+    ) -> None:
+        check_profile(profile)
+        if backoff_strategy is None:
+            backoff_strategy = _backoff(profile, profile.backoff_scale_value)
+        if throttling_backoff_strategy is None:
+            scale = profile.throttling_backoff_scale_value
+            throttling_backoff_strategy = _backoff(profile, scale)
+        if max_attempts is None:
+            max_attempts = profile.max_attempts
+        check_backoff_strategy("backoff_strategy", backoff_strategy)
+        check_backoff_strategy(
+            "throttling_backoff_strategy", throttling_backoff_strategy
+        )
+        check_max_attempts(max_attempts)
+        _check_quota(retry_quota)
+        if not isinstance(long_polling, bool):
+            raise bad_argument("long_polling", long_polling, "True or False")
+        self.profile = profile
+        self.backoff_strategy = backoff_strategy
+        self.throttling_backoff_strategy = throttling_backoff_strategy
+        self.max_attempts = max_attempts
+        self.long_polling = long_polling
+        self._retry_quota = retry_quota
+        self._quotas = BoundedMap(lambda scope: StandardRetryQuota(profile=profile))
+        self._quotas_lock = threading.Lock()
+
+    def quota_for(self, token_scope: str | None = None) -> StandardRetryQuota:
+        """Return the quota that pays for the retries of a scope.
+
+        Args:
+            token_scope: What :meth:`acquire_initial_retry_token` got; the retrying
+                client passes ``host:port``. None is the scope without a name.
+
+        Raises:
+            ValueError: *token_scope* is no str, nor None.
+
+        >>> StandardRetryStrategy().quota_for("example.com:443").available_capacity
+        500
+        """
+        check_token_scope(token_scope)
+        if self._retry_quota is not None:
+            return self._retry_quota
+        with self._quotas_lock:
+            return self._quotas.get(token_scope or "")
+
+    async def acquire_initial_retry_token(
+        self, *, token_scope: str | None = None
+    ) -> StandardRetryToken:
+        """Return the token of the first attempt; there always is one.
+
+        Args:
+            token_scope: What the calls have in common that share a quota.
+        """
+        return self._issue(token_scope)
+
+    async def refresh_retry_token_for_retry(
+        self, *, token_to_renew: Any, error: Exception
+    ) -> StandardRetryToken:
+        """Return the token of the next attempt.
+
+        Args:
+            token_to_renew: The token of the attempt that failed.
+            error: What it failed with.
+
+        Raises:
+            RetryError: The error allows no retry, there were enough attempts, or the
+                quota is exhausted. Its ``retry_after`` is None, except in the last
+                case: then it is the delay that there would have been.
+            TypeError: *token_to_renew* is none of our tokens.
+            ValueError: It was issued by another strategy, or used before.
+        """
+        try:
+            return self._renew(token_to_renew, error)
+        except RetryError as refusal:
+            if self.long_polling and refusal.retry_after is not None:
+                await asyncio.sleep(refusal.retry_after)
+            raise
+
+    async def record_success(self, *, token: Any) -> None:
+        """Take back the token of an attempt that succeeded, and refund it.
+
+        Args:
+            token: The token.
+
+        Raises:
+            TypeError: It is none of our tokens.
+            ValueError: It was issued by another strategy, or used before.
+        """
+        spent = use_token("token", token, StandardRetryToken, self)
+        quota = self.quota_for(spent.token_scope)
+        quota.release(release_amount=spent.quota_acquired)
+
+    def __repr__(self) -> str:
+        settings = (f"{name}={value!r}" for name, value in self._settings().items())
+        return f"{type(self).__name__}({', '.join(settings)})"
+
+    # Settings are copied by libraries that know nothing of quotas; a copy is to go on
+    # sharing them.
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def _issue(self, token_scope: str | None) -> StandardRetryToken:
+        check_token_scope(token_scope)
+        return StandardRetryToken(
+            retry_count=0,
+            retry_delay=ask_for_delay(self.backoff_strategy, 0),
+            token_scope=token_scope,
+            issuer=self,
+        )
+
+    def _renew(self, token_to_renew: object, error: Exception) -> StandardRetryToken:
+        token = use_token("token_to_renew", token_to_renew, StandardRetryToken, self)
+        retry_count = next_retry_count(token, error, self.max_attempts)
+        delay = self._delay(retry_count, error)
+        try:
+            cost = self.quota_for(token.token_scope).acquire(error=error)
+        except RetryError as refusal:
+            raise RetryError(str(refusal), retry_after=delay) from error
+        return StandardRetryToken(
+            retry_count=retry_count,
+            retry_delay=delay,
+            quota_acquired=cost,
+            token_scope=token.token_scope,
+            issuer=self,
+        )
+
+    def _take_back(self, token: StandardRetryToken) -> None:
+        """Pay back what a retry has cost that will not be made."""
+        if token.quota_acquired:
+            quota = self.quota_for(token.token_scope)
+            quota.release(release_amount=token.quota_acquired)
+
+    def _delay(self, retry_count: int, error: Exception) -> float:
+        info = RetryInfo.of(error)
+        backoff_strategy = (
+            self.throttling_backoff_strategy
+            if info.is_throttling_error
+            else self.backoff_strategy
+        )
+        delay = ask_for_delay(backoff_strategy, retry_count, error)
+        if info.retry_after is None:
+            return delay
+        added = self.profile.max_added_delay
+        longest = self.profile.max_backoff if added is None else delay + added
+        return max(delay, min(info.retry_after, longest))
+
+    def _settings(self) -> dict[str, object]:
+        """Return the arguments that make such a strategy, for people to read."""
+        settings: dict[str, object] = {
+            "profile": self.profile,
+            "backoff_strategy": self.backoff_strategy,
+            "throttling_backoff_strategy": self.throttling_backoff_strategy,
+            "max_attempts": self.max_attempts,
+        }
+        if self._retry_quota is not None:
+            settings["retry_quota"] = self._retry_quota
+        if self.long_polling:
+            settings["long_polling"] = True
+        return settings
+
+
+def _backoff(profile: RetryProfile, scale: float) -> ExponentialRetryBackoffStrategy:
+    return ExponentialRetryBackoffStrategy(
+        backoff_scale_value=scale,
+        max_backoff=profile.max_backoff,
+        jitter_type=ExponentialBackoffJitterType.FULL,
+    )
+
+
+def _check_quota(value: object) -> None:
+    if value is not None and not isinstance(value, StandardRetryQuota):
+        raise bad_argument("retry_quota", value, "a StandardRetryQuota, or None")

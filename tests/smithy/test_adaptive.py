@@ -1,0 +1,541 @@
+"""The adaptive strategy: the standard one behind a rate limiter."""
+
+import asyncio
+import contextlib
+import copy
+import math
+from collections import Counter
+from dataclasses import replace
+
+import aiohttp
+import pytest
+
+from aioretry_smithy import is_unprocessed
+from aioretry_smithy.smithy import (
+    AdaptiveRetryStrategy,
+    CallError,
+    CapacityNotAvailableError,
+    ClientRateLimiter,
+    ExponentialBackoffJitterType,
+    ExponentialRetryBackoffStrategy,
+    RetryError,
+    RetryProfile,
+    RetryStrategy,
+    StandardRetryQuota,
+    StandardRetryStrategy,
+)
+
+THROTTLED = CallError("429", fault="client", is_throttling_error=True)
+UNAVAILABLE = CallError("503", fault="server")
+NOT_FOUND = CallError("404", fault="client")
+
+ONE_SECOND = ExponentialRetryBackoffStrategy(
+    backoff_scale_value=1.0, jitter_type=ExponentialBackoffJitterType.NONE
+)
+
+
+def new_strategy(**options):
+    """Return a strategy that waits 1, 2, 4, ... seconds, whatever the error."""
+    settings = {
+        "backoff_strategy": ONE_SECOND,
+        "throttling_backoff_strategy": ONE_SECOND,
+        **options,
+    }
+    return AdaptiveRetryStrategy(**settings)
+
+
+def now():
+    return asyncio.get_running_loop().time()
+
+
+def drain(limiter):
+    """Let *limiter* grant one attempt in two seconds, and have none left."""
+    limiter.update(throttled=True)
+    while not limiter.try_acquire():
+        pass
+
+
+async def refresh(strategy, token, error):
+    return await strategy.refresh_retry_token_for_retry(
+        token_to_renew=token, error=error
+    )
+
+
+class TestInitialToken:
+    """The token of the first attempt."""
+
+    async def test_it_comes_at_once_while_nothing_was_throttled(self):
+        """Without throttling it is the standard strategy."""
+        token = await AdaptiveRetryStrategy().acquire_initial_retry_token()
+
+        assert (0, 0.0, 0) == (
+            token.retry_count,
+            token.retry_delay,
+            token.quota_acquired,
+        )
+        assert 0.0 == now()
+
+    async def test_it_waits_for_the_rate_limiter(self):
+        """The first attempt needs a token of the rate limiter like any other."""
+        strategy = AdaptiveRetryStrategy()
+        drain(strategy.limiter_for())
+        token = await strategy.acquire_initial_retry_token()
+
+        assert 2.0 == now()
+        assert 0.0 == token.retry_delay
+        assert 0.0 == strategy.limiter_for().capacity
+
+    async def test_its_own_delay_comes_first(self):
+        """A backoff of one's own may delay the first attempt; the leave comes last."""
+
+        class Slow:
+            def compute_next_backoff_delay(self, retry_attempt):
+                return 3.0
+
+        strategy = AdaptiveRetryStrategy(backoff_strategy=Slow())
+        drain(strategy.limiter_for())
+        token = await strategy.acquire_initial_retry_token()
+
+        assert (3.0, 0.0) == (now(), token.retry_delay)
+        assert 0.0 == strategy.limiter_for().capacity
+
+    async def test_a_bad_scope_is_refused(self):
+        """A scope is a text, or None."""
+        with pytest.raises(ValueError, match="token_scope: 5"):
+            await AdaptiveRetryStrategy().acquire_initial_retry_token(token_scope=5)
+
+
+class TestRefresh:
+    """The tokens of retries."""
+
+    async def test_it_waits_for_the_backoff_inside(self):
+        """The wait is over when the token comes, and the quota has paid."""
+        strategy = new_strategy()
+        token = await strategy.acquire_initial_retry_token()
+        token = await refresh(strategy, token, UNAVAILABLE)
+
+        assert 1.0 == now()
+        assert (1, 0.0, 14) == (
+            token.retry_count,
+            token.retry_delay,
+            token.quota_acquired,
+        )
+        assert 486 == strategy.quota_for().available_capacity
+
+    async def test_it_waits_for_the_rate_limiter_after_the_backoff(self):
+        """Leave is taken right before the attempt, not before the delay."""
+        strategy = new_strategy()
+        token = await strategy.acquire_initial_retry_token()
+        task = asyncio.create_task(refresh(strategy, token, THROTTLED))
+        await asyncio.sleep(1.5)  # the delay is over, there is not yet a token
+        assert not task.done()
+        assert 0.75 == strategy.limiter_for().capacity
+
+        token = await task
+
+        assert 2.0 == now()
+        assert 0.0 == token.retry_delay
+        assert 0.0 == strategy.limiter_for().capacity
+
+    async def test_a_renewed_token_is_good_for_one_use(self):
+        """It is one of ours, though its delay is over."""
+        strategy = new_strategy(max_attempts=5)
+        first = await strategy.acquire_initial_retry_token(token_scope="a")
+        second = await refresh(strategy, first, UNAVAILABLE)
+        third = await refresh(strategy, second, UNAVAILABLE)
+
+        assert (2, "a") == (third.retry_count, third.token_scope)
+        with pytest.raises(ValueError, match="not used before"):
+            await refresh(strategy, second, UNAVAILABLE)
+
+    @pytest.mark.parametrize(
+        ("error", "throttled"),
+        [(THROTTLED, True), (UNAVAILABLE, False), (NOT_FOUND, False)],
+    )
+    async def test_each_failure_is_reported(self, error, throttled):
+        """Only throttling switches the rate limiter on; the others are counted."""
+        strategy = new_strategy()
+        token = await strategy.acquire_initial_retry_token()
+        await asyncio.sleep(1.0)
+        with contextlib.suppress(RetryError):
+            await refresh(strategy, token, error)
+
+        assert throttled is strategy.limiter_for().enabled
+        assert 0.8 == strategy.limiter_for().measured_rate
+
+    @pytest.mark.parametrize(
+        "options",
+        [{"max_attempts": 1}, {"retry_quota": StandardRetryQuota(0)}],
+        ids=["attempts", "quota"],
+    )
+    async def test_a_refused_retry_is_reported_all_the_same(self, options):
+        """The server has answered; that no retry follows is another matter."""
+        strategy = new_strategy(**options)
+        token = await strategy.acquire_initial_retry_token()
+        with pytest.raises(RetryError) as refusal:
+            await refresh(strategy, token, THROTTLED)
+
+        assert THROTTLED is refusal.value.__cause__
+        assert strategy.limiter_for().enabled
+        assert 0.0 == now()
+
+    async def test_a_refusal_takes_no_leave(self):
+        """What is not sent needs no token of the rate limiter."""
+        strategy = new_strategy()
+        token = await strategy.acquire_initial_retry_token()
+        drain(strategy.limiter_for())
+        await asyncio.sleep(2.0)
+        with pytest.raises(RetryError):
+            await refresh(strategy, token, NOT_FOUND)
+
+        assert 1.0 == strategy.limiter_for().capacity
+
+    async def test_long_polling_waits_before_it_is_refused(self):
+        """The standard strategy's long polling is there."""
+        strategy = new_strategy(long_polling=True, retry_quota=StandardRetryQuota(0))
+        token = await strategy.acquire_initial_retry_token()
+        with pytest.raises(RetryError):
+            await refresh(strategy, token, UNAVAILABLE)
+
+        assert 1.0 == now()
+
+    @pytest.mark.parametrize("wait", [0.5, 1.5], ids=["backoff", "limiter"])
+    async def test_a_cancelled_wait_takes_no_leave(self, wait):
+        """Whether it waits for the delay or for the rate limiter."""
+        strategy = new_strategy()
+        token = await strategy.acquire_initial_retry_token()
+        task = asyncio.create_task(refresh(strategy, token, THROTTLED))
+        await asyncio.sleep(wait)
+        task.cancel()
+        await asyncio.wait([task])
+
+        assert task.cancelled()
+        assert wait * 0.5 == strategy.limiter_for().capacity
+
+    @pytest.mark.parametrize("error", [TypeError, ValueError])
+    async def test_somebody_elses_token_reports_nothing(self, error):
+        """Misuse does not slow the others down."""
+        strategy = new_strategy()
+        token = await new_strategy().acquire_initial_retry_token()
+        with pytest.raises(error):
+            await refresh(strategy, None if error is TypeError else token, THROTTLED)
+
+        assert not strategy.limiter_for().enabled
+
+
+class TestSuccess:
+    """What a success brings."""
+
+    async def test_it_brings_the_cost_of_the_retry_back(self):
+        """The adaptive mode refunds like the standard one."""
+        strategy = new_strategy()
+        token = await strategy.acquire_initial_retry_token()
+        token = await refresh(strategy, token, UNAVAILABLE)
+        await strategy.record_success(token=token)
+
+        assert 500 == strategy.quota_for().available_capacity
+
+    async def test_it_is_reported(self):
+        """Successes raise the rate."""
+        strategy = new_strategy()
+        token = await strategy.acquire_initial_retry_token()
+        await asyncio.sleep(1.0)
+        await strategy.record_success(token=token)
+
+        assert 0.8 == strategy.limiter_for().measured_rate
+        assert not strategy.limiter_for().enabled
+
+    async def test_a_used_token_is_not_reported_again(self):
+        """One attempt is one outcome."""
+        strategy = new_strategy()
+        token = await strategy.acquire_initial_retry_token()
+        await strategy.record_success(token=token)
+        with pytest.raises(ValueError, match="not used before"):
+            await strategy.record_success(token=token)
+        await asyncio.sleep(1.0)
+        strategy.limiter_for().update(throttled=False)
+
+        assert 0.8 * 2 == strategy.limiter_for().measured_rate
+
+
+class TestFailFast:
+    """Refusing in place of waiting."""
+
+    async def test_a_first_attempt_is_refused(self):
+        """Nothing was sent, and the error says when to come again."""
+        strategy = new_strategy(fail_fast=True)
+        drain(strategy.limiter_for())
+        with pytest.raises(CapacityNotAvailableError) as refusal:
+            await strategy.acquire_initial_retry_token()
+
+        assert 2.0 == refusal.value.retry_after
+        assert isinstance(refusal.value, aiohttp.ClientError)
+        assert not isinstance(refusal.value, RetryError)
+        assert is_unprocessed(refusal.value)
+        assert 0.0 == now()
+
+    async def test_a_first_attempt_takes_its_leave(self):
+        """What is granted is paid for, here too."""
+        strategy = new_strategy(fail_fast=True)
+        drain(strategy.limiter_for())
+        await asyncio.sleep(2.0)
+        await strategy.acquire_initial_retry_token()
+
+        assert 0.0 == strategy.limiter_for().capacity
+
+    async def test_a_retry_is_refused_and_costs_nothing(self):
+        """The quota gets back what it has paid."""
+        strategy = new_strategy(fail_fast=True)
+        token = await strategy.acquire_initial_retry_token()
+        with pytest.raises(RetryError) as refusal:
+            await refresh(strategy, token, THROTTLED)
+
+        assert 2.0 == refusal.value.retry_after
+        assert THROTTLED is refusal.value.__cause__
+        assert "rate limiter" in str(refusal.value)
+        assert 500 == strategy.quota_for().available_capacity
+        assert 0.0 == now()
+
+    async def test_a_free_refusal_leaves_the_quota_alone(self):
+        """A quota that takes nothing gets nothing back."""
+        free = replace(RetryProfile.V2_1, throttling_cost=0)
+        quota = StandardRetryQuota(500, profile=free)
+        quota.acquire(error=UNAVAILABLE)
+        strategy = new_strategy(fail_fast=True, retry_quota=quota)
+        token = await strategy.acquire_initial_retry_token()
+        with pytest.raises(RetryError):
+            await refresh(strategy, token, THROTTLED)
+
+        assert 486 == quota.available_capacity
+
+    async def test_a_retry_has_its_leave_before_its_delay(self):
+        """Nothing waits inside; the delay is in the token."""
+        strategy = new_strategy(fail_fast=True)
+        drain(strategy.limiter_for())
+        await asyncio.sleep(2.0)
+        token = await strategy.acquire_initial_retry_token()
+        await asyncio.sleep(2.0)
+        token = await refresh(strategy, token, UNAVAILABLE)
+
+        assert (4.0, 1.0) == (now(), token.retry_delay)
+        assert 0.0 == strategy.limiter_for().capacity
+        assert 486 == strategy.quota_for().available_capacity
+
+
+class TestScopes:
+    """Which calls share a rate limiter."""
+
+    async def test_each_scope_has_its_own(self):
+        """A server that throttles slows down nobody else's calls."""
+        strategy = new_strategy()
+        drain(strategy.limiter_for("a"))
+        await strategy.acquire_initial_retry_token(token_scope="b")
+        await strategy.acquire_initial_retry_token()
+        assert 0.0 == now()
+
+        await strategy.acquire_initial_retry_token(token_scope="a")
+
+        assert 2.0 == now()
+
+    async def test_outcomes_go_to_the_scope_of_the_token(self):
+        """So do leaves."""
+        strategy = new_strategy()
+        token = await strategy.acquire_initial_retry_token(token_scope="a")
+        token = await refresh(strategy, token, THROTTLED)
+        await strategy.record_success(token=token)
+
+        assert strategy.limiter_for("a").enabled
+        assert not strategy.limiter_for().enabled
+
+    async def test_refusals_are_those_of_the_scope(self):
+        """Failing fast, too, asks the rate limiter of the call and no other one."""
+        strategy = new_strategy(fail_fast=True)
+        token = await strategy.acquire_initial_retry_token(token_scope="a")
+        other = await strategy.acquire_initial_retry_token(token_scope="b")
+        drain(strategy.limiter_for("a"))
+
+        assert 1 == (await refresh(strategy, other, UNAVAILABLE)).retry_count
+        with pytest.raises(RetryError):
+            await refresh(strategy, token, UNAVAILABLE)
+        with pytest.raises(CapacityNotAvailableError):
+            await strategy.acquire_initial_retry_token(token_scope="a")
+
+    def test_a_given_rate_limiter_is_for_all(self):
+        """Also for other strategies that have it."""
+        limiter = ClientRateLimiter()
+        strategies = [AdaptiveRetryStrategy(rate_limiter=limiter) for _ in range(2)]
+
+        assert {limiter} == {
+            strategy.limiter_for(scope)
+            for strategy in strategies
+            for scope in (None, "a")
+        }
+
+    def test_rate_limiters_are_kept(self):
+        """One scope, one rate limiter."""
+        strategy = AdaptiveRetryStrategy()
+
+        assert strategy.limiter_for("a") is strategy.limiter_for("a")
+        assert strategy.limiter_for("a") is not strategy.limiter_for("b")
+
+    def test_scopes_are_bounded(self):
+        """A crawler meets any number of servers; the longest unused are forgotten."""
+        strategy = AdaptiveRetryStrategy()
+        first = strategy.limiter_for("0")
+        for number in range(1, 1025):
+            strategy.limiter_for(str(number))
+
+        assert first is not strategy.limiter_for("0")
+
+    def test_a_bad_scope_is_refused(self):
+        """With a rate limiter for all, too."""
+        strategy = AdaptiveRetryStrategy(rate_limiter=ClientRateLimiter())
+
+        with pytest.raises(ValueError, match="token_scope: 5"):
+            strategy.limiter_for(5)
+
+
+class TestSettings:
+    """What a strategy is made of."""
+
+    def test_it_is_a_standard_strategy(self):
+        """It fits wherever one does, and has all of its settings."""
+        quota = StandardRetryQuota(7)
+        strategy = new_strategy(
+            profile=RetryProfile.V2_0,
+            max_attempts=7,
+            retry_quota=quota,
+            long_polling=True,
+        )
+
+        assert isinstance(strategy, StandardRetryStrategy)
+        assert isinstance(strategy, RetryStrategy)
+        assert (RetryProfile.V2_0, 7, True, False) == (
+            strategy.profile,
+            strategy.max_attempts,
+            strategy.long_polling,
+            strategy.fail_fast,
+        )
+        assert ONE_SECOND is strategy.backoff_strategy
+        assert ONE_SECOND is strategy.throttling_backoff_strategy
+        assert quota is strategy.quota_for("a")
+
+    def test_defaults_are_those_of_the_standard_strategy(self):
+        """Adaptive is standard, and a rate limiter."""
+        standard, adaptive = StandardRetryStrategy(), AdaptiveRetryStrategy()
+
+        assert repr(standard).replace("Standard", "Adaptive", 1) == repr(adaptive)
+
+    @pytest.mark.parametrize(
+        ("name", "value", "expected"),
+        [
+            ("rate_limiter", 5, "a ClientRateLimiter, or None"),
+            ("rate_limiter", ClientRateLimiter, "a ClientRateLimiter, or None"),
+            ("fail_fast", 1, "True or False"),
+            ("fail_fast", None, "True or False"),
+            ("max_attempts", 0, "an int >= 1"),
+        ],
+    )
+    def test_bad_arguments(self, name, value, expected):
+        """A bad argument is named where the strategy is made."""
+        with pytest.raises(ValueError) as error:
+            AdaptiveRetryStrategy(**{name: value})
+
+        assert f"{name}: {value!r} (expected: {expected})" == str(error.value)
+
+    def test_repr_shows_what_was_given(self):
+        """A rate limiter of one's own and fail_fast are in the repr."""
+        limiter = ClientRateLimiter()
+        strategy = AdaptiveRetryStrategy(rate_limiter=limiter, fail_fast=True)
+
+        assert repr(strategy).startswith("AdaptiveRetryStrategy(profile=")
+        assert repr(strategy).endswith(f", rate_limiter={limiter!r}, fail_fast=True)")
+
+    def test_a_copy_is_the_strategy_itself(self):
+        """Rate limiters stay shared where settings are copied."""
+        strategy = AdaptiveRetryStrategy()
+
+        assert strategy is copy.deepcopy(strategy)
+
+
+class Server:
+    """Admits so many requests a second, evenly; the rate may change with time."""
+
+    def __init__(self, rate_at):
+        self.rate_at = rate_at
+        self.level = 1.0
+        self.asked_at = 0.0
+        self.requests = []
+
+    def admits(self, time):
+        self.requests.append(time)
+        rate = self.rate_at(time)
+        income = (time - self.asked_at) * rate
+        self.level = min(max(1.0, rate / 10), self.level + income)
+        self.asked_at = time
+        if self.level < 1.0:
+            return False
+        self.level -= 1.0
+        return True
+
+    def requests_per_second(self, since, until):
+        counts = Counter(math.floor(time) for time in self.requests)
+        return [counts[second] for second in range(since, until)]
+
+
+async def call(strategy, server, latency):
+    """Make one call in a loop as a user of a bare strategy would write it."""
+    token = await strategy.acquire_initial_retry_token()
+    while True:
+        await asyncio.sleep(token.retry_delay)
+        await asyncio.sleep(latency)
+        if server.admits(now()):
+            await strategy.record_success(token=token)
+            return
+        try:
+            token = await refresh(strategy, token, THROTTLED)
+        except RetryError:
+            return
+
+
+async def let_work(server, seconds, workers=10, latency=0.01):
+    """Let workers make calls to *server* one after the other."""
+    strategy = AdaptiveRetryStrategy(max_attempts=4)
+
+    async def work():
+        while now() < seconds:
+            await call(strategy, server, latency)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(workers):
+            group.create_task(work())
+
+
+class TestAgainstAServer:
+    """What the rate becomes, in virtual time; limits are those of the SDKs' tests."""
+
+    async def test_ten_workers_settle_at_what_the_server_admits(self):
+        """Twenty a second, where without the rate limiter it would be a thousand."""
+        server = Server(lambda time: 20.0)
+        await let_work(server, seconds=15)
+        rates = server.requests_per_second(5, 15)
+
+        assert all(10 <= rate <= 30 for rate in rates)
+        assert 15 <= sum(rates) / len(rates) <= 22
+
+    async def test_they_follow_a_server_that_slows_down(self):
+        """From hundreds down to ten a second."""
+        server = Server(lambda time: 10_000.0 if time < 3 else 10.0)
+        await let_work(server, seconds=15)
+        (before,) = server.requests_per_second(2, 3)
+        rates = server.requests_per_second(10, 15)
+
+        assert before > 500
+        assert all(3 <= rate <= 20 for rate in rates)
+
+    async def test_they_follow_a_server_that_recovers(self):
+        """Throttling that is over is forgotten in time."""
+        server = Server(lambda time: 20.0 if 2 <= time < 4 else 10_000.0)
+        await let_work(server, seconds=15)
+
+        assert server.requests_per_second(14, 15)[0] > 100

@@ -1,0 +1,293 @@
+"""Smithy's backoff strategies, and the bridge to ours."""
+
+import math
+import random
+
+import pytest
+
+from aioretry_smithy import Backoff
+from aioretry_smithy.smithy.backoff import (
+    ExponentialBackoffJitterType,
+    ExponentialRetryBackoffStrategy,
+    ask_for_delay,
+    from_backoff,
+    to_backoff,
+)
+from aioretry_smithy.smithy.errors import BackoffExhaustedError
+
+DEFAULT, NONE, FULL, DECORRELATED = ExponentialBackoffJitterType
+LARGEST_CHANCE = math.nextafter(1.0, 0.0)
+
+
+class Linear:
+    """A backoff strategy as users write them."""
+
+    def compute_next_backoff_delay(self, retry_attempt):
+        return 0.5 * retry_attempt
+
+
+class Returning:
+    """A backoff strategy that always says the same."""
+
+    def __init__(self, delay):
+        self.delay = delay
+
+    def compute_next_backoff_delay(self, retry_attempt):
+        return self.delay
+
+
+def chances(*values):
+    """Make a source of chance that gives one value after the other."""
+    return iter(values).__next__
+
+
+def test_names_and_numbers_of_the_jitter_types_are_those_of_smithy_python():
+    """Settings that were written for the one work with the other."""
+    members = {member.name: member.value for member in ExponentialBackoffJitterType}
+
+    assert {"DEFAULT": 1, "NONE": 2, "FULL": 3, "DECORRELATED": 4} == members
+
+
+def test_defaults_are_those_of_smithy_python():
+    """Equal jitter, from 25 ms to 20 s."""
+    backoff = ExponentialRetryBackoffStrategy()
+
+    assert 0.025 == backoff.backoff_scale_value
+    assert 20.0 == backoff.max_backoff
+    assert DEFAULT is backoff.jitter_type
+    assert random.random == backoff.random
+
+
+@pytest.mark.parametrize("jitter_type", ExponentialBackoffJitterType)
+def test_no_wait_before_the_initial_attempt(jitter_type):
+    """The delay for attempt 0 is 0.0, and no chance is taken for it."""
+    backoff = ExponentialRetryBackoffStrategy(jitter_type=jitter_type, random=chances())
+    delay = backoff.compute_next_backoff_delay(0)
+
+    assert 0.0 == delay
+    assert isinstance(delay, float)
+
+
+@pytest.mark.parametrize(
+    ("jitter_type", "lowest", "highest"),
+    [(DEFAULT, 4.0, 8.0), (NONE, 8.0, 8.0), (FULL, 0.0, 8.0)],
+)
+def test_jitter_scatters_over_its_range(jitter_type, lowest, highest):
+    """The least chance gives the shortest delay, the largest the longest."""
+    delays = [
+        ExponentialRetryBackoffStrategy(
+            backoff_scale_value=2, jitter_type=jitter_type, random=lambda r=r: r
+        ).compute_next_backoff_delay(3)
+        for r in (0.0, LARGEST_CHANCE)
+    ]
+
+    assert [lowest, pytest.approx(highest)] == delays
+
+
+def test_decorrelated_delay_takes_a_chance_for_each_step():
+    """Each step starts from the delay before it and draws anew."""
+    backoff = ExponentialRetryBackoffStrategy(
+        backoff_scale_value=1,
+        max_backoff=20,
+        jitter_type=DECORRELATED,
+        random=chances(0.5, 0.25, 0.5),
+    )
+
+    # 1 + 3 * 0.5 * 1 = 2.5, then 1 + 3 * 0.25 * 2.5 = 2.875, then:
+    assert 5.3125 == backoff.compute_next_backoff_delay(3)
+
+
+def test_decorrelated_delays_do_not_depend_on_earlier_calls():
+    """Calls that share the object do not disturb one another."""
+    backoff = ExponentialRetryBackoffStrategy(
+        backoff_scale_value=2, jitter_type=DECORRELATED, random=lambda: 0.5
+    )
+    backoff.compute_next_backoff_delay(5)
+    delays = [backoff.compute_next_backoff_delay(n) for n in (1, 2, 1)]
+
+    assert [5.0, 9.5, 5.0] == delays
+
+
+def test_decorrelated_chain_has_an_end():
+    """A late attempt does not draw thousands of chances."""
+    drawn = []
+
+    def draw():
+        drawn.append(None)
+        return 0.5
+
+    backoff = ExponentialRetryBackoffStrategy(jitter_type=DECORRELATED, random=draw)
+    delay = backoff.compute_next_backoff_delay(5000)
+
+    assert 20.0 == delay
+    assert 128 == len(drawn)
+
+
+@pytest.mark.parametrize("jitter_type", ExponentialBackoffJitterType)
+@pytest.mark.parametrize("retry_attempt", [1024, 1025, 1026, 5000, 10**30])
+def test_late_attempts_do_not_overflow(jitter_type, retry_attempt):
+    """Doubling ends at the limit, not at the largest number."""
+    backoff = ExponentialRetryBackoffStrategy(
+        jitter_type=jitter_type, random=lambda: LARGEST_CHANCE
+    )
+
+    assert 20.0 == pytest.approx(backoff.compute_next_backoff_delay(retry_attempt))
+
+
+@pytest.mark.parametrize("jitter_type", ExponentialBackoffJitterType)
+def test_no_delay_stays_no_delay(jitter_type):
+    """Doubling nothing never makes it the limit."""
+    backoff = ExponentialRetryBackoffStrategy(
+        backoff_scale_value=0, jitter_type=jitter_type
+    )
+
+    assert 0.0 == backoff.compute_next_backoff_delay(5000)
+
+
+@pytest.mark.parametrize("retry_attempt", [-1, 1.0, True, None, "1"])
+def test_bad_attempt_is_refused(retry_attempt):
+    """Attempts are counted, from 0."""
+    expected = f"retry_attempt: {retry_attempt!r} (expected: an integer >= 0)"
+    for backoff in (ExponentialRetryBackoffStrategy(), from_backoff(Backoff.fixed(1))):
+        with pytest.raises(ValueError) as caught:
+            backoff.compute_next_backoff_delay(retry_attempt)
+
+        assert expected == str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("backoff_scale_value", -1, "finite and >= 0"),
+        ("backoff_scale_value", None, "finite and >= 0"),
+        ("backoff_scale_value", True, "finite and >= 0"),
+        ("max_backoff", math.inf, "finite and >= 0"),
+        ("max_backoff", math.nan, "finite and >= 0"),
+        ("max_backoff", "20", "finite and >= 0"),
+        ("jitter_type", 1, "an ExponentialBackoffJitterType"),
+        ("jitter_type", "FULL", "an ExponentialBackoffJitterType"),
+        ("random", 0.5, "a callable that returns [0, 1)"),
+    ],
+)
+def test_bad_argument_is_refused(name, value, expected):
+    """A strategy that could not compute delays is not made."""
+    with pytest.raises(ValueError) as caught:
+        ExponentialRetryBackoffStrategy(**{name: value})
+
+    assert f"{name}: {value!r} (expected: {expected})" == str(caught.value)
+
+
+def test_equal_settings_make_equal_strategies():
+    """Settings can be compared, and read."""
+    one, other = (ExponentialRetryBackoffStrategy(max_backoff=5) for _ in range(2))
+    text = (
+        "ExponentialRetryBackoffStrategy(backoff_scale_value=0.025, max_backoff=5, "
+        "jitter_type=<ExponentialBackoffJitterType.DEFAULT: 1>)"
+    )
+
+    assert one == other
+    assert one != ExponentialRetryBackoffStrategy()
+    assert text == repr(one)
+
+
+def test_backoff_waits_as_the_strategy_says():
+    """The number of the attempt that failed is the number of the retry."""
+    backoff = to_backoff(Linear())
+    delays = [backoff.next_delay(n) for n in (1, 2, 3)]
+
+    assert [0.5, 1.0, 1.5] == delays
+    assert isinstance(backoff, Backoff)
+
+
+def test_backoff_of_a_strategy_can_be_limited():
+    """The result is a Backoff like any other."""
+    backoff = to_backoff(Linear()).with_max_attempts(2)
+
+    assert [0.5, None] == [backoff.next_delay(n) for n in (1, 2)]
+
+
+@pytest.mark.parametrize("count", [0, -1, True, 1.0])
+def test_backoff_of_a_strategy_counts_from_1(count):
+    """Attempt 0, which a strategy knows, is no failed attempt."""
+    with pytest.raises(ValueError) as caught:
+        to_backoff(Linear()).next_delay(count)
+
+    expected = f"num_attempts_so_far: {count!r} (expected: an integer >= 1)"
+    assert expected == str(caught.value)
+
+
+def test_strategy_waits_as_the_backoff_says():
+    """The number of the retry is the number of the attempt that failed."""
+    strategy = from_backoff(Backoff.exponential(1, 3))
+    delays = [strategy.compute_next_backoff_delay(n) for n in (0, 1, 2, 3)]
+
+    assert [0.0, 1.0, 2.0, 3.0] == delays
+
+
+def test_strategy_of_an_exhausted_backoff_refuses():
+    """A backoff that stops ends the call, and says after which attempt."""
+    strategy = from_backoff(Backoff.fixed(1).with_max_attempts(2))
+
+    assert 1.0 == strategy.compute_next_backoff_delay(1)
+    with pytest.raises(
+        BackoffExhaustedError, match=r"^no delay left after 2 attempts$"
+    ):
+        strategy.compute_next_backoff_delay(2)
+
+
+def test_there_and_back_again_nothing_changes():
+    """A backoff that stops still does when it has been a strategy meanwhile."""
+    backoff = to_backoff(from_backoff(Backoff.fixed(1).with_max_attempts(2)))
+
+    assert [1.0, None] == [backoff.next_delay(n) for n in (1, 2)]
+
+
+def test_bridges_are_equal_where_their_ends_are():
+    """Settings made twice are the same settings, and say what they are made of."""
+    strategy = from_backoff(Backoff.fixed(1))
+
+    assert from_backoff(Backoff.fixed(1)) == strategy
+    assert "from_backoff(Backoff.fixed(1.0))" == repr(strategy)
+    assert to_backoff(strategy) == to_backoff(strategy)
+    assert "to_backoff(from_backoff(Backoff.fixed(1.0)))" == repr(to_backoff(strategy))
+
+
+@pytest.mark.parametrize("other", [None, 1.0, Backoff.fixed(1), Linear.__name__])
+def test_bridge_to_backoff_needs_a_strategy(other):
+    """A Backoff is no strategy; the error says how it becomes one."""
+    with pytest.raises(ValueError) as caught:
+        to_backoff(other)
+
+    method = "an object with compute_next_backoff_delay(); see from_backoff()"
+    assert f"backoff_strategy: {other!r} (expected: {method})" == str(caught.value)
+
+
+@pytest.mark.parametrize("other", [None, 1.0, "fixed=1s", Backoff])
+def test_bridge_from_backoff_needs_a_backoff(other):
+    """The class, or the text that one is made from, is no Backoff."""
+    with pytest.raises(ValueError) as caught:
+        from_backoff(other)
+
+    assert f"backoff: {other!r} (expected: a Backoff)" == str(caught.value)
+
+
+@pytest.mark.parametrize("delay", [None, -1, math.nan, math.inf, "1", True])
+def test_delay_that_is_none_is_refused(delay):
+    """Where somebody's strategy goes wrong, it is named and not waited for."""
+    with pytest.raises(ValueError) as caught:
+        ask_for_delay(Returning(delay), 1)
+
+    expected = "seconds, finite and >= 0"
+    assert f"compute_next_backoff_delay: {delay!r} (expected: {expected})" == str(
+        caught.value
+    )
+
+
+def test_exhausted_backoff_ends_a_call_for_a_reason():
+    """The refusal comes from the error of the attempt, as any other one."""
+    error = ConnectionResetError()
+    strategy = from_backoff(Backoff.fixed(1).with_max_attempts(1))
+    with pytest.raises(BackoffExhaustedError) as caught:
+        ask_for_delay(strategy, 1, error)
+
+    assert error is caught.value.__cause__

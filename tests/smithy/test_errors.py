@@ -1,0 +1,153 @@
+"""The errors that end retries, and the one that strategies are shown."""
+
+import pickle
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from aioretry_smithy import is_unprocessed
+from aioretry_smithy.smithy.errors import (
+    BackoffExhaustedError,
+    CallError,
+    CapacityNotAvailableError,
+    RetryError,
+    refusals,
+)
+
+
+class TheirRetryError(Exception):
+    """Stands for the class of smithy-python, which has the same arguments."""
+
+    def __init__(self, message="", *, retry_after=None):
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+@pytest.fixture
+def with_smithy_python(monkeypatch):
+    """Make it look as if smithy-python was imported."""
+    module = SimpleNamespace(RetryError=TheirRetryError)
+    monkeypatch.setitem(sys.modules, "smithy_core.exceptions", module)
+
+
+@pytest.fixture
+def without_smithy_python(monkeypatch):
+    """Make it look as if smithy-python was never imported."""
+    monkeypatch.delitem(sys.modules, "smithy_core.exceptions", raising=False)
+
+
+def test_retry_error_says_why_and_when():
+    """Message and time are kept; neither has to be given."""
+    error = RetryError("no more", retry_after=1.5)
+
+    assert "no more" == str(error)
+    assert 1.5 == error.retry_after
+    assert RetryError().retry_after is None
+    assert "" == str(RetryError())
+
+
+def test_exhausted_backoff_is_a_refusal():
+    """Whoever expects a RetryError gets along with an exhausted backoff."""
+    error = BackoffExhaustedError("no delay left")
+
+    assert isinstance(error, RetryError)
+    assert error.retry_after is None
+
+
+@pytest.mark.usefixtures("without_smithy_python")
+def test_alone_there_is_one_class():
+    """Without smithy-python a RetryError is just that."""
+    assert RetryError is type(RetryError("no more"))
+    assert (RetryError,) == refusals()
+
+
+@pytest.mark.usefixtures("with_smithy_python")
+def test_retry_error_is_known_to_smithy_python():
+    """Its loops catch their own class, so ours has to be of it as well."""
+    error = RetryError("no more", retry_after=1.5)
+
+    assert isinstance(error, RetryError)
+    assert isinstance(error, TheirRetryError)
+    assert "RetryError" == type(error).__name__
+    assert "no more" == str(error)
+    assert 1.5 == error.retry_after
+
+
+@pytest.mark.usefixtures("with_smithy_python")
+def test_kinds_of_retry_errors_are_known_to_smithy_python_too():
+    """An exhausted backoff ends a call in its loops as any refusal does."""
+    error = BackoffExhaustedError("no delay left")
+
+    assert isinstance(error, BackoffExhaustedError)
+    assert isinstance(error, TheirRetryError)
+    assert "BackoffExhaustedError" == type(error).__name__
+
+
+@pytest.mark.usefixtures("with_smithy_python")
+@pytest.mark.parametrize("kind", [RetryError, BackoffExhaustedError])
+def test_error_that_is_both_can_be_pickled(kind):
+    """It comes out of a process pool as it went in."""
+    error = pickle.loads(pickle.dumps(kind("no more", retry_after=1.5)))
+
+    assert isinstance(error, kind)
+    assert isinstance(error, TheirRetryError)
+    assert ("no more", 1.5) == (str(error), error.retry_after)
+
+
+@pytest.mark.usefixtures("without_smithy_python")
+def test_error_can_be_pickled():
+    """The same without smithy-python."""
+    error = pickle.loads(pickle.dumps(RetryError("no more", retry_after=1.5)))
+
+    assert RetryError is type(error)
+    assert ("no more", 1.5) == (str(error), error.retry_after)
+
+
+def test_refused_capacity_was_not_sent():
+    """Any method may be sent again. It is no RetryError: that would mean an attempt."""
+    error = CapacityNotAvailableError(1.9)
+
+    assert is_unprocessed(error)
+    assert not isinstance(error, RetryError)
+    assert 1.9 == error.retry_after
+    assert "the rate limiter grants no attempt for 1.900 s" == str(error)
+    assert 1.9 == pickle.loads(pickle.dumps(error)).retry_after
+
+
+@pytest.mark.usefixtures("with_smithy_python")
+def test_refusal_of_smithy_python_is_understood():
+    """Its strategies raise their own class, which has to end retries as well."""
+    with pytest.raises(refusals()):
+        raise TheirRetryError("no more")
+
+
+def test_real_smithy_python_knows_the_error():
+    """What holds for the stand-in holds for the library itself."""
+    exceptions = pytest.importorskip("smithy_core.exceptions")
+    error = RetryError("no more", retry_after=1.5)
+
+    assert isinstance(error, exceptions.RetryError)
+    assert 1.5 == error.retry_after
+
+
+def test_call_error_has_defaults_that_say_nothing():
+    """An error of which nothing is known forbids and allows nothing."""
+    error = CallError()
+
+    assert {
+        "fault": None,
+        "is_retry_safe": None,
+        "retry_after": None,
+        "is_throttling_error": False,
+        "is_timeout_error": False,
+        "status": None,
+        "code": None,
+    } == vars(error)
+
+
+def test_call_error_can_be_put_in_a_set():
+    """Code that walks along chains of exceptions collects them by identity."""
+    error, equal = CallError("503", status=503), CallError("503", status=503)
+
+    assert 2 == len({error, equal})

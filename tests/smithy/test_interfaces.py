@@ -1,0 +1,156 @@
+"""What errors say about a retry, and what counts as a strategy."""
+
+import math
+from types import SimpleNamespace
+
+import pytest
+
+from aioretry_smithy.smithy.errors import CallError
+from aioretry_smithy.smithy.interfaces import (
+    ErrorRetryInfo,
+    HasFault,
+    RetryInfo,
+    RetryStrategy,
+    hands_out_tokens,
+)
+from aioretry_smithy.smithy.simple import SimpleRetryStrategy
+from aioretry_smithy.smithy.standard import StandardRetryStrategy
+
+
+class InheritingError(Exception, ErrorRetryInfo):
+    """An error that takes all defaults from the protocol."""
+
+
+class PlainStrategy:
+    """A strategy as in smithy-python's design document, with methods that are plain."""
+
+    backoff_strategy = None
+    max_attempts = 3
+
+    def acquire_initial_retry_token(self, *, token_scope=None):
+        return SimpleNamespace(retry_count=0, retry_delay=0.0)
+
+    def refresh_retry_token_for_retry(self, *, token_to_renew, error):
+        return token_to_renew
+
+    def record_success(self, *, token):
+        pass
+
+
+class OnlyThreeMethods:
+    """What a strategy has to have at least."""
+
+    acquire_initial_retry_token = PlainStrategy.acquire_initial_retry_token
+    refresh_retry_token_for_retry = PlainStrategy.refresh_retry_token_for_retry
+    record_success = PlainStrategy.record_success
+
+
+def saying(**attributes):
+    """Make an error that says only so much."""
+    error = Exception()
+    vars(error).update(attributes)
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "info"),
+    [
+        (Exception(), RetryInfo()),
+        (None, RetryInfo()),
+        (InheritingError(), RetryInfo()),
+        (saying(is_retry_safe=True), RetryInfo(is_retry_safe=True)),
+        (saying(is_retry_safe=False), RetryInfo(is_retry_safe=False)),
+        (saying(is_retry_safe=0), RetryInfo(is_retry_safe=False)),
+        (saying(fault="server"), RetryInfo(fault="server")),
+        (saying(fault=["server"]), RetryInfo()),
+        (saying(is_throttling_error=1), RetryInfo(is_throttling_error=True)),
+        (saying(is_timeout_error=None), RetryInfo()),
+        (
+            saying(is_retry_safe=True, retry_after=2, is_throttling_error=True),
+            RetryInfo(True, 2, True),
+        ),
+        (
+            CallError(
+                fault="client",
+                is_retry_safe=True,
+                retry_after=0.5,
+                is_throttling_error=True,
+                is_timeout_error=True,
+            ),
+            RetryInfo(True, 0.5, True, True, "client"),
+        ),
+    ],
+)
+def test_error_may_have_all_attributes_or_some_or_none(error, info):
+    """Each attribute is read for itself, and has a default."""
+    read = RetryInfo.of(error)
+
+    assert info == read
+
+
+@pytest.mark.parametrize("hint", ["1", -1, -0.1, math.nan, math.inf, True, None])
+def test_hint_that_is_none_is_ignored(hint):
+    """Only seconds that can be waited for are a hint."""
+    info = RetryInfo.of(saying(retry_after=hint))
+
+    assert info.retry_after is None
+
+
+@pytest.mark.parametrize("hint", [0, 0.0, 1.5, 10**6])
+def test_hint_is_kept_as_it_is(hint):
+    """A hint is not cut by whoever reads it; 0 is one as well."""
+    info = RetryInfo.of(saying(retry_after=hint))
+
+    assert hint == info.retry_after
+
+
+@pytest.mark.parametrize(
+    ("allowed", "info"),
+    [
+        (True, RetryInfo(is_retry_safe=True)),
+        (True, RetryInfo(is_retry_safe=True, fault="client")),
+        (False, RetryInfo(is_retry_safe=False)),
+        (False, RetryInfo(False, 1.0, True, True, "server")),
+        (True, RetryInfo(fault="server")),
+        (False, RetryInfo(fault="client")),
+        (False, RetryInfo()),
+        (False, RetryInfo(retry_after=1.0)),
+        (True, RetryInfo(is_throttling_error=True)),
+        (True, RetryInfo(is_timeout_error=True, fault="client")),
+    ],
+)
+def test_safety_decides_and_the_rest_helps_out(allowed, info):
+    """A clear yes or no wins; else throttling, timeouts and server faults do."""
+    assert allowed is info.allows_retry
+
+
+def test_call_error_is_of_both_kinds():
+    """Strategies that test with isinstance see all that a CallError says."""
+    error = CallError()
+
+    assert isinstance(error, ErrorRetryInfo)
+    assert isinstance(error, HasFault)
+    assert not isinstance(Exception(), ErrorRetryInfo)
+    assert not isinstance(Exception(), HasFault)
+
+
+@pytest.mark.parametrize(
+    "strategy", [PlainStrategy(), SimpleRetryStrategy(), StandardRetryStrategy()]
+)
+def test_strategies_are_of_the_protocol(strategy):
+    """Strategies with plain and with async methods pass, ours among them."""
+    assert isinstance(strategy, RetryStrategy)
+    assert hands_out_tokens(strategy)
+
+
+def test_three_methods_make_a_strategy():
+    """What the protocol has besides the methods is not needed to hand out tokens."""
+    assert hands_out_tokens(OnlyThreeMethods())
+
+
+@pytest.mark.parametrize(
+    "other", [None, "standard", PlainStrategy, SimpleNamespace(record_success=print)]
+)
+def test_other_things_are_no_strategy(other):
+    """A class, or something with one method in common, hands out no tokens."""
+    assert not hands_out_tokens(other)

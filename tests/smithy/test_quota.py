@@ -1,0 +1,182 @@
+"""The quota that pays for retries."""
+
+import math
+import random
+import threading
+
+import pytest
+
+from aioretry_smithy.smithy.errors import CallError, RetryError
+from aioretry_smithy.smithy.profile import RetryProfile
+from aioretry_smithy.smithy.quota import StandardRetryQuota
+
+ERROR = ConnectionResetError()
+THROTTLED = CallError(is_throttling_error=True)
+TIMED_OUT = CallError(is_timeout_error=True)
+THROTTLED_AND_TIMED_OUT = CallError(is_throttling_error=True, is_timeout_error=True)
+
+
+@pytest.mark.parametrize(
+    ("cost", "profile", "error"),
+    [
+        (14, RetryProfile.V2_1, ERROR),
+        (14, RetryProfile.V2_1, TIMED_OUT),
+        (5, RetryProfile.V2_1, THROTTLED),
+        (5, RetryProfile.V2_1, THROTTLED_AND_TIMED_OUT),
+        (5, RetryProfile.V2_0, ERROR),
+        (10, RetryProfile.V2_0, TIMED_OUT),
+        (5, RetryProfile.V2_0, THROTTLED_AND_TIMED_OUT),
+        (0, RetryProfile(retry_cost=0), ERROR),
+    ],
+)
+def test_price_depends_on_the_error(cost, profile, error):
+    """Throttling comes before timeouts, and both before the rest."""
+    quota = StandardRetryQuota(profile=profile)
+
+    assert cost == quota.acquire(error=error)
+    assert 500 - cost == quota.available_capacity
+
+
+@pytest.mark.parametrize(
+    ("paid", "left", "profile", "error"),
+    [
+        (35, 10, RetryProfile.V2_1, ERROR),
+        (100, 0, RetryProfile.V2_1, THROTTLED),
+        (100, 0, RetryProfile.V2_0, ERROR),
+        (50, 0, RetryProfile.V2_0, TIMED_OUT),
+    ],
+)
+def test_full_quota_pays_for_so_many_retries(paid, left, profile, error):
+    """A quota runs out after as many retries as with the SDKs."""
+    quota = StandardRetryQuota(profile=profile)
+    for _ in range(paid):
+        quota.acquire(error=error)
+
+    assert left == quota.available_capacity
+    with pytest.raises(RetryError):
+        quota.acquire(error=error)
+
+
+def test_refusal_takes_nothing_and_says_how_much_is_missing():
+    """What is left can still pay for something cheaper."""
+    quota = StandardRetryQuota(10)
+    with pytest.raises(RetryError) as caught:
+        quota.acquire(error=ERROR)
+
+    assert "the retry quota is exhausted: 10 left of 14" == str(caught.value)
+    assert caught.value.retry_after is None
+    assert 10 == quota.available_capacity
+    assert 5 == quota.acquire(error=THROTTLED)
+
+
+def test_last_tokens_can_be_spent():
+    """A price that is exactly what is left is paid."""
+    quota = StandardRetryQuota(14)
+
+    assert 14 == quota.acquire(error=ERROR)
+    assert 0 == quota.available_capacity
+
+
+def test_success_brings_back_what_the_retry_has_cost():
+    """What is released is there again."""
+    quota = StandardRetryQuota(30)
+    quota.acquire(error=ERROR)
+    quota.acquire(error=ERROR)
+    quota.release(release_amount=14)
+
+    assert 16 == quota.available_capacity
+
+
+@pytest.mark.parametrize("increment", [0, 1, 3])
+def test_success_without_a_retry_brings_what_the_profile_says(increment):
+    """A call that was paid nothing for brings the increment."""
+    profile = RetryProfile(no_retry_increment=increment)
+    quota = StandardRetryQuota(20, profile=profile)
+    quota.acquire(error=ERROR)
+    quota.release(release_amount=0)
+
+    assert 6 + increment == quota.available_capacity
+
+
+def test_quota_never_holds_more_than_at_first():
+    """Neither a success without a retry nor a refund makes it overflow."""
+    quota = StandardRetryQuota(20)
+    quota.release(release_amount=0)
+
+    assert 20 == quota.available_capacity
+
+    quota.acquire(error=THROTTLED)
+    quota.release(release_amount=14)
+
+    assert 20 == quota.available_capacity
+
+
+@pytest.mark.parametrize("capacity", [-1, 500.0, True, "500", None, math.inf])
+def test_bad_capacity_is_refused(capacity):
+    """A quota holds a whole number of tokens, or none."""
+    with pytest.raises(ValueError) as caught:
+        StandardRetryQuota(capacity)
+
+    expected = f"initial_capacity: {capacity!r} (expected: an int >= 0)"
+    assert expected == str(caught.value)
+
+
+@pytest.mark.parametrize("profile", [None, "V2_1", RetryProfile])
+def test_bad_profile_is_refused(profile):
+    """The name of a profile, or its class, is no profile."""
+    with pytest.raises(ValueError, match=r"^profile: .* \(expected: a RetryProfile\)$"):
+        StandardRetryQuota(profile=profile)
+
+
+@pytest.mark.parametrize("amount", [-1, 1.0, None, True])
+def test_bad_amount_is_refused(amount):
+    """A refund cannot take something out, and the quota stays as it was."""
+    quota = StandardRetryQuota(20)
+    quota.acquire(error=ERROR)
+    with pytest.raises(ValueError) as caught:
+        quota.release(release_amount=amount)
+
+    expected = f"release_amount: {amount!r} (expected: an int >= 0)"
+    assert expected == str(caught.value)
+    assert 6 == quota.available_capacity
+
+
+def test_repr_shows_the_settings():
+    """It says how such a quota is made."""
+    text = "StandardRetryQuota(20, profile=RetryProfile.V2_0)"
+
+    assert text == repr(StandardRetryQuota(20, profile=RetryProfile.V2_0))
+
+
+@pytest.mark.usefixtures("eager_threads")
+def test_threads_share_a_quota_to_the_last_token():
+    """Eight threads at once neither overdraw it nor lose or make tokens."""
+    capacity = 200
+    quota = StandardRetryQuota(capacity)
+    start = threading.Barrier(8)
+    kept, seen = [], []
+
+    def spend(seed):
+        chance = random.Random(seed)
+        mine = []
+        start.wait()
+        for _ in range(2000):
+            error = chance.choice([ERROR, THROTTLED])
+            if mine and chance.random() < 0.5:
+                quota.release(release_amount=mine.pop())
+            else:
+                try:
+                    mine.append(quota.acquire(error=error))
+                except RetryError:
+                    seen.append(quota.available_capacity)
+        kept.append(sum(mine))
+
+    threads = [threading.Thread(target=spend, args=(seed,)) for seed in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert seen, "the quota never ran out"
+    assert 0 <= min(seen) <= max(seen) <= capacity
+    assert capacity == quota.available_capacity + sum(kept)

@@ -1,0 +1,596 @@
+"""The standard mode."""
+
+import asyncio
+import copy
+import math
+import threading
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from aioretry_smithy import Backoff
+from aioretry_smithy.smithy.backoff import (
+    ExponentialBackoffJitterType,
+    ExponentialRetryBackoffStrategy,
+    from_backoff,
+)
+from aioretry_smithy.smithy.errors import (
+    BackoffExhaustedError,
+    CallError,
+    RetryError,
+)
+from aioretry_smithy.smithy.profile import RetryProfile
+from aioretry_smithy.smithy.quota import StandardRetryQuota
+from aioretry_smithy.smithy.simple import SimpleRetryStrategy
+from aioretry_smithy.smithy.standard import StandardRetryStrategy
+from aioretry_smithy.smithy.tokens import StandardRetryToken
+
+ERROR = CallError("503", fault="server", status=503)
+THROTTLED = CallError("429", is_throttling_error=True, status=429)
+EMPTY = StandardRetryQuota(0)
+
+
+class Steps:
+    """A backoff strategy whose delays are multiples of one step."""
+
+    def __init__(self, step):
+        self.step = step
+
+    def compute_next_backoff_delay(self, retry_attempt):
+        return self.step * retry_attempt
+
+
+@pytest.fixture
+def quota():
+    """A quota that pays for three retries, or for eight that are throttled."""
+    return StandardRetryQuota(42)
+
+
+@pytest.fixture
+def strategy(quota):
+    """A strategy with delays that are easily told apart."""
+    return StandardRetryStrategy(
+        backoff_strategy=Steps(1.0),
+        throttling_backoff_strategy=Steps(10.0),
+        max_attempts=3,
+        retry_quota=quota,
+    )
+
+
+async def refresh(strategy, token, error=ERROR):
+    """Ask for the token of the next attempt."""
+    return await strategy.refresh_retry_token_for_retry(
+        token_to_renew=token, error=error
+    )
+
+
+async def retry(strategy, error=ERROR, scope=None):
+    """Let the first attempt of a call fail, and ask for a second one."""
+    token = await strategy.acquire_initial_retry_token(token_scope=scope)
+    return await refresh(strategy, token, error)
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [
+        RetryProfile.V2_1,
+        RetryProfile.V2_0,
+        RetryProfile.DYNAMODB,
+        RetryProfile(max_attempts=9, max_backoff=3.0),
+    ],
+)
+def test_defaults_are_the_constants_of_the_profile(profile):
+    """Attempts and both backoffs, with full jitter, come from the profile."""
+    strategy = StandardRetryStrategy(profile=profile)
+    backoff = ExponentialRetryBackoffStrategy(
+        backoff_scale_value=profile.backoff_scale_value,
+        max_backoff=profile.max_backoff,
+        jitter_type=ExponentialBackoffJitterType.FULL,
+    )
+
+    assert profile.max_attempts == strategy.max_attempts
+    assert backoff == strategy.backoff_strategy
+    assert (
+        replace(backoff, backoff_scale_value=1) == strategy.throttling_backoff_strategy
+    )
+    assert strategy.long_polling is False
+    assert 500 == strategy.quota_for().available_capacity
+
+
+def test_quota_has_the_prices_of_the_profile():
+    """A profile with free retries makes a quota that never refuses."""
+    profile = RetryProfile(retry_cost=0)
+    strategy = StandardRetryStrategy(profile=profile)
+
+    assert 0 == strategy.quota_for("example.com:443").acquire(error=ERROR)
+
+
+def test_throttling_keeps_its_own_default():
+    """A backoff for other errors says nothing about those that throttle."""
+    own = StandardRetryStrategy(backoff_strategy=Steps(1.0))
+
+    expected = StandardRetryStrategy().throttling_backoff_strategy
+    assert expected == own.throttling_backoff_strategy
+
+
+async def test_tokens_say_what_there_is_to_know(strategy, quota):
+    """Count, delay, price and scope go with the token of each attempt."""
+    first = await strategy.acquire_initial_retry_token(token_scope="orders")
+    second = await refresh(strategy, first)
+    third = await refresh(strategy, second, THROTTLED)
+
+    assert [(0, 1, 0.0, 0), (1, 2, 1.0, 14), (2, 3, 20.0, 5)] == [
+        (t.retry_count, t.attempt_count, t.retry_delay, t.quota_acquired)
+        for t in (first, second, third)
+    ]
+    assert {"orders"} == {t.token_scope for t in (first, second, third)}
+    assert 42 - 14 - 5 == quota.available_capacity
+
+
+async def test_first_attempt_can_have_a_delay():
+    """A backoff strategy may let even the first attempt wait."""
+
+    class Warmup:
+        def compute_next_backoff_delay(self, retry_attempt):
+            return 0.25
+
+    strategy = StandardRetryStrategy(backoff_strategy=Warmup())
+    token = await strategy.acquire_initial_retry_token()
+
+    assert 0.25 == token.retry_delay
+
+
+async def test_first_attempt_needs_no_quota():
+    """An empty quota refuses retries, not calls."""
+    strategy = StandardRetryStrategy(retry_quota=EMPTY)
+    token = await strategy.acquire_initial_retry_token()
+
+    assert 0 == token.retry_count
+
+
+async def test_success_brings_back_what_the_last_retry_has_cost(strategy, quota):
+    """Of several retries only the last one is refunded."""
+    token = await refresh(strategy, await retry(strategy), THROTTLED)
+    await strategy.record_success(token=token)
+
+    assert 42 - 14 == quota.available_capacity
+
+
+async def test_success_at_once_brings_one(strategy, quota):
+    """Calls without retries slowly fill the quota again."""
+    await retry(strategy)
+    token = await strategy.acquire_initial_retry_token()
+    await strategy.record_success(token=token)
+
+    assert 42 - 14 + 1 == quota.available_capacity
+
+
+@pytest.mark.parametrize("error", [ValueError("bad"), CallError(is_retry_safe=False)])
+async def test_error_that_allows_no_retry_costs_nothing(strategy, quota, error):
+    """The error comes first: neither backoff nor quota are asked."""
+    token = await strategy.acquire_initial_retry_token()
+    with pytest.raises(RetryError) as caught:
+        await refresh(strategy, token, error)
+
+    assert f"the error allows no retry: {error!r}" == str(caught.value)
+    assert error is caught.value.__cause__
+    assert caught.value.retry_after is None
+    assert 42 == quota.available_capacity
+
+
+async def test_last_attempt_costs_nothing_more(strategy, quota):
+    """Attempts come before the quota, and the refusal tells that it was them."""
+    token = await refresh(strategy, await retry(strategy))
+    with pytest.raises(RetryError, match=r"^all attempts are made: 3$") as caught:
+        await refresh(strategy, token)
+
+    assert ERROR is caught.value.__cause__
+    assert caught.value.retry_after is None
+    assert 42 - 28 == quota.available_capacity
+
+
+async def test_forbidden_error_is_named_before_the_attempts():
+    """After the last attempt an error that allows no retry is still the reason."""
+    strategy = StandardRetryStrategy(max_attempts=1)
+    token = await strategy.acquire_initial_retry_token()
+    with pytest.raises(RetryError, match="^the error allows no retry"):
+        await refresh(strategy, token, CallError(is_retry_safe=False))
+
+
+async def test_refusal_by_the_quota_carries_the_delay(strategy, quota):
+    """Only this refusal says for how long there would have been a wait."""
+    quota.acquire(error=ERROR)
+    quota.acquire(error=ERROR)
+    quota.acquire(error=THROTTLED)
+    token = await strategy.acquire_initial_retry_token()
+    with pytest.raises(RetryError) as caught:
+        await refresh(strategy, token)
+
+    assert "the retry quota is exhausted: 9 left of 14" == str(caught.value)
+    assert 1.0 == caught.value.retry_after
+    assert ERROR is caught.value.__cause__
+    assert 9 == quota.available_capacity
+
+
+@pytest.mark.parametrize(
+    ("delay", "hint"), [(1.0, 0.0), (1.0, 0.5), (3.5, 3.5), (6.0, 6.0), (6.0, 6.5)]
+)
+async def test_hint_can_add_so_much_to_the_delay(strategy, delay, hint):
+    """V2_1: the delay is never shorter than without, nor more than 5 s longer."""
+    error = CallError(fault="server", retry_after=hint)
+
+    assert delay == (await retry(strategy, error)).retry_delay
+
+
+@pytest.mark.parametrize(
+    ("delay", "hint"), [(1.0, 0.5), (19.5, 19.5), (20.0, 20.5), (20.0, 3600.0)]
+)
+async def test_hint_of_the_older_profile_goes_to_the_limit(delay, hint):
+    """V2_0: the delay is never shorter than without, nor by a hint above 20 s."""
+    strategy = StandardRetryStrategy(
+        profile=RetryProfile.V2_0, backoff_strategy=Steps(1.0)
+    )
+    error = CallError(fault="server", retry_after=hint)
+
+    assert delay == (await retry(strategy, error)).retry_delay
+
+
+async def test_hint_never_shortens_a_delay_above_the_limit():
+    """V2_0: a backoff of one's own may wait for longer than 20 s."""
+    strategy = StandardRetryStrategy(
+        profile=RetryProfile.V2_0, backoff_strategy=Steps(30.0)
+    )
+    error = CallError(fault="server", retry_after=25.0)
+
+    assert 30.0 == (await retry(strategy, error)).retry_delay
+
+
+async def test_throttling_has_its_own_delays(strategy):
+    """An error that throttles is waited for longer, by the same count of retries."""
+    token = await retry(strategy)
+    token = await refresh(strategy, token, THROTTLED)
+
+    assert 20.0 == token.retry_delay
+
+
+async def test_exhausted_backoff_ends_the_call_and_costs_nothing(quota):
+    """The delay comes before the quota."""
+    strategy = StandardRetryStrategy(
+        backoff_strategy=from_backoff(Backoff.fixed(1).with_max_attempts(1)),
+        retry_quota=quota,
+    )
+    token = await strategy.acquire_initial_retry_token()
+    with pytest.raises(BackoffExhaustedError) as caught:
+        await refresh(strategy, token)
+
+    assert ERROR is caught.value.__cause__
+    assert caught.value.retry_after is None
+    assert 42 == quota.available_capacity
+
+
+async def test_senseless_delay_costs_nothing(quota):
+    """A backoff strategy with a bug is named before anything is paid."""
+    strategy = StandardRetryStrategy(backoff_strategy=Steps(1.0), retry_quota=quota)
+    token = await strategy.acquire_initial_retry_token()
+    strategy.backoff_strategy.step = math.nan
+    with pytest.raises(ValueError, match="^compute_next_backoff_delay: nan"):
+        await refresh(strategy, token)
+
+    assert 42 == quota.available_capacity
+
+
+async def test_without_long_polling_a_refusal_comes_at_once():
+    """The call fails in the moment in which the quota refuses."""
+    loop = asyncio.get_running_loop()
+    strategy = StandardRetryStrategy(backoff_strategy=Steps(3.0), retry_quota=EMPTY)
+    started_at = loop.time()
+    with pytest.raises(RetryError):
+        await retry(strategy)
+
+    assert started_at == loop.time()
+
+
+async def test_long_polling_waits_before_the_refusal():
+    """A call in an endless loop does not spin when the quota is empty."""
+    loop = asyncio.get_running_loop()
+    strategy = StandardRetryStrategy(
+        backoff_strategy=Steps(3.0), retry_quota=EMPTY, long_polling=True
+    )
+    started_at = loop.time()
+    with pytest.raises(RetryError) as caught:
+        await retry(strategy)
+
+    assert 3.0 == loop.time() - started_at
+    assert 3.0 == caught.value.retry_after
+
+
+async def test_long_polling_waits_for_the_quota_only():
+    """A call that ends for another reason ends at once."""
+    loop = asyncio.get_running_loop()
+    strategy = StandardRetryStrategy(
+        backoff_strategy=Steps(3.0), max_attempts=1, long_polling=True
+    )
+    started_at = loop.time()
+    with pytest.raises(RetryError):
+        await retry(strategy)
+
+    assert started_at == loop.time()
+
+
+async def test_hooks_of_the_retrying_client_do_not_wait():
+    """It does the waiting itself, so that its deadline ends it."""
+    strategy = StandardRetryStrategy(retry_quota=EMPTY, long_polling=True)
+    token = strategy._issue("orders")
+    with pytest.raises(RetryError) as caught:
+        strategy._renew(token, ERROR)
+
+    assert "orders" == token.token_scope
+    assert 0.0 <= caught.value.retry_after < 0.05
+
+
+async def test_each_scope_has_its_own_quota():
+    """A server that fails does not use up the retries of another one."""
+    strategy = StandardRetryStrategy()
+    await retry(strategy, scope="a:443")
+    await retry(strategy, scope=None)
+    await retry(strategy, scope=None)
+
+    assert 486 == strategy.quota_for("a:443").available_capacity
+    assert 500 == strategy.quota_for("b:443").available_capacity
+    assert 472 == strategy.quota_for().available_capacity
+    assert strategy.quota_for("") is strategy.quota_for()
+
+
+async def test_refund_goes_to_the_quota_that_paid():
+    """A success in one scope fills no other one."""
+    strategy = StandardRetryStrategy()
+    token = await retry(strategy, scope="a:443")
+    await retry(strategy, scope="b:443")
+    await strategy.record_success(token=token)
+
+    assert 500 == strategy.quota_for("a:443").available_capacity
+    assert 486 == strategy.quota_for("b:443").available_capacity
+
+
+async def test_given_quota_pays_for_all_scopes(strategy, quota):
+    """One quota for everything, also for other strategies, if that is wanted."""
+    other = StandardRetryStrategy(retry_quota=quota)
+    await retry(strategy, scope="a:443")
+    await retry(other, scope="b:443")
+
+    assert quota is strategy.quota_for("a:443")
+    assert 42 - 28 == quota.available_capacity
+
+
+async def test_empty_quota_is_kept():
+    """A quota that is given is used, also if it can pay for nothing."""
+    assert EMPTY is StandardRetryStrategy(retry_quota=EMPTY).quota_for()
+
+
+def test_scopes_are_forgotten_in_the_end():
+    """Any number of hosts does not need any amount of memory."""
+    strategy = StandardRetryStrategy()
+    strategy.quota_for("first").acquire(error=ERROR)
+    for host in range(1024):
+        strategy.quota_for(str(host))
+
+    assert 500 == strategy.quota_for("first").available_capacity
+
+
+@pytest.mark.usefixtures("eager_threads")
+def test_threads_get_the_same_quota_for_a_scope():
+    """A scope that is met by several threads at once still has one quota."""
+    strategy = StandardRetryStrategy()
+    start = threading.Barrier(8)
+    found = []
+
+    def look():
+        start.wait()
+        found.extend((scope, strategy.quota_for(str(scope))) for scope in range(200))
+
+    threads = [threading.Thread(target=look) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert 200 == len({*found})
+
+
+@pytest.mark.parametrize("used_by", ["refresh", "refusal", "success"])
+async def test_token_is_good_for_one_use(strategy, quota, used_by):
+    """Whatever a token was used for, it can neither be charged nor refunded again."""
+    token = await retry(strategy)
+    if used_by == "refresh":
+        await refresh(strategy, token)
+    elif used_by == "success":
+        await strategy.record_success(token=token)
+    else:
+        with pytest.raises(RetryError):
+            await refresh(strategy, token, ValueError())
+    left = quota.available_capacity
+    expected = f"{token!r} (expected: not used before)"
+
+    with pytest.raises(ValueError) as caught:
+        await refresh(strategy, token)
+    assert f"token_to_renew: {expected}" == str(caught.value)
+    with pytest.raises(ValueError) as caught:
+        await strategy.record_success(token=token)
+    assert f"token: {expected}" == str(caught.value)
+    assert left == quota.available_capacity
+
+
+@pytest.mark.usefixtures("eager_threads")
+def test_token_is_good_for_one_use_in_one_thread():
+    """Of several threads with the same token one gets the retry."""
+    strategy = StandardRetryStrategy()
+    start = threading.Barrier(8)
+    tokens = [strategy._issue(None) for _ in range(50)]
+    outcomes = []
+
+    def use():
+        start.wait()
+        for token in tokens:
+            try:
+                outcomes.append(strategy._renew(token, ERROR).quota_acquired)
+            except RetryError:
+                outcomes.append("refused")
+            except ValueError:
+                outcomes.append("used before")
+
+    threads = [threading.Thread(target=use) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert {14: 35, "refused": 15, "used before": 350} == Counter(outcomes)
+
+
+async def test_token_of_another_strategy_is_refused(strategy):
+    """Also of one with the same quota; and it stays good where it came from."""
+    other = StandardRetryStrategy(retry_quota=strategy.quota_for())
+    token = await other.acquire_initial_retry_token()
+    with pytest.raises(ValueError) as caught:
+        await strategy.record_success(token=token)
+
+    assert f"token: {token!r} (expected: issued by this strategy)" == str(caught.value)
+    await other.record_success(token=token)
+
+
+async def test_token_made_by_hand_is_refused(strategy):
+    """Nobody can give himself a retry, or a refund."""
+    token = StandardRetryToken(retry_count=0, retry_delay=0.0, quota_acquired=100)
+    with pytest.raises(ValueError, match="issued by this strategy"):
+        await strategy.record_success(token=token)
+
+
+async def test_something_else_is_no_token(strategy):
+    """What is no token of this kind is a mistake in the program."""
+    simple = await SimpleRetryStrategy().acquire_initial_retry_token()
+    for token in (None, "token", simple):
+        expected = f"{token!r} (expected: a StandardRetryToken)"
+        with pytest.raises(TypeError) as caught:
+            await refresh(strategy, token)
+
+        assert f"token_to_renew: {expected}" == str(caught.value)
+        with pytest.raises(TypeError) as caught:
+            await strategy.record_success(token=token)
+
+        assert f"token: {expected}" == str(caught.value)
+
+
+async def test_tokens_are_told_apart_by_identity(strategy):
+    """Two tokens with the same content are still two."""
+    tokens = {await strategy.acquire_initial_retry_token() for _ in range(2)}
+
+    assert 2 == len(tokens)
+
+
+@pytest.mark.parametrize("scope", [443, b"example.com", ("example.com", 443)])
+async def test_scope_is_text(strategy, scope):
+    """A scope that could not be told from another one is refused."""
+    expected = f"token_scope: {scope!r} (expected: a str, or None)"
+    with pytest.raises(ValueError) as caught:
+        await strategy.acquire_initial_retry_token(token_scope=scope)
+
+    assert expected == str(caught.value)
+    with pytest.raises(ValueError):
+        strategy.quota_for(scope)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("profile", "V2_1", "a RetryProfile"),
+        ("max_attempts", 0, "an int >= 1"),
+        ("max_attempts", -1, "an int >= 1"),
+        ("max_attempts", True, "an int >= 1"),
+        ("max_attempts", 3.0, "an int >= 1"),
+        ("max_attempts", "3", "an int >= 1"),
+        ("retry_quota", 500, "a StandardRetryQuota, or None"),
+        ("long_polling", 1, "True or False"),
+        (
+            "backoff_strategy",
+            2.0,
+            "an object with compute_next_backoff_delay(); see from_backoff()",
+        ),
+        (
+            "throttling_backoff_strategy",
+            Backoff.fixed(1),
+            "an object with compute_next_backoff_delay(); see from_backoff()",
+        ),
+    ],
+)
+def test_bad_argument_is_refused(name, value, expected):
+    """A strategy that would fail later is not made."""
+    with pytest.raises(ValueError) as caught:
+        StandardRetryStrategy(**{name: value})
+
+    assert f"{name}: {value!r} (expected: {expected})" == str(caught.value)
+
+
+async def test_copies_share_quota_and_tokens(strategy, quota):
+    """Settings are copied by others; a copy of the quota would allow twice as much."""
+    token = await retry(copy.copy(strategy))
+    await copy.deepcopy({"retry": strategy})["retry"].record_success(token=token)
+
+    assert 42 == quota.available_capacity
+
+
+def test_subclass_may_have_arguments_of_its_own():
+    """A strategy of one's own adds settings, and keeps everything else."""
+
+    class Named(StandardRetryStrategy):
+        def __init__(self, name, **settings):
+            super().__init__(**settings)
+            self.name = name
+
+    strategy = Named("orders", max_attempts=7)
+
+    assert ("orders", 7) == (strategy.name, strategy.max_attempts)
+    assert repr(strategy).startswith("Named(profile=RetryProfile.V2_1, ")
+
+
+def test_repr_shows_the_settings():
+    """It says how such a strategy is made, in one line."""
+    delays = from_backoff(Backoff.fixed(1))
+    settings = {"backoff_strategy": delays, "throttling_backoff_strategy": delays}
+    given = (
+        "profile=RetryProfile.V2_1, backoff_strategy=from_backoff(Backoff.fixed(1.0)), "
+        "throttling_backoff_strategy=from_backoff(Backoff.fixed(1.0)), max_attempts=3"
+    )
+    quota = "StandardRetryQuota(0, profile=RetryProfile.V2_1)"
+
+    assert f"StandardRetryStrategy({given})" == repr(StandardRetryStrategy(**settings))
+    assert (
+        f"StandardRetryStrategy({given}, retry_quota={quota}, long_polling=True)"
+        == repr(StandardRetryStrategy(**settings, retry_quota=EMPTY, long_polling=True))
+    )
+
+
+async def test_repr_of_a_token_shows_what_it_is_for(strategy):
+    """A token can be read in a log."""
+    token = await retry(strategy, scope="orders")
+
+    assert (
+        "StandardRetryToken(retry_count=1, retry_delay=1.0, quota_acquired=14, "
+        "token_scope='orders')"
+    ) == repr(token)
+
+
+@pytest.mark.parametrize(
+    ("profile", "paid"), [(RetryProfile.V2_1, 14), (RetryProfile(retry_cost=0), 0)]
+)
+async def test_retry_that_is_not_made_is_paid_back(profile, paid):
+    """The quota is as before, also if the retry has cost nothing."""
+    strategy = StandardRetryStrategy(profile=profile)
+    quota = strategy.quota_for("orders")
+    quota.acquire(error=THROTTLED)
+    token = await retry(strategy, scope="orders")
+    left = quota.available_capacity
+    strategy._take_back(token)
+
+    assert 500 - 5 - paid == left
+    assert 500 - 5 == quota.available_capacity

@@ -1,0 +1,100 @@
+"""What all SDKs agree upon, replayed through the bare strategy."""
+
+import asyncio
+
+import pytest
+from standard_vectors import load, read
+
+from aioretry_smithy.smithy.backoff import (
+    ExponentialBackoffJitterType,
+    ExponentialRetryBackoffStrategy,
+)
+from aioretry_smithy.smithy.errors import RetryError
+
+VECTORS = load()
+JITTER = read("backoff_jitter.json")["vectors"]
+
+
+class AttemptError(Exception):
+    """An attempt that failed, and says what the vector says about it."""
+
+    def __init__(self, said):
+        super().__init__(said)
+        vars(self).update({"is_retry_safe": True, **said})
+
+
+def outcome_of(refusal, error, token, strategy):
+    """Say why there was no further token, judging by what the refusal says."""
+    if not error.is_retry_safe:
+        return "not_retryable"
+    if refusal.retry_after is not None:
+        return "quota_exceeded"
+    assert strategy.max_attempts == token.attempt_count
+    return "max_attempts_exceeded"
+
+
+async def replay(strategy, call):
+    """Make one call and return what happened after each attempt."""
+    loop = asyncio.get_running_loop()
+    happened = []
+    token = await strategy.acquire_initial_retry_token(token_scope="example.com:443")
+    for step in call:
+        started_at = loop.time()
+        delay = 0.0
+        error = AttemptError(step.error or {})
+        if step.outcome == "success":
+            await strategy.record_success(token=token)
+            outcome = "success"
+        else:
+            try:
+                token = await strategy.refresh_retry_token_for_retry(
+                    token_to_renew=token, error=error
+                )
+                outcome, delay = "retry", token.retry_delay
+            except RetryError as refusal:
+                outcome = outcome_of(refusal, error, token, strategy)
+        quota = strategy.quota_for("example.com:443").available_capacity
+        happened.append((outcome, quota, delay, loop.time() - started_at))
+    return happened
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector.id)
+async def test_standard_vector(vector):
+    """Outcome, quota, delay and wait are those of the other SDKs, step by step."""
+    strategy = vector.new_strategy()
+
+    for call in vector.calls:
+        expected = [
+            (step.outcome, step.quota, step.delay, step.refused_delay) for step in call
+        ]
+        happened = await replay(strategy, call)
+
+        assert expected == [
+            (outcome, quota, pytest.approx(delay), pytest.approx(waited))
+            for outcome, quota, delay, waited in happened
+        ]
+
+
+@pytest.mark.parametrize(
+    "vector", JITTER, ids=lambda vector: "{jitter} {scale} {max}".format(**vector)
+)
+def test_jitter_vector(vector):
+    """The delays are those of smithy-python."""
+    backoff = ExponentialRetryBackoffStrategy(
+        backoff_scale_value=vector["scale"],
+        max_backoff=vector["max"],
+        jitter_type=ExponentialBackoffJitterType[vector["jitter"]],
+        random=lambda: 0.5,
+    )
+    delays = [
+        backoff.compute_next_backoff_delay(n) for n in range(len(vector["delays"]))
+    ]
+
+    assert vector["delays"] == pytest.approx(delays)
+
+
+def test_no_vector_is_twice_there():
+    """Each vector has a name of its own, so that a failure can be found."""
+    ids = [vector.id for vector in VECTORS]
+
+    assert len(ids) == len({*ids})
