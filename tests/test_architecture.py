@@ -14,28 +14,33 @@ ROOT = Path(aioretry_smithy.__file__).parent
 PACKAGE = ROOT.name
 
 LAYERS = (
-    ("_errors", "_mask"),
+    ("_errors", "_mask", "_clock"),
     ("_capture", "_render"),
     ("_log", "_request"),
     ("_context",),
     ("_client", "_keys", "_body", "_content", "_response"),
     # Values
     ("_retry.spec", "_retry.hints", "_retry.stop_reason", "_breaker.window"),
+    ("smithy.interfaces", "smithy.errors", "smithy.profile"),
     ("_retry.backoff", "_breaker.listener", "_breaker.settings"),
+    ("smithy.backoff", "smithy.quota", "smithy.rate_limiter", "smithy.tokens"),
     # Policies
     ("_retry.strategy", "_retry.content_strategy", "_breaker.breaker"),
     ("_breaker.strategy", "_logging.formatter"),
+    ("smithy.simple", "smithy.standard", "smithy.error_code", "smithy.failure"),
+    ("smithy.adaptive", "smithy.classify"),
+    ("smithy.mode",),
     ("_retry.config",),
     # Decorators
     ("_retry.session",),
-    ("_retry.strategy_session",),
+    ("_retry.strategy_session", "_retry.smithy_bridge"),
     ("_retry.client", "_breaker.client", "_logging.client"),
     # Assembly
     ("_deadline",),
     ("_seam",),
     ("_session",),
     # The facade and what is built upon it
-    ("__init__",),
+    ("__init__", "smithy"),
     ("testing",),
     ("_cli",),
     ("__main__",),
@@ -51,7 +56,7 @@ PUBLIC_AIOHTTP = {"abc", "payload", "test_utils", "typedefs", "web"}
 READ_CLOCKS = {
     "_log": {"time.time"},  # the time of day, for people
     "_retry.session": {"time.time"},  # a Retry-After date without a Date to compare
-    "_breaker.breaker": {"time.monotonic"},  # a breaker outside of any event loop
+    "_clock": {"time.monotonic"},  # what is used outside of any event loop
 }
 """The modules that may read a clock other than the event loop's."""
 

@@ -11,6 +11,7 @@ from .._client import DecoratingClient
 from .._errors import bad_argument, raised_from
 from .._response import discard, observe
 from .config import RetryConfig
+from .smithy_bridge import TokenSession
 from .stop_reason import RetryStopReason
 from .strategy_session import StrategySession
 
@@ -20,10 +21,8 @@ if TYPE_CHECKING:
     from .._client import Decorator, HttpClient
     from .._context import ClientRequestContext
     from .._request import HttpRequest
-    from .config import RetrySettings
-    from .content_strategy import RetryStrategyWithContent
+    from .config import RetrySettings, Strategy
     from .session import RetrySession, Wait
-    from .strategy import RetryStrategy
 
 
 class RetryingClient(DecoratingClient):
@@ -48,7 +47,7 @@ class RetryingClient(DecoratingClient):
     @classmethod
     def new_decorator(
         cls,
-        strategy: RetryStrategy | RetryStrategyWithContent | RetryConfig,
+        strategy: Strategy | RetryConfig,
         **settings: Unpack[RetrySettings],
     ) -> Decorator:
         """Make a decorator for a session builder.
@@ -81,8 +80,11 @@ class RetryingClient(DecoratingClient):
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> aiohttp.ClientResponse:
         """Send *request* until the strategy or a limit says stop."""
-        session = StrategySession(self.config, ctx, request)
+        new_session = TokenSession if self.config.uses_tokens else StrategySession
+        session: RetrySession = new_session(self.config, ctx, request)
         try:
+            if isinstance(session, TokenSession):
+                await self._wait(session, await session.open())
             while session.may_begin():
                 await self._send(session)
                 wanted = await session.ask()
@@ -108,7 +110,9 @@ class RetryingClient(DecoratingClient):
             observe(attempt.log, response)
             session.response = response
 
-    async def _wait(self, session: RetrySession, wait: Wait) -> None:
+    async def _wait(self, session: RetrySession, wait: Wait | None) -> None:
+        if wait is None:
+            return
         log = session.attempt.log
         if session.response is not None:
             await discard(session.response)
@@ -117,6 +121,8 @@ class RetryingClient(DecoratingClient):
         log.delay, log.delay_source = wait
         try:
             await asyncio.sleep(wait.delay)
+            if waited := await session.admit():
+                log.delay, log.delay_source = wait.delay + waited, "rate_limit"
         except BaseException:
             log.delay = asyncio.get_running_loop().time() - started
             raise
@@ -126,7 +132,7 @@ class RetryingClient(DecoratingClient):
         settings = ", ".join(
             f"{setting.name}={getattr(self.config, setting.name)!r}"
             for setting in fields(self.config)
-            if setting.init
+            if setting.repr
         )
         return f"{type(self).__name__}({settings})"
 
@@ -145,14 +151,17 @@ def _finish(session: RetrySession) -> aiohttp.ClientResponse:
 def _abandon(session: RetrySession, error: BaseException) -> None:
     """Leave nothing behind when *error* breaks into a call."""
     log, cause = session.attempt.log, session.cause
+    is_open = log.root.duration is None  # else another pass has answered meanwhile
     if log.duration is None:
         log.record_failure(error)
     if session.response is not None:
         session.response.close()
     raised = isinstance(error, Exception)
-    if log.root.duration is None:  # else another pass has answered meanwhile
+    if is_open:
         log.root.stop_reason = (
-            RetryStopReason.ERROR if raised else RetryStopReason.CANCELLED
+            session.stop_reason or RetryStopReason.ERROR
+            if raised
+            else RetryStopReason.CANCELLED
         )
     if raised and all(link is not error for link in raised_from(cause)):
         # An exception of somebody's own may refuse to be written on.

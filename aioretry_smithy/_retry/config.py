@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TypedDict
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 from .._errors import bad_argument, is_finite
+from ..smithy.classify import DEFAULT_CLASSIFIERS
+from ..smithy.interfaces import RetryStrategy as SmithyRetryStrategy
+from ..smithy.interfaces import hands_out_tokens
 from .content_strategy import RetryStrategyWithContent
 from .strategy import RetryStrategy
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..smithy.failure import Classifier
+
+Strategy: TypeAlias = RetryStrategy | RetryStrategyWithContent | SmithyRetryStrategy
+"""What may decide about retries."""
 
 _ENVIRONMENT_VARIABLE = "AIORETRY_SMITHY_DEFAULT_MAX_TOTAL_ATTEMPTS"
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -24,6 +36,8 @@ class RetrySettings(TypedDict, total=False):
     max_retry_after: float | None
     buffer_response: bool
     retry_count_header: str | None
+    classifiers: Sequence[Classifier]
+    raise_retry_error: bool
 
 
 def default_max_total_attempts() -> int:
@@ -64,6 +78,11 @@ class RetryConfig:
             attempt; otherwise it reaches the caller as in aiohttp.
         retry_count_header: The header that tells the server how many attempts were made
             before this one, from the second attempt on. None: no such header.
+        classifiers: What tells a Smithy strategy whether a failure is worth a retry,
+            asked in this order. Extend :data:`smithy.DEFAULT_CLASSIFIERS`.
+        raise_retry_error: Whether a call ends with the :class:`smithy.RetryError` of
+            its Smithy strategy where that refused a retry of something retryable,
+            instead of with the last response or exception.
 
     Raises:
         ValueError: An argument is out of range.
@@ -74,7 +93,7 @@ class RetryConfig:
     ValueError: max_total_attempts: 0 (expected: an integer >= 1)
     """
 
-    strategy: RetryStrategy | RetryStrategyWithContent
+    strategy: Strategy
     """Decides after each attempt."""
 
     max_total_attempts: int = field(
@@ -97,33 +116,48 @@ class RetryConfig:
     retry_count_header: str | None = field(default="armeria-retry-count", kw_only=True)
     """The header that counts the attempts made before."""
 
+    classifiers: Sequence[Classifier] = field(
+        default=DEFAULT_CLASSIFIERS, kw_only=True, repr=False
+    )
+    """What tells a Smithy strategy whether a failure is worth a retry; a tuple."""
+
+    raise_retry_error: bool = field(default=False, kw_only=True, repr=False)
+    """Whether a call may end with the error of its Smithy strategy."""
+
     reads_bodies: bool = field(init=False, repr=False, compare=False)
     """Whether a body is read before the strategy is asked."""
 
+    uses_tokens: bool = field(init=False, repr=False, compare=False)
+    """Whether the strategy is one of Smithy's kind."""
+
     def __post_init__(self) -> None:
-        looks = _looks_at_content(self.strategy)
-        attempts = self.max_total_attempts
-        if type(attempts) is not int or attempts < 1:
+        attempts, timeout = self.max_total_attempts, self.attempt_timeout
+        longest, header = self.max_retry_after, self.retry_count_header
+        if not _is_count(attempts):
             raise bad_argument("max_total_attempts", attempts, "an integer >= 1")
-        timeout = self.attempt_timeout
         if timeout is not None and not (is_finite(timeout) and timeout > 0):
             raise bad_argument("attempt_timeout", timeout, "finite and > 0, or None")
-        obey: object = self.use_retry_after
-        if not isinstance(obey, bool):
-            raise bad_argument("use_retry_after", obey, "True or False")
-        longest = self.max_retry_after
         if longest is not None and not (is_finite(longest) and longest >= 0):
             raise bad_argument("max_retry_after", longest, "finite and >= 0, or None")
-        buffer: object = self.buffer_response
-        if not isinstance(buffer, bool):
-            raise bad_argument("buffer_response", buffer, "True or False")
-        header: object = self.retry_count_header
-        if header is not None and not (
-            isinstance(header, str) and _HEADER_NAME.fullmatch(header)
-        ):
+        if header is not None and not _is_header_name(header):
             raise bad_argument("retry_count_header", header, "a header name, or None")
-        # Said once here, so that strategies that need no body cost nothing more.
-        object.__setattr__(self, "reads_bodies", looks or buffer)
+        for name in ("use_retry_after", "buffer_response", "raise_retry_error"):
+            if not isinstance(value := getattr(self, name), bool):
+                raise bad_argument(name, value, "True or False")
+        self._derive()
+
+    def _derive(self) -> None:
+        """Say once what a call would have to find out each time."""
+        classifiers = _classifiers(self.classifiers)
+        looks = _looks_at_content(self.strategy)
+        uses_tokens = _uses_tokens(self.strategy)
+        if not uses_tokens and classifiers != DEFAULT_CLASSIFIERS:
+            raise bad_argument("classifiers", classifiers, "only for a Smithy strategy")
+        if not uses_tokens and self.raise_retry_error:
+            raise bad_argument("raise_retry_error", True, "only for a Smithy strategy")
+        object.__setattr__(self, "classifiers", classifiers)
+        object.__setattr__(self, "reads_bodies", looks or self.buffer_response)
+        object.__setattr__(self, "uses_tokens", uses_tokens)
 
     @property
     def retries(self) -> bool:
@@ -133,13 +167,35 @@ class RetryConfig:
         )
 
 
+def _is_count(value: object) -> bool:
+    return type(value) is int and value >= 1
+
+
+def _is_header_name(value: object) -> bool:
+    return isinstance(value, str) and _HEADER_NAME.fullmatch(value) is not None
+
+
+def _classifiers(value: Any) -> tuple[Classifier, ...]:
+    if isinstance(value, Iterable):
+        classifiers = tuple(value)
+        if all(map(callable, classifiers)):
+            return classifiers
+    raise bad_argument("classifiers", value, "functions of a failure and a verdict")
+
+
 def _looks_at_content(strategy: object) -> bool:
-    if isinstance(strategy, RetryStrategyWithContent):
-        length = strategy.max_content_length
-        if type(length) is not int or length < 1:
-            raise bad_argument("max_content_length", length, "an integer >= 1")
-        return True
-    if not isinstance(strategy, RetryStrategy):
-        kinds = "a RetryStrategy or a RetryStrategyWithContent"
+    if not isinstance(strategy, RetryStrategyWithContent):
+        return False
+    length = strategy.max_content_length
+    if not _is_count(length):
+        raise bad_argument("max_content_length", length, "an integer >= 1")
+    return True
+
+
+def _uses_tokens(strategy: object) -> bool:
+    if isinstance(strategy, RetryStrategy | RetryStrategyWithContent):
+        return False
+    if not hands_out_tokens(strategy):
+        kinds = "a RetryStrategy, a RetryStrategyWithContent or a Smithy strategy"
         raise bad_argument("strategy", strategy, kinds)
-    return False
+    return True

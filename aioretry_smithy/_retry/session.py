@@ -30,7 +30,7 @@ class Wait(NamedTuple):
     """The decision to try again."""
 
     delay: float
-    source: Literal["backoff", "retry_after"]
+    source: Literal["backoff", "retry_after", "rate_limit"]
 
 
 class RetrySession(ABC):
@@ -53,7 +53,7 @@ class RetrySession(ABC):
     )
 
     attempt: ClientRequestContext
-    """The attempt under way, or the last one."""
+    """The attempt under way, or the last one; before the first, the call."""
 
     response: aiohttp.ClientResponse | None
     """What the last attempt brought, if it brought a response."""
@@ -72,16 +72,23 @@ class RetrySession(ABC):
         self._request = request
         self._made = 0
         self._earlier_cause: Exception | None = None
+        self.attempt = ctx
         self.response = None
         self.cause = None
         self.stop_reason = None
 
     def may_begin(self) -> bool:
         """Say whether there is time for an attempt, and note so where there is none."""
+        if self.stop_reason is not None:
+            return False
         if self._made == 0 or self._ctx.remaining() > 0:
             return True
         self._time_out()
         return False
+
+    async def admit(self) -> float:
+        """Wait, when a wait is over, for leave to begin; return the seconds waited."""
+        return 0.0
 
     def new_attempt(self) -> ClientRequestContext:
         """Begin an attempt: its own context and log, timeout and retry count."""
@@ -126,7 +133,7 @@ class RetrySession(ABC):
             return None
         if not (is_finite(delay) and delay >= 0):
             raise bad_argument("next_delay", delay, "seconds, finite and >= 0, or None")
-        decision = self._fit(delay, self._hint())
+        decision = self._fit(delay)
         if isinstance(decision, RetryStopReason):
             self.stop_reason = decision
             return None
@@ -185,7 +192,8 @@ class RetrySession(ABC):
             return 0.0
         return retry_after(self.response.headers, now=time.time()) or 0.0
 
-    def _fit(self, delay: float, hint: float) -> Wait | RetryStopReason:
+    def _fit(self, delay: float) -> Wait | RetryStopReason:
+        hint = self._hint()
         longest = self._config.max_retry_after
         if hint > (math.inf if longest is None else longest) or hint == math.inf:
             return RetryStopReason.RETRY_AFTER_TOO_LONG

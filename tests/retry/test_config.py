@@ -12,6 +12,7 @@ from aioretry_smithy import (
     RetryConfig,
     RetryStrategy,
     RetryStrategyWithContent,
+    smithy,
 )
 
 NEVER = RetryStrategy.never()
@@ -43,6 +44,8 @@ def test_defaults(monkeypatch):
         "max_retry_after": 60.0,
         "buffer_response": False,
         "retry_count_header": "armeria-retry-count",
+        "classifiers": smithy.DEFAULT_CLASSIFIERS,
+        "raise_retry_error": False,
     } == {
         field.name: getattr(config, field.name)
         for field in dataclasses.fields(config)
@@ -133,7 +136,7 @@ def test_strategy_must_be_one():
     with pytest.raises(ValueError) as caught:
         RetryConfig(RetryStrategy)
 
-    kinds = "a RetryStrategy or a RetryStrategyWithContent"
+    kinds = "a RetryStrategy, a RetryStrategyWithContent or a Smithy strategy"
     assert f"strategy: {RetryStrategy!r} (expected: {kinds})" == str(caught.value)
 
 
