@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import assert_type
 
 import aiohttp
@@ -34,6 +35,7 @@ from aioretry_smithy import (
     decorate,
     is_timeout,
     new_response,
+    smithy,
     undecorate,
     unwrap,
 )
@@ -208,3 +210,91 @@ async def use() -> None:
         ClientRequestContext(HttpRequest("GET", "/")), HttpRequest("GET", "/")
     )
     await result
+
+
+@dataclass(frozen=True)
+class Leave:
+    """A token of one's own, frozen."""
+
+    retry_count: int
+    retry_delay: float
+
+
+class Synchronous:
+    """A strategy as the design document of smithy-python has it."""
+
+    def __init__(self) -> None:
+        self.backoff_strategy = smithy.ExponentialRetryBackoffStrategy()
+        self.max_attempts = 3
+
+    def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> Leave:
+        """Return the token of the first attempt."""
+        return Leave(0, 0.0)
+
+    def refresh_retry_token_for_retry(
+        self, *, token_to_renew: Leave, error: Exception
+    ) -> Leave:
+        """Return the token of the next attempt."""
+        if not smithy.RetryInfo.of(error).allows_retry:
+            raise smithy.RetryError("no", retry_after=None) from error
+        count = token_to_renew.retry_count + 1
+        delay = self.backoff_strategy.compute_next_backoff_delay(count)
+        return Leave(count, delay)
+
+    def record_success(self, *, token: Leave) -> None:
+        """Take the token back."""
+
+
+class Asynchronous:
+    """The same, as in smithy-python today."""
+
+    backoff_strategy = smithy.from_backoff(Backoff.fixed(1))
+    max_attempts = 3
+
+    async def acquire_initial_retry_token(
+        self, *, token_scope: str | None = None
+    ) -> Leave:
+        """Return the token of the first attempt."""
+        return Leave(0, 0.0)
+
+    async def refresh_retry_token_for_retry(
+        self, *, token_to_renew: Leave, error: Exception
+    ) -> Leave:
+        """Return the token of the next attempt."""
+        raise smithy.RetryError("enough")
+
+    async def record_success(self, *, token: Leave) -> None:
+        """Take the token back."""
+
+
+def conflicts(
+    failure: smithy.Failure, previous: smithy.RetryAction | None
+) -> smithy.RetryAction | None:
+    """Judge a 409."""
+    return smithy.RetryAction.retry() if failure.status == 409 else None
+
+
+async def use_smithy() -> None:
+    """Give strategies of all kinds to a client, and use one without."""
+    strategies: list[smithy.RetryStrategy] = [
+        Synchronous(),
+        Asynchronous(),
+        smithy.SimpleRetryStrategy(),
+        smithy.StandardRetryStrategy(profile=smithy.RetryProfile.V2_0),
+        smithy.AdaptiveRetryStrategy(rate_limiter=smithy.ClientRateLimiter()),
+        smithy.RetryMode.of("adaptive").new_strategy(max_attempts=4),
+        smithy.strategy_from_env(),
+    ]
+    for strategy in strategies:
+        RetryingClient.new_decorator(
+            strategy,
+            classifiers=(*smithy.DEFAULT_CLASSIFIERS, conflicts),
+            raise_retry_error=True,
+        )
+    standard = smithy.StandardRetryStrategy()
+    token = await standard.acquire_initial_retry_token(token_scope="orders")
+    assert_type(token, smithy.StandardRetryToken)
+    assert_type(token.retry_delay, float)
+    assert_type(await standard.record_success(token=token), None)
+    assert_type(standard.quota_for("orders").available_capacity, int)
+    assert_type(smithy.to_backoff(standard.backoff_strategy), Backoff)
