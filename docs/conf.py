@@ -1,9 +1,16 @@
 """How Sphinx builds these pages."""
 
 import builtins
+import re
 from importlib.metadata import version as distribution_version
+from pathlib import Path
+
+from sphinx.pycode import ModuleAnalyzer
+
+import aioretry_smithy
 
 project = "aioretry_smithy"
+PACKAGE = Path(aioretry_smithy.__file__).parent
 author = "the aioretry_smithy authors"
 project_copyright = author
 version = release = distribution_version("aioretry-smithy")
@@ -32,10 +39,37 @@ OTHER_NAMES = (
 # What signatures name and the text beside them explains.
 OUR_NAMES = (
     "CircuitBreakerFactory CircuitBreakers DecoratingFunction Fallback Logger "
-    "LoggingSettings Mask RetrySettings"
+    "LoggingSettings Mask RetrySettings Strategy"
 ).split()
 nitpick_ignore_regex = [
     (r"py:.*", rf"({'|'.join(OTHER_PROJECTS)})(\..*)?"),
     (r"py:.*", rf"({'|'.join([*OTHER_NAMES, *OUR_NAMES, *dir(builtins)])})(\[.*)?"),
     (r"py:.*", r"(.*\.)?_[A-Z]\w*"),
 ]
+
+
+def describe_attributes(facade, paths):
+    """Find the words below an attribute, where the facade has moved its class."""
+    shown = ModuleAnalyzer.for_module(facade)
+    shown.analyze()
+    for path in paths:
+        source = ModuleAnalyzer.for_file(str(path), f"{facade}.{path.stem}")
+        source.analyze()
+        for name in "annotations", "attr_docs", "tagorder":
+            getattr(shown, name).update(getattr(source, name))
+
+
+def setup(app):
+    """Prepare autodoc for names that are not where they are defined."""
+    describe_attributes(project, [*PACKAGE.glob("_*.py"), *PACKAGE.glob("_*/*.py")])
+    for part in "smithy", "testing":
+        describe_attributes(f"{project}.{part}", PACKAGE.glob(f"{part}/*.py"))
+
+    # Two classes have this name; signatures of this module mean the plain one.
+    def qualify(app, what, name, obj, options, signature, returns):
+        if signature is None or not name.startswith(f"{project}.testing."):
+            return None
+        bare = r"(?<!\.)\bRetryStrategy\b"
+        return re.sub(bare, f"{project}.RetryStrategy", signature), returns
+
+    app.connect("autodoc-process-signature", qualify)

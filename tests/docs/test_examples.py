@@ -71,7 +71,7 @@ def blocks_of_readme(language: str) -> list[str]:
 
 
 @pytest.fixture
-def output_of(capsys):
+def output_of(capsys, monkeypatch):
     """A function that runs a script as if it were alone in its process."""
     root, ours = logging.getLogger(), logging.getLogger("aioretry_smithy")
 
@@ -79,6 +79,7 @@ def output_of(capsys):
         handlers, level = root.handlers, ours.level
         root.handlers = []  # so that the script may call logging.basicConfig()
         random.seed(7)  # the same jitter each time
+        monkeypatch.setattr(sys, "argv", [str(script)])
         try:
             runpy.run_path(str(script), run_name="__main__")
         finally:

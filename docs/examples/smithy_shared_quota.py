@@ -1,0 +1,32 @@
+import asyncio
+
+from aioretry_smithy import RequestLog, RetryingClient, SessionBuilder
+from aioretry_smithy.smithy import StandardRetryQuota, StandardRetryStrategy
+from aioretry_smithy.testing import ScriptedTransport
+
+quota = StandardRetryQuota(40)  # enough for two retries at 14
+
+
+def new_session(host, answers):
+    strategy = StandardRetryStrategy(retry_quota=quota)
+    return (
+        SessionBuilder(f"https://{host}")
+        .decorator(ScriptedTransport(answers))
+        .decorator(RetryingClient.new_decorator(strategy))
+        .build()
+    )
+
+
+async def call(host, *answers):
+    async with new_session(host, answers) as session, session.get("/") as response:
+        print(RequestLog.of(response).render())
+        print(quota.available_capacity, "left", end="\n\n")
+
+
+async def main():
+    await call("orders.example.com", 500, 500, 500)
+    await call("stock.example.com", 503)
+    await call("stock.example.com", 200)
+
+
+asyncio.run(main())

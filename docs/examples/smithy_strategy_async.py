@@ -1,0 +1,40 @@
+import asyncio
+
+from aioretry_smithy import RequestLog, RetryingClient, SessionBuilder
+from aioretry_smithy.smithy import RetryError, StandardRetryStrategy
+from aioretry_smithy.testing import ScriptedTransport
+
+
+class AsLongAsSwitchedOn(StandardRetryStrategy):
+    """The standard strategy, which an operator can switch off."""
+
+    def __init__(self, is_switched_on, **settings):
+        super().__init__(**settings)
+        self.is_switched_on = is_switched_on
+
+    async def refresh_retry_token_for_retry(self, *, token_to_renew, error):
+        if not await self.is_switched_on():
+            raise RetryError("retries are switched off") from error
+        return await super().refresh_retry_token_for_retry(
+            token_to_renew=token_to_renew, error=error
+        )
+
+
+async def ask_operator():
+    await asyncio.sleep(0.01)  # a look into a database, say
+    return False
+
+
+async def main():
+    strategy = AsLongAsSwitchedOn(ask_operator, max_attempts=5)
+    builder = (
+        SessionBuilder("https://api.example.com")
+        .decorator(ScriptedTransport([503]))
+        .decorator(RetryingClient.new_decorator(strategy))
+    )
+    async with builder.build() as session, session.get("/orders") as response:
+        log = RequestLog.of(response)
+        print(log.render(), log.retry_error, sep="\n")
+
+
+asyncio.run(main())
