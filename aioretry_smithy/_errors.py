@@ -82,13 +82,13 @@ class RetrySafety(StrEnum):
     """May a request whose attempt failed be sent again?"""
 
     YES = "yes"
-    """The server surely did not process it: any method may be sent again."""
+    """The server surely did not process it; any method may be sent again."""
 
     MAYBE = "maybe"
-    """Nobody can know: only a request that is idempotent may be sent again."""
+    """Nobody can know; only a request that is idempotent may be sent again."""
 
     NO = "no"
-    """Pointless or harmful: it would fail in the same way."""
+    """Pointless or harmful; it would fail in the same way."""
 
 
 # Bugs of the caller. Only these very classes: an error of somebody's own that derives

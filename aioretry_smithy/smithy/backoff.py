@@ -33,7 +33,7 @@ class ExponentialBackoffJitterType(Enum):
     """``(0.5 + 0.5 * r) * c``, also known as equal jitter."""
 
     NONE = 2
-    """``c``: no jitter at all."""
+    """``c``, no jitter at all."""
 
     FULL = 3
     """``r * c``."""

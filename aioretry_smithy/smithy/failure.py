@@ -111,7 +111,7 @@ class Failure:
     """What the attempt failed with, or None when there is a response."""
 
     code: str | None = None
-    """The error code of the response, see :func:`read_error_code`."""
+    """The error code of the response, without namespace and URL."""
 
     @property
     def status(self) -> int | None:

@@ -26,13 +26,13 @@ class RetryMode(StrEnum):
     """
 
     SIMPLE = "simple"
-    """:class:`SimpleRetryStrategy`: a backoff and a limit of attempts."""
+    """:class:`SimpleRetryStrategy`, with a backoff and a limit of attempts."""
 
     STANDARD = "standard"
-    """:class:`StandardRetryStrategy`: a quota for all retries as well."""
+    """:class:`StandardRetryStrategy`, with a quota for all retries as well."""
 
     ADAPTIVE = "adaptive"
-    """:class:`AdaptiveRetryStrategy`: a limit of the rate of requests as well."""
+    """:class:`AdaptiveRetryStrategy`, with a limit of the rate of requests as well."""
 
     @classmethod
     def of(cls, text: str) -> RetryMode:
