@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 import aiohttp
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ._log import RequestLog
 
 _SWITCHING_PROTOCOLS = 101
@@ -20,20 +24,60 @@ class _Taken(NamedTuple):
     ends: list[int]
     """Where HTTP chunks ended, as the stream counts its bytes."""
 
+    def head(self, limit: int) -> bytes:
+        head = bytearray()
+        for chunk in self.chunks:
+            head += chunk[: limit - len(head)]
+        return bytes(head)
+
 
 async def peek(response: aiohttp.ClientResponse, limit: int) -> bytes:
     """Return the first *limit* bytes of a body; the response reads as before."""
+    taken = _Taken([], [])
+    await _look(response, limit, taken)
+    return taken.head(limit)
+
+
+async def glance(
+    response: aiohttp.ClientResponse,
+    limit: int,
+    *,
+    seconds: float,
+    enough: Callable[[bytes], bool],
+) -> bytes:
+    """Return what arrives of the first *limit* bytes of a body in a short time.
+
+    A body that fails is no error here: who reads it will meet the failure.
+
+    Args:
+        response: The response, which reads as before.
+        limit: The most bytes to look at.
+        seconds: The longest time to wait.
+        enough: Says of what has arrived that no more is needed.
+    """
+    taken = _Taken([], [])
+    with suppress(Exception):
+        async with asyncio.timeout(seconds):
+            await _look(response, limit, taken, enough)
+    return taken.head(limit)
+
+
+async def _look(
+    response: aiohttp.ClientResponse,
+    limit: int,
+    taken: _Taken,
+    enough: Callable[[bytes], bool] | None = None,
+) -> None:
     if response.status == _SWITCHING_PROTOCOLS:
-        return b""
+        return
     body = getattr(response, "_body", None)
     if body is None and not isinstance(response.content, aiohttp.StreamReader):
         # A response class of somebody's own: reading whole is all that it promises.
         body = await response.read()
-    chunks = (await _take(response.content, limit)).chunks if body is None else [body]
-    head = bytearray()
-    for chunk in chunks:
-        head += chunk[: limit - len(head)]
-    return bytes(head)
+    if body is None:
+        await _take(response.content, limit, taken, enough)
+    else:
+        taken.chunks.append(body)
 
 
 async def buffer(response: aiohttp.ClientResponse) -> None:
@@ -44,7 +88,8 @@ async def buffer(response: aiohttp.ClientResponse) -> None:
     if not isinstance(content, aiohttp.StreamReader):
         await response.read()
     elif response._body is None:
-        taken = await _take(content, math.inf)
+        taken = _Taken([], [])
+        await _take(content, math.inf, taken)
         body = await response.read()
         # One object for both, so that the body is held once.
         _put_back(content, [body], taken.ends)
@@ -62,18 +107,28 @@ def fail(
     response.close()
 
 
-async def _take(content: aiohttp.StreamReader, limit: float) -> _Taken:
-    """Wait for *limit* bytes or the end; they stay in the stream."""
-    taken = _Taken([], [])
-    size = 0
-    while size < limit and not content.at_eof():
-        chunk, is_end = await content.readchunk()
-        size += len(chunk)
-        taken.chunks.append(chunk)
-        if is_end:
-            taken.ends.append(content._cursor)
-    _put_back(content, *taken)
-    return taken
+async def _take(
+    content: aiohttp.StreamReader,
+    limit: float,
+    taken: _Taken,
+    enough: Callable[[bytes], bool] | None = None,
+) -> None:
+    """Wait for *limit* bytes, for the end or for enough; they stay in the stream."""
+    size = next_look = 0
+    try:
+        while size < limit and not content.at_eof():
+            chunk, is_end = await content.readchunk()
+            size += len(chunk)
+            taken.chunks.append(chunk)
+            if is_end:
+                taken.ends.append(content._cursor)
+            if enough is not None and size >= next_look:
+                # Each look costs what has arrived: not one for each drop of it.
+                next_look = 2 * size
+                if enough(b"".join(taken.chunks)):
+                    break
+    finally:
+        _put_back(content, *taken)
 
 
 def _put_back(

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from .._errors import bad_argument
-from .._keys import BoundedMap
 from .errors import CapacityNotAvailableError, RetryError
-from .interfaces import RetryInfo
 from .profile import RetryProfile
 from .rate_limiter import ClientRateLimiter
+from .scopes import PerScope
 from .standard import StandardRetryStrategy
-from .tokens import StandardRetryToken, check_token_scope
 
 if TYPE_CHECKING:
     from .interfaces import RetryBackoffStrategy
     from .quota import StandardRetryQuota
+    from .tokens import StandardRetryToken
 
 
 class AdaptiveRetryStrategy(StandardRetryStrategy):
@@ -44,7 +42,8 @@ class AdaptiveRetryStrategy(StandardRetryStrategy):
             None: a rate limiter for each scope, up to 1024 of them.
         fail_fast: Whether to refuse instead of waiting: a call by a
             :exc:`CapacityNotAvailableError`, a retry by a :exc:`RetryError`. A retry
-            then has its leave before its delay, which is in its token.
+            then has its leave before its delay, which is in its token. Not together
+            with *long_polling*, which is waiting.
 
     Raises:
         ValueError: An argument is not as described.
@@ -93,10 +92,10 @@ class AdaptiveRetryStrategy(StandardRetryStrategy):
             raise bad_argument("rate_limiter", rate_limiter, expected)
         if not isinstance(fail_fast, bool):
             raise bad_argument("fail_fast", fail_fast, "True or False")
+        if fail_fast and long_polling:
+            raise bad_argument("fail_fast", fail_fast, "False with long_polling=True")
         self.fail_fast = fail_fast
-        self._rate_limiter = rate_limiter
-        self._limiters = BoundedMap(lambda scope: ClientRateLimiter())
-        self._limiters_lock = threading.Lock()
+        self._limiters = PerScope(ClientRateLimiter, rate_limiter)
 
     def limiter_for(self, token_scope: str | None = None) -> ClientRateLimiter:
         """Return the rate limiter of a scope.
@@ -111,11 +110,7 @@ class AdaptiveRetryStrategy(StandardRetryStrategy):
         >>> AdaptiveRetryStrategy().limiter_for("example.com:443").enabled
         False
         """
-        check_token_scope(token_scope)
-        if self._rate_limiter is not None:
-            return self._rate_limiter
-        with self._limiters_lock:
-            return self._limiters.get(token_scope or "")
+        return self._limiters.get(token_scope)
 
     async def acquire_initial_retry_token(
         self, *, token_scope: str | None = None
@@ -152,34 +147,24 @@ class AdaptiveRetryStrategy(StandardRetryStrategy):
             TypeError: *token_to_renew* is none of our tokens.
             ValueError: It was issued by another strategy, or used before.
         """
-        throttled = RetryInfo.of(error).is_throttling_error
-        self._measure(token_to_renew, throttled=throttled)
         token = await super().refresh_retry_token_for_retry(
             token_to_renew=token_to_renew, error=error
         )
         return token if self.fail_fast else await self._admit(token)
 
-    async def record_success(self, *, token: Any) -> None:
-        """Take back the token of an attempt that succeeded, and refund it.
+    def _report(self, token: StandardRetryToken, *, throttled: bool) -> None:
+        self.limiter_for(token.token_scope).update(throttled=throttled)
 
-        Args:
-            token: The token.
-
-        Raises:
-            TypeError: It is none of our tokens.
-            ValueError: It was issued by another strategy, or used before.
-        """
-        await super().record_success(token=token)
-        self._measure(token, throttled=False)
-
-    def _renew(self, token_to_renew: object, error: Exception) -> StandardRetryToken:
-        token = super()._renew(token_to_renew, error)
+    def _next_token(
+        self, token: StandardRetryToken, error: Exception
+    ) -> StandardRetryToken:
+        following = super()._next_token(token, error)
         if not self.fail_fast:
-            return token
-        wait = self.limiter_for(token.token_scope).try_acquire()
+            return following
+        wait = self.limiter_for(following.token_scope).try_acquire()
         if not wait:
-            return token
-        self._take_back(token)
+            return following
+        self._take_back(following)
         refusal = CapacityNotAvailableError(wait)
         raise RetryError(str(refusal), retry_after=wait) from error
 
@@ -191,15 +176,10 @@ class AdaptiveRetryStrategy(StandardRetryStrategy):
         await self.limiter_for(token.token_scope).acquire()
         return token
 
-    def _measure(self, token: object, *, throttled: bool) -> None:
-        # What is no token of this strategy's is for the standard strategy to refuse.
-        if isinstance(token, StandardRetryToken) and token.issuer is self:
-            self.limiter_for(token.token_scope).update(throttled=throttled)
-
     def _settings(self) -> dict[str, object]:
         settings = super()._settings()
-        if self._rate_limiter is not None:
-            settings["rate_limiter"] = self._rate_limiter
+        if self._limiters.given is not None:
+            settings["rate_limiter"] = self._limiters.given
         if self.fail_fast:
             settings["fail_fast"] = True
         return settings

@@ -140,7 +140,7 @@ def to_backoff(backoff_strategy: RetryBackoffStrategy) -> Backoff:
         backoff_strategy: Any object with that method.
 
     Raises:
-        ValueError: It has no such method.
+        ValueError: It has no such method, or is a class.
 
     >>> backoff = to_backoff(ExponentialRetryBackoffStrategy(random=lambda: 0.0))
     >>> backoff.next_delay(3)
@@ -174,7 +174,8 @@ def from_backoff(backoff: Backoff) -> RetryBackoffStrategy:
 
 def check_backoff_strategy(name: str, value: object) -> None:
     """Refuse an argument that cannot compute delays."""
-    if not callable(getattr(value, "compute_next_backoff_delay", None)):
+    method = getattr(value, "compute_next_backoff_delay", None)
+    if isinstance(value, type) or not callable(method):
         expected = "an object with compute_next_backoff_delay(); see from_backoff()"
         raise bad_argument(name, value, expected)
 

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 from xml.parsers import expat
 
-from .._content import peek
+from .._content import glance
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import aiohttp
 
 _MAX_BYTES = 64 * 1024
+_MAX_SECONDS = 1.0
 _MEDIA_TYPE = re.compile(r"(?:application|text)/(?:[\w.-]+\+)?(json|xml)", re.ASCII)
 _AWS_JSON = re.compile(r"application/x-amz-json-[\d.]+", re.ASCII)
 # What may stand in a message or a log: no spaces, no control characters, no novels.
@@ -36,7 +37,8 @@ async def read_error_code(response: aiohttp.ClientResponse) -> str | None:
     3. in XML the first element ``<Code>``.
 
     Only statuses from 400 are looked at, and only bodies whose ``Content-Type`` is JSON
-    or XML; of those at most 64 KiB. The caller can read the response as before.
+    or XML; of those at most 64 KiB, and what arrives within a second. A body that is
+    cut or stalls is for the caller to meet, who can read the response as before.
 
     Args:
         response: The response, whose body may be unread.
@@ -44,10 +46,6 @@ async def read_error_code(response: aiohttp.ClientResponse) -> str | None:
     Returns:
         At most 128 printable ASCII characters without a space; None where there is no
         such code.
-
-    Raises:
-        aiohttp.ClientError: The body was cut.
-        TimeoutError: The body stalled.
 
     Source: the restJson1, awsJson, restXml, awsQuery and ec2Query protocols of Smithy.
 
@@ -67,9 +65,15 @@ async def read_error_code(response: aiohttp.ClientResponse) -> str | None:
     kind = _kind(response.headers.get("Content-Type", ""))
     if kind is None:
         return None
-    head = await peek(response, _MAX_BYTES)
-    found = _in_json(head) if kind == "json" else _in_xml(head)
-    return next(filter(None, map(_bare, found)), None)
+    look = _in_json if kind == "json" else _in_xml
+    head = await glance(
+        response,
+        _MAX_BYTES,
+        seconds=_MAX_SECONDS,
+        # Nothing that is still to come could come before the first.
+        enough=lambda head: _bare(next(iter(look(head)), None)) is not None,
+    )
+    return next(filter(None, map(_bare, look(head))), None)
 
 
 def _kind(content_type: str) -> str | None:
@@ -83,7 +87,10 @@ def _kind(content_type: str) -> str | None:
 def _bare(code: object) -> str | None:
     if not isinstance(code, str):
         return None
-    name = code.partition(":")[0].rpartition("#")[2].strip()
+    code, _, url = code.partition(":")
+    if url.startswith("//"):
+        return None
+    name = code.rpartition("#")[2].strip()
     return name if _CODE.fullmatch(name) else None
 
 
@@ -97,7 +104,8 @@ def _in_json(body: bytes) -> Iterable[object]:
 
 def _members(text: str) -> Iterator[tuple[str, object]]:
     """Yield the members of an object that may be cut off anywhere, names lower."""
-    decode = json.JSONDecoder().raw_decode
+    # Python refuses integers of thousands of digits.
+    decode = json.JSONDecoder(parse_int=float).raw_decode
     end = 0
     while member := _MEMBER.match(text, end):
         try:

@@ -22,15 +22,30 @@ Fault: TypeAlias = Literal["client", "server"] | None
 """Whose fault an error is; None where nobody can tell."""
 
 
+_FAULTS: dict[str, Fault] = {"client": "client", "server": "server"}
+
+
 class RetryToken(Protocol):
     """What a strategy hands out for one attempt of one call."""
 
-    @property
-    def retry_count(self) -> int:
+    # To type checkers the attributes of these protocols can only be read, so that
+    # frozen classes fit too. At run time they are no properties: a subclass, which may
+    # well be a dataclass, has to be able to set them.
+    if TYPE_CHECKING:
+
+        @property
+        def retry_count(self) -> int:
+            """The attempts made before this one, 0 in an initial token."""
+
+        @property
+        def retry_delay(self) -> float:
+            """Seconds to wait before the attempt."""
+
+    else:
+        retry_count: int
         """The attempts made before this one, 0 in an initial token."""
 
-    @property
-    def retry_delay(self) -> float:
+        retry_delay: float
         """Seconds to wait before the attempt."""
 
 
@@ -57,12 +72,21 @@ class RetryStrategy(Protocol):
     design document. Both are welcome.
     """
 
-    @property
-    def backoff_strategy(self) -> RetryBackoffStrategy:
+    if TYPE_CHECKING:
+
+        @property
+        def backoff_strategy(self) -> RetryBackoffStrategy:
+            """What computes the delays in the tokens."""
+
+        @property
+        def max_attempts(self) -> int:
+            """Attempts of one call, the first one included."""
+
+    else:
+        backoff_strategy: RetryBackoffStrategy
         """What computes the delays in the tokens."""
 
-    @property
-    def max_attempts(self) -> int:
+        max_attempts: int
         """Attempts of one call, the first one included."""
 
     def acquire_initial_retry_token(
@@ -99,25 +123,51 @@ class RetryStrategy(Protocol):
 class ErrorRetryInfo(Protocol):
     """An error that knows what it means for a retry."""
 
-    is_retry_safe: bool | None = None
-    """True allows a retry, False forbids it; None where nobody can tell."""
+    if TYPE_CHECKING:
 
-    retry_after: float | None = None
-    """Seconds that the server asks to be left alone."""
+        @property
+        def is_retry_safe(self) -> bool | None:
+            """True allows a retry, False forbids it; None where nobody can tell."""
 
-    is_throttling_error: bool = False
-    """Whether the server complains of too many requests."""
+        @property
+        def retry_after(self) -> float | None:
+            """Seconds that the server asks to be left alone."""
 
-    is_timeout_error: bool = False
-    """Whether time ran out."""
+        @property
+        def is_throttling_error(self) -> bool:
+            """Whether the server complains of too many requests."""
+
+        @property
+        def is_timeout_error(self) -> bool:
+            """Whether time ran out."""
+
+    else:
+        is_retry_safe: bool | None = None
+        """True allows a retry, False forbids it; None where nobody can tell."""
+
+        retry_after: float | None = None
+        """Seconds that the server asks to be left alone."""
+
+        is_throttling_error: bool = False
+        """Whether the server complains of too many requests."""
+
+        is_timeout_error: bool = False
+        """Whether time ran out."""
 
 
 @runtime_checkable
 class HasFault(Protocol):
     """An error that knows whose fault it is."""
 
-    fault: Fault
-    """Whose fault it is."""
+    if TYPE_CHECKING:
+
+        @property
+        def fault(self) -> Fault:
+            """Whose fault it is."""
+
+    else:
+        fault: Fault
+        """Whose fault it is."""
 
 
 class RetryInfo(NamedTuple):
@@ -149,15 +199,14 @@ class RetryInfo(NamedTuple):
     @classmethod
     def of(cls, error: object) -> RetryInfo:
         """Read what *error* says; what it does not say, or garbles, is the default."""
-        safe = getattr(error, "is_retry_safe", None)
-        hint = getattr(error, "retry_after", None)
-        fault = getattr(error, "fault", None)
+        hint = _said(error, "retry_after")
+        fault = _said(error, "fault")
         return cls(
-            None if safe is None else bool(safe),
+            _truth(_said(error, "is_retry_safe")),
             hint if is_finite(hint) and hint >= 0 else None,
-            bool(getattr(error, "is_throttling_error", False)),
-            bool(getattr(error, "is_timeout_error", False)),
-            fault if fault in ("client", "server") else None,
+            _truth(_said(error, "is_throttling_error")) or False,
+            _truth(_said(error, "is_timeout_error")) or False,
+            _FAULTS.get(fault) if isinstance(fault, str) else None,
         )
 
     @property
@@ -172,6 +221,19 @@ class RetryInfo(NamedTuple):
         return (
             self.is_throttling_error or self.is_timeout_error or self.fault == "server"
         )
+
+
+def _said(error: object, name: str) -> Any:
+    # An error of somebody's own that breaks when it is asked must not end a call.
+    try:
+        return getattr(error, name, None)
+    except Exception:
+        return None
+
+
+def _truth(value: object) -> bool | None:
+    # What else counts as true in Python, a text or a method say, is a slip here.
+    return bool(value) if isinstance(value, int) and value in {0, 1} else None
 
 
 def hands_out_tokens(strategy: object) -> TypeGuard[RetryStrategy]:

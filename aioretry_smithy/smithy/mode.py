@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from .._errors import bad_argument
 from .adaptive import AdaptiveRetryStrategy
 from .simple import SimpleRetryStrategy
 from .standard import StandardRetryStrategy
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 _MODE_VARIABLE = "AWS_RETRY_MODE"
 _ATTEMPTS_VARIABLE = "AWS_MAX_ATTEMPTS"
+
+_MODES = "simple, standard or adaptive"
 
 
 class RetryMode(StrEnum):
@@ -44,10 +43,10 @@ class RetryMode(StrEnum):
         Raises:
             ValueError: There is no such mode.
 
-        >>> RetryMode.of("legacy")
+        >>> RetryMode.of("off")
         Traceback (most recent call last):
             ...
-        ValueError: text: 'legacy' (expected: simple, standard or adaptive)
+        ValueError: text: 'off' (expected: simple, standard or adaptive)
         """
         return _mode("text", text)
 
@@ -82,21 +81,23 @@ def strategy_from_env(
 
     ``AWS_RETRY_MODE`` is a :class:`RetryMode`, standard if it is not set;
     ``AWS_MAX_ATTEMPTS`` is the attempts of one call, the first one included. A variable
-    that is empty is not set. The mode ``legacy`` of other AWS tools is not there.
+    that is empty is not set. The mode ``legacy`` of other AWS tools is not supported.
 
     Args:
         environ: The variables; by default those of the process.
 
     Raises:
-        ValueError: One of the two cannot be read.
+        ValueError: One of the two cannot be read, or *environ* is no mapping.
 
     >>> strategy_from_env({"AWS_MAX_ATTEMPTS": "5"}).max_attempts
     5
     """
-    environ = os.environ if environ is None else environ
-    name = environ.get(_MODE_VARIABLE, "").strip()
+    variables: object = os.environ if environ is None else environ
+    if not isinstance(variables, Mapping):
+        raise bad_argument("environ", environ, "a mapping, or None")
+    name = _read(variables, _MODE_VARIABLE)
     mode = _mode(_MODE_VARIABLE, name) if name else RetryMode.STANDARD
-    return mode.new_strategy(max_attempts=_max_attempts(environ))
+    return mode.new_strategy(max_attempts=_max_attempts(variables))
 
 
 def _mode(name: str, text: object) -> RetryMode:
@@ -104,11 +105,20 @@ def _mode(name: str, text: object) -> RetryMode:
     for mode in RetryMode:
         if mode.value == wanted:
             return mode
-    raise bad_argument(name, text, "simple, standard or adaptive")
+    if wanted == "legacy":
+        raise bad_argument(name, text, f"{_MODES}; legacy is not supported")
+    raise bad_argument(name, text, _MODES)
 
 
-def _max_attempts(environ: Mapping[str, str]) -> int | None:
-    text = environ.get(_ATTEMPTS_VARIABLE, "").strip()
+def _read(environ: Mapping[str, object], name: str) -> str:
+    text = environ.get(name, "")
+    if not isinstance(text, str):
+        raise bad_argument(name, text, "a str")
+    return text.strip()
+
+
+def _max_attempts(environ: Mapping[str, object]) -> int | None:
+    text = _read(environ, _ATTEMPTS_VARIABLE)
     if not text:
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0):

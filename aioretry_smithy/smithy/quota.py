@@ -8,20 +8,23 @@ from .._errors import bad_argument
 from .errors import RetryError
 from .interfaces import RetryInfo
 from .profile import RetryProfile
+from .shared import Shared
 
 
-class StandardRetryQuota:
+class StandardRetryQuota(Shared):
     """A bucket of tokens that pays for retries.
 
     It is full at first. A retry takes out what it costs, a success puts something back,
     and a call that fails in the end puts back nothing. So retries cease while most
     calls fail, and are there again when the server has recovered.
 
-    Calls, strategies, event loops and threads may share one.
+    Calls, strategies, event loops and threads may share one. A copy of it is the quota
+    itself.
 
     Args:
         initial_capacity: Tokens at the beginning, and at most, an int >= 0.
-        profile: Says what a retry costs.
+        profile: Says what a retry costs, and what a success without one brings; for
+            all strategies that have this quota, whatever their own profile says.
 
     Raises:
         ValueError: An argument is not as described.

@@ -9,147 +9,28 @@ from typing import TYPE_CHECKING
 
 from .._clock import loop_time
 from .._errors import bad_argument, is_finite
+from .cubic import rate_after_success, rate_after_throttling
+from .rate_meter import RateMeter
+from .shared import Shared
+from .token_bucket import TokenBucket
+from .waiting_line import Place, WaitingLine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_BETA = 0.7
-_SCALE = 0.4
-_SMOOTHING = 0.8
-_BUCKETS_PER_SECOND = 2
-_MIN_FILL_RATE = 0.5
-_MIN_CAPACITY = 1.0
 _MAX_GROWTH = 2.0
 
-LONGEST_SLEEP = 1.0
+_LONGEST_SLEEP = 1.0
 """Seconds after which a waiter looks at the rate again, which may have risen."""
 
-_NEGLIGIBLE = 1e-9
-"""Seconds that are not worth a wait: mostly they are what rounding has left over."""
+_LOOKS_PER_TURN = 4
+"""How much of the time until its turn a waiter sleeps: one part in so many."""
+
+_LAG = 0.1
+"""Seconds by which one event loop's time may be behind that of another thread's."""
 
 
-def zero_point(max_rate: float) -> float:
-    """Return the seconds from a throttling answer to the rate at which it came.
-
-    ``K = cbrt(max_rate * (1 - 0.7) / 0.4)``
-
-    Args:
-        max_rate: The rate at which the server throttled last, per second, >= 0.
-
-    Source: CUBIC (RFC 9438), as the AWS SDKs have it.
-
-    >>> round(zero_point(10.0), 6)
-    1.957434
-    """
-    return math.cbrt(max_rate * (1 - _BETA) / _SCALE)
-
-
-def rate_after_throttling(rate: float) -> float:
-    """Return the rate to go on with where *rate* was too much: ``0.7 * rate``.
-
-    >>> rate_after_throttling(10.0)
-    7.0
-    """
-    return rate * _BETA
-
-
-def rate_after_success(elapsed: float, max_rate: float) -> float:
-    """Return the rate that may be tried some time after the last throttling answer.
-
-    ``0.4 * (elapsed - K) ** 3 + max_rate``: it rises quickly at first, slowly around
-    the rate that was too much, and ever more quickly beyond it.
-
-    Args:
-        elapsed: Seconds since the last throttling answer.
-        max_rate: The rate at which it came, per second.
-
-    >>> round(rate_after_success(0.0, 10.0), 6), round(rate_after_success(4.0, 10.0), 6)
-    (7.0, 13.408697)
-    """
-    return _SCALE * (elapsed - zero_point(max_rate)) ** 3 + max_rate
-
-
-class RateMeter:
-    """Measures how many requests there are per second.
-
-    Requests are counted in half seconds of the clock. Each time one is over, the count
-    goes into the rate: ``0.8 * count / seconds + 0.2 * rate``.
-
-    Args:
-        now: When the measuring begins.
-    """
-
-    __slots__ = ("_count", "_since", "rate")
-
-    rate: float
-    """Requests per second, as of the last half second that is over."""
-
-    def __init__(self, now: float) -> None:
-        self.rate = 0.0
-        self._count = 0
-        self._since = float(math.floor(now))
-
-    def record(self, now: float) -> None:
-        """Count a request that was answered *now*."""
-        self._count += 1
-        bucket = math.floor(now * _BUCKETS_PER_SECOND) / _BUCKETS_PER_SECOND
-        if bucket > self._since:
-            newest = self._count / (bucket - self._since)
-            self.rate = _SMOOTHING * newest + (1 - _SMOOTHING) * self.rate
-            self._count = 0
-            self._since = bucket
-
-
-class TokenBucket:
-    """Holds the tokens that requests need, and fills as time goes by.
-
-    It is empty at first, and begins to fill when it is first used.
-    """
-
-    __slots__ = ("_filled_at", "_level", "_max_level", "fill_rate")
-
-    fill_rate: float
-    """Tokens per second, never below 0.5."""
-
-    def __init__(self) -> None:
-        self.fill_rate = _MIN_FILL_RATE
-        self._max_level = _MIN_CAPACITY
-        self._level = 0.0
-        self._filled_at: float | None = None
-
-    def level(self, now: float, amount: float = 0.0) -> float:
-        """Return the tokens there are *now* for somebody who wants *amount*."""
-        if self._filled_at is None:
-            return 0.0
-        income = (now - self._filled_at) * self.fill_rate
-        most = max(self._max_level, amount)
-        # Nothing is taken away by a clock that goes back, nor by somebody who wants
-        # less than another one has saved up for.
-        return max(self._level, min(most, self._level + income))
-
-    def try_take(self, amount: float, now: float) -> float:
-        """Take *amount*, or nothing; return the seconds until there is enough."""
-        self._fill(now, amount)
-        wait = (amount - self._level) / self.fill_rate
-        # A wait that does not even move the clock would be waited for again and again.
-        if wait >= _NEGLIGIBLE and now + wait > now:
-            return wait
-        self._level = max(0.0, self._level - amount)
-        return 0.0
-
-    def change_rate(self, rate: float, now: float) -> None:
-        """Fill at *rate* from *now* on, and hold as many tokens as come in a second."""
-        self._fill(now)
-        self.fill_rate = max(rate, _MIN_FILL_RATE)
-        self._max_level = max(rate, _MIN_CAPACITY)
-        self._level = min(self._level, self._max_level)
-
-    def _fill(self, now: float, amount: float = 0.0) -> None:
-        self._level = self.level(now, amount)
-        self._filled_at = now
-
-
-class ClientRateLimiter:
+class ClientRateLimiter(Shared):
     """Keeps requests to the rate that the server lets through.
 
     It does nothing until the server has throttled once. From then on each attempt needs
@@ -159,12 +40,15 @@ class ClientRateLimiter:
     more quickly beyond. It is never more than twice the rate at which answers come, and
     never less than one attempt in two seconds.
 
-    Calls, event loops and threads may share one. Nobody is served in order.
+    Calls, event loops and threads may share one; a copy is the rate limiter itself.
+    Those who wait are served roughly in the order in which they came. Whoever asks when
+    there is a token gets it, though, also while somebody else waits for several.
 
     Args:
-        clock: Seconds that never go back; by default the running event loop's time,
+        clock: Seconds, as a finite number; by default the running event loop's time,
             without one :func:`time.monotonic`. It is first read when the rate limiter
-            is first used.
+            is first used. Where it goes back, as when a new event loop begins at 0, the
+            rate is measured anew from there; tokens and rates stay as they are.
 
     Raises:
         ValueError: *clock* is not as described.
@@ -186,7 +70,9 @@ class ClientRateLimiter:
         self._lock = threading.Lock()
         self._enabled = False
         self._bucket = TokenBucket()
+        self._line = WaitingLine()
         self._meter: RateMeter | None = None
+        self._seen = 0.0
         self._max_rate = 0.0
         self._throttled_at = 0.0
 
@@ -219,13 +105,51 @@ class ClientRateLimiter:
         Args:
             amount: Tokens to take, > 0. There is room for those of one second, at
                 least 1. More can be saved up as well, as long as nobody reports or
-                takes meanwhile.
+                takes meanwhile. So large amounts may wait for ever where small ones
+                are asked for all the time.
 
         Raises:
             ValueError: *amount* is not as described.
         """
-        while wait := self.try_acquire(amount):  # noqa: ASYNC110 (time is waited for)
-            await asyncio.sleep(min(wait, LONGEST_SLEEP))
+        await self._acquire(amount, lambda: math.inf)
+
+    async def _acquire(self, amount: float, remaining: Callable[[], float]) -> bool:
+        """Do as :meth:`acquire`, for somebody who has not all the time in the world.
+
+        Args:
+            amount: As for :meth:`acquire`.
+            remaining: Says how many seconds are left.
+
+        Returns:
+            Whether it was granted. If not, nothing was taken, and it was given up as
+            soon as there was no time left for the wait until it may be granted, or
+            until the next look.
+        """
+        if not (wait := self.try_acquire(amount)):
+            return True
+        place = Place(amount)
+        try:
+            while wait:
+                pause = self._pause(place, wait)
+                if max(wait, pause) >= remaining():
+                    return False
+                await asyncio.sleep(pause)
+                wait = self.try_acquire(amount)
+        finally:
+            place.leave()
+        return True
+
+    def _pause(self, place: Place, wait: float) -> float:
+        """Return the seconds until the next look."""
+        with self._lock:
+            _, now = self._begin()
+            ahead = self._line.tokens_ahead(place, now)
+            # Sooner than it would be anybody's turn at this rate, which may rise, and
+            # some of those ahead may leave.
+            turn = ahead / self._bucket.fill_rate / _LOOKS_PER_TURN
+            pause = min(_LONGEST_SLEEP, wait + turn)
+            place.due = now + pause
+        return pause
 
     def try_acquire(self, amount: float = 1.0) -> float:
         """Take leave to send if there is any, without waiting.
@@ -245,6 +169,28 @@ class ClientRateLimiter:
         with self._lock:
             _, now = self._begin()
             return self._bucket.try_take(amount, now) if self._enabled else 0.0
+
+    def expected_wait(self, *, after: float = 0.0) -> float:
+        """Say how long one attempt would be held up, if nobody else makes any.
+
+        Args:
+            after: Seconds from now until it asks, finite and >= 0.
+
+        Raises:
+            ValueError: *after* is not as described.
+
+        >>> limiter = ClientRateLimiter(clock=lambda: 0.0)
+        >>> limiter.update(throttled=True)
+        >>> limiter.expected_wait(), limiter.expected_wait(after=0.5)
+        (2.0, 1.5)
+        """
+        if not is_finite(after) or after < 0:
+            raise bad_argument("after", after, "seconds, finite and >= 0")
+        with self._lock:
+            if not self._enabled:
+                return 0.0
+            missing = 1.0 - self._bucket.level(self._clock() + after, 1.0)
+            return max(0.0, missing) / self._bucket.fill_rate
 
     def update(self, *, throttled: bool) -> None:
         """Learn from the outcome of an attempt; call it once for each.
@@ -268,10 +214,25 @@ class ClientRateLimiter:
 
     def _begin(self) -> tuple[RateMeter, float]:
         now = self._clock()
-        if self._meter is None:
-            self._meter = RateMeter(now)
-            self._throttled_at = now
-        return self._meter, now
+        meter = self._meter
+        if meter is None or not self._seen <= now < math.inf:
+            return self._begin_anew(meter, now)
+        self._seen = now
+        return meter, now
+
+    def _begin_anew(
+        self, meter: RateMeter | None, now: float
+    ) -> tuple[RateMeter, float]:
+        if not is_finite(now):
+            raise bad_argument("clock", now, "returns a finite number")
+        if meter is None:
+            meter = self._meter = RateMeter(now)
+        elif now >= self._seen - _LAG:
+            return meter, self._seen
+        else:
+            meter.begin(now)
+        self._seen = self._throttled_at = now
+        return meter, now
 
     def _slow_down(self, rate: float, now: float) -> float:
         if self._enabled:

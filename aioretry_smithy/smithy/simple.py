@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from .attempts import check_max_attempts, next_retry_count
 from .backoff import (
     ExponentialRetryBackoffStrategy,
     ask_for_delay,
     check_backoff_strategy,
 )
 from .interfaces import RetryInfo
-from .tokens import (
-    SimpleRetryToken,
-    check_max_attempts,
-    check_token_scope,
-    next_retry_count,
-    use_token,
-)
+from .scopes import check_token_scope
+from .tokens import SimpleRetryToken, use_token
 
 if TYPE_CHECKING:
     from .interfaces import RetryBackoffStrategy
@@ -71,7 +67,7 @@ class SimpleRetryStrategy:
         """
         check_token_scope(token_scope)
         delay = ask_for_delay(self.backoff_strategy, 0)
-        return SimpleRetryToken(retry_count=0, retry_delay=delay, issuer=self)
+        return SimpleRetryToken(retry_count=0, retry_delay=delay, _issuer=self)
 
     async def refresh_retry_token_for_retry(
         self, *, token_to_renew: Any, error: Exception
@@ -91,7 +87,9 @@ class SimpleRetryStrategy:
         retry_count = next_retry_count(token, error, self.max_attempts)
         delay = ask_for_delay(self.backoff_strategy, retry_count, error)
         delay = max(delay, RetryInfo.of(error).retry_after or 0.0)
-        return SimpleRetryToken(retry_count=retry_count, retry_delay=delay, issuer=self)
+        return SimpleRetryToken(
+            retry_count=retry_count, retry_delay=delay, _issuer=self
+        )
 
     async def record_success(self, *, token: Any) -> None:
         """Take back the token of an attempt that succeeded.

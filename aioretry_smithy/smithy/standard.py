@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from typing import TYPE_CHECKING, Any, Final, Self
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 from .._errors import bad_argument
-from .._keys import BoundedMap
+from .attempts import check_max_attempts, next_retry_count
 from .backoff import (
     ExponentialBackoffJitterType,
     ExponentialRetryBackoffStrategy,
@@ -18,19 +18,15 @@ from .errors import RetryError
 from .interfaces import RetryInfo
 from .profile import RetryProfile
 from .quota import StandardRetryQuota, check_profile
-from .tokens import (
-    StandardRetryToken,
-    check_max_attempts,
-    check_token_scope,
-    next_retry_count,
-    use_token,
-)
+from .scopes import PerScope, check_token_scope
+from .shared import Shared
+from .tokens import StandardRetryToken, use_token
 
 if TYPE_CHECKING:
     from .interfaces import RetryBackoffStrategy
 
 
-class StandardRetryStrategy:
+class StandardRetryStrategy(Shared):
     """Retries as long as error, attempts and quota allow, and waits in between.
 
     After a failed attempt, in this order: does the error allow a retry, are there
@@ -49,14 +45,16 @@ class StandardRetryStrategy:
     the strategy itself.
 
     Args:
-        profile: The constants.
+        profile: The constants. The prices and refunds among them are for the quotas
+            that the strategy makes: a *retry_quota* has a profile of its own.
         backoff_strategy: Computes the delays, in place of the profile's.
         throttling_backoff_strategy: The same for errors that throttle. It has its own
             default: a *backoff_strategy* says nothing about them.
         max_attempts: Attempts of one call, the first one included, >= 1; by default
             what the profile says.
-        retry_quota: Pays for all retries, also those of other strategies that have it.
-            None: a quota of 500 for each scope, up to 1024 of them.
+        retry_quota: Pays for all retries, also those of other strategies that have it,
+            at the prices of its own profile. None: a quota of 500 for each scope, up
+            to 1024 of them, at those of *profile*.
         long_polling: Whether a retry that the quota refuses is waited for all the
             same, before the call fails. For calls in a loop that never ends, which
             would not wait at all otherwise.
@@ -125,9 +123,8 @@ class StandardRetryStrategy:
         self.throttling_backoff_strategy = throttling_backoff_strategy
         self.max_attempts = max_attempts
         self.long_polling = long_polling
-        self._retry_quota = retry_quota
-        self._quotas = BoundedMap(lambda scope: StandardRetryQuota(profile=profile))
-        self._quotas_lock = threading.Lock()
+        new_quota = partial(StandardRetryQuota, profile=profile)
+        self._quotas = PerScope(new_quota, retry_quota)
 
     def quota_for(self, token_scope: str | None = None) -> StandardRetryQuota:
         """Return the quota that pays for the retries of a scope.
@@ -142,11 +139,7 @@ class StandardRetryStrategy:
         >>> StandardRetryStrategy().quota_for("example.com:443").available_capacity
         500
         """
-        check_token_scope(token_scope)
-        if self._retry_quota is not None:
-            return self._retry_quota
-        with self._quotas_lock:
-            return self._quotas.get(token_scope or "")
+        return self._quotas.get(token_scope)
 
     async def acquire_initial_retry_token(
         self, *, token_scope: str | None = None
@@ -174,8 +167,10 @@ class StandardRetryStrategy:
             TypeError: *token_to_renew* is none of our tokens.
             ValueError: It was issued by another strategy, or used before.
         """
+        token = use_token("token_to_renew", token_to_renew, StandardRetryToken, self)
+        self._report(token, throttled=RetryInfo.of(error).is_throttling_error)
         try:
-            return self._renew(token_to_renew, error)
+            return self._next_token(token, error)
         except RetryError as refusal:
             if self.long_polling and refusal.retry_after is not None:
                 await asyncio.sleep(refusal.retry_after)
@@ -192,6 +187,7 @@ class StandardRetryStrategy:
             ValueError: It was issued by another strategy, or used before.
         """
         spent = use_token("token", token, StandardRetryToken, self)
+        self._report(spent, throttled=False)
         quota = self.quota_for(spent.token_scope)
         quota.release(release_amount=spent.quota_acquired)
 
@@ -199,25 +195,26 @@ class StandardRetryStrategy:
         settings = (f"{name}={value!r}" for name, value in self._settings().items())
         return f"{type(self).__name__}({', '.join(settings)})"
 
-    # Settings are copied by libraries that know nothing of quotas; a copy is to go on
-    # sharing them.
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Self:
-        return self
-
     def _issue(self, token_scope: str | None) -> StandardRetryToken:
         check_token_scope(token_scope)
         return StandardRetryToken(
             retry_count=0,
             retry_delay=ask_for_delay(self.backoff_strategy, 0),
             token_scope=token_scope,
-            issuer=self,
+            _issuer=self,
         )
 
     def _renew(self, token_to_renew: object, error: Exception) -> StandardRetryToken:
+        """Refresh a token without a report and without waiting."""
         token = use_token("token_to_renew", token_to_renew, StandardRetryToken, self)
+        return self._next_token(token, error)
+
+    def _report(self, token: StandardRetryToken, *, throttled: bool) -> None:
+        """Learn from the outcome of an attempt, where a strategy does."""
+
+    def _next_token(
+        self, token: StandardRetryToken, error: Exception
+    ) -> StandardRetryToken:
         retry_count = next_retry_count(token, error, self.max_attempts)
         delay = self._delay(retry_count, error)
         try:
@@ -229,7 +226,7 @@ class StandardRetryStrategy:
             retry_delay=delay,
             quota_acquired=cost,
             token_scope=token.token_scope,
-            issuer=self,
+            _issuer=self,
         )
 
     def _take_back(self, token: StandardRetryToken) -> None:
@@ -260,8 +257,8 @@ class StandardRetryStrategy:
             "throttling_backoff_strategy": self.throttling_backoff_strategy,
             "max_attempts": self.max_attempts,
         }
-        if self._retry_quota is not None:
-            settings["retry_quota"] = self._retry_quota
+        if self._quotas.given is not None:
+            settings["retry_quota"] = self._quotas.given
         if self.long_polling:
             settings["long_polling"] = True
         return settings

@@ -7,19 +7,32 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from .._errors import bad_argument
-from .errors import RetryError
-from .interfaces import RetryInfo
+from .shared import Shared
 
 if TYPE_CHECKING:
     from .interfaces import RetryStrategy
 
 
+class _SingleUse(Shared):
+    """Something that can be had once, whoever comes first."""
+
+    __slots__ = ("_lock",)
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def claim(self) -> bool:
+        # The lock is never released, so only one can ever acquire it.
+        return self._lock.acquire(blocking=False)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SimpleRetryToken:
+class SimpleRetryToken(Shared):
     """The leave to make one attempt, given by a strategy.
 
-    It is good for one refresh or one success, at the strategy that issued it. Do not
-    make tokens yourself: no strategy would take them.
+    It is good for one refresh or one success, at the strategy that issued it. A copy
+    of it is the token itself, and what :func:`dataclasses.replace` makes of it has the
+    same one use. Do not make tokens yourself: no strategy would take them.
     """
 
     retry_count: int
@@ -28,12 +41,10 @@ class SimpleRetryToken:
     retry_delay: float
     """Seconds to wait before the attempt."""
 
-    issuer: RetryStrategy | None = field(default=None, repr=False)
-    """The strategy that issued it."""
+    _issuer: RetryStrategy | None = field(default=None, repr=False)
 
-    # Only one can ever acquire it, and it is never released: whoever does, uses the
-    # token.
-    _use: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
+    # An argument, so that dataclasses.replace() hands it on.
+    _use: _SingleUse = field(default_factory=_SingleUse, repr=False)
 
     @property
     def attempt_count(self) -> int:
@@ -70,41 +81,8 @@ def use_token(name: str, token: object, kind: type[_T], issuer: RetryStrategy) -
     """
     if not isinstance(token, kind):
         raise TypeError(f"{name}: {token!r} (expected: a {kind.__name__})")
-    if token.issuer is not issuer:
+    if token._issuer is not issuer:
         raise bad_argument(name, token, "issued by this strategy")
-    if not token._use.acquire(blocking=False):
+    if not token._use.claim():
         raise bad_argument(name, token, "not used before")
     return token
-
-
-def next_retry_count(
-    token: SimpleRetryToken, error: Exception, max_attempts: int
-) -> int:
-    """Return what the next token counts, if there may be one at all.
-
-    Args:
-        token: The token of the attempt that failed.
-        error: What it failed with.
-        max_attempts: Attempts of one call, the first one included.
-
-    Raises:
-        RetryError: The error allows no retry, or there were enough attempts. Raised
-            from *error*.
-    """
-    if not RetryInfo.of(error).allows_retry:
-        raise RetryError(f"the error allows no retry: {error!r}") from error
-    if token.attempt_count >= max_attempts:
-        raise RetryError(f"all attempts are made: {max_attempts}") from error
-    return token.attempt_count
-
-
-def check_max_attempts(value: object) -> None:
-    """Refuse an argument that is no number of attempts."""
-    if type(value) is not int or value < 1:
-        raise bad_argument("max_attempts", value, "an int >= 1")
-
-
-def check_token_scope(value: object) -> None:
-    """Refuse an argument that names no scope."""
-    if value is not None and not isinstance(value, str):
-        raise bad_argument("token_scope", value, "a str, or None")

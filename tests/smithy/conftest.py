@@ -2,19 +2,52 @@
 
 from __future__ import annotations
 
+import random
 import sys
+import threading
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+import aioretry_smithy
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import FrameType
+
+OURS = str(Path(aioretry_smithy.__file__).parent)
+SWITCHES = 3000
+"""Turns that are given to other threads on purpose, in each test."""
 
 
 @pytest.fixture
 def eager_threads() -> Iterator[None]:
-    """Let threads take turns as often as they can, so that races are met."""
-    interval = sys.getswitchinterval()
+    """Let threads that a test starts take turns inside our functions, so races are met.
+
+    A thread gives up its turn before every few instructions of ours, by chance: where
+    two threads read before either writes, one of them is bound to be such a place. It
+    does so only for the first turns, since each costs time. What is to be shared has
+    to be used at once then, by all threads at the same time.
+    """
+    interval, tracer = sys.getswitchinterval(), threading.gettrace()
+    turns = iter(range(SWITCHES))
+    chance = random.Random(0)
+
+    def trace(frame: FrameType, event: str, arg: object) -> object:
+        if not frame.f_code.co_filename.startswith(OURS):
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode" and chance.random() < 0.2:
+            if next(turns, None) is None:
+                sys.settrace(None)
+                return None
+            time.sleep(0)
+        return trace
+
     sys.setswitchinterval(1e-6)
+    threading.settrace(trace)
     yield
+    threading.settrace(tracer)
     sys.setswitchinterval(interval)

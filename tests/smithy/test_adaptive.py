@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import copy
 import math
+import pickle
 from collections import Counter
 from dataclasses import replace
 
@@ -32,6 +33,7 @@ NOT_FOUND = CallError("404", fault="client")
 ONE_SECOND = ExponentialRetryBackoffStrategy(
     backoff_scale_value=1.0, jitter_type=ExponentialBackoffJitterType.NONE
 )
+COMPUTES_DELAYS = "an object with compute_next_backoff_delay(); see from_backoff()"
 
 
 def new_strategy(**options):
@@ -212,14 +214,25 @@ class TestRefresh:
         assert task.cancelled()
         assert wait * 0.5 == strategy.limiter_for().capacity
 
-    @pytest.mark.parametrize("error", [TypeError, ValueError])
-    async def test_somebody_elses_token_reports_nothing(self, error):
+    @pytest.mark.parametrize("kind", ["none", "another's", "used"])
+    async def test_a_token_that_is_refused_reports_nothing(self, kind):
         """Misuse does not slow the others down."""
         strategy = new_strategy()
-        token = await new_strategy().acquire_initial_retry_token()
-        with pytest.raises(error):
-            await refresh(strategy, None if error is TypeError else token, THROTTLED)
+        used = await strategy.acquire_initial_retry_token()
+        await strategy.record_success(token=used)
+        others = await new_strategy().acquire_initial_retry_token()
+        token = {"none": None, "another's": others, "used": used}[kind]
+        with pytest.raises(TypeError if token is None else ValueError):
+            await refresh(strategy, token, THROTTLED)
 
+        assert not strategy.limiter_for().enabled
+
+    async def test_the_hook_of_the_retrying_client_reports_nothing(self):
+        """It has its own place for that, and does its own waiting."""
+        strategy = new_strategy()
+        token = strategy._renew(strategy._issue(None), THROTTLED)
+
+        assert (1.0, 0.0) == (token.retry_delay, now())
         assert not strategy.limiter_for().enabled
 
 
@@ -378,15 +391,6 @@ class TestScopes:
         assert strategy.limiter_for("a") is strategy.limiter_for("a")
         assert strategy.limiter_for("a") is not strategy.limiter_for("b")
 
-    def test_scopes_are_bounded(self):
-        """A crawler meets any number of servers; the longest unused are forgotten."""
-        strategy = AdaptiveRetryStrategy()
-        first = strategy.limiter_for("0")
-        for number in range(1, 1025):
-            strategy.limiter_for(str(number))
-
-        assert first is not strategy.limiter_for("0")
-
     def test_a_bad_scope_is_refused(self):
         """With a rate limiter for all, too."""
         strategy = AdaptiveRetryStrategy(rate_limiter=ClientRateLimiter())
@@ -433,6 +437,8 @@ class TestSettings:
             ("rate_limiter", ClientRateLimiter, "a ClientRateLimiter, or None"),
             ("fail_fast", 1, "True or False"),
             ("fail_fast", None, "True or False"),
+            ("backoff_strategy", type(ONE_SECOND), COMPUTES_DELAYS),
+            ("throttling_backoff_strategy", type(ONE_SECOND), COMPUTES_DELAYS),
             ("max_attempts", 0, "an int >= 1"),
         ],
     )
@@ -442,6 +448,14 @@ class TestSettings:
             AdaptiveRetryStrategy(**{name: value})
 
         assert f"{name}: {value!r} (expected: {expected})" == str(error.value)
+
+    def test_failing_fast_is_not_waiting(self):
+        """Long polling is; both at once is a contradiction."""
+        with pytest.raises(ValueError) as error:
+            AdaptiveRetryStrategy(fail_fast=True, long_polling=True)
+
+        expected = "fail_fast: True (expected: False with long_polling=True)"
+        assert expected == str(error.value)
 
     def test_repr_shows_what_was_given(self):
         """A rate limiter of one's own and fail_fast are in the repr."""
@@ -456,6 +470,12 @@ class TestSettings:
         strategy = AdaptiveRetryStrategy()
 
         assert strategy is copy.deepcopy(strategy)
+
+    def test_a_strategy_is_not_pickled(self):
+        """The error says why."""
+        expected = "^AdaptiveRetryStrategy cannot be pickled: it holds shared state$"
+        with pytest.raises(TypeError, match=expected):
+            pickle.dumps(AdaptiveRetryStrategy())
 
 
 class Server:

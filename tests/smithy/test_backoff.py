@@ -2,6 +2,7 @@
 
 import math
 import random
+from collections import Counter
 
 import pytest
 
@@ -82,6 +83,19 @@ def test_jitter_scatters_over_its_range(jitter_type, lowest, highest):
     ]
 
     assert [lowest, pytest.approx(highest)] == delays
+
+
+def test_full_jitter_is_uniform():
+    """Each second below the limit is as likely as any other, give or take a fifth."""
+    backoff = ExponentialRetryBackoffStrategy(
+        backoff_scale_value=1.0, jitter_type=FULL, random=random.Random(4).random
+    )
+    seconds = Counter(
+        math.floor(backoff.compute_next_backoff_delay(10)) for _ in range(10_000)
+    )
+
+    assert {*range(20)} == {*seconds}
+    assert all(400 <= count <= 600 for count in seconds.values())
 
 
 def test_decorrelated_delay_takes_a_chance_for_each_step():
@@ -252,9 +266,9 @@ def test_bridges_are_equal_where_their_ends_are():
     assert "to_backoff(from_backoff(Backoff.fixed(1.0)))" == repr(to_backoff(strategy))
 
 
-@pytest.mark.parametrize("other", [None, 1.0, Backoff.fixed(1), Linear.__name__])
+@pytest.mark.parametrize("other", [None, 1.0, Backoff.fixed(1), "Linear", Linear])
 def test_bridge_to_backoff_needs_a_strategy(other):
-    """A Backoff is no strategy; the error says how it becomes one."""
+    """Neither a Backoff nor a class is one; the error says how a Backoff becomes it."""
     with pytest.raises(ValueError) as caught:
         to_backoff(other)
 

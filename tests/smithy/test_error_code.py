@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import aiohttp
 import pytest
+from aiohttp.client_proto import ResponseHandler
 
 from aioretry_smithy import HttpRequest, new_response
+from aioretry_smithy._content import glance
 from aioretry_smithy.smithy.error_code import read_error_code
 
 REQUEST = HttpRequest("POST", "http://localhost/")
@@ -255,14 +259,91 @@ async def test_body_that_was_read_has_its_code():
     assert "A" == await read_error_code(response)
 
 
-async def test_body_that_fails_is_a_failure():
-    """The attempt failed; whoever asked has to know."""
+async def test_body_that_fails_has_no_code():
+    """Whoever reads it will meet the failure; the status is there all the same."""
     response = responding()
     response.content.set_exception(aiohttp.ClientPayloadError("cut"))
     response.content._eof = False
 
+    assert await read_error_code(response) is None
     with pytest.raises(aiohttp.ClientPayloadError):
-        await read_error_code(response)
+        await response.read()
+
+
+def stalling(start, content_type=JSON, *, status=503):
+    """Make a response whose body begins and then hangs."""
+    response = responding(b"", content_type, status=status)
+    response.content = aiohttp.StreamReader(
+        Connected(asyncio.get_running_loop()), 2**16, loop=asyncio.get_running_loop()
+    )
+    response.content.feed_data(start)
+    return response
+
+
+class Connected(ResponseHandler):
+    """Pretends to have a connection, for a stream that is to wait for more."""
+
+    connected = True
+
+
+@pytest.mark.parametrize(
+    ("start", "content_type", "code", "seconds"),
+    [
+        (b'{"__type": "A", "message": "', JSON, "A", 0.0),
+        (b"<Error><Code>A</Code><Mess", XML, "A", 0.0),
+        # A __type might still come.
+        (b'{"code": "A", "message": "', JSON, "A", 1.0),
+        (b'{"__type": 1, "code": "A", "message": "', JSON, "A", 1.0),
+        (b'{"message": "', JSON, None, 1.0),
+        (b"", XML, None, 1.0),
+    ],
+)
+async def test_body_that_stalls_is_waited_for_for_a_second_at_most(
+    start, content_type, code, seconds
+):
+    """And not at all once the code is there; what has come can still be read."""
+    loop = asyncio.get_running_loop()
+    response = stalling(start, content_type)
+    found = await read_error_code(response)
+
+    assert (code, seconds) == (found, loop.time())
+    response.content.feed_data(b"rest")
+    response.content.feed_eof()
+    assert start + b"rest" == await response.read()
+
+
+async def test_body_that_dribbles_is_not_parsed_for_each_drop():
+    """The work grows with the size, not with its square."""
+    looks = []
+    response = stalling(b"")
+
+    async def dribble():
+        for _ in range(1000):
+            response.content.feed_data(b"x")
+            await asyncio.sleep(0)
+        response.content.feed_eof()
+
+    def enough(head):
+        looks.append(len(head))
+        return False
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(dribble())
+        head = await glance(response, LIMIT, seconds=1.0, enough=enough)
+
+    assert 1000 == len(head)
+    assert len(looks) < 15
+
+
+async def test_cancelled_look_leaves_the_body_whole():
+    """What was read until then is put back."""
+    response = stalling(b'{"code": ')
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.5):
+            await read_error_code(response)
+    response.content.feed_eof()
+
+    assert b'{"code": ' == await response.read()
 
 
 @pytest.mark.parametrize(

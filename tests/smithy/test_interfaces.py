@@ -1,10 +1,12 @@
 """What errors say about a retry, and what counts as a strategy."""
 
+import dataclasses
 import math
 from types import SimpleNamespace
 
 import pytest
 
+from aioretry_smithy import smithy
 from aioretry_smithy.smithy.errors import CallError
 from aioretry_smithy.smithy.interfaces import (
     ErrorRetryInfo,
@@ -37,6 +39,16 @@ class PlainStrategy:
         pass
 
 
+class BreakingError(Exception):
+    """An error that fails when it is asked."""
+
+    @property
+    def is_retry_safe(self):
+        raise RuntimeError
+
+    retry_after = is_throttling_error = is_timeout_error = fault = is_retry_safe
+
+
 class OnlyThreeMethods:
     """What a strategy has to have at least."""
 
@@ -63,6 +75,10 @@ def saying(**attributes):
         (saying(is_retry_safe=0), RetryInfo(is_retry_safe=False)),
         (saying(fault="server"), RetryInfo(fault="server")),
         (saying(fault=["server"]), RetryInfo()),
+        (saying(fault="nobody"), RetryInfo()),
+        (saying(is_retry_safe="false", is_throttling_error=max), RetryInfo()),
+        (saying(is_retry_safe=2), RetryInfo()),
+        (BreakingError(), RetryInfo()),
         (saying(is_throttling_error=1), RetryInfo(is_throttling_error=True)),
         (saying(is_timeout_error=None), RetryInfo()),
         (
@@ -154,3 +170,29 @@ def test_three_methods_make_a_strategy():
 def test_other_things_are_no_strategy(other):
     """A class, or something with one method in common, hands out no tokens."""
     assert not hands_out_tokens(other)
+
+
+@pytest.mark.parametrize(
+    "token", [dataclasses.dataclass, dataclasses.dataclass(frozen=True)]
+)
+def test_token_may_derive_from_the_protocol(token):
+    """As with smithy-python's, also where it is a dataclass."""
+
+    @token
+    class Token(smithy.RetryToken):
+        retry_count: int
+        retry_delay: float
+
+    assert (1, 0.5) == (Token(1, 0.5).retry_count, Token(1, 0.5).retry_delay)
+
+
+def test_strategy_may_derive_from_the_protocol():
+    """Its attributes are set like any others."""
+
+    class Strategy(PlainStrategy, smithy.RetryStrategy):
+        def __init__(self):
+            self.max_attempts = 3
+            self.backoff_strategy = smithy.ExponentialRetryBackoffStrategy()
+
+    assert 3 == Strategy().max_attempts
+    assert isinstance(Strategy(), smithy.RetryStrategy)

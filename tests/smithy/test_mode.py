@@ -10,6 +10,7 @@ from aioretry_smithy.smithy.simple import SimpleRetryStrategy
 from aioretry_smithy.smithy.standard import StandardRetryStrategy
 
 NAMES = "simple, standard or adaptive"
+LEGACY = f"{NAMES}; legacy is not supported"
 
 
 @pytest.mark.parametrize(
@@ -28,7 +29,7 @@ def test_mode_is_read_from_text(mode, text):
     assert mode is RetryMode.of(text)
 
 
-@pytest.mark.parametrize("text", ["", "legacy", "stand ard", "Default", None, 1, b"x"])
+@pytest.mark.parametrize("text", ["", "stand ard", "Default", None, 1, b"x"])
 def test_unknown_mode_is_refused(text):
     """The error says which modes there are."""
     with pytest.raises(ValueError) as caught:
@@ -100,13 +101,46 @@ def test_environment_is_that_of_the_process(monkeypatch):
     assert StandardRetryStrategy is type(after)
 
 
-@pytest.mark.parametrize("mode", ["legacy", "off", "2"])
+@pytest.mark.parametrize("mode", ["off", "2"])
 def test_unknown_mode_in_the_environment_is_refused(mode):
     """The error names the variable, for whoever has set it elsewhere."""
     with pytest.raises(ValueError) as caught:
         strategy_from_env({"AWS_RETRY_MODE": mode})
 
     assert f"AWS_RETRY_MODE: {mode!r} (expected: {NAMES})" == str(caught.value)
+
+
+@pytest.mark.parametrize("mode", ["legacy", " Legacy "])
+def test_legacy_mode_is_not_supported(mode):
+    """Whoever has it in his settings learns that it is no slip of the pen."""
+    for name, read in (
+        ("text", RetryMode.of),
+        ("AWS_RETRY_MODE", lambda text: strategy_from_env({"AWS_RETRY_MODE": text})),
+    ):
+        with pytest.raises(ValueError) as caught:
+            read(mode)
+
+        shown = mode if name == "text" else mode.strip()
+        assert f"{name}: {shown!r} (expected: {LEGACY})" == str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["AWS_RETRY_MODE", "AWS_MAX_ATTEMPTS"])
+@pytest.mark.parametrize("value", [None, 3, b"3", RetryMode])
+def test_variables_are_text(name, value):
+    """A mapping that was made in a program may hold anything."""
+    with pytest.raises(ValueError) as caught:
+        strategy_from_env({name: value})
+
+    assert f"{name}: {value!r} (expected: a str)" == str(caught.value)
+
+
+@pytest.mark.parametrize("environ", ["AWS_RETRY_MODE=simple", [], 0, dict])
+def test_environment_is_a_mapping(environ):
+    """What holds no variables is refused, also what is empty."""
+    with pytest.raises(ValueError) as caught:
+        strategy_from_env(environ)
+
+    assert f"environ: {environ!r} (expected: a mapping, or None)" == str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -176,6 +176,12 @@ def test_backoff_is_no_backoff_strategy():
         SimpleRetryStrategy(backoff_strategy=Backoff.fixed(1))
 
 
+def test_class_is_no_backoff_strategy():
+    """A forgotten pair of parentheses is found at once, not by the first retry."""
+    with pytest.raises(ValueError, match=r"^backoff_strategy: <class .*Linear'>"):
+        SimpleRetryStrategy(backoff_strategy=Linear)
+
+
 async def test_falsy_backoff_strategy_is_kept():
     """A strategy that has a length of 0 is one all the same."""
 

@@ -1,0 +1,25 @@
+"""What is shared, and so stays one and the same thing when others copy it."""
+
+from __future__ import annotations
+
+from typing import NoReturn, Self
+
+
+class Shared:
+    """An object whose copy is the object itself.
+
+    Settings are copied by libraries that know nothing of quotas and tokens: two quotas
+    in place of one would allow twice as many retries, and a copied token a second use.
+    """
+
+    __slots__ = ()
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        kind = type(self).__name__
+        raise TypeError(f"{kind} cannot be pickled: it holds shared state")

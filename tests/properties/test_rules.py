@@ -1,0 +1,202 @@
+"""What holds for every chain of strategies, whatever its members."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import reduce
+from operator import or_
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aioretry_smithy import (
+    Backoff,
+    HttpRequest,
+    RetryStrategy,
+    RetryStrategyWithContent,
+)
+from aioretry_smithy._retry.content_strategy import strategies_of
+from aioretry_smithy._retry.decision import RetryDecision
+from aioretry_smithy._retry.rule import RetryRule
+from aioretry_smithy.testing import VirtualTimeLoop, ask
+
+# A catch-all in front of something is among the chains.
+pytestmark = pytest.mark.filterwarnings("ignore:.* is never asked:RuntimeWarning")
+
+NEVER = RetryStrategy.never()
+CAUSES = [None, TimeoutError(), ConnectionResetError(), ValueError()]
+BODIES = [b"", b"busy", b"done"]
+
+
+class Inside(RetryStrategyWithContent):
+    """Retries by what the beginning of a body says."""
+
+    def __init__(self, word, answer, max_content_length):
+        self.word, self.answer = word, answer
+        self.max_content_length = max_content_length
+
+    def should_retry(self, ctx, cause, content):
+        found = content is not None and content.startswith(self.word)
+        return self.answer if found else RetryDecision.next()
+
+
+class InsideLater(Inside):
+    async def should_retry(self, ctx, cause, content):
+        return super().should_retry(ctx, cause, content)
+
+
+class Later(RetryStrategy):
+    """Takes its time to say what another strategy says."""
+
+    def __init__(self, strategy):
+        self.strategy = strategy
+
+    async def should_retry(self, ctx, cause):
+        await asyncio.sleep(1.0)
+        return self.strategy.should_retry(ctx, cause)
+
+
+def is_put(request: HttpRequest) -> bool:
+    return request.method == "PUT"
+
+
+def backoffs():
+    """Backoffs that differ as objects, some of which are equal."""
+    return st.integers(0, 3).map(Backoff.fixed)
+
+
+def conditions():
+    return st.fixed_dictionaries(
+        {"statuses": st.sets(st.sampled_from([200, 404, 503]), min_size=1)},
+        optional={
+            "methods": st.sets(st.sampled_from(["GET", "put"]), min_size=1),
+            "request_filter": st.just(is_put),
+            "status_classes": st.sets(st.sampled_from([4, 5])),
+            "exceptions": st.sampled_from([(), OSError, [TimeoutError, ValueError]]),
+            "on_timeout": st.booleans(),
+            "on_unprocessed": st.booleans(),
+            "on_response": st.just(lambda ctx: ctx.log.response_length == 4),
+        },
+    )
+
+
+rules = st.builds(
+    lambda settings, backoff: RetryRule(**settings, backoff=backoff),
+    conditions(),
+    backoffs(),
+)
+forbidding = st.builds(
+    lambda settings: RetryRule.no_retry(**settings), conditions() | st.just({})
+)
+plain = (
+    st.just(NEVER)
+    | rules
+    | forbidding
+    | backoffs().map(RetryStrategy.failsafe)
+    | backoffs().map(RetryStrategy.on_unprocessed)
+    | rules.map(Later)
+)
+answers = backoffs() | st.sampled_from([None, RetryDecision.no_retry()])
+inside = st.builds(
+    lambda kind, *arguments: kind(*arguments),
+    st.sampled_from([Inside, InsideLater]),
+    st.sampled_from(BODIES),
+    answers,
+    st.integers(1, 8),
+)
+members = plain | inside
+chains = st.lists(members, min_size=1, max_size=4).map(lambda parts: reduce(or_, parts))
+outcomes = st.fixed_dictionaries(
+    {"method": st.sampled_from(["GET", "PUT", "POST"])},
+    optional={"status": st.sampled_from([200, 404, 429, 503])},
+).flatmap(
+    lambda outcome: (
+        st.sampled_from(CAUSES).map(lambda cause: {**outcome, "cause": cause})
+        if "status" not in outcome
+        else st.sampled_from(BODIES).map(lambda body: {**outcome, "content": body})
+    )
+)
+
+
+def answer_to(strategy, outcome):
+    """Return what a strategy would do, by the very backoff."""
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        return runner.run(ask(strategy, **outcome))
+
+
+@given(chains, chains, chains, outcomes)
+def test_chaining_is_associative(one, two, three, outcome):
+    """Brackets mean nothing: the same members in the same order, the same answer."""
+    left, right = (one | two) | three, one | (two | three)
+
+    assert left == right
+    assert strategies_of(left) == strategies_of(right)
+    assert repr(left) == repr(right)
+    assert answer_to(left, outcome) is answer_to(right, outcome)
+
+
+@given(chains, outcomes)
+def test_never_is_neutral(strategy, outcome):
+    """On either side it leaves an equal strategy, with the same answers."""
+    assert strategy == NEVER | strategy
+    assert strategy == strategy | NEVER
+    assert answer_to(strategy, outcome) is answer_to(NEVER | strategy, outcome)
+
+
+@given(st.lists(members, min_size=1, max_size=5), outcomes)
+def test_chain_answers_as_its_members_in_turn(parts, outcome):
+    """By a reading of the rules that knows nothing of chains."""
+
+    async def in_turn():
+        for part in parts:
+            kept = Keeping(part)
+            backoff = await ask(kept, **outcome)
+            if not RetryDecision.of(kept.answer).is_next:
+                return backoff
+        return None
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        expected = runner.run(in_turn())
+
+    assert expected is answer_to(reduce(or_, parts), outcome)
+
+
+class Keeping(RetryStrategyWithContent):
+    """Keeps the answer of another strategy."""
+
+    def __init__(self, strategy):
+        self.strategy = strategy
+
+    async def should_retry(self, ctx, cause, content):
+        if isinstance(self.strategy, RetryStrategyWithContent):
+            content = content and content[: self.strategy.max_content_length]
+            answer = self.strategy.should_retry(ctx, cause, content)
+        else:
+            answer = self.strategy.should_retry(ctx, cause)
+        self.answer = await answer if asyncio.iscoroutine(answer) else answer
+        return self.answer
+
+
+@given(chains, chains)
+def test_chain_needs_content_where_a_member_does(one, two):
+    """And then as much as the one that needs most."""
+    chain = one | two
+    lengths = [
+        member.max_content_length
+        for member in strategies_of(chain)
+        if isinstance(member, RetryStrategyWithContent)
+    ]
+
+    assert bool(lengths) is isinstance(chain, RetryStrategyWithContent)
+    assert bool(lengths) is not isinstance(chain, RetryStrategy)
+    assert not lengths or max(lengths) == chain.max_content_length
+
+
+@given(chains)
+def test_members_are_no_chains_and_never_is_none_of_them(strategy):
+    """A chain is flat."""
+    parts = strategies_of(strategy)
+
+    assert all((part,) == strategies_of(part) for part in parts)
+    assert (NEVER,) == parts or NEVER not in parts

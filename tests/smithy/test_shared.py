@@ -1,0 +1,33 @@
+"""What stays one and the same thing when others copy it."""
+
+import copy
+import pickle
+
+import pytest
+
+from aioretry_smithy.smithy.shared import Shared
+
+
+class Counter(Shared):
+    """Something with a state."""
+
+    def __init__(self):
+        self.count = 0
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+def test_copy_is_the_thing_itself(copied):
+    """Who counts in the copy counts in the original."""
+    counter = Counter()
+
+    assert counter is copied(counter)
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_there_is_no_pickle(protocol):
+    """Whatever the protocol, the error names the thing and says why."""
+    with pytest.raises(TypeError) as caught:
+        pickle.dumps([Counter()], protocol)
+
+    expected = "Counter cannot be pickled: it holds shared state"
+    assert expected == str(caught.value)
