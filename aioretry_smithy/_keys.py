@@ -80,6 +80,7 @@ class BoundedMap(Generic[V]):
     Args:
         factory: Makes the value of a key, once for as long as the key is kept.
         max_size: How many values are kept, > 0.
+        kind: What the values have to be, if that is to be checked.
 
     Raises:
         ValueError: An argument is not as described.
@@ -91,14 +92,21 @@ class BoundedMap(Generic[V]):
     2
     """
 
-    __slots__ = ("_factory", "_max_size", "_values")
+    __slots__ = ("_factory", "_kind", "_max_size", "_values")
 
-    def __init__(self, factory: Callable[[str], V], max_size: int = 1024) -> None:
+    def __init__(
+        self,
+        factory: Callable[[str], V],
+        max_size: int = 1024,
+        *,
+        kind: type[V] | None = None,
+    ) -> None:
         if not callable(factory):
             raise bad_argument("factory", factory, "a callable that takes the key")
         if type(max_size) is not int or max_size < 1:
             raise bad_argument("max_size", max_size, "an int > 0")
         self._factory = factory
+        self._kind = kind
         self._max_size = max_size
         self._values: OrderedDict[str, V] = OrderedDict()
 
@@ -106,12 +114,19 @@ class BoundedMap(Generic[V]):
         return len(self._values)
 
     def get(self, key: str) -> V:
-        """Return the value of *key*, making it when the key is not known."""
+        """Return the value of *key*, making it when the key is not known.
+
+        Raises:
+            ValueError: The factory makes something else than it should.
+        """
         values = self._values
         if key in values:
             values.move_to_end(key)
             return values[key]
-        value = values[key] = self._factory(key)
+        value = self._factory(key)
+        if self._kind is not None and not isinstance(value, self._kind):
+            raise bad_argument("factory", value, f"returns a {self._kind.__name__}")
+        values[key] = value
         if len(values) > self._max_size:
             values.popitem(last=False)
         return value

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 
 from .._clock import loop_time
 from .._errors import bad_argument
-from .listener import Listeners
+from .._listeners import Listeners
+from .listener import CircuitBreakerListener
 from .settings import CircuitBreakerSettings
 from .window import EventCount, SlidingWindow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from .listener import CircuitBreakerListener, News
+    from .listener import News
 
 _sequence = count()
 _NONE = EventCount(success=0, failure=0)
@@ -130,7 +131,9 @@ class CircuitBreaker:
             raise bad_argument("clock", clock, "a callable that returns seconds")
         self._clock = loop_time if clock is None else clock
         self._name = _checked_name(name)
-        self._listeners = Listeners(self._name, listeners)
+        self._listeners = Listeners(
+            f"circuit breaker {self._name!r}", listeners, CircuitBreakerListener
+        )
         self._state = self._fresh(CircuitState.CLOSED, generation=0)
 
     @property

@@ -292,20 +292,12 @@ class _PerKey:
     ) -> None:
         self._per = per
         self._key = key
-        if not (factory is None or callable(factory)):
-            raise bad_argument("factory", factory, "a callable that takes the key")
         self._factory = CircuitBreaker if factory is None else factory
-        self._circuit_breakers = BoundedMap(self._make)
+        self._circuit_breakers = BoundedMap(self._factory, kind=CircuitBreaker)
 
     def of(self, request: HttpRequest) -> CircuitBreaker | None:
         key = self._key(request)
         return None if key is None else self._circuit_breakers.get(key)
-
-    def _make(self, key: str) -> CircuitBreaker:
-        circuit_breaker: object = self._factory(key)
-        if not isinstance(circuit_breaker, CircuitBreaker):
-            raise bad_argument("factory", circuit_breaker, "returns a CircuitBreaker")
-        return circuit_breaker
 
     def __repr__(self) -> str:
         return f"per={self._per!r}, factory={_name(self._factory)}"
