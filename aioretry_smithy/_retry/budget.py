@@ -1,0 +1,259 @@
+"""A budget: retries are paid for by the calls that succeed."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import count
+from math import lcm
+from typing import TYPE_CHECKING
+
+from .._errors import bad_argument, is_finite
+from .._keys import BoundedMap, host_key
+from .._listeners import Listeners, checked
+from ..smithy.shared import Shared
+from .limiter import RetryLimiter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from .._context import ClientRequestContext
+
+_sequence = count()
+_FINEST = 10**9
+
+
+class RetryBudgetListener:
+    """Hears what happens to a retry budget; override what you need.
+
+    Methods are called one event after the other, once the budget has done with the
+    event, so they may look at the budget. What they raise is logged.
+
+    >>> class Purse(RetryBudgetListener):
+    ...     def on_tokens_changed(self, budget):
+    ...         print(budget.name, budget.tokens)
+    """
+
+    def on_retry_refused(self, budget: RetryBudget, ctx: ClientRequestContext) -> None:
+        """Hear that the budget refused the retry of an attempt."""
+
+    def on_tokens_changed(self, budget: RetryBudget) -> None:
+        """Hear that the budget holds more tokens now, or fewer."""
+
+
+class RetryBudget(Shared, RetryLimiter):
+    """Lets calls that succeed pay for the retries of those that fail.
+
+    It holds *capacity* tokens at first, and never more. A retry costs 1, a success
+    brings *deposit*. So up to *capacity* retries go out at once, and in the long run
+    one for every ``1 / deposit`` successes: with 0.1, retries add at most a tenth to
+    the load. After *brake_after* failures in a row, of all calls together, there is no
+    retry before the next success, however many tokens are left.
+
+    A retry that does not take place gets its token back. An open circuit's refusals
+    change nothing. What counts as a success or a failure: :class:`RetryLimiter`.
+
+    One budget may serve many clients, tasks and sessions of one event loop, but not
+    threads. Copying one gives the same one.
+
+    Args:
+        name: For listeners and logs; ``retry-budget-0``, ``-1``, ... by default.
+        deposit: Tokens that a success brings, finite and >= 0.
+        capacity: Tokens at first and at most, finite and >= 1. There are no rounding
+            errors: ten deposits of 0.1, or three of 1/3, pay for a retry.
+        brake_after: Failures in a row, an int >= 1 that refuse further retries; None
+            for no brake. The failure to be retried is one of them, so 3 allows two
+            retries while nothing succeeds, and 1 none.
+        listeners: Hear of changes, in this order.
+
+    Raises:
+        ValueError: An argument is not as described.
+
+    Source: the retry budgets of Finagle and gRPC's retry throttling; the brake is our
+    own.
+
+    >>> budget = RetryBudget("orders", deposit=0.1, capacity=10)
+    >>> budget
+    RetryBudget('orders', deposit=0.1, capacity=10, brake_after=3)
+    >>> budget.tokens
+    10.0
+    """
+
+    def __init__(
+        self,
+        name: str | None = None,
+        *,
+        deposit: float = 0.1,
+        capacity: float = 10.0,
+        brake_after: int | None = 3,
+        listeners: Iterable[RetryBudgetListener] = (),
+    ) -> None:
+        _check(deposit, capacity, brake_after)
+        self._name = _checked_name(name)
+        self._settings = _describe(deposit, capacity, brake_after)
+        self._brake_after = brake_after
+        self._failures = 0
+        # In units of which a token, the capacity and a deposit are whole numbers.
+        share = Fraction(deposit).limit_denominator(_FINEST)
+        most = Fraction(capacity).limit_denominator(_FINEST)
+        self._token = lcm(share.denominator, most.denominator)
+        self._deposit = int(share * self._token)
+        self._capacity = int(most * self._token)
+        self._units = self._capacity
+        self._listeners = Listeners(
+            f"retry budget {self._name!r}", listeners, RetryBudgetListener
+        )
+
+    @classmethod
+    def per_host(
+        cls,
+        *,
+        deposit: float = 0.1,
+        capacity: float = 10.0,
+        brake_after: int | None = 3,
+        listeners: Iterable[RetryBudgetListener] = (),
+    ) -> PerHostRetryBudget:
+        """Return a limiter with a budget of its own for each host and port.
+
+        What one server fails at then costs the others nothing. The 1024 budgets most
+        recently used are kept. Each is named for its host, such as
+        ``example.com:443``.
+
+        Args:
+            deposit: As for :class:`RetryBudget`.
+            capacity: As for :class:`RetryBudget`.
+            brake_after: As for :class:`RetryBudget`.
+            listeners: Hear of changes of every one of the budgets.
+
+        Raises:
+            ValueError: An argument is not as described.
+
+        >>> budgets = RetryBudget.per_host(capacity=5)
+        >>> budgets.budget_for("example.com:443").tokens
+        5.0
+        """
+        heard_by = checked(listeners, RetryBudgetListener)
+
+        def budget(name: str) -> RetryBudget:
+            return cls(
+                name,
+                deposit=deposit,
+                capacity=capacity,
+                brake_after=brake_after,
+                listeners=heard_by,
+            )
+
+        settings = _describe(deposit, capacity, brake_after)
+        return PerHostRetryBudget(budget, f"{cls.__name__}.per_host({settings})")
+
+    @property
+    def name(self) -> str:
+        """What listeners and logs call the budget."""
+        return self._name
+
+    @property
+    def tokens(self) -> float:
+        """The tokens that are there now."""
+        return self._units / self._token
+
+    @property
+    def failures_in_a_row(self) -> int:
+        """The failures since the last success."""
+        return self._failures
+
+    def acquire(self, ctx: ClientRequestContext, cause: Exception | None) -> bool:
+        """Pay for a retry, if there is a token and the brake is not on."""
+        brake_after = self._brake_after
+        is_braked = brake_after is not None and self._failures >= brake_after
+        if is_braked or self._units < self._token:
+            self._listeners.tell(lambda listener: listener.on_retry_refused(self, ctx))
+            return False
+        self._change(-self._token)
+        return True
+
+    def release(self, ctx: ClientRequestContext) -> None:
+        """Take the token of a retry back that does not take place."""
+        self._change(self._token)
+
+    def on_success(self, ctx: ClientRequestContext) -> None:
+        """Count a success: it brings the deposit and lets the brake go."""
+        self._failures = 0
+        self._change(self._deposit)
+
+    def on_failure(self, ctx: ClientRequestContext, cause: Exception | None) -> None:
+        """Count a failure."""
+        self._failures += 1
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._name!r}, {self._settings})"
+
+    def _change(self, by: int) -> None:
+        units = min(self._units + by, self._capacity)
+        if units != self._units:
+            self._units = units
+            self._listeners.tell(lambda listener: listener.on_tokens_changed(self))
+
+
+class PerHostRetryBudget(Shared, RetryLimiter):
+    """A retry budget for each host, from :meth:`RetryBudget.per_host`.
+
+    Args:
+        factory: Makes the budget of a name.
+        description: The ``repr`` of this limiter.
+    """
+
+    def __init__(self, factory: Callable[[str], RetryBudget], description: str) -> None:
+        self._budgets = BoundedMap(factory)
+        self._without_host = factory("no-host")
+        self._description = description
+
+    def budget_for(self, key: str | None) -> RetryBudget:
+        """Return the budget of one host.
+
+        Args:
+            key: Host and port, such as ``example.com:443``; None for the one budget of
+                all requests without a host.
+        """
+        return self._without_host if key is None else self._budgets.get(key)
+
+    def acquire(self, ctx: ClientRequestContext, cause: Exception | None) -> bool:
+        """Ask the budget of the request's host."""
+        return self._of(ctx).acquire(ctx, cause)
+
+    def release(self, ctx: ClientRequestContext) -> None:
+        """Give the token back to the budget of the request's host."""
+        self._of(ctx).release(ctx)
+
+    def on_success(self, ctx: ClientRequestContext) -> None:
+        """Tell the budget of the request's host."""
+        self._of(ctx).on_success(ctx)
+
+    def on_failure(self, ctx: ClientRequestContext, cause: Exception | None) -> None:
+        """Tell the budget of the request's host."""
+        self._of(ctx).on_failure(ctx, cause)
+
+    def __repr__(self) -> str:
+        return self._description
+
+    def _of(self, ctx: ClientRequestContext) -> RetryBudget:
+        return self.budget_for(host_key(ctx.request))
+
+
+def _check(deposit: object, capacity: object, brake_after: object) -> None:
+    if not is_finite(deposit) or deposit < 0:
+        raise bad_argument("deposit", deposit, "finite and >= 0")
+    if not is_finite(capacity) or capacity < 1:
+        raise bad_argument("capacity", capacity, "finite and >= 1")
+    if brake_after is not None and (type(brake_after) is not int or brake_after < 1):
+        raise bad_argument("brake_after", brake_after, "an int >= 1, or None")
+
+
+def _checked_name(name: object) -> str:
+    if name is None:
+        return f"retry-budget-{next(_sequence)}"
+    if isinstance(name, str) and name:
+        return name
+    raise bad_argument("name", name, "a str that is not empty")
+
+
+def _describe(deposit: float, capacity: float, brake_after: int | None) -> str:
+    return f"deposit={deposit!r}, capacity={capacity!r}, brake_after={brake_after!r}"

@@ -1,0 +1,388 @@
+"""What a retry budget allows, whom it tells, and which hosts share it."""
+
+import copy
+import logging
+import math
+import pickle
+import re
+from itertools import pairwise
+
+import pytest
+
+from aioretry_smithy._context import ClientRequestContext
+from aioretry_smithy._request import HttpRequest
+from aioretry_smithy._retry.budget import RetryBudget, RetryBudgetListener
+
+CAUSE = ConnectionResetError()
+
+
+class Diary(RetryBudgetListener):
+    """Notes what it hears, and what it sees of the budget then."""
+
+    def __init__(self):
+        self.entries = []
+
+    def on_retry_refused(self, budget, ctx):
+        self.entries.append((budget.name, "refused", ctx))
+
+    def on_tokens_changed(self, budget):
+        self.entries.append((budget.name, budget.tokens))
+
+
+@pytest.fixture
+async def ctx():
+    return attempt("http://localhost/")
+
+
+def attempt(url):
+    request = HttpRequest("GET", url)
+    return ClientRequestContext(request).derive(request)
+
+
+def acquired(limiter, ctx, times):
+    """Return how often of so many times leave is given."""
+    return sum(limiter.acquire(ctx, CAUSE) for _ in range(times))
+
+
+class TestTokens:
+    """What a retry costs and a success brings."""
+
+    async def test_it_starts_full(self, ctx):
+        """As many retries as there are tokens go out at once."""
+        budget = RetryBudget(brake_after=None)
+
+        assert 10.0 == budget.tokens
+        assert 10 == acquired(budget, ctx, 20)
+        assert 0.0 == budget.tokens
+
+    async def test_ten_deposits_of_a_tenth_pay_for_one_retry(self, ctx):
+        """Floats would add up to 0.9999999999999999, and the tenth would not do."""
+        budget = RetryBudget()
+        acquired(budget, ctx, 10)
+        for _ in range(9):
+            budget.on_success(ctx)
+
+        assert 0.9 == budget.tokens
+        assert not budget.acquire(ctx, CAUSE)
+        budget.on_success(ctx)
+        assert 1.0 == budget.tokens
+        assert budget.acquire(ctx, CAUSE)
+        assert 0.0 == budget.tokens
+
+    @pytest.mark.parametrize("parts", [3, 7, 10, 49, 1000])
+    async def test_parts_of_a_token_add_up(self, ctx, parts):
+        """So many times one part of a token is a token, however it is written."""
+        budget = RetryBudget(deposit=1 / parts, capacity=1)
+        budget.acquire(ctx, CAUSE)
+        for _ in range(parts - 1):
+            budget.on_success(ctx)
+
+        assert not budget.acquire(ctx, CAUSE)
+        budget.on_success(ctx)
+        assert budget.acquire(ctx, CAUSE)
+
+    async def test_it_never_holds_more_than_its_capacity(self, ctx):
+        """Neither a success nor a token given back overfills it."""
+        budget = RetryBudget(deposit=0.3, capacity=2.5)
+        budget.on_success(ctx)
+        budget.release(ctx)
+
+        assert 2.5 == budget.tokens
+        budget.acquire(ctx, CAUSE)
+        for tokens in (1.8, 2.1, 2.4, 2.5):
+            budget.on_success(ctx)
+            assert tokens == budget.tokens
+
+    async def test_a_part_of_a_token_pays_for_nothing(self, ctx):
+        """What is left below one token is kept."""
+        budget = RetryBudget(capacity=1.5)
+
+        assert 1 == acquired(budget, ctx, 3)
+        assert 0.5 == budget.tokens
+
+    async def test_a_retry_that_is_not_made_gets_its_token_back(self, ctx):
+        """The next call can then pay with it."""
+        budget = RetryBudget(capacity=1)
+        budget.acquire(ctx, CAUSE)
+
+        budget.release(ctx)
+
+        assert 1.0 == budget.tokens
+        assert budget.acquire(ctx, CAUSE)
+
+    async def test_without_deposit_the_stock_is_all_there_is(self, ctx):
+        """A deposit of 0 makes a budget that only shrinks."""
+        budget = RetryBudget(deposit=0, capacity=2)
+        acquired(budget, ctx, 2)
+        budget.on_success(ctx)
+
+        assert 0.0 == budget.tokens
+
+    async def test_failures_cost_nothing(self, ctx):
+        """Only retries are paid for."""
+        budget = RetryBudget()
+        budget.on_failure(ctx, CAUSE)
+
+        assert 10.0 == budget.tokens
+
+
+class TestBrake:
+    """No retries while nothing succeeds."""
+
+    @pytest.mark.parametrize("brake_after", [1, 2, 3, 5])
+    async def test_it_allows_one_retry_less_than_failures(self, ctx, brake_after):
+        """Where everything fails, the failure that is to be retried counts."""
+        budget = RetryBudget(brake_after=brake_after)
+        allowed = 0
+        for _ in range(20):
+            budget.on_failure(ctx, CAUSE)
+            allowed += budget.acquire(ctx, CAUSE)
+
+        assert brake_after - 1 == allowed
+        assert 20 == budget.failures_in_a_row
+        assert 10.0 - allowed == budget.tokens
+
+    async def test_one_success_lets_go(self, ctx):
+        """Failures are counted anew from then on."""
+        budget = RetryBudget(brake_after=2)
+        for _ in range(2):
+            budget.on_failure(ctx, CAUSE)
+        assert not budget.acquire(ctx, CAUSE)
+
+        budget.on_success(ctx)
+
+        assert 0 == budget.failures_in_a_row
+        assert budget.acquire(ctx, CAUSE)
+        budget.on_failure(ctx, CAUSE)
+        assert budget.acquire(ctx, CAUSE)
+        budget.on_failure(ctx, CAUSE)
+        assert not budget.acquire(ctx, CAUSE)
+
+    async def test_a_token_given_back_does_not_let_go(self, ctx):
+        """That a retry was dropped says nothing about the server."""
+        budget = RetryBudget(brake_after=1)
+        budget.on_failure(ctx, CAUSE)
+
+        budget.release(ctx)
+
+        assert 1 == budget.failures_in_a_row
+        assert not budget.acquire(ctx, CAUSE)
+
+    async def test_without_brake_only_tokens_count(self, ctx):
+        """None takes the brake away."""
+        budget = RetryBudget(brake_after=None)
+        for _ in range(100):
+            budget.on_failure(ctx, CAUSE)
+
+        assert 10 == acquired(budget, ctx, 20)
+
+
+class TestListeners:
+    """Who hears what."""
+
+    async def test_changes_and_refusals_are_told(self, ctx):
+        """What did not change is not told; a refusal comes with the attempt."""
+        diary = Diary()
+        budget = RetryBudget("orders", deposit=0.5, capacity=1, listeners=[diary])
+        budget.on_success(ctx)
+        budget.on_failure(ctx, CAUSE)
+        for act in (budget.acquire, budget.acquire):
+            act(ctx, CAUSE)
+        for act in (budget.on_success, budget.on_success, budget.release):
+            act(ctx)
+
+        assert [
+            ("orders", 0.0),
+            ("orders", "refused", ctx),
+            ("orders", 0.5),
+            ("orders", 1.0),
+        ] == diary.entries
+
+    async def test_refusals_of_the_brake_are_told(self, ctx):
+        """Also where tokens are left."""
+        diary = Diary()
+        budget = RetryBudget("orders", brake_after=1, listeners=[diary])
+        budget.on_failure(ctx, CAUSE)
+        budget.acquire(ctx, CAUSE)
+
+        assert [("orders", "refused", ctx)] == diary.entries
+
+    async def test_an_error_is_logged_and_the_others_hear(self, ctx, caplog):
+        """A broken listener breaks neither the budget nor its neighbours."""
+        error = RuntimeError("broken bell")
+
+        class Broken(RetryBudgetListener):
+            def on_retry_refused(self, budget, ctx):
+                raise error
+
+            def on_tokens_changed(self, budget):
+                raise error
+
+            def __repr__(self):
+                return "Broken()"
+
+        diary = Diary()
+        budget = RetryBudget("orders", capacity=1, listeners=[Broken(), diary])
+
+        assert [True, False] == [budget.acquire(ctx, CAUSE) for _ in range(2)]
+        assert [("orders", 0.0), ("orders", "refused", ctx)] == diary.entries
+        for record in caplog.records:
+            assert "retry budget 'orders': Broken() raised" == record.message
+            assert error is record.exc_info[1]
+            assert ("aioretry_smithy", logging.WARNING) == (record.name, record.levelno)
+        assert 2 == len(caplog.records)
+
+    async def test_methods_that_are_not_overridden_do_nothing(self, ctx, caplog):
+        """A listener overrides only what it needs."""
+        budget = RetryBudget(capacity=1, listeners=(RetryBudgetListener(),))
+
+        assert 1 == acquired(budget, ctx, 2)
+        assert [] == caplog.records
+
+
+class TestPerHost:
+    """A budget for each server."""
+
+    async def test_hosts_do_not_pay_for_each_other(self):
+        """One server that fails leaves the retries of the others alone."""
+        limiter = RetryBudget.per_host(deposit=0.5, capacity=2, brake_after=3)
+        orders, stock = attempt("http://orders/"), attempt("http://stock/")
+        for _ in range(2):
+            limiter.acquire(orders, CAUSE)
+        limiter.on_failure(stock, CAUSE)
+
+        assert not limiter.acquire(orders, CAUSE)
+        assert limiter.acquire(stock, CAUSE)
+        limiter.on_success(orders)
+        limiter.release(stock)
+        budgets = [limiter.budget_for(key) for key in ("orders:80", "stock:80")]
+        assert [0.5, 2.0] == [budget.tokens for budget in budgets]
+        assert [0, 1] == [budget.failures_in_a_row for budget in budgets]
+
+    async def test_arguments_reach_every_budget(self):
+        """Deposit, capacity, brake and listeners, from an iterator too."""
+        diary = Diary()
+        limiter = RetryBudget.per_host(
+            deposit=0.25, capacity=3, brake_after=7, listeners=iter([diary])
+        )
+        for url in ("http://orders/", "http://stock/"):
+            limiter.acquire(attempt(url), CAUSE)
+
+        settings = "deposit=0.25, capacity=3, brake_after=7"
+        budget = limiter.budget_for("orders:80")
+        assert f"RetryBudget('orders:80', {settings})" == repr(budget)
+        assert f"RetryBudget.per_host({settings})" == repr(limiter)
+        assert [("orders:80", 2.0), ("stock:80", 2.0)] == diary.entries
+
+    async def test_requests_without_a_host_share_one(self):
+        """They are limited as well, and cost no host anything."""
+        limiter = RetryBudget.per_host(capacity=1)
+
+        assert 1 == sum(
+            limiter.acquire(attempt(url), CAUSE) for url in ("/here", "/there", "")
+        )
+        assert "no-host" == limiter.budget_for(None).name
+        assert 0.0 == limiter.budget_for(None).tokens
+        assert 1.0 == limiter.budget_for("no-host").tokens
+
+    def test_a_host_keeps_its_budget(self):
+        """The same key gives the same object, another key another one."""
+        limiter = RetryBudget.per_host()
+
+        assert limiter.budget_for("a:80") is limiter.budget_for("a:80")
+        assert limiter.budget_for("a:80") is not limiter.budget_for("a:81")
+
+    def test_the_number_of_budgets_is_bounded(self):
+        """A crawler meets any number of hosts; the least recently used goes."""
+        limiter = RetryBudget.per_host()
+        first = limiter.budget_for("first:80")
+        for number in range(1024):
+            limiter.budget_for(f"{number}:80")
+
+        assert first is not limiter.budget_for("first:80")
+
+    def test_budgets_are_of_the_class_that_was_asked(self):
+        """A subclass has its own rules for every host."""
+
+        class Generous(RetryBudget):
+            def acquire(self, ctx, cause):
+                return True
+
+        limiter = Generous.per_host()
+
+        assert isinstance(limiter.budget_for("a:80"), Generous)
+        assert repr(limiter).startswith("Generous.per_host(")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"deposit": -0.1}, "deposit: -0.1 (expected: finite and >= 0)"),
+        ({"deposit": math.nan}, "deposit: nan (expected: finite and >= 0)"),
+        ({"deposit": math.inf}, "deposit: inf (expected: finite and >= 0)"),
+        ({"deposit": True}, "deposit: True (expected: finite and >= 0)"),
+        ({"deposit": "0.1"}, "deposit: '0.1' (expected: finite and >= 0)"),
+        ({"capacity": 0.999}, "capacity: 0.999 (expected: finite and >= 1)"),
+        ({"capacity": math.inf}, "capacity: inf (expected: finite and >= 1)"),
+        ({"capacity": math.nan}, "capacity: nan (expected: finite and >= 1)"),
+        ({"capacity": None}, "capacity: None (expected: finite and >= 1)"),
+        ({"brake_after": 0}, "brake_after: 0 (expected: an int >= 1, or None)"),
+        ({"brake_after": 3.0}, "brake_after: 3.0 (expected: an int >= 1, or None)"),
+        ({"brake_after": True}, "brake_after: True (expected: an int >= 1, or None)"),
+        ({"listeners": 5}, "listeners: 5 (expected: RetryBudgetListener objects)"),
+        ({"listeners": "a"}, "listeners: 'a' (expected: RetryBudgetListener objects)"),
+    ],
+)
+@pytest.mark.parametrize("make", [RetryBudget, RetryBudget.per_host])
+def test_bad_arguments_are_rejected(make, arguments, message):
+    """At once, and not when the first host is met."""
+    with pytest.raises(ValueError) as caught:
+        make(**arguments)
+
+    assert message == str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["", 5, True, b"orders"])
+def test_bad_names_are_rejected(name):
+    """A name is a str that says something."""
+    with pytest.raises(ValueError, match=re.escape(f"name: {name!r} (expected: a str")):
+        RetryBudget(name)
+
+
+@pytest.mark.parametrize(
+    ("budget", "tokens"),
+    [
+        (RetryBudget(deposit=0, capacity=1, brake_after=1), 1.0),
+        (RetryBudget(deposit=7.5, capacity=1e300), 1e300),
+    ],
+)
+def test_bounds_are_allowed(budget, tokens):
+    """The smallest values are, and so are large ones."""
+    assert tokens == budget.tokens
+
+
+def test_names_count_up_unless_given():
+    """Budgets can be told apart in a log."""
+    names = [RetryBudget().name for _ in range(3)]
+    numbers = [int(name.removeprefix("retry-budget-")) for name in names]
+
+    assert [1, 1] == [after - before for before, after in pairwise(numbers)]
+    assert "orders" == RetryBudget("orders").name
+
+
+def test_repr_shows_the_settings():
+    """So that what a session describes tells one budget from another."""
+    expected = "RetryBudget('orders', deposit=0.1, capacity=10.0, brake_after=None)"
+
+    assert expected == repr(RetryBudget("orders", brake_after=None))
+
+
+@pytest.mark.parametrize("make", [RetryBudget, RetryBudget.per_host])
+def test_a_copy_is_the_same_budget(make):
+    """Two in place of one would allow twice as many retries."""
+    limiter = make()
+
+    assert limiter is copy.copy(limiter)
+    assert limiter is copy.deepcopy(limiter)
+    with pytest.raises(TypeError, match="shared state"):
+        pickle.dumps(limiter)

@@ -1,0 +1,249 @@
+"""What a limiter is told and asked, whatever it does then."""
+
+import logging
+
+import aiohttp
+import pytest
+
+from aioretry_smithy import CircuitBreaker, FailFastError, UnprocessedRequestError
+from aioretry_smithy._context import ClientRequestContext
+from aioretry_smithy._request import HttpRequest
+from aioretry_smithy._response import new_response, observe
+from aioretry_smithy._retry.limiter import RetryLimiter, acquired, released, report
+
+REFUSED = FailFastError(CircuitBreaker("orders"))
+PERMANENT = aiohttp.InvalidURL("http://")
+DISCONNECTED = aiohttp.ServerDisconnectedError()
+
+
+class Plain(RetryLimiter):
+    """Notes what it hears, and answers with what it was given."""
+
+    def __init__(self, answer=True):
+        self.answer = answer
+        self.heard = []
+
+    def acquire(self, ctx, cause):
+        self.heard.append(("acquire", ctx, cause))
+        return self.answer
+
+    def release(self, ctx):
+        self.heard.append(("release", ctx))
+
+    def on_success(self, ctx):
+        self.heard.append(("success", ctx))
+
+    def on_failure(self, ctx, cause):
+        self.heard.append(("failure", ctx, cause))
+
+
+class Async(Plain):
+    """Does the same, but each method has to be awaited."""
+
+    async def acquire(self, ctx, cause):
+        return super().acquire(ctx, cause)
+
+    async def release(self, ctx):
+        super().release(ctx)
+
+    async def on_success(self, ctx):
+        super().on_success(ctx)
+
+    async def on_failure(self, ctx, cause):
+        super().on_failure(ctx, cause)
+
+
+class Broken(RetryLimiter):
+    """Raises whatever it is asked or told."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def acquire(self, *heard):
+        raise self.error
+
+    release = on_success = on_failure = lambda self, *heard: self.acquire(*heard)
+
+    def __repr__(self):
+        return "Broken()"
+
+
+class BrokenLater(Broken):
+    """Raises when it is awaited."""
+
+    async def acquire(self, *heard):
+        raise self.error
+
+
+both_kinds = pytest.mark.parametrize("kind", [Plain, Async])
+both_broken = pytest.mark.parametrize("kind", [Broken, BrokenLater])
+
+
+def attempt(status=None, cause=None):
+    """Return the context of an attempt that ended so."""
+    request = HttpRequest("GET", "http://localhost/")
+    ctx = ClientRequestContext(request).derive(request)
+    if status is not None:
+        observe(ctx.log, new_response(request, status))
+    elif cause is not None:
+        ctx.log.record_failure(cause)
+    return ctx
+
+
+class TestAcquire:
+    """Leave to retry."""
+
+    @both_kinds
+    @pytest.mark.parametrize("answer", [True, False])
+    async def test_answer_counts(self, kind, answer, caplog):
+        """The limiter is asked once, about the attempt and its failure."""
+        limiter, ctx = kind(answer), attempt(cause=DISCONNECTED)
+
+        assert answer is await acquired(limiter, ctx, DISCONNECTED)
+        assert [("acquire", ctx, DISCONNECTED)] == limiter.heard
+        assert [] == caplog.records
+
+    @both_broken
+    async def test_one_that_raises_refuses(self, kind, caplog):
+        """A broken limiter must not turn into a storm of retries, nor into an error."""
+        error = RuntimeError("out of order")
+
+        assert False is await acquired(kind(error), attempt(503), None)
+        (record,) = caplog.records
+        assert "Broken() raised, so there is no retry" == record.message
+        assert error is record.exc_info[1]
+        assert ("aioretry_smithy", logging.WARNING) == (record.name, record.levelno)
+
+    @both_kinds
+    @pytest.mark.parametrize("answer", [None, 1, 0, "yes"])
+    async def test_what_is_no_answer_refuses(self, kind, answer, caplog):
+        """A forgotten return is found in the log, and so is a truthy number."""
+        limiter = kind(answer)
+
+        assert False is await acquired(limiter, attempt(503), None)
+        (record,) = caplog.records
+        message = f"{limiter!r} answered {answer!r}, so there is no retry"
+        assert message == record.message
+        assert ("aioretry_smithy", logging.WARNING) == (record.name, record.levelno)
+
+    @both_broken
+    async def test_interruptions_go_through(self, kind):
+        """What is no Exception is nobody's to swallow."""
+        with pytest.raises(KeyboardInterrupt):
+            await acquired(kind(KeyboardInterrupt()), attempt(503), None)
+
+
+class TestRelease:
+    """Leave that is given back."""
+
+    @both_kinds
+    async def test_it_is_told(self, kind):
+        """The limiter hears which attempt it had given leave for."""
+        limiter, ctx = kind(), attempt(503)
+
+        await released(limiter, ctx)
+
+        assert [("release", ctx)] == limiter.heard
+
+    @both_broken
+    async def test_an_error_is_ignored(self, kind, caplog):
+        """The call goes on, and the log knows."""
+        error = RuntimeError("out of order")
+
+        await released(kind(error), attempt(503))
+
+        (record,) = caplog.records
+        assert "Broken() raised, which is ignored" == record.message
+        assert error is record.exc_info[1]
+        assert ("aioretry_smithy", logging.WARNING) == (record.name, record.levelno)
+
+
+class TestReport:
+    """How an attempt ended."""
+
+    @both_kinds
+    @pytest.mark.parametrize(
+        ("expected", "status", "cause", "wanted"),
+        [
+            ("success", 200, None, False),
+            ("success", 404, None, False),
+            ("success", 499, None, False),
+            ("failure", 500, None, False),
+            ("failure", 503, None, True),
+            ("failure", 200, None, True),
+            ("failure", 404, None, True),
+            ("failure", None, DISCONNECTED, False),
+            ("failure", None, DISCONNECTED, True),
+            ("failure", None, TimeoutError(), False),
+            ("failure", None, UnprocessedRequestError(), False),
+            (None, None, PERMANENT, False),
+            ("failure", None, PERMANENT, True),
+            (None, None, REFUSED, False),
+            (None, None, REFUSED, True),
+            (None, None, None, False),
+            ("failure", None, None, True),
+        ],
+    )
+    async def test_outcome_is_told(self, kind, expected, status, cause, wanted):
+        """Status, failure and the strategy's wish together say what it was."""
+        limiter, ctx = kind(), attempt(status, cause)
+
+        await report(limiter, ctx, cause, wanted=wanted)
+
+        told = {
+            "success": [("success", ctx)],
+            "failure": [("failure", ctx, cause)],
+            None: [],
+        }
+        assert told[expected] == limiter.heard
+
+    async def test_a_body_that_failed_is_a_failure(self):
+        """A status that came before its body broke off does not make it a success."""
+        limiter, ctx = Plain(), attempt(200)
+        cause = aiohttp.ClientPayloadError()
+
+        await report(limiter, ctx, cause, wanted=False)
+
+        assert [("failure", ctx, cause)] == limiter.heard
+
+    @both_broken
+    @pytest.mark.parametrize("status", [200, 503])
+    async def test_an_error_is_ignored(self, kind, status, caplog):
+        """The call goes on, and the log knows."""
+        error = RuntimeError("out of order")
+
+        await report(kind(error), attempt(status), None, wanted=False)
+
+        (record,) = caplog.records
+        assert "Broken() raised, which is ignored" == record.message
+        assert error is record.exc_info[1]
+        assert ("aioretry_smithy", logging.WARNING) == (record.name, record.levelno)
+
+
+class TestSubclass:
+    """A limiter of somebody's own."""
+
+    async def test_acquire_is_enough(self, caplog):
+        """The other methods do nothing until they are overridden."""
+
+        class Never(RetryLimiter):
+            def acquire(self, ctx, cause):
+                return False
+
+        limiter = Never()
+        await report(limiter, attempt(200), None, wanted=False)
+        await report(limiter, attempt(503), None, wanted=True)
+        await released(limiter, attempt(503))
+
+        assert not await acquired(limiter, attempt(503), None)
+        assert [] == caplog.records
+
+    def test_acquire_is_needed(self):
+        """A class without it cannot be instantiated."""
+
+        class Silent(RetryLimiter):
+            def release(self, ctx):
+                pass
+
+        with pytest.raises(TypeError, match="acquire"):
+            Silent()
