@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from .._errors import bad_argument
+from .decision import first_answer
+from .strategy import RetryStrategy, StrategyChain, join
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Iterator
 
     from .._context import ClientRequestContext
-    from .backoff import Backoff
+    from .decision import RetryAnswer
 
 
 class RetryStrategyWithContent(ABC):
@@ -22,6 +27,10 @@ class RetryStrategyWithContent(ABC):
 
     A body that is cut or stalls while it is looked at is a failed attempt: the strategy
     gets the failure as *cause*.
+
+    ``a | b`` asks *b* where *a* has nothing to say. Either may be a
+    :class:`RetryStrategy`; a body is looked at only where a strategy that needs it is
+    reached.
 
     >>> class RetryWhileLocked(RetryStrategyWithContent):
     ...     backoff = Backoff.of_default()
@@ -40,7 +49,7 @@ class RetryStrategyWithContent(ABC):
         ctx: ClientRequestContext,
         cause: Exception | None,
         content: bytes | None,
-    ) -> Backoff | Awaitable[Backoff | None] | None:
+    ) -> RetryAnswer | Awaitable[RetryAnswer]:
         """Say whether to retry; plain or ``async``.
 
         Asked after every attempt, the successful ones too. What it raises goes to the
@@ -56,6 +65,94 @@ class RetryStrategyWithContent(ABC):
                 body. None when there is a *cause*.
 
         Returns:
-            The backoff to wait by, the same object each time, or None to stop with this
-            outcome.
+            The backoff to wait by, the same object each time; None to leave it to the
+            next strategy of a chain, or, where there is none, to stop with this
+            outcome; or a :class:`RetryDecision`.
         """
+
+    def __or__(
+        self, other: RetryStrategy | RetryStrategyWithContent
+    ) -> RetryStrategyWithContent:
+        if not isinstance(other, RetryStrategy | RetryStrategyWithContent):
+            return NotImplemented
+        return _chain(join(strategies_of(self), strategies_of(other)))
+
+    def __ror__(self, other: RetryStrategy) -> RetryStrategyWithContent:
+        if not isinstance(other, RetryStrategy):
+            return NotImplemented
+        return _chain(join(strategies_of(other), strategies_of(self)))
+
+
+AnyStrategy: TypeAlias = RetryStrategy | RetryStrategyWithContent
+"""A strategy of either kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyChainWithContent(RetryStrategyWithContent):
+    """Strategies that are asked in turn, at least one of which looks at content."""
+
+    members: tuple[AnyStrategy, ...]
+
+    max_content_length: int = field(init=False, repr=False, compare=False)
+    """The longest beginning of the body that one of them looks at."""
+
+    def __post_init__(self) -> None:
+        lengths = [
+            checked_length(member)
+            for member in self.members
+            if isinstance(member, RetryStrategyWithContent)
+        ]
+        object.__setattr__(self, "max_content_length", max(lengths))
+
+    def should_retry(
+        self,
+        ctx: ClientRequestContext,
+        cause: Exception | None,
+        content: bytes | None,
+    ) -> RetryAnswer | Awaitable[RetryAnswer]:
+        return first_answer(self._answers(ctx, cause, content))
+
+    def _answers(
+        self,
+        ctx: ClientRequestContext,
+        cause: Exception | None,
+        content: bytes | None,
+    ) -> Iterator[RetryAnswer | Awaitable[RetryAnswer]]:
+        for member in self.members:
+            if isinstance(member, RetryStrategyWithContent):
+                start = content and content[: member.max_content_length]
+                yield member.should_retry(ctx, cause, start)
+            else:
+                yield member.should_retry(ctx, cause)
+
+    def __repr__(self) -> str:
+        return " | ".join(map(repr, self.members))
+
+
+def strategies_of(strategy: AnyStrategy) -> tuple[AnyStrategy, ...]:
+    """Return the strategies of a chain in the order in which they are asked.
+
+    None of them is a chain itself. Of what is no chain, that is the one strategy.
+    """
+    if isinstance(strategy, StrategyChain | StrategyChainWithContent):
+        return strategy.members
+    return (strategy,)
+
+
+def checked_length(strategy: RetryStrategyWithContent) -> int:
+    """Return how much of a body a strategy looks at.
+
+    Raises:
+        ValueError: It is no positive integer.
+    """
+    length: object = strategy.max_content_length
+    if type(length) is int and length >= 1:
+        return length
+    raise bad_argument("max_content_length", length, "an integer >= 1")
+
+
+def _chain(members: tuple[AnyStrategy, ...]) -> RetryStrategyWithContent:
+    first = members[0]
+    if len(members) == 1 and isinstance(first, RetryStrategyWithContent):
+        return first
+    return StrategyChainWithContent(members)

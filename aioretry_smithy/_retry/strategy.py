@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from .._errors import RetrySafety, bad_argument, retry_safety
 from .backoff import Backoff
+from .decision import first_answer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from .._context import ClientRequestContext
+    from .decision import RetryAnswer
+
+_Member = TypeVar("_Member")
 
 IDEMPOTENT_METHODS = frozenset(
     {"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE", "QUERY"}
@@ -30,6 +35,9 @@ class RetryStrategy(ABC):
     last and starts again at 1 with another one. A backoff made anew for each answer
     never grows. After Armeria's ``RetryStrategy``.
 
+    ``a | b`` asks *b* where *a* has nothing to say, that is where it returns None or
+    :meth:`RetryDecision.next`. Either may be a :class:`RetryStrategyWithContent`.
+
     >>> class RetryOnConflict(RetryStrategy):
     ...     backoff = Backoff.of_default()
     ...
@@ -37,12 +45,14 @@ class RetryStrategy(ABC):
     ...         if is_timeout(cause) or is_unprocessed(cause):
     ...             return self.backoff
     ...         return self.backoff if ctx.log.response_status == 409 else None
+    >>> RetryStrategy.on_unprocessed(Backoff.fixed(0.1)) | RetryStrategy.never()
+    RetryStrategy.on_unprocessed(Backoff.fixed(0.1))
     """
 
     @abstractmethod
     def should_retry(
         self, ctx: ClientRequestContext, cause: Exception | None
-    ) -> Backoff | Awaitable[Backoff | None] | None:
+    ) -> RetryAnswer | Awaitable[RetryAnswer]:
         """Say whether to retry; plain or ``async``.
 
         Asked after every attempt, the successful ones too. What it raises goes to the
@@ -55,8 +65,23 @@ class RetryStrategy(ABC):
                 :func:`is_timeout` and :func:`is_unprocessed` instead of testing types.
 
         Returns:
-            The backoff to wait by, or None to stop with this outcome.
+            The backoff to wait by; None to leave it to the next strategy of a chain,
+            or, where there is none, to stop with this outcome; or a
+            :class:`RetryDecision`.
         """
+
+    def __or__(self, other: RetryStrategy) -> RetryStrategy:
+        if not isinstance(other, RetryStrategy):
+            return NotImplemented
+        members = join(plain_members(self), plain_members(other))
+        if not members:
+            return _NEVER
+        return members[0] if len(members) == 1 else StrategyChain(members)
+
+    @property
+    def _answers_always(self) -> bool:
+        """Whether a strategy behind this one is never asked."""
+        return False
 
     @staticmethod
     def never() -> RetryStrategy:
@@ -77,7 +102,7 @@ class RetryStrategy(ABC):
         >>> RetryStrategy.on_unprocessed(Backoff.fixed(0.5))
         RetryStrategy.on_unprocessed(Backoff.fixed(0.5))
         """
-        return _OnUnprocessed(_backoff(backoff))
+        return _OnUnprocessed(backoff_or_default(backoff))
 
     @staticmethod
     def on_server_error_status(backoff: Backoff | None = None) -> RetryStrategy:
@@ -92,11 +117,11 @@ class RetryStrategy(ABC):
         >>> RetryStrategy.on_server_error_status(Backoff.fixed(0.5))
         RetryStrategy.on_server_error_status(Backoff.fixed(0.5))
         """
-        return _OnServerErrorStatus(_backoff(backoff))
+        return _OnServerErrorStatus(backoff_or_default(backoff))
 
     @staticmethod
     def on_status(
-        function: Callable[[int | None, Exception | None], Backoff | None],
+        function: Callable[[int | None, Exception | None], RetryAnswer],
     ) -> RetryStrategy:
         """Let a function of the status and the failure choose the backoff.
 
@@ -105,7 +130,7 @@ class RetryStrategy(ABC):
 
         Args:
             function: Called with ``(status, None)`` or ``(None, cause)``; returns a
-                backoff, the same object each time, or None to stop.
+                backoff, the same object each time, None or a :class:`RetryDecision`.
 
         >>> backoff = Backoff.fixed(0.1)
         >>> strategy = RetryStrategy.on_status(
@@ -130,7 +155,7 @@ class RetryStrategy(ABC):
         >>> RetryStrategy.failsafe(Backoff.fixed(0.5))
         RetryStrategy.failsafe(Backoff.fixed(0.5))
         """
-        return _Failsafe(_backoff(backoff))
+        return _Failsafe(backoff_or_default(backoff))
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,11 +202,11 @@ class _OnServerErrorStatus(RetryStrategy):
 
 @dataclass(frozen=True, slots=True)
 class _OnStatus(RetryStrategy):
-    function: Callable[[int | None, Exception | None], Backoff | None]
+    function: Callable[[int | None, Exception | None], RetryAnswer]
 
     def should_retry(
         self, ctx: ClientRequestContext, cause: Exception | None
-    ) -> Backoff | None:
+    ) -> RetryAnswer:
         if cause is None:
             return self.function(ctx.log.response_status, None)
         if retry_safety(cause) is RetrySafety.NO:
@@ -215,7 +240,53 @@ class _Failsafe(RetryStrategy):
         return f"RetryStrategy.failsafe({self.backoff})"
 
 
-def _backoff(backoff: Backoff | None) -> Backoff:
+@dataclass(frozen=True, slots=True)
+class StrategyChain(RetryStrategy):
+    """Strategies that are asked in turn: two or more, none of them a chain itself."""
+
+    members: tuple[RetryStrategy, ...]
+
+    def should_retry(
+        self, ctx: ClientRequestContext, cause: Exception | None
+    ) -> RetryAnswer | Awaitable[RetryAnswer]:
+        return first_answer(member.should_retry(ctx, cause) for member in self.members)
+
+    def __repr__(self) -> str:
+        return " | ".join(map(repr, self.members))
+
+
+def plain_members(strategy: RetryStrategy) -> tuple[RetryStrategy, ...]:
+    """Return the strategies of a chain, or the one strategy."""
+    return strategy.members if isinstance(strategy, StrategyChain) else (strategy,)
+
+
+def join(left: tuple[_Member, ...], right: tuple[_Member, ...]) -> tuple[_Member, ...]:
+    """Return the members of a chain of two, without those that never say anything.
+
+    Called by the method behind ``|``, to whose caller the warning points.
+    """
+    left, right = _telling(left), _telling(right)
+    catch_all = next(filter(_answers_always, left), None)
+    if right and catch_all is not None:
+        warnings.warn(
+            f"{' | '.join(map(repr, right))} is never asked: {catch_all!r} in front of"
+            " it answers always",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+    return (*left, *right)
+
+
+def _answers_always(member: object) -> bool:
+    return isinstance(member, RetryStrategy) and member._answers_always
+
+
+def _telling(members: tuple[_Member, ...]) -> tuple[_Member, ...]:
+    return tuple(member for member in members if not isinstance(member, _Never))
+
+
+def backoff_or_default(backoff: Backoff | None) -> Backoff:
+    """Return a backoff that somebody gave, or the default one."""
     if backoff is None:
         return Backoff.of_default()
     if not isinstance(backoff, Backoff):
@@ -229,5 +300,8 @@ def _is_server_error(status: int | None) -> bool:
 
 def is_idempotent(ctx: ClientRequestContext) -> bool:
     """Say whether the server may see the request twice, by method or by header."""
+    options = ctx.root.options
+    if options is not None and options.idempotent is not None:
+        return options.idempotent
     request = ctx.request
     return request.method in IDEMPOTENT_METHODS or "Idempotency-Key" in request.headers

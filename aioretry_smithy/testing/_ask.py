@@ -10,6 +10,7 @@ from .._errors import bad_argument
 from .._request import HttpRequest
 from .._response import new_response, observe
 from .._retry.content_strategy import RetryStrategyWithContent
+from .._retry.decision import RetryDecision
 
 if TYPE_CHECKING:
     from .._retry.backoff import Backoff
@@ -29,7 +30,7 @@ async def ask(
     """Ask a strategy for its answer to one outcome.
 
     Args:
-        strategy: The strategy of either kind, plain or ``async``.
+        strategy: The strategy of either kind or a chain of them, plain or ``async``.
         status: The status of the response; 200 unless there is a *cause*.
         headers: The headers of the response.
         cause: What the attempt failed with, instead of a response.
@@ -43,7 +44,8 @@ async def ask(
 
     Raises:
         ValueError: *attempt* is out of range, or *content* is no bytes, or is given
-            beside a *cause*.
+            beside a *cause*; or the strategy answers with something else than a
+            backoff, a decision or None.
 
     >>> import asyncio
     >>> asyncio.run(ask(RetryStrategy.failsafe(Backoff.fixed(1.0)), status=503))
@@ -69,4 +71,5 @@ async def ask(
         answer = strategy.should_retry(ctx, cause, start)
     else:
         answer = strategy.should_retry(ctx, cause)
-    return await answer if isinstance(answer, Awaitable) else answer
+    answer = await answer if isinstance(answer, Awaitable) else answer
+    return RetryDecision.of(answer).backoff

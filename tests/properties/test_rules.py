@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from aioretry_smithy import (
     Backoff,
     HttpRequest,
+    RetryDecision,
+    RetryRule,
     RetryStrategy,
     RetryStrategyWithContent,
 )
 from aioretry_smithy._retry.content_strategy import strategies_of
-from aioretry_smithy._retry.decision import RetryDecision
-from aioretry_smithy._retry.rule import RetryRule
 from aioretry_smithy.testing import VirtualTimeLoop, ask
 
 # A catch-all in front of something is among the chains.

@@ -12,6 +12,7 @@ from aioretry_smithy import (
     Backoff,
     RequestLog,
     ResponseTimeoutError,
+    RetryDecision,
     RetryingClient,
     RetryStopReason,
     RetryStrategy,
@@ -22,7 +23,8 @@ from aioretry_smithy import (
     new_response,
 )
 from aioretry_smithy._content import buffer, peek
-from aioretry_smithy.testing import ScriptedTransport
+from aioretry_smithy._retry.content_strategy import strategies_of
+from aioretry_smithy.testing import ScriptedTransport, ask
 
 URL = "http://localhost/orders"
 NOW = Backoff.without_delay()
@@ -284,7 +286,7 @@ async def test_answer_must_be_a_backoff():
     strategy = WhileBusy(backoff=0.5)
     async with session(ScriptedTransport([body(b"busy")]), strategy) as client:
         with pytest.raises(
-            ValueError, match=r"should_retry: 0.5 \(expected: a Backoff or None\)"
+            ValueError, match=r"should_retry: 0.5 \(expected: a Backoff, a RetryD"
         ):
             await client.get(URL)
 
@@ -307,8 +309,9 @@ def test_description_names_the_settings():
 
     assert (
         "RetryingClient(strategy=RetryStrategy.never(), max_total_attempts=2, "
-        "attempt_timeout=None, use_retry_after=True, max_retry_after=60.0, "
-        "buffer_response=True, retry_count_header='armeria-retry-count')"
+        "attempt_timeout=None, limiter=None, use_retry_after=True, "
+        "max_retry_after=60.0, buffer_response=True, "
+        "retry_count_header='armeria-retry-count')"
     ) == decorator(None).describe()
 
 
@@ -392,3 +395,138 @@ async def test_plain_strategy_waits_for_no_body():
         await client.get(URL)
 
     assert 0.0 == asyncio.get_running_loop().time()
+
+
+class Answering(RetryStrategy):
+    """Gives the one answer, and counts how often it was asked."""
+
+    def __init__(self, answer):
+        self.answer = answer
+        self.asked = 0
+
+    def should_retry(self, ctx, cause):
+        self.asked += 1
+        return self.answer
+
+
+class AnsweringLater(Answering):
+    async def should_retry(self, ctx, cause):
+        return super().should_retry(ctx, cause)
+
+
+PLAIN = [Answering, AnsweringLater]
+INSIDE = [WhileBusy, WhileBusyLater]
+
+
+@pytest.mark.parametrize("plain", PLAIN)
+@pytest.mark.parametrize("inside", INSIDE)
+@pytest.mark.parametrize("reverse", [False, True])
+async def test_kinds_mix(plain, inside, reverse):
+    """Whichever comes first: what it leaves goes to the other."""
+    first, last = plain(None), inside()
+    chain = last | first if reverse else first | last
+
+    assert isinstance(chain, RetryStrategyWithContent)
+    assert NOW is await ask(chain, status=503, content=b"busy")
+    assert None is await ask(chain, status=503, content=b"done")
+    assert NOW is await ask(chain, cause=TimeoutError())
+    assert (1 if reverse else 3) == first.asked
+    assert [b"busy", b"done", None] == [seen[2] for seen in last.seen]
+
+
+@pytest.mark.parametrize("plain", PLAIN)
+@pytest.mark.parametrize("answer", [Backoff.fixed(1.0), RetryDecision.no_retry()])
+async def test_content_is_for_those_who_are_reached(plain, answer):
+    """What is decided before is not asked about."""
+    inside = WhileBusy()
+    backoff = await ask(plain(answer) | inside, content=b"busy")
+
+    assert RetryDecision.of(answer).backoff is backoff
+    assert [] == inside.seen
+
+
+@pytest.mark.parametrize("inside", INSIDE)
+async def test_members_see_as_much_as_they_want(inside):
+    """A chain looks at the longest beginning, a member at its own."""
+    short, long = inside(None, 2), inside(None, 4)
+    chain = Answering(None) | short | long | Answering(None)
+    await ask(chain, content=b"busy!")
+
+    assert 4 == chain.max_content_length
+    assert [(200, None, b"bu")] == short.seen
+    assert [(200, None, b"busy")] == long.seen
+
+
+def test_strategies_of_a_chain_are_flat():
+    """However it was put together, and in its order."""
+    one, two, three = Answering(None), WhileBusy(), Answering(None)
+    never = RetryStrategy.never()
+
+    assert (one, two, three) == strategies_of((one | two) | three)
+    assert (one, two, three) == strategies_of(one | (two | three))
+    assert (one, three, two) == strategies_of((one | three) | two)
+    assert (one, three) == strategies_of(never | one | (never | three))
+    assert (two, two) == strategies_of(two | two)
+    assert (two,) == strategies_of(two)
+    assert (never,) == strategies_of(never)
+
+
+def test_chains_are_values():
+    """Equal where the members are, in the same order."""
+    one, two = Answering(None), WhileBusy()
+
+    assert one | two == one | two
+    assert one | two != two | one
+    assert hash(one | two) == hash(one | two)
+
+
+def test_never_disappears():
+    """It has nothing to say to content either."""
+    strategy, never = WhileBusy(), RetryStrategy.never()
+
+    assert strategy is never | strategy
+    assert strategy is strategy | never
+    assert strategy is never | (never | strategy)
+
+
+def test_repr_of_a_chain_is_how_it_is_written():
+    """``describe()`` shows it."""
+    inside, failsafe = WhileBusy(), RetryStrategy.failsafe(NOW)
+
+    assert f"{failsafe!r} | {inside!r}" == repr(failsafe | inside)
+
+
+@pytest.mark.parametrize("other", [None, NOW, RetryStrategyWithContent, "x"])
+def test_only_strategies_make_a_chain(other):
+    """A backoff is no strategy."""
+    with pytest.raises(TypeError):
+        WhileBusy() | other
+    with pytest.raises(TypeError):
+        other | WhileBusy()
+
+
+@pytest.mark.parametrize("length", [0, -1, 1.5, "1", None, True])
+def test_chain_refuses_a_length_that_is_none(length):
+    """It is told where the chain is made, even if it is not the longest."""
+    with pytest.raises(ValueError) as caught:
+        WhileBusy() | WhileBusy(max_content_length=length)
+
+    expected = "an integer >= 1"
+    assert f"max_content_length: {length!r} (expected: {expected})" == str(caught.value)
+
+
+async def test_chain_in_a_session():
+    """A plain strategy and one that looks at content share a call."""
+    transport = ScriptedTransport(
+        [body(b"", 503), body(b"busy"), body(b"", 503), body(b"done")]
+    )
+    pause = Backoff.fixed(1.0)
+    chain = RetryStrategy.failsafe(pause) | WhileBusy(Backoff.fixed(0.25))
+    async with session(transport, chain) as client:
+        response = await client.get(URL)
+        text = await response.text()
+
+    assert "done" == text
+    assert [1.0, 0.25, 1.0, None] == [
+        attempt.delay for attempt in RequestLog.of(response).children
+    ]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
+import pickle
 
 import aiohttp
 import pytest
@@ -14,6 +16,7 @@ from aioretry_smithy import (
     ClientRequestContext,
     FailFastError,
     HttpRequest,
+    RetryDecision,
     RetryStrategy,
     UnprocessedRequestError,
 )
@@ -235,3 +238,153 @@ def test_subclass_may_have_any_constructor():
             return self.backoff
 
     assert BACKOFF is Mine(BACKOFF).backoff
+
+
+class Answering(RetryStrategy):
+    """Gives the one answer, and counts how often it was asked."""
+
+    def __init__(self, answer):
+        self.answer = answer
+        self.asked = 0
+
+    def should_retry(self, ctx, cause):
+        self.asked += 1
+        return self.answer
+
+
+class AnsweringLater(Answering):
+    async def should_retry(self, ctx, cause):
+        await asyncio.sleep(0.0)
+        return super().should_retry(ctx, cause)
+
+
+OTHER = Backoff.fixed(1.0)
+NEVER = RetryStrategy.never()
+NO_RETRY, NEXT = RetryDecision.no_retry(), RetryDecision.next()
+
+
+@pytest.mark.parametrize("kind", [Answering, AnsweringLater])
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        ([BACKOFF, OTHER], (BACKOFF, [1, 0])),
+        ([None, OTHER], (OTHER, [1, 1])),
+        ([NEXT, OTHER], (OTHER, [1, 1])),
+        ([None, NEXT], (None, [1, 1])),
+        ([NO_RETRY, OTHER], (None, [1, 0])),
+        ([None, RetryDecision.retry(OTHER), BACKOFF], (OTHER, [1, 1, 0])),
+        ([None, None, NO_RETRY, BACKOFF], (None, [1, 1, 1, 0])),
+    ],
+)
+async def test_first_member_that_decides_wins(kind, answers, expected):
+    """Those behind it are not asked at all."""
+    first, *rest = members = [kind(answer) for answer in answers]
+    chain = first
+    for member in rest:
+        chain = chain | member
+    backoff = await ask(chain, status=503)
+
+    assert expected == (backoff, [member.asked for member in members])
+
+
+@pytest.mark.parametrize(
+    ("members", "plain"),
+    [
+        ([Answering(None), Answering(BACKOFF)], True),
+        ([Answering(BACKOFF), AnsweringLater(OTHER)], True),
+        ([AnsweringLater(None), Answering(BACKOFF)], False),
+        ([Answering(None), AnsweringLater(BACKOFF)], False),
+    ],
+)
+async def test_chain_is_awaitable_from_the_first_awaitable_answer_on(members, plain):
+    """A chain of plain strategies costs no coroutine."""
+    first, last = members
+    ctx = ClientRequestContext(HttpRequest("GET", "http://localhost/"))
+    answer = (first | last).should_retry(ctx, None)
+
+    assert plain is not inspect.isawaitable(answer)
+    assert BACKOFF is (answer if plain else await answer)
+
+
+async def test_chain_passes_on_what_it_is_asked():
+    """Each member sees the attempt and its failure."""
+    seen = []
+    looking = RetryStrategy.on_status(lambda status, cause: seen.append(cause))
+    failure = TimeoutError()
+    await ask(looking | looking, cause=failure)
+
+    assert [failure, failure] == seen
+
+
+async def test_error_of_a_member_goes_to_the_caller():
+    """It is not taken for "next"."""
+
+    def broken(status, cause):
+        raise KeyError(status)
+
+    chain = NEVER | RetryStrategy.on_status(broken) | Answering(BACKOFF)
+
+    with pytest.raises(KeyError, match="503"):
+        await ask(chain, status=503)
+
+
+async def test_on_status_may_forbid():
+    """Its function may answer with a decision too."""
+    forbidding = RetryStrategy.on_status(
+        lambda status, cause: NO_RETRY if status == 501 else None
+    )
+    chain = forbidding | RetryStrategy.failsafe(BACKOFF)
+
+    assert None is await ask(chain, status=501)
+    assert BACKOFF is await ask(chain, status=503)
+
+
+def test_chains_are_values():
+    """Equal where the members are, and whole after a pickle."""
+    one, two = RetryStrategy.failsafe(BACKOFF), RetryStrategy.on_unprocessed(BACKOFF)
+    chain = one | two
+
+    assert chain == one | two
+    assert chain != two | one
+    assert hash(chain) == hash(pickle.loads(pickle.dumps(chain)))
+    assert chain == pickle.loads(pickle.dumps(chain))
+
+
+def test_never_disappears():
+    """It has nothing to say, wherever it stands; also one that came by a pickle."""
+    strategy, other = Answering(BACKOFF), Answering(OTHER)
+    copied = pickle.loads(pickle.dumps(NEVER))
+
+    assert strategy is NEVER | strategy
+    assert strategy is strategy | NEVER
+    assert strategy is copied | strategy
+    assert NEVER is NEVER | NEVER
+    assert NEVER is copied | copied
+    assert strategy | other == (strategy | NEVER) | (NEVER | other)
+
+
+def test_repr_of_a_chain_is_how_it_is_written():
+    """``describe()`` shows it."""
+    names = {"RetryStrategy": RetryStrategy, "Backoff": Backoff}
+    chain = RetryStrategy.failsafe(BACKOFF) | RetryStrategy.on_unprocessed(OTHER)
+
+    expected = (
+        "RetryStrategy.failsafe(Backoff.fixed(0.5))"
+        " | RetryStrategy.on_unprocessed(Backoff.fixed(1.0))"
+    )
+    assert expected == repr(chain)
+    assert chain == eval(repr(chain), names)
+
+
+@pytest.mark.parametrize("other", [None, BACKOFF, NO_RETRY, RetryStrategy, "x"])
+def test_only_strategies_make_a_chain(other):
+    """A backoff is no strategy."""
+    with pytest.raises(TypeError):
+        RetryStrategy.failsafe() | other
+    with pytest.raises(TypeError):
+        other | RetryStrategy.failsafe()
+
+
+def test_classes_still_make_unions():
+    """``RetryStrategy | None`` is a type, and nobody's chain."""
+    assert isinstance(None, RetryStrategy | None)

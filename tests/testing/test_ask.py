@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from aioretry_smithy import Backoff, RetryStrategy, RetryStrategyWithContent
+from aioretry_smithy import (
+    Backoff,
+    RetryDecision,
+    RetryStrategy,
+    RetryStrategyWithContent,
+)
 from aioretry_smithy.testing import ask
 
 BACKOFF = Backoff.fixed(1.0)
@@ -146,3 +151,56 @@ async def test_content_must_be_a_body(arguments):
     assert f"content: {arguments['content']!r} (expected: {expected})" == str(
         caught.value
     )
+
+
+class Answering(RetryStrategy):
+    """Gives the one answer."""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def should_retry(self, ctx, cause):
+        return self.answer
+
+
+class AnsweringLater(Answering):
+    async def should_retry(self, ctx, cause):
+        return self.answer
+
+
+@pytest.mark.parametrize("kind", [Answering, AnsweringLater])
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (RetryDecision.retry(BACKOFF), BACKOFF),
+        (RetryDecision.no_retry(), None),
+        (RetryDecision.next(), None),
+        (None, None),
+    ],
+)
+async def test_decisions(kind, answer, expected):
+    """What is given is the backoff, or None where the call would stop."""
+    assert expected is await ask(kind(answer))
+
+
+@pytest.mark.parametrize("kind", [Answering, AnsweringLater])
+async def test_bad_answers(kind):
+    """They are refused as in a call."""
+    with pytest.raises(ValueError, match=r"^should_retry: 0.5 \(expected: "):
+        await ask(kind(0.5))
+
+
+@pytest.mark.parametrize("first", [Answering(None), AnsweringLater(None)])
+@pytest.mark.parametrize("last", [Looking(), LookingLater()])
+async def test_chains(first, last):
+    """The first member that has something to say gives the answer."""
+    assert BACKOFF is await ask(first | last)
+    assert None is await ask(Answering(RetryDecision.no_retry()) | last)
+
+
+async def test_chains_that_look_at_content():
+    """A body is shown to the members that want it, as much as they want."""
+    inside = LookingInside()
+
+    assert BACKOFF is await ask(Answering(None) | inside, content=b"123456")
+    assert b"12345" == inside.content

@@ -1,0 +1,136 @@
+"""What a strategy answers: retry, do not retry, or ask the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, TypeAlias
+
+from .._errors import bad_argument
+from .backoff import Backoff
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@dataclass(frozen=True, slots=True)
+class RetryDecision:
+    """What a strategy answers.
+
+    A strategy may also return a bare :class:`Backoff`, which is :meth:`retry`, or None,
+    which is :meth:`next`; so a decision is needed only to stop without asking the next
+    strategy of a chain. Make it by these three methods. After Armeria's
+    ``RetryDecision``.
+
+    >>> class NeverTwicePaid(RetryStrategy):
+    ...     def should_retry(self, ctx, cause):
+    ...         if ctx.request.url.path == "/payments":
+    ...             return RetryDecision.no_retry()
+    ...         return RetryDecision.next()
+    >>> strategy = NeverTwicePaid() | RetryStrategy.failsafe()
+    """
+
+    backoff: Backoff | None = None
+    """How to wait for the next attempt; None where this is no :meth:`retry`."""
+
+    is_next: bool = False
+    """Whether the next strategy of a chain is to be asked."""
+
+    @staticmethod
+    def retry(backoff: Backoff) -> RetryDecision:
+        """Decide to make another attempt.
+
+        Args:
+            backoff: How to wait for it; keep it and return the same object each time.
+
+        >>> RetryDecision.retry(Backoff.fixed(0.5))
+        RetryDecision.retry(Backoff.fixed(0.5))
+        """
+        if not isinstance(backoff, Backoff):
+            raise bad_argument("backoff", backoff, "a Backoff")
+        return RetryDecision(backoff)
+
+    @staticmethod
+    def no_retry() -> RetryDecision:
+        """Decide to stop with this outcome; strategies behind this one are not asked.
+
+        >>> RetryDecision.no_retry()
+        RetryDecision.no_retry()
+        """
+        return _NO_RETRY
+
+    @staticmethod
+    def next() -> RetryDecision:
+        """Leave it to the next strategy of a chain; at its end this is a stop.
+
+        >>> RetryDecision.next()
+        RetryDecision.next()
+        """
+        return _NEXT
+
+    @staticmethod
+    def of(answer: object) -> RetryDecision:
+        """Return what an answer of a strategy stands for.
+
+        Args:
+            answer: A backoff is :meth:`retry`, None is :meth:`next`, a decision is
+                itself.
+
+        Raises:
+            ValueError: It is none of these.
+
+        >>> RetryDecision.of(None)
+        RetryDecision.next()
+        >>> RetryDecision.of(0.5)
+        Traceback (most recent call last):
+            ...
+        ValueError: should_retry: 0.5 (expected: a Backoff, a RetryDecision or None)
+        """
+        if answer is None:
+            return _NEXT
+        if isinstance(answer, Backoff):
+            return RetryDecision(answer)
+        if isinstance(answer, RetryDecision):
+            return answer
+        expected = "a Backoff, a RetryDecision or None"
+        raise bad_argument("should_retry", answer, expected)
+
+    def __repr__(self) -> str:
+        if self.backoff is not None:
+            return f"RetryDecision.retry({self.backoff!r})"
+        return f"RetryDecision.{'next' if self.is_next else 'no_retry'}()"
+
+
+_NO_RETRY = RetryDecision()
+_NEXT = RetryDecision(is_next=True)
+
+RetryAnswer: TypeAlias = Backoff | RetryDecision | None
+"""What ``should_retry`` may return, or return when awaited."""
+
+
+def first_answer(
+    answers: Iterator[RetryAnswer | Awaitable[RetryAnswer]],
+) -> RetryAnswer | Awaitable[RetryAnswer]:
+    """Return the first answer that is not "next"; None where all are.
+
+    No more answers are taken than it needs. From the first awaitable one on, what it
+    returns is to be awaited.
+    """
+    for answer in answers:
+        if isinstance(answer, Awaitable):
+            return _first_awaited(answer, answers)
+        if not RetryDecision.of(answer).is_next:
+            return answer
+    return None
+
+
+async def _first_awaited(
+    pending: Awaitable[RetryAnswer],
+    rest: Iterator[RetryAnswer | Awaitable[RetryAnswer]],
+) -> RetryAnswer:
+    for given in chain((pending,), rest):
+        answer = await given if isinstance(given, Awaitable) else given
+        if not RetryDecision.of(answer).is_next:
+            return answer
+    return None
