@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from ._body import HeldPayload
     from ._mask import Mask
+    from ._options import RequestOptions
     from ._request import HttpRequest
 
 
@@ -58,6 +59,7 @@ class ClientRequestContext:
         "attempt",
         "bodies",
         "log",
+        "options",
         "parent",
         "request",
     )
@@ -76,6 +78,9 @@ class ClientRequestContext:
 
     bodies: Sequence[HeldPayload]
     """The bodies of the call that need care (on the root)."""
+
+    options: RequestOptions | None
+    """What the block of code around the call asks for (on the root)."""
 
     def __init__(
         self,
@@ -99,6 +104,7 @@ class ClientRequestContext:
         self._deadline = None if timeout is None else self.log.started + timeout
         self._attributes: dict[Any, Any] | None = None
         self.bodies = ()
+        self.options = None
         self._held: tuple[aiohttp.ClientResponse, ...] = ()
         self._used_once: tuple[object, ...] = ()
 

@@ -9,17 +9,23 @@ from aiohttp import ClientSession, ClientTimeout
 from aiohttp.helpers import sentinel
 
 from ._errors import ResponseTimeoutError
+from ._options import UNSET
 
 if TYPE_CHECKING:
     from ._context import ClientRequestContext
+    from ._options import RequestOptions
     from ._request import HttpRequest
 
 # Closer than this, aiohttp's own timer is as good as one that we would set.
 _CLOSE_ENOUGH = 0.010
 
 
-def response_timeout(options: dict[str, Any], session: ClientSession) -> float | None:
+def response_timeout(
+    options: dict[str, Any], session: ClientSession, override: RequestOptions | None
+) -> float | None:
     """Return the seconds that a call may take, or None for no limit."""
+    if override is not None and override.response_timeout is not UNSET:
+        return override.response_timeout
     timeout = options.get("timeout", sentinel)
     total = session.timeout.total
     if isinstance(timeout, ClientTimeout):

@@ -12,6 +12,7 @@ from ._capture import announce, attach
 from ._context import ClientRequestContext
 from ._deadline import attempt_timeout, response_timeout
 from ._errors import bad_argument, mark_redirected
+from ._options import current_options
 from ._render import add_notes
 from ._request import HttpRequest
 from ._response import observe
@@ -147,12 +148,15 @@ async def _call(
         # The decorators are to see the status, and the body where they need it.
         options["raise_for_status"] = False
     request = HttpRequest(method, target, base_url=session._base_url, **options)
+    override = current_options()
     ctx = ClientRequestContext(
         request,
-        timeout=response_timeout(options, session),
+        timeout=response_timeout(options, session, override),
         default_headers=session.headers,
         mask=mask,
     )
+    if override is not None:
+        override.apply(ctx)
     announce(ctx.log)
     try:
         response = await client.execute(ctx, request)

@@ -15,28 +15,35 @@ PACKAGE = ROOT.name
 
 LAYERS = (
     ("_errors", "_mask", "_clock"),
-    ("_capture", "_render"),
+    ("_capture", "_render", "_listeners"),
     ("_log", "_request"),
     ("_context",),
     ("_client", "_keys", "_body", "_content", "_response"),
     # Values
     ("_retry.spec", "_retry.hints", "_retry.stop_reason", "_breaker.window"),
-    ("smithy.interfaces", "smithy.errors", "smithy.profile"),
+    ("_retry.rule_arguments",),
+    ("smithy.interfaces", "smithy.errors", "smithy.profile", "smithy.shared"),
     ("_retry.backoff", "_breaker.listener", "_breaker.settings"),
+    ("smithy.cubic", "smithy.rate_meter", "smithy.token_bucket", "smithy.waiting_line"),
     ("smithy.backoff", "smithy.quota", "smithy.rate_limiter", "smithy.tokens"),
+    ("smithy.attempts", "smithy.scopes", "_retry.decision"),
     # Policies
-    ("_retry.strategy", "_retry.content_strategy", "_breaker.breaker"),
-    ("_breaker.strategy", "_logging.formatter"),
+    ("_retry.strategy", "_breaker.breaker"),
+    ("_retry.content_strategy", "_retry.rule", "_breaker.strategy"),
+    ("_logging.formatter",),
     ("smithy.simple", "smithy.standard", "smithy.error_code", "smithy.failure"),
     ("smithy.adaptive", "smithy.classify"),
     ("smithy.mode",),
+    ("_retry.limiter",),
+    ("_retry.budget",),
     ("_retry.config",),
+    ("_options", "_retry.config_mapping"),
     # Decorators
     ("_retry.session",),
     ("_retry.strategy_session", "_retry.smithy_bridge"),
     ("_retry.client", "_breaker.client", "_logging.client"),
     # Assembly
-    ("_deadline",),
+    ("_deadline", "_standard"),
     ("_seam",),
     ("_session",),
     # The facade and what is built upon it

@@ -34,6 +34,7 @@ _RESPONSE_KEYS = (
     "attempt",
     "total_attempts",
     "stop_reason",
+    "retry_error",
 )
 
 

@@ -11,6 +11,8 @@ from .._client import DecoratingClient
 from .._errors import bad_argument, raised_from
 from .._response import discard, observe
 from .config import RetryConfig
+from .config_mapping import RetryConfigMapping
+from .limiter import report
 from .smithy_bridge import TokenSession
 from .stop_reason import RetryStopReason
 from .strategy_session import StrategySession
@@ -34,13 +36,15 @@ class RetryingClient(DecoratingClient):
 
     Args:
         delegate: The next client inwards.
-        config: How to retry.
+        config: How to retry; or how to retry which call.
     """
 
-    config: RetryConfig
+    config: RetryConfig | RetryConfigMapping
     """How to retry."""
 
-    def __init__(self, delegate: HttpClient, config: RetryConfig) -> None:
+    def __init__(
+        self, delegate: HttpClient, config: RetryConfig | RetryConfigMapping
+    ) -> None:
         super().__init__(delegate)
         self.config = config
 
@@ -70,34 +74,83 @@ class RetryingClient(DecoratingClient):
             raise bad_argument("settings", settings, "none beside a RetryConfig")
         else:
             config = strategy
+        return cls._decorator(config)
 
+    @classmethod
+    def new_mapped_decorator(cls, mapping: RetryConfigMapping) -> Decorator:
+        """Make a decorator that retries each call by the settings for its key.
+
+        Args:
+            mapping: Says which. It is asked once per call.
+
+        Raises:
+            ValueError: *mapping* is none.
+
+        >>> decorator = RetryingClient.new_mapped_decorator(
+        ...     RetryConfigMapping.per_method(
+        ...         lambda method: RetryConfig(
+        ...             RetryStrategy.failsafe(),
+        ...             max_total_attempts=5 if method == "GET" else 2,
+        ...         )
+        ...     )
+        ... )
+        """
+        if not isinstance(mapping, RetryConfigMapping):
+            raise bad_argument("mapping", mapping, "a RetryConfigMapping")
+        return cls._decorator(mapping)
+
+    @classmethod
+    def _decorator(cls, config: RetryConfig | RetryConfigMapping) -> Decorator:
         def decorator(delegate: HttpClient) -> HttpClient:
             return cls(delegate, config)
 
         return decorator
 
+    @property
+    def retries(self) -> bool:
+        """Whether there can be a second attempt at all."""
+        return not isinstance(self.config, RetryConfig) or self.config.retries
+
     async def execute(
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> aiohttp.ClientResponse:
         """Send *request* until the strategy or a limit says stop."""
-        new_session = TokenSession if self.config.uses_tokens else StrategySession
-        session: RetrySession = new_session(self.config, ctx, request)
+        config = self._config_for(ctx, request)
+        new_session = TokenSession if config.uses_tokens else StrategySession
+        session: RetrySession = new_session(config, ctx, request)
         try:
             if isinstance(session, TokenSession):
                 await self._wait(session, await session.open())
             while session.may_begin():
                 await self._send(session)
                 wanted = await session.ask()
+                if session.limiter is not None:
+                    await report(
+                        session.limiter, session.attempt, session.cause, wanted=wanted
+                    )
                 if not session.may_go_on(wanted):
                     break
                 wait = session.fit(await session.next_delay())
-                if wait is None:
+                if wait is None or await session.clear(wait) is None:
                     break
                 await self._wait(session, wait)
         except BaseException as error:
-            _abandon(session, error)
+            _abandon(ctx, session, error)
             raise
+        finally:
+            if session.planned:
+                await session.drop()
         return _finish(session)
+
+    def _config_for(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> RetryConfig:
+        options = ctx.root.options
+        if options is not None and options.retry is not None:
+            return options.retry
+        if isinstance(self.config, RetryConfig):
+            return self.config
+        return self.config.config_for(ctx, request)
 
     async def _send(self, session: RetrySession) -> None:
         attempt = session.new_attempt()
@@ -113,10 +166,10 @@ class RetryingClient(DecoratingClient):
     async def _wait(self, session: RetrySession, wait: Wait | None) -> None:
         if wait is None:
             return
-        log = session.attempt.log
+        log = session.log
         if session.response is not None:
             await discard(session.response)
-            session.response = None
+        session.let_go()
         started = asyncio.get_running_loop().time()
         log.delay, log.delay_source = wait
         try:
@@ -129,11 +182,21 @@ class RetryingClient(DecoratingClient):
 
     def describe(self) -> str:
         """Return one line for ``SessionBuilder.describe()``: name and settings."""
-        settings = ", ".join(
-            f"{setting.name}={getattr(self.config, setting.name)!r}"
-            for setting in fields(self.config)
+        config = self.config
+        if not isinstance(config, RetryConfig):
+            return f"{type(self).__name__}(mapping={config!r})"
+        shown = {
+            setting.name: repr(getattr(config, setting.name))
+            for setting in fields(config)
             if setting.repr
-        )
+        }
+        if config.uses_tokens:
+            names = (
+                getattr(each, "__name__", repr(each)) for each in config.classifiers
+            )
+            shown["classifiers"] = f"({', '.join(names)})"
+            shown["raise_retry_error"] = repr(config.raise_retry_error)
+        settings = ", ".join(f"{name}={value}" for name, value in shown.items())
         return f"{type(self).__name__}({settings})"
 
 
@@ -141,6 +204,7 @@ def _finish(session: RetrySession) -> aiohttp.ClientResponse:
     last = session.attempt.log
     log = last.root
     log.stop_reason = session.stop_reason
+    log.retry_error = session.refusal
     log.record_answer(last)
     if session.cause is not None:
         log.record_failure(session.cause)
@@ -148,10 +212,13 @@ def _finish(session: RetrySession) -> aiohttp.ClientResponse:
     return cast("aiohttp.ClientResponse", session.response)
 
 
-def _abandon(session: RetrySession, error: BaseException) -> None:
+def _abandon(
+    ctx: ClientRequestContext, session: RetrySession, error: BaseException
+) -> None:
     """Leave nothing behind when *error* breaks into a call."""
     log, cause = session.attempt.log, session.cause
-    is_open = log.root.duration is None  # else another pass has answered meanwhile
+    # Otherwise another pass has answered meanwhile.
+    is_open = log.root.duration is None or session.attempt is ctx
     if log.duration is None:
         log.record_failure(error)
     if session.response is not None:

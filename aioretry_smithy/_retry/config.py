@@ -12,13 +12,19 @@ from .._errors import bad_argument, is_finite
 from ..smithy.classify import DEFAULT_CLASSIFIERS
 from ..smithy.interfaces import RetryStrategy as SmithyRetryStrategy
 from ..smithy.interfaces import hands_out_tokens
-from .content_strategy import RetryStrategyWithContent
+from .content_strategy import (
+    RetryStrategyWithContent,
+    checked_length,
+    strategies_of,
+)
+from .limiter import RetryLimiter
 from .strategy import RetryStrategy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..smithy.failure import Classifier
+    from .content_strategy import AnyStrategy
 
 Strategy: TypeAlias = RetryStrategy | RetryStrategyWithContent | SmithyRetryStrategy
 """What may decide about retries."""
@@ -32,6 +38,7 @@ class RetrySettings(TypedDict, total=False):
 
     max_total_attempts: int
     attempt_timeout: float | None
+    limiter: RetryLimiter | None
     use_retry_after: bool
     max_retry_after: float | None
     buffer_response: bool
@@ -69,6 +76,8 @@ class RetryConfig:
             The body of the last response is read under it too; for long downloads
             limit the silence with ``ClientTimeout(sock_read=...)`` instead. None: no
             limit but that of the call.
+        limiter: Limits the retries of all calls together, such as
+            :class:`RetryBudget`. None: nothing does.
         use_retry_after: Whether to wait at least as long as the server asks for in
             ``Retry-After`` or ``x-amz-retry-after``.
         max_retry_after: A server that asks for more seconds than this ends the call
@@ -104,6 +113,9 @@ class RetryConfig:
     attempt_timeout: float | None = field(default=None, kw_only=True)
     """Seconds that one attempt may take."""
 
+    limiter: RetryLimiter | None = field(default=None, kw_only=True)
+    """Limits the retries of all calls together."""
+
     use_retry_after: bool = field(default=True, kw_only=True)
     """Whether to wait at least as long as the server asks for."""
 
@@ -124,8 +136,8 @@ class RetryConfig:
     raise_retry_error: bool = field(default=False, kw_only=True, repr=False)
     """Whether a call may end with the error of its Smithy strategy."""
 
-    reads_bodies: bool = field(init=False, repr=False, compare=False)
-    """Whether a body is read before the strategy is asked."""
+    strategies: tuple[AnyStrategy, ...] = field(init=False, repr=False, compare=False)
+    """What is asked in turn; nothing where the strategy is of Smithy's kind."""
 
     uses_tokens: bool = field(init=False, repr=False, compare=False)
     """Whether the strategy is one of Smithy's kind."""
@@ -141,6 +153,9 @@ class RetryConfig:
             raise bad_argument("max_retry_after", longest, "finite and >= 0, or None")
         if header is not None and not _is_header_name(header):
             raise bad_argument("retry_count_header", header, "a header name, or None")
+        limiter: object = self.limiter
+        if limiter is not None and not isinstance(limiter, RetryLimiter):
+            raise bad_argument("limiter", limiter, "a RetryLimiter or None")
         for name in ("use_retry_after", "buffer_response", "raise_retry_error"):
             if not isinstance(value := getattr(self, name), bool):
                 raise bad_argument(name, value, "True or False")
@@ -149,15 +164,23 @@ class RetryConfig:
     def _derive(self) -> None:
         """Say once what a call would have to find out each time."""
         classifiers = _classifiers(self.classifiers)
-        looks = _looks_at_content(self.strategy)
-        uses_tokens = _uses_tokens(self.strategy)
-        if not uses_tokens and classifiers != DEFAULT_CLASSIFIERS:
+        strategies = _strategies(self.strategy)
+        if strategies and classifiers != DEFAULT_CLASSIFIERS:
             raise bad_argument("classifiers", classifiers, "only for a Smithy strategy")
-        if not uses_tokens and self.raise_retry_error:
+        if strategies and self.raise_retry_error:
             raise bad_argument("raise_retry_error", True, "only for a Smithy strategy")
         object.__setattr__(self, "classifiers", classifiers)
-        object.__setattr__(self, "reads_bodies", looks or self.buffer_response)
-        object.__setattr__(self, "uses_tokens", uses_tokens)
+        object.__setattr__(self, "strategies", strategies)
+        object.__setattr__(self, "uses_tokens", not strategies)
+
+    @classmethod
+    def no_retry(cls) -> RetryConfig:
+        """Return the settings of a client that never retries.
+
+        >>> RetryConfig.no_retry().retries
+        False
+        """
+        return cls(RetryStrategy.never(), max_total_attempts=1)
 
     @property
     def retries(self) -> bool:
@@ -183,19 +206,14 @@ def _classifiers(value: Any) -> tuple[Classifier, ...]:
     raise bad_argument("classifiers", value, "functions of a failure and a verdict")
 
 
-def _looks_at_content(strategy: object) -> bool:
-    if not isinstance(strategy, RetryStrategyWithContent):
-        return False
-    length = strategy.max_content_length
-    if not _is_count(length):
-        raise bad_argument("max_content_length", length, "an integer >= 1")
-    return True
-
-
-def _uses_tokens(strategy: object) -> bool:
+def _strategies(strategy: object) -> tuple[AnyStrategy, ...]:
     if isinstance(strategy, RetryStrategy | RetryStrategyWithContent):
-        return False
+        strategies = strategies_of(strategy)
+        for each in strategies:
+            if isinstance(each, RetryStrategyWithContent):
+                checked_length(each)
+        return strategies
     if not hands_out_tokens(strategy):
         kinds = "a RetryStrategy, a RetryStrategyWithContent or a Smithy strategy"
         raise bad_argument("strategy", strategy, kinds)
-    return True
+    return ()

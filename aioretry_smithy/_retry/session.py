@@ -12,6 +12,7 @@ from .. import _content
 from .._body import SpentBodyError, is_spent
 from .._errors import ResponseTimeoutError, bad_argument, is_finite, is_timeout
 from .hints import retry_after
+from .limiter import acquired, released
 from .stop_reason import RetryStopReason
 
 if TYPE_CHECKING:
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
     import aiohttp
 
     from .._context import ClientRequestContext
+    from .._log import RequestLog
     from .._request import HttpRequest
     from .config import RetryConfig
+    from .limiter import RetryLimiter
 
 _T = TypeVar("_T")
 
@@ -48,12 +51,28 @@ class RetrySession(ABC):
         "_request",
         "attempt",
         "cause",
+        "limiter",
+        "permit",
+        "planned",
+        "refusal",
         "response",
         "stop_reason",
     )
 
     attempt: ClientRequestContext
     """The attempt under way, or the last one; before the first, the call."""
+
+    limiter: RetryLimiter | None
+    """Whom to tell how attempts end, and to ask for leave to retry."""
+
+    permit: RetryLimiter | None
+    """Who has given leave for a retry that is not under way yet."""
+
+    planned: bool
+    """Whether there is a retry that may have cost something and is not under way."""
+
+    refusal: Exception | None
+    """What a Smithy strategy refused another attempt with."""
 
     response: aiohttp.ClientResponse | None
     """What the last attempt brought, if it brought a response."""
@@ -72,6 +91,10 @@ class RetrySession(ABC):
         self._request = request
         self._made = 0
         self._earlier_cause: Exception | None = None
+        self.limiter = config.limiter
+        self.permit = None
+        self.planned = False
+        self.refusal = None
         self.attempt = ctx
         self.response = None
         self.cause = None
@@ -93,6 +116,8 @@ class RetrySession(ABC):
     def new_attempt(self) -> ClientRequestContext:
         """Begin an attempt: its own context and log, timeout and retry count."""
         self._made += 1
+        self.planned = False
+        self.permit = None
         request = self._request
         header = self._config.retry_count_header
         # Counted over the call: a decorator outside may send it through here twice.
@@ -133,16 +158,45 @@ class RetrySession(ABC):
             return None
         if not (is_finite(delay) and delay >= 0):
             raise bad_argument("next_delay", delay, "seconds, finite and >= 0, or None")
-        decision = self._fit(delay)
-        if isinstance(decision, RetryStopReason):
-            self.stop_reason = decision
-            return None
+        self.planned = True
+        return self._accept(self._fit(delay))
+
+    async def clear(self, wait: Wait) -> Wait | None:
+        """Ask the limiter for the retry; None where it says no."""
+        limiter = self.limiter
+        if limiter is None:
+            return wait
+        if not await acquired(limiter, self.attempt, self.cause):
+            return self._accept(RetryStopReason.LIMITER)
+        self.permit = limiter
+        # It may have taken its time.
+        return self._accept(self._fit(wait.delay)) and wait
+
+    def let_go(self) -> None:
+        """Part with the outcome of an attempt that is followed by another."""
         self._earlier_cause = self.cause or self._earlier_cause
-        self.cause = None
-        return decision
+        self.response = self.cause = None
+
+    async def drop(self) -> None:
+        """Give the leave for a retry back that is not made after all."""
+        if self.permit is not None:
+            await released(self.permit, self.attempt)
+
+    @property
+    def log(self) -> RequestLog:
+        """The log that shows what is waited for next."""
+        log = self.attempt.log
+        # Before its own first attempt a second pass waits after the last one's.
+        return log.children[-1] if log.children else log
+
+    def _accept(self, decision: Wait | RetryStopReason) -> Wait | None:
+        if isinstance(decision, Wait):
+            return decision
+        self.stop_reason = decision
+        return None
 
     async def _read(
-        self, look: Callable[[aiohttp.ClientResponse], Awaitable[_T]]
+        self, look: Callable[[aiohttp.ClientResponse], Awaitable[_T]] | None = None
     ) -> _T | None:
         """Read what is wanted of a body; where that fails, the attempt has failed."""
         response = self.response
@@ -153,7 +207,7 @@ class RetrySession(ABC):
             async with asyncio.timeout_at(self.attempt.deadline):
                 if self._config.buffer_response:
                     await _content.buffer(response)
-                return await look(response)
+                return None if look is None else await look(response)
         except Exception as cause:
             _content.fail(self.attempt.log, response, cause)
             self.response, self.cause = None, cause
@@ -202,4 +256,7 @@ class RetrySession(ABC):
             return RetryStopReason.DEADLINE
         if hint >= remaining:
             return RetryStopReason.RETRY_AFTER_TOO_LONG
-        return Wait(hint, "retry_after") if hint > delay else Wait(delay, "backoff")
+        # A Smithy strategy knows the hint, and may have put it into its delay.
+        if hint and hint >= delay:
+            return Wait(hint, "retry_after")
+        return Wait(delay, "backoff")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from functools import cache
+from contextlib import suppress
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, cast
 
-from .._errors import FailFastError, bad_argument, is_finite
+from .._errors import FailFastError, bad_argument, is_finite, raised_from
 from .._keys import host_key
 from .._response import discard
 from ..smithy.adaptive import AdaptiveRetryStrategy
@@ -16,12 +17,12 @@ from ..smithy.classify import classify
 from ..smithy.error_code import read_error_code
 from ..smithy.errors import (
     BackoffExhaustedError,
+    CallError,
     CapacityNotAvailableError,
     refusals,
 )
 from ..smithy.failure import Failure
-from ..smithy.interfaces import RetryInfo
-from ..smithy.rate_limiter import LONGEST_SLEEP
+from ..smithy.interfaces import METHODS, RetryInfo
 from ..smithy.standard import StandardRetryStrategy
 from .session import RetrySession, Wait
 from .stop_reason import RetryStopReason
@@ -29,19 +30,12 @@ from .stop_reason import RetryStopReason
 if TYPE_CHECKING:
     from .._context import ClientRequestContext
     from .._request import HttpRequest
-    from ..smithy.errors import CallError
     from ..smithy.interfaces import RetryToken
     from ..smithy.rate_limiter import ClientRateLimiter
     from ..smithy.tokens import StandardRetryToken
     from .config import RetryConfig
 
 logger = logging.getLogger("aioretry_smithy")
-
-_METHODS = (
-    "acquire_initial_retry_token",
-    "refresh_retry_token_for_retry",
-    "record_success",
-)
 
 
 class TokenSession(RetrySession):
@@ -53,8 +47,10 @@ class TokenSession(RetrySession):
 
     __slots__ = (
         "_error",
+        "_has_new_token",
         "_limiter",
-        "_own",
+        "_our_strategy",
+        "_overrules",
         "_strategy",
         "_token",
         "_waits_for_rate",
@@ -65,68 +61,74 @@ class TokenSession(RetrySession):
     ) -> None:
         super().__init__(config, ctx, request)
         strategy: Any = config.strategy
-        kind: Any = type(strategy)
         self._strategy = strategy
-        self._own: StandardRetryStrategy | None = (
-            strategy if _keeps_methods(kind) else None
+        self._our_strategy: StandardRetryStrategy | None = (
+            strategy if _keeps_methods(strategy) else None
         )
         self._limiter: ClientRateLimiter | None = None
         self._waits_for_rate = False
         self._token: RetryToken | None = None
+        self._has_new_token = False
         self._error: CallError | None = None
+        self._overrules = False
 
     async def open(self) -> Wait | None:
         """Acquire the initial token; without one, the call makes one attempt."""
-        scope = host_key(self._request)
+        wait = None
         try:
-            self._token = await self._acquire(scope)
+            wait = await self._acquire(host_key(self._request))
         except refusals() as refusal:
-            self._ctx.log.root.retry_error = refusal
-            return None
-        delay = _delay_of(self._token)
-        if delay and delay >= self._ctx.remaining():
+            self._note(refusal)
+        except CapacityNotAvailableError:
+            self.stop_reason = RetryStopReason.LIMITER
+            raise
+        remaining = self._ctx.remaining()
+        if remaining <= 0 or (wait is not None and wait.delay >= remaining):
             self._time_out()
             return None
-        strategy = self._own
+        return wait
+
+    async def _acquire(self, scope: str | None) -> Wait | None:
+        strategy = self._our_strategy
+        if strategy is None:
+            acquire = self._strategy.acquire_initial_retry_token
+            token = await _settled(acquire(token_scope=scope))
+            delay = _delay_of(token, "acquire_initial_retry_token")
+        else:
+            token = strategy._issue(scope)
+            delay = token.retry_delay
+        self._token = token
+        held_up = False
         if isinstance(strategy, AdaptiveRetryStrategy):
             self._limiter = strategy.limiter_for(scope)
             self._waits_for_rate = not strategy.fail_fast
+            if strategy.fail_fast or not delay:
+                held_up = self._is_held_up(self._limiter)
         if delay:
             return Wait(delay, "backoff")
-        return None if self._is_granted() else Wait(0.0, "rate_limit")
+        return Wait(0.0, "rate_limit") if held_up else None
 
-    async def _acquire(self, scope: str | None) -> RetryToken:
-        if self._own is not None:
-            return self._own._issue(scope)
-        acquire = self._strategy.acquire_initial_retry_token
-        token: RetryToken = await _settled(acquire(token_scope=scope))
-        return token
-
-    def _is_granted(self) -> bool:
+    def _is_held_up(self, limiter: ClientRateLimiter) -> bool:
         """Ask the rate limiter for the first attempt."""
-        wait = 0.0 if self._limiter is None else self._limiter.try_acquire()
+        wait = limiter.try_acquire()
         if wait and not self._waits_for_rate:
-            self.stop_reason = RetryStopReason.LIMITER
             raise CapacityNotAvailableError(wait)
-        return wait == 0.0
+        return wait > 0
 
     async def admit(self) -> float:
         """Wait until the rate limiter grants an attempt, or until time runs out."""
         limiter = self._limiter
-        if limiter is None or not self._waits_for_rate:
+        if limiter is None or not self._waits_for_rate or not limiter.try_acquire():
             return 0.0
         clock = asyncio.get_running_loop().time
         started = clock()
-        while wait := limiter.try_acquire():
-            if wait >= self._ctx.remaining():
-                self._time_out()
-                break
-            await asyncio.sleep(min(wait, LONGEST_SLEEP))
+        if not await limiter._acquire(1.0, self._ctx.remaining):
+            self._time_out()
         return clock() - started
 
     async def ask(self) -> bool:
         """Classify a failure, or tell the strategy of a success."""
-        code = await self._read(read_error_code) if self._reads() else None
+        code = await self._read_code()
         if self._was_cut():
             self._measure(throttled=False)
             return False
@@ -138,39 +140,81 @@ class TokenSession(RetrySession):
         failure = Failure(self.attempt, self.cause, code)
         self._error = error = classify(failure, self._config.classifiers)
         self._measure(throttled=error.is_throttling_error)
-        is_retryable = RetryInfo.of(error).allows_retry
         if self._token is None:
-            if is_retryable:
-                await self._end(RetryStopReason.LIMITER)
+            await self._stop(RetryStopReason.LIMITER)
             return False
-        # The strategy has the last word, but where there is no attempt left to give.
-        return is_retryable or self._made < self._config.max_total_attempts
+        if RetryInfo.of(error).allows_retry:
+            return True
+        return await self._is_overruled()
+
+    async def _is_overruled(self) -> bool:
+        """Ask about what nobody should retry: not everybody minds."""
+        if self._made >= self._config.max_total_attempts:
+            return self._overrules
+        self._overrules = await self._renew()
+        return self._overrules
 
     async def next_delay(self) -> float | None:
         """Exchange the token for that of the next attempt."""
-        # What nobody could wait for costs nothing.
-        if isinstance(reason := self._fit(0.0), RetryStopReason):
-            self.stop_reason = reason
-            return None
+        if not self._has_new_token:
+            # What nobody could wait for costs nothing.
+            if isinstance(reason := self._fit(0.0), RetryStopReason):
+                self.stop_reason = reason
+                return None
+            if not await self._renew():
+                return None
+        self._has_new_token = False
+        return _delay_of(self._token, "refresh_retry_token_for_retry")
+
+    async def _renew(self) -> bool:
+        error = cast("CallError", self._error)
         try:
-            self._token = await self._renew()
+            if self._our_strategy is not None:
+                self._token = self._our_strategy._renew(self._token, error)
+            else:
+                refresh = self._strategy.refresh_retry_token_for_retry
+                self._token = await _settled(
+                    refresh(token_to_renew=self._token, error=error)
+                )
         except refusals() as refusal:
-            await self._refuse(refusal)
-            return None
-        return _delay_of(self._token)
+            self._note(refusal)
+            if self._our_strategy is not None and self._our_strategy.long_polling:
+                await self._wait_in_vain(RetryInfo.of(refusal).retry_after)
+            await self._stop(self._reason_of(refusal))
+            return False
+        self._has_new_token = True
+        return True
 
-    def fit(self, delay: float | None) -> Wait | None:
-        """Do as for all; a retry that there is no time for is paid back."""
-        wait = super().fit(delay)
-        if wait is None and delay is not None and self._own is not None:
-            self._own._take_back(cast("StandardRetryToken", self._token))
-        return wait
+    async def drop(self) -> None:
+        """Pay back, too, what a retry that is not made has cost."""
+        await super().drop()
+        if self._our_strategy is not None:
+            self._our_strategy._take_back(cast("StandardRetryToken", self._token))
 
-    def _reads(self) -> bool:
+    def _hint(self) -> float:
+        hint = super()._hint()
+        if self._error is None or not self._config.use_retry_after:
+            return hint
+        # A classifier, or an exception, may know of one that no header has.
+        return max(hint, self._error.retry_after or 0.0)
+
+    def _fit(self, delay: float) -> Wait | RetryStopReason:
+        decision = super()._fit(delay)
+        if isinstance(decision, RetryStopReason) or not self._waits_for_rate:
+            return decision
+        limiter = cast("ClientRateLimiter", self._limiter)
+        held_up = limiter.expected_wait(after=decision.delay)
+        late = decision.delay + held_up >= self._ctx.remaining()
+        return RetryStopReason.DEADLINE if late else decision
+
+    async def _read_code(self) -> str | None:
+        look = partial(read_error_code, seconds=self.attempt.remaining())
+        if self._config.buffer_response:
+            return await self._read(look)
         response = self.response
-        return self._config.buffer_response or (
-            response is not None and response.status >= 400
-        )
+        if response is None or response.status < 400:
+            return None
+        return await look(response)
 
     def _measure(self, *, throttled: bool) -> None:
         if self._limiter is not None:
@@ -184,22 +228,6 @@ class TokenSession(RetrySession):
         except Exception:
             logger.warning("a retry strategy failed to record a success", exc_info=True)
 
-    async def _renew(self) -> RetryToken:
-        error = cast("CallError", self._error)
-        if self._own is not None:
-            return self._own._renew(self._token, error)
-        refresh = self._strategy.refresh_retry_token_for_retry
-        token: RetryToken = await _settled(
-            refresh(token_to_renew=self._token, error=error)
-        )
-        return token
-
-    async def _refuse(self, refusal: Exception) -> None:
-        self._ctx.log.root.retry_error = refusal
-        if self._own is not None and self._own.long_polling:
-            await self._wait_in_vain(getattr(refusal, "retry_after", None))
-        await self._end(self._reason_of(refusal))
-
     async def _wait_in_vain(self, delay: float | None) -> None:
         """Slow down a caller who would ask again at once."""
         if delay is None or delay >= self._ctx.remaining():
@@ -212,12 +240,25 @@ class TokenSession(RetrySession):
         finally:
             log.delay, log.delay_source = clock() - started, "backoff"
 
-    async def _end(self, reason: RetryStopReason) -> None:
-        self.stop_reason = reason
-        if reason is RetryStopReason.NO_RETRY or not self._config.raise_retry_error:
+    def _note(self, refusal: Exception) -> None:
+        self.refusal = refusal
+        # An exception of somebody's own may refuse to be written on.
+        with suppress(Exception):
+            for link in (refusal, refusal.__context__):
+                if isinstance(link, refusals()):
+                    # A log may live for long, and frames hold bodies and responses.
+                    link.__traceback__ = None
+
+    async def _stop(self, reason: RetryStopReason) -> None:
+        """Stop with the last outcome, or with the refusal where that is wanted."""
+        if not RetryInfo.of(self._error).allows_retry:
             return
-        refusal = cast("Exception", self._ctx.log.root.retry_error)
-        refusal.__cause__ = refusal.__cause__ or self._error
+        self.stop_reason = reason
+        if not self._config.raise_retry_error:
+            return
+        refusal = cast("Exception", self.refusal)
+        with suppress(Exception):
+            _chain(refusal, self._error)
         if self.response is not None:
             await discard(self.response)
         self.response, self.cause = None, refusal
@@ -226,21 +267,25 @@ class TokenSession(RetrySession):
         if isinstance(refusal, BackoffExhaustedError):
             return RetryStopReason.BACKOFF_EXHAUSTED
         # Only who may have a token later says when.
-        if getattr(refusal, "retry_after", None) is not None:
+        if RetryInfo.of(refusal).retry_after is not None:
             return RetryStopReason.LIMITER
         most = getattr(self._strategy, "max_attempts", None)
-        is_last = is_finite(most) and self._made >= most
-        if is_last and RetryInfo.of(self._error).allows_retry:
+        if is_finite(most) and self._made >= most:
             return RetryStopReason.MAX_TOTAL_ATTEMPTS
         return RetryStopReason.NO_RETRY
 
 
-@cache
-def _keeps_methods(kind: Any) -> bool:
+def _keeps_methods(strategy: object) -> bool:
     """Say whether what a strategy does is what this library's own does."""
+    kind: Any = type(strategy)
+    return _inherits_methods(kind) and vars(strategy).keys().isdisjoint(METHODS)
+
+
+@cache
+def _inherits_methods(kind: Any) -> bool:
     for ours in (AdaptiveRetryStrategy, StandardRetryStrategy):
         if issubclass(kind, ours):
-            return all(getattr(kind, name) is getattr(ours, name) for name in _METHODS)
+            return all(getattr(kind, name) is getattr(ours, name) for name in METHODS)
     return False
 
 
@@ -248,8 +293,20 @@ async def _settled(answer: Any) -> Any:
     return await answer if inspect.isawaitable(answer) else answer
 
 
-def _delay_of(token: RetryToken | None) -> float:
+def _delay_of(token: RetryToken | None, origin: str) -> float:
+    if token is None:
+        raise bad_argument(origin, token, "a token")
     delay = getattr(token, "retry_delay", None)
     if not is_finite(delay) or delay < 0:
         raise bad_argument("retry_delay", delay, "seconds, finite and >= 0")
     return delay
+
+
+def _chain(refusal: Exception, error: CallError | None) -> None:
+    """Let a refusal say what it is about, where its strategy did not."""
+    # One exception may be raised again and again; then it has that of another call.
+    stale = isinstance(refusal.__cause__, CallError)
+    if refusal.__cause__ is not None and not stale:
+        return
+    if all(link is not refusal for link in raised_from(error)):
+        refusal.__cause__ = error

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Awaitable
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from .. import _content
-from .._errors import bad_argument
-from .backoff import Backoff
 from .content_strategy import RetryStrategyWithContent
+from .decision import RetryDecision
 from .session import RetrySession
 
 if TYPE_CHECKING:
-    import aiohttp
-
     from .._context import ClientRequestContext
     from .._request import HttpRequest
+    from .backoff import Backoff
     from .config import RetryConfig
+    from .content_strategy import AnyStrategy
 
 
 class StrategySession(RetrySession):
@@ -34,22 +34,41 @@ class StrategySession(RetrySession):
         self._count = 0
 
     async def ask(self) -> bool:
-        """Ask the strategy; a backoff means that another attempt is wanted."""
-        reads_bodies = self._config.reads_bodies
-        content = await self._read(self._peek) if reads_bodies else None
+        """Ask one strategy after the other; a backoff means another attempt."""
+        if self._config.buffer_response:
+            await self._read()
         if self._was_cut():
             return False
-        strategy: Any = self._config.strategy
-        if reads_bodies and isinstance(strategy, RetryStrategyWithContent):
+        for strategy in self._config.strategies:
+            content = None
+            if isinstance(strategy, RetryStrategyWithContent):
+                had_response = self.response is not None
+                content = await self._look(strategy)
+                if had_response and self.response is None:
+                    # The attempt has failed after all, which is another question.
+                    return await self.ask()
+            decision = await self._decision(strategy, content)
+            if not decision.is_next:
+                self._answer = decision.backoff
+                return decision.backoff is not None
+        return False
+
+    async def _decision(
+        self, strategy: AnyStrategy, content: bytes | None
+    ) -> RetryDecision:
+        answer: Any
+        if isinstance(strategy, RetryStrategyWithContent):
             answer = strategy.should_retry(self.attempt, self.cause, content)
         else:
             answer = strategy.should_retry(self.attempt, self.cause)
         if isinstance(answer, Awaitable):
             answer = await answer
-        if answer is not None and not isinstance(answer, Backoff):
-            raise bad_argument("should_retry", answer, "a Backoff or None")
-        self._answer = answer
-        return answer is not None
+        return RetryDecision.of(answer)
+
+    async def _look(self, strategy: RetryStrategyWithContent) -> bytes | None:
+        return await self._read(
+            partial(_content.peek, limit=strategy.max_content_length)
+        )
 
     async def next_delay(self) -> float | None:
         """Ask the backoff; one that is not the last one's object counts from 1."""
@@ -61,12 +80,6 @@ class StrategySession(RetrySession):
             self._count = 0
         self._count += 1
         return backoff.next_delay(self._count)
-
-    async def _peek(self, response: aiohttp.ClientResponse) -> bytes | None:
-        strategy = self._config.strategy
-        if not isinstance(strategy, RetryStrategyWithContent):
-            return None
-        return await _content.peek(response, strategy.max_content_length)
 
 
 def _warn_about_equal_backoff(backoff: Backoff) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from contextlib import suppress
 from itertools import chain
@@ -25,7 +26,9 @@ _CODE = re.compile(r"[!-~]{1,128}")
 _MEMBER = re.compile(r'\s*[{,]\s*"(?P<name>(?:[^"\\]|\\.)*)"\s*:\s*')
 
 
-async def read_error_code(response: aiohttp.ClientResponse) -> str | None:
+async def read_error_code(
+    response: aiohttp.ClientResponse, *, seconds: float = math.inf
+) -> str | None:
     """Return the error code that a response carries.
 
     The first of these that holds one, without a ``namespace#`` before it and a ``:url``
@@ -42,6 +45,7 @@ async def read_error_code(response: aiohttp.ClientResponse) -> str | None:
 
     Args:
         response: The response, whose body may be unread.
+        seconds: Time that is left; of it a second is taken at most.
 
     Returns:
         At most 128 printable ASCII characters without a space; None where there is no
@@ -69,7 +73,7 @@ async def read_error_code(response: aiohttp.ClientResponse) -> str | None:
     head = await glance(
         response,
         _MAX_BYTES,
-        seconds=_MAX_SECONDS,
+        seconds=min(_MAX_SECONDS, seconds),
         # Nothing that is still to come could come before the first.
         enough=lambda head: _bare(next(iter(look(head)), None)) is not None,
     )

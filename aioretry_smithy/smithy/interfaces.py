@@ -22,6 +22,13 @@ Fault: TypeAlias = Literal["client", "server"] | None
 """Whose fault an error is; None where nobody can tell."""
 
 
+METHODS = (
+    "acquire_initial_retry_token",
+    "refresh_retry_token_for_retry",
+    "record_success",
+)
+"""What a strategy of Smithy's kind can do."""
+
 _FAULTS: dict[str, Fault] = {"client": "client", "server": "server"}
 
 
@@ -242,9 +249,5 @@ def hands_out_tokens(strategy: object) -> TypeGuard[RetryStrategy]:
     >>> hands_out_tokens(RetryInfo())
     False
     """
-    methods = (
-        getattr(strategy, "acquire_initial_retry_token", None),
-        getattr(strategy, "refresh_retry_token_for_retry", None),
-        getattr(strategy, "record_success", None),
-    )
+    methods = (getattr(strategy, name, None) for name in METHODS)
     return all(map(callable, methods)) and not isinstance(strategy, type)

@@ -112,7 +112,7 @@ async def run(schedule):
     )
     retrying = RetryingClient.new_decorator(
         RetryStrategy.on_server_error_status(Listed(schedule.delays)),
-        attempt_timeout=or_none(schedule.attempt_timeout),
+        attempt_timeout=or_none(min(schedule.attempt_timeout, schedule.timeout)),
         max_total_attempts=schedule.max_attempts,
         max_retry_after=MAX_RETRY_AFTER,
     )

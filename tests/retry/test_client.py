@@ -248,7 +248,7 @@ async def test_answer_that_is_no_backoff_is_an_error_of_the_caller():
     strategy = RetryStrategy.on_status(lambda status, cause: True)
     async with session(ScriptedTransport([503]), retrying(strategy)) as client:
         with pytest.raises(
-            ValueError, match=r"should_retry: True \(expected: a Backoff or None\)"
+            ValueError, match=r"should_retry: True \(expected: a Backoff, a RetryD"
         ):
             await client.get(URL)
 
@@ -537,7 +537,7 @@ class TestRetryAfter:
         ("backoff", "hint", "delay", "source"),
         [
             (0.5, "2", 2.0, "retry_after"),
-            (2.0, "2", 2.0, "backoff"),
+            (2.0, "2", 2.0, "retry_after"),
             (3.0, "2", 3.0, "backoff"),
             (0.5, "soon", 0.5, "backoff"),
         ],

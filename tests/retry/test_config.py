@@ -40,6 +40,7 @@ def test_defaults(monkeypatch):
         "strategy": NEVER,
         "max_total_attempts": 10,
         "attempt_timeout": None,
+        "limiter": None,
         "use_retry_after": True,
         "max_retry_after": 60.0,
         "buffer_response": False,
@@ -152,23 +153,6 @@ def test_strategy_looks_at_one_byte_at_least(length):
 
 
 @pytest.mark.parametrize(
-    ("strategy", "buffer_response", "expected"),
-    [
-        (NEVER, False, False),
-        (NEVER, True, True),
-        (Looking(), False, True),
-        (Looking(1), True, True),
-    ],
-)
-def test_config_knows_whether_bodies_are_read(strategy, buffer_response, expected):
-    """Bodies are read for those who asked for it alone."""
-    config = RetryConfig(strategy, buffer_response=buffer_response)
-
-    assert expected is config.reads_bodies
-    assert expected is dataclasses.replace(config).reads_bodies
-
-
-@pytest.mark.parametrize(
     ("strategy", "attempts", "expected"),
     [
         (RetryStrategy.failsafe(), 2, True),
@@ -182,3 +166,26 @@ def test_config_knows_whether_it_retries_at_all(strategy, attempts, expected):
     config = RetryConfig(strategy, max_total_attempts=attempts)
 
     assert expected is config.retries
+
+
+def test_settings_that_never_retry():
+    """By one attempt, and by a strategy that says so."""
+    expected = RetryConfig(RetryStrategy.never(), max_total_attempts=1)
+
+    assert expected == RetryConfig.no_retry()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("limiter", 0.1, "a RetryLimiter or None"),
+        ("classifiers", 1, "functions of a failure and a verdict"),
+        ("classifiers", ["by_status"], "functions of a failure and a verdict"),
+    ],
+)
+def test_part_that_is_none_is_told_at_once(name, value, expected):
+    """The value is in the message, and what it should be."""
+    with pytest.raises(ValueError) as caught:
+        RetryConfig(smithy.SimpleRetryStrategy(), **{name: value})
+
+    assert f"{name}: {value!r} (expected: {expected})" == str(caught.value)

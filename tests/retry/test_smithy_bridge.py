@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
+from aiohttp.client_proto import ResponseHandler
 
 from aioretry_smithy import (
     Backoff,
@@ -27,6 +28,7 @@ from aioretry_smithy import (
     SessionBuilder,
     capture_logs,
     client_decorator,
+    new_response,
     smithy,
 )
 from aioretry_smithy.testing import ScriptedTransport
@@ -101,6 +103,19 @@ class Refusing(Plain):
 
     def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> Token:
         raise smithy.RetryError("none left")
+
+
+class Connected(ResponseHandler):
+    """Pretends to have a connection, for a stream that is to wait for more."""
+
+    connected = True
+
+
+class Slow:
+    """A backoff strategy that has the first attempt wait, too."""
+
+    def compute_next_backoff_delay(self, retry_attempt: int) -> float:
+        return 0.5
 
 
 def standard(**settings: Any) -> smithy.StandardRetryStrategy:
@@ -252,6 +267,83 @@ async def test_reason_at_the_limit_is_the_limit_only_for_what_could_be_retried(
     assert [("acquire", SCOPE)] == strategy.seen
 
 
+@pytest.mark.parametrize("kind", [standard, Plain])
+@pytest.mark.parametrize("case", ["body", "hint", "limiter"])
+async def test_verdict_comes_before_all_limits(kind, case):
+    """What nobody would retry is no retry, whatever else would stand in the way."""
+
+    async def body():
+        yield b"once"
+
+    strategy = adaptive() if case == "limiter" and kind is standard else kind()
+    if case == "limiter" and kind is standard:
+        strategy.limiter_for(SCOPE).update(throttled=True)
+        await asyncio.sleep(2.0)
+    answer = (403, {"Retry-After": "3600"} if case == "hint" else {}, b"")
+    async with (
+        session([answer], strategy, timeout=0.2) as client,
+        client.post(URL, data=body() if case == "body" else None) as response,
+    ):
+        log = RequestLog.of(response)
+
+    assert RetryStopReason.NO_RETRY == log.stop_reason
+    assert isinstance(log.retry_error, smithy.RetryError)
+
+
+async def test_strategy_may_retry_what_nobody_else_would():
+    """Up to the limit of attempts, which is then the reason; other limits hold too."""
+    asked = []
+
+    class Stubborn(Plain):
+        def refresh_retry_token_for_retry(self, *, token_to_renew, error):
+            asked.append(error.status)
+            return Token(token_to_renew.retry_count + 1, 0.25)
+
+    async def body():
+        yield b"once"
+
+    _, log = await status_and_log(session([404] * 4, Stubborn(), max_total_attempts=4))
+
+    assert [404] * 3 == asked
+    async with (
+        session([404], Stubborn()) as client,
+        client.post(URL, data=body()) as response,
+    ):
+        other = RequestLog.of(response)
+
+    assert (4, 0.25) == (log.total_attempts, log.children[0].delay)
+    assert RetryStopReason.MAX_TOTAL_ATTEMPTS == log.stop_reason
+    assert RetryStopReason.BODY_NOT_REPLAYABLE == other.stop_reason
+
+
+@pytest.mark.parametrize("refuses", [False, True])
+async def test_no_attempt_begins_after_the_deadline(refuses):
+    """Also where the strategy took its time to say so."""
+
+    class Late(Plain):
+        async def acquire_initial_retry_token(self, *, token_scope=None):
+            await asyncio.sleep(2.0)
+            if refuses:
+                raise smithy.RetryError
+            return Token(0, 0.0)
+
+    with capture_logs() as logs:
+        async with session([], Late(), timeout=1.0) as client:
+            with pytest.raises(ResponseTimeoutError):
+                await client.get(URL)
+
+    assert ((), RetryStopReason.DEADLINE) == (logs[0].children, logs[0].stop_reason)
+
+
+async def test_hint_within_the_reach_of_the_strategy_is_named_for_the_server():
+    """The strategy waits as long as the server asks, which is why it waits."""
+    answer = (503, {"Retry-After": "3"}, b"")
+    _, log = await status_and_log(session([answer, 200], standard()))
+
+    first = log.children[0]
+    assert (3.0, "retry_after") == (first.delay, first.delay_source)
+
+
 async def test_body_that_cannot_be_sent_again_costs_nothing():
     """The strategy is not asked for a retry that could not be made."""
 
@@ -308,11 +400,6 @@ async def test_initial_delay_is_waited_and_seen_in_the_log():
 
 async def test_initial_delay_of_a_strategy_of_ours_comes_before_the_rate_limiter():
     """A backoff strategy of one's own may ask for a wait before the first attempt."""
-
-    class Slow:
-        def compute_next_backoff_delay(self, retry_attempt):
-            return 0.5
-
     strategy = smithy.AdaptiveRetryStrategy(backoff_strategy=Slow(), max_attempts=1)
     _, first = await status_and_log(session([THROTTLED], strategy))
     _, second = await status_and_log(session([200], strategy))
@@ -332,6 +419,38 @@ async def test_initial_delay_beyond_the_deadline_ends_the_call_at_once():
 
     assert 0.0 == now()
     assert RetryStopReason.DEADLINE == logs[0].stop_reason
+
+
+async def test_strategy_that_returns_no_token_is_told_at_once():
+    """A forgotten return is the likely slip."""
+
+    class Forgetful(Plain):
+        def refresh_retry_token_for_retry(self, **_):
+            pass
+
+    class Absent(Plain):
+        def acquire_initial_retry_token(self, **_):
+            pass
+
+    for strategy, name in (
+        (Forgetful(), "refresh_retry_token_for_retry"),
+        (Absent(), "acquire_initial_retry_token"),
+    ):
+        async with session([503], strategy) as client:
+            with pytest.raises(ValueError) as caught:
+                await client.get(URL)
+
+        assert f"{name}: None (expected: a token)" == str(caught.value)
+
+
+async def test_mocked_method_of_a_strategy_of_ours_is_asked(monkeypatch):
+    """What stands in its place in the object counts as overriding."""
+    strategy = standard()
+    seen = []
+    monkeypatch.setattr(strategy, "record_success", lambda *, token: seen.append(token))
+    await status_and_log(session([200], strategy))
+
+    assert 1 == len(seen)
 
 
 @pytest.mark.parametrize("delay", [None, -1.0, float("inf"), "1"])
@@ -374,26 +493,29 @@ async def test_error_while_recording_a_success_is_logged(caplog):
     assert (200, None) == (status, log.stop_reason)
     (record,) = caplog.records
     assert ("aioretry_smithy", "WARNING") == (record.name, record.levelname)
+    assert "a retry strategy failed to record a success" == record.message
     assert isinstance(record.exc_info[1], KeyError)
 
 
-async def test_open_circuit_never_reaches_the_strategy():
-    """Nothing was sent, so nothing is retried, paid or measured."""
-    strategy = adaptive()
+@pytest.mark.parametrize("kind", [standard, adaptive])
+async def test_open_circuit_never_reaches_the_strategy(kind):
+    """Nothing was sent, so nothing is retried or measured."""
+    strategy = kind()
     breaker = CircuitBreaker()
     breaker.enter_state(CircuitState.FORCED_OPEN)
     inside = CircuitBreakerClient.new_decorator(breaker)
     with capture_logs() as logs:
         async with session([], strategy, inside) as client:
-            with pytest.raises(FailFastError):
-                await client.get(URL)
+            for _ in range(2):
+                with pytest.raises(FailFastError):
+                    await client.get(URL)
+                await asyncio.sleep(1.0)
 
-    assert (RetryStopReason.NO_RETRY, None) == (
-        logs[0].stop_reason,
-        logs[0].retry_error,
-    )
-    assert 500 == available(strategy)
-    assert 0.0 == strategy.limiter_for(SCOPE).measured_rate
+    assert [(RetryStopReason.NO_RETRY, None)] * 2 == [
+        (log.stop_reason, log.retry_error) for log in logs
+    ]
+    if kind is adaptive:
+        assert 0.0 == strategy.limiter_for(SCOPE).measured_rate
 
 
 async def test_cancellation_never_reaches_the_strategy():
@@ -458,6 +580,29 @@ async def test_retry_that_the_deadline_forbids_is_paid_back():
     await status_and_log(session([503], strategy, timeout=0.25))
 
     assert 500 == available(strategy)
+
+
+async def test_retry_that_is_cancelled_before_it_is_sent_is_paid_back():
+    """Callers who give up must not use up the retries of all others."""
+    strategy = standard()
+    for _ in range(40):
+        async with session([503], strategy) as client:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0.25):
+                    await client.get(URL)
+
+    assert 500 == available(strategy)
+
+
+async def test_retry_that_was_sent_stays_paid():
+    """Also where the caller gives up on it."""
+    strategy = standard()
+    async with session([503, lambda *_: asyncio.sleep(9)], strategy) as client:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(1.0):
+                await client.get(URL)
+
+    assert 486 == available(strategy)
 
 
 async def test_attempt_that_the_deadline_cut_is_no_question():
@@ -537,6 +682,139 @@ async def test_retry_error_of_ones_own_strategy_gets_its_cause(strategy):
     assert last is error.__cause__
 
 
+async def test_retry_error_is_raised_whatever_the_reason():
+    """A strategy of one's own need not say why it refused what could be retried."""
+
+    class Choosy(Plain):
+        max_attempts = None
+
+        def refresh_retry_token_for_retry(self, **_):
+            raise smithy.RetryError("no")
+
+    async with session([503], Choosy(), raise_retry_error=True) as client:
+        with pytest.raises(smithy.RetryError, match="no"):
+            await client.get(URL)
+
+
+async def test_retry_error_that_is_raised_twice_is_about_the_call_at_hand():
+    """One exception object may serve for all calls."""
+    shared = smithy.RetryError("no")
+
+    class Thrifty(Plain):
+        def refresh_retry_token_for_retry(self, **_):
+            raise shared
+
+    for status in (500, 502):
+        async with session([status], Thrifty(), raise_retry_error=True) as client:
+            with pytest.raises(smithy.RetryError) as caught:
+                await client.get(URL)
+
+        assert status == caught.value.__cause__.status
+
+
+async def test_retry_error_keeps_the_cause_that_its_strategy_gave_it():
+    """It may know better what it is about."""
+    cause = KeyError("quota")
+
+    class Explaining(Plain):
+        def refresh_retry_token_for_retry(self, **_):
+            raise smithy.RetryError("no") from cause
+
+    async with session([503], Explaining(), raise_retry_error=True) as client:
+        with pytest.raises(smithy.RetryError) as caught:
+            await client.get(URL)
+
+    assert cause is caught.value.__cause__
+
+
+async def test_refusal_that_cannot_be_written_on_ends_the_call_all_the_same():
+    """An exception of somebody's own, frozen and with a hint that breaks."""
+
+    class StubbornError(smithy.RetryError):
+        def __init__(self):
+            pass
+
+        @property
+        def retry_after(self):
+            raise KeyError
+
+        def __setattr__(self, name, value):
+            raise AttributeError(name)
+
+    class Stubborn(Plain):
+        def refresh_retry_token_for_retry(self, **_):
+            raise StubbornError
+
+    _, log = await status_and_log(session([503], Stubborn()))
+    async with session([503], Stubborn(), raise_retry_error=True) as client:
+        with pytest.raises(StubbornError):
+            await client.get(URL)
+
+    assert RetryStopReason.NO_RETRY == log.stop_reason
+
+
+async def test_refusal_that_is_the_failure_itself_makes_no_circle():
+    """A strategy may raise what it was given."""
+
+    class Echo(Plain):
+        def refresh_retry_token_for_retry(self, *, token_to_renew, error):
+            raise error.__cause__
+
+    class Busy(smithy.RetryError):
+        is_retry_safe = True
+
+    busy = Busy()
+    async with session([busy], Echo(), raise_retry_error=True) as client:
+        with pytest.raises(Busy):
+            await client.get(URL)
+
+    assert busy.__cause__ is None
+
+
+async def test_refusal_in_the_log_keeps_nothing_of_the_call_alive():
+    """Its traceback would hold the body and the response."""
+    _, log = await status_and_log(session([404], standard()))
+    refused, _ = log.retry_error, None
+
+    assert refused.__traceback__ is None
+    assert getattr(refused.__context__, "__traceback__", None) is None
+
+
+async def test_refusal_of_one_pass_is_not_that_of_the_next():
+    """A decorator outside may send a request twice; the log tells of the last pass."""
+
+    @client_decorator
+    async def twice(delegate, ctx, request):
+        (await delegate.execute(ctx, request)).close()
+        return await delegate.execute(ctx, request)
+
+    builder = SessionBuilder().decorator(ScriptedTransport([404, 200]))
+    builder.decorator(RetryingClient.new_decorator(standard())).decorator(twice)
+    status, log = await status_and_log(builder.build())
+
+    assert (200, None, None) == (status, log.stop_reason, log.retry_error)
+
+
+async def test_second_pass_that_never_begins_says_so():
+    """Its initial wait follows the last attempt of the first pass."""
+
+    @client_decorator
+    async def twice(delegate, ctx, request):
+        (await delegate.execute(ctx, request)).close()
+        return await delegate.execute(ctx, request)
+
+    builder = SessionBuilder().decorator(ScriptedTransport([200]))
+    builder.decorator(RetryingClient.new_decorator(Plain(1.5))).decorator(twice)
+    with capture_logs() as logs:
+        async with builder.build() as client:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(2.0):
+                    await client.get(URL)
+
+    assert RetryStopReason.CANCELLED == logs[0].stop_reason
+    assert (1.5, 0.5) == (logs[0].delay, logs[0].children[0].delay)
+
+
 async def test_retry_error_is_not_raised_for_what_was_never_worth_a_retry():
     """A 404 stays a response."""
     status, log = await status_and_log(
@@ -549,11 +827,12 @@ async def test_retry_error_is_not_raised_for_what_was_never_worth_a_retry():
 
 async def test_long_poll_slows_down_when_the_quota_is_empty():
     """The caller, who will ask again at once, waits the delay of the lost retry."""
+    await asyncio.sleep(1.0)
     quota = smithy.StandardRetryQuota(0)
     strategy = standard(retry_quota=quota, long_polling=True)
     status, log = await status_and_log(session([503], strategy))
 
-    assert (503, 0.5) == (status, now())
+    assert (503, 1.5) == (status, now())
     assert (0.5, "backoff") == (log.children[0].delay, log.children[0].delay_source)
     assert RetryStopReason.LIMITER == log.stop_reason
 
@@ -562,7 +841,7 @@ async def test_long_poll_does_not_wait_longer_than_the_deadline():
     """Nor for anything but the quota."""
     quota = smithy.StandardRetryQuota(0)
     strategy = standard(retry_quota=quota, long_polling=True)
-    throttled, _ = await status_and_log(session([THROTTLED], strategy, timeout=1.0))
+    throttled, _ = await status_and_log(session([THROTTLED], strategy, timeout=2.0))
     unknown, log = await status_and_log(session([404], strategy))
 
     assert (429, 404, 0.0) == (throttled, unknown, now())
@@ -635,14 +914,51 @@ async def test_rate_limiter_that_grants_too_late_ends_the_call_at_once():
     assert RetryStopReason.DEADLINE == logs[0].stop_reason
 
 
-async def test_rate_limiter_that_grants_a_retry_too_late_ends_the_call():
-    """When the backoff is over and the limiter would take longer than there is time."""
+async def test_rate_limiter_that_would_grant_a_retry_too_late_ends_the_call_at_once():
+    """With the response, which would be given up for an attempt that cannot be made."""
     strategy = adaptive()
-    async with session([THROTTLED], strategy, timeout=1.5) as client:
-        with pytest.raises(ResponseTimeoutError):
-            await client.get(URL)
+    status, log = await status_and_log(session([THROTTLED], strategy, timeout=1.5))
 
-    assert 0.5 == now()
+    assert (429, 0.0, 500) == (status, now(), available(strategy))
+    assert RetryStopReason.DEADLINE == log.stop_reason
+
+
+async def test_rate_limiter_that_others_were_faster_at_may_end_the_call_late():
+    """What was expected to be granted in time went to somebody else."""
+    strategy = adaptive()
+    limiter = strategy.limiter_for(SCOPE)
+
+    async def overtake() -> None:
+        await asyncio.sleep(1.75)
+        await limiter.acquire(0.75)
+
+    with capture_logs() as logs:
+        async with (
+            session([THROTTLED], strategy, timeout=2.25) as client,
+            asyncio.TaskGroup() as group,
+        ):
+            group.create_task(overtake())
+            with pytest.raises(ResponseTimeoutError):
+                await client.get(URL)
+
+    assert RetryStopReason.DEADLINE == logs[0].stop_reason
+    assert "rate_limit" == logs[0].children[0].delay_source
+
+
+async def test_hint_of_a_classifier_is_obeyed_in_full():
+    """Like one of the headers; no longer than a call may take."""
+
+    def patience(failure, previous):
+        return smithy.RetryAction.retry(retry_after=30.0)
+
+    classifiers = (*smithy.DEFAULT_CLASSIFIERS, patience)
+    client = session([503, 200], standard(), classifiers=classifiers)
+    _, log = await status_and_log(client)
+
+    assert (30.0, "retry_after") == (
+        log.children[0].delay,
+        log.children[0].delay_source,
+    )
 
 
 async def test_cancelled_wait_for_the_limiter_takes_nothing():
@@ -683,27 +999,48 @@ async def test_failing_fast_ends_a_retry_without_capacity():
     assert RetryStopReason.LIMITER == log.stop_reason
 
 
-async def test_failing_fast_takes_capacity_once_for_a_retry():
-    """The limiter is asked when the retry is decided, not again after the backoff."""
-    strategy = adaptive(fail_fast=True, max_attempts=2)
-    await status_and_log(session([THROTTLED], strategy))
-    await asyncio.sleep(10)
+@pytest.mark.parametrize("fail_fast", [False, True])
+async def test_limiter_grants_each_attempt_once(fail_fast):
+    """Failing fast it is asked when a retry is decided, otherwise after the backoff."""
+    granted = []
+
+    class Counting(smithy.ClientRateLimiter):
+        def try_acquire(self, amount: float = 1.0) -> float:
+            wait = super().try_acquire(amount)
+            if not wait:
+                granted.append(now())
+            return wait
+
+    strategy = adaptive(rate_limiter=Counting(), fail_fast=fail_fast)
+    status, _ = await status_and_log(session([503, 200], strategy))
+
+    assert (200, [0.0, 0.0 if fail_fast else 0.5]) == (status, granted)
+
+
+async def test_failing_fast_asks_before_an_initial_delay():
+    """A delay is no leave."""
+    strategy = smithy.AdaptiveRetryStrategy(
+        backoff_strategy=Slow(), max_attempts=1, fail_fast=True
+    )
     limiter = strategy.limiter_for(SCOPE)
-    before = limiter.capacity
-    status, log = await status_and_log(session([200], strategy))
+    limiter.update(throttled=True)
+    async with session([], strategy) as client:
+        with pytest.raises(smithy.CapacityNotAvailableError):
+            await client.get(URL)
 
-    assert (200, None) == (status, log.delay)
-    assert before - 1.0 <= limiter.capacity
+    assert 0.0 == now()
 
 
-async def test_every_attempt_is_measured():
-    """Also the one that the deadline cuts and the one that nobody retries."""
+@pytest.mark.parametrize("answer", [200, 404, lambda *_: asyncio.sleep(9)])
+async def test_every_attempt_is_measured(answer):
+    """Also the one that nobody retries and the one that the deadline cuts."""
     strategy = adaptive()
     limiter = strategy.limiter_for(SCOPE)
-    for answer, timeout in ((404, None), (lambda *_: asyncio.sleep(9), 1.0)):
-        async with session([answer], strategy, timeout=timeout) as client:
-            with suppress(ResponseTimeoutError):
-                await client.get(URL)
+    limiter.try_acquire()
+    await asyncio.sleep(1.0)
+    async with session([answer], strategy, timeout=1.0) as client:
+        with suppress(ResponseTimeoutError):
+            await client.get(URL)
 
     assert 0.0 < limiter.measured_rate
     assert not limiter.enabled
@@ -756,6 +1093,24 @@ async def test_classifier_keeps_retries_to_idempotent_requests():
     assert RetryStopReason.NO_RETRY == log.stop_reason
 
 
+async def test_error_code_is_not_waited_for_longer_than_the_attempt_has():
+    """A body that stalls is no reason to be late."""
+
+    def stalling(ctx, request):
+        response = new_response(request, 503, headers={"Content-Type": "text/xml"})
+        response.content = aiohttp.StreamReader(
+            Connected(asyncio.get_running_loop()),
+            2**16,
+            loop=asyncio.get_running_loop(),
+        )
+        return response
+
+    client = session([stalling, 200], standard(), attempt_timeout=0.25)
+    _, log = await status_and_log(client)
+
+    assert 0.75 == log.duration
+
+
 async def test_error_code_in_a_body_throttles_and_the_body_is_still_there():
     """A 400 of an AWS service that means too many requests."""
     body = b'{"__type": "com.amazonaws#ThrottlingException"}'
@@ -774,10 +1129,26 @@ async def test_error_code_in_a_body_throttles_and_the_body_is_still_there():
 
 async def test_body_is_read_inside_the_attempt_on_request():
     """buffer_response means the same as with the other strategies."""
-    client = session([503, (200, {}, b"fine")], standard(), buffer_response=True)
+
+    class Cut(aiohttp.StreamReader):
+        def __init__(self):
+            super().__init__(None, 1, loop=asyncio.get_running_loop())
+            self.set_exception(aiohttp.ClientPayloadError("cut"))
+
+    def cut(ctx, request):
+        response = new_response(request, 200)
+        response.content = Cut()
+        return response
+
+    body = b'{"__type": "Throttling"}'
+    throttled = (400, {"Content-Type": "application/json"}, body)
+    strategy = standard(max_attempts=4)
+    answers = [cut, throttled, (200, {}, b"fine")]
+    client = session(answers, strategy, buffer_response=True)
     status, log = await status_and_log(client)
 
-    assert (200, 2) == (status, log.total_attempts)
+    assert (200, 3) == (status, log.total_attempts)
+    assert [0.5, 2.0, None] == [child.delay for child in log.children]
 
 
 async def test_exception_that_knows_about_retries_is_believed():
@@ -869,3 +1240,15 @@ async def test_ten_workers_settle_at_the_rate_that_a_server_admits():
     ]
 
     assert all(10 <= rate <= 30 for rate in rates[15:20]), rates
+
+
+def test_description_shows_the_settings_for_smithy_strategies():
+    """They have an effect here, and nowhere else."""
+    decorator = RetryingClient.new_decorator(
+        Plain(),
+        classifiers=(smithy.by_status, smithy.only_idempotent),
+        raise_retry_error=True,
+    )
+    shown = "classifiers=(by_status, only_idempotent), raise_retry_error=True)"
+
+    assert decorator(None).describe().endswith(shown)

@@ -197,7 +197,10 @@ async def test_any_error_status_may_have_a_code(status):
     assert "A" == await code_in(b'{"code": "A"}', status=status)
 
 
-@pytest.mark.parametrize("code", ["two words", "A\\u001b[31m", "\\u00e4", "A" * 129])
+@pytest.mark.parametrize(
+    "code",
+    ["two words", "A\\u001b[31m", "\\u00e4", "A" * 129, "http://example.com/#A"],
+)
 async def test_what_is_no_word_is_no_code(code):
     """It goes into messages and logs."""
     assert None is await code_in(f'{{"code": "{code}"}}'.encode())

@@ -25,7 +25,9 @@ from aioretry_smithy import (
     LoggingClient,
     RequestLog,
     RetryConfig,
+    RetryDecision,
     RetryingClient,
+    RetryRule,
     RetryStopReason,
     RetryStrategy,
     RetryStrategyWithContent,
@@ -90,6 +92,29 @@ class LookingLater(RetryStrategyWithContent):
         content: bytes | None,
     ) -> Backoff | None:
         return None
+
+
+class Deciding(RetryStrategy):
+    """A strategy that forbids."""
+
+    def should_retry(
+        self, ctx: ClientRequestContext, cause: Exception | None
+    ) -> Backoff | RetryDecision | None:
+        if ctx.request.method == "POST":
+            return RetryDecision.no_retry()
+        return RetryDecision.retry(Backoff.of_default()) if cause else None
+
+
+class DecidingLater(RetryStrategyWithContent):
+    """A strategy that looks at bodies and takes its time to forbid."""
+
+    async def should_retry(
+        self,
+        ctx: ClientRequestContext,
+        cause: Exception | None,
+        content: bytes | None,
+    ) -> RetryDecision:
+        return RetryDecision.next() if content else RetryDecision.no_retry()
 
 
 class Linear(Backoff):
@@ -204,6 +229,25 @@ async def use() -> None:
     function: Callable[[int | None, Exception | None], Backoff | None]
     function = lambda status, cause: Backoff.of("fixed=100")  # noqa: E731
     assert_type(RetryStrategy.on_status(function), RetryStrategy)
+    rule = RetryRule(
+        methods=["GET"],
+        request_filter=lambda request: request.url.host == "localhost",
+        statuses=range(502, 505),
+        status_classes={4},
+        exceptions=TimeoutError,
+        on_timeout=True,
+        on_unprocessed=True,
+        on_response=lambda ctx: ctx.log.response_status == 409,
+        backoff=Linear(0.1),
+    )
+    assert_type(rule.backoff, Backoff | None)
+    assert_type(RetryRule.no_retry(methods=("POST",)), RetryRule)
+    assert_type(rule | Deciding() | RetryStrategy.never(), RetryStrategy)
+    assert_type(rule | DecidingLater(), RetryStrategyWithContent)
+    assert_type(DecidingLater() | rule, RetryStrategyWithContent)
+    assert_type(Looking(Linear(0.1)) | DecidingLater(), RetryStrategyWithContent)
+    assert_type(await ask(rule | DecidingLater(), status=503), Backoff | None)
+    RetryingClient.new_decorator(rule | DecidingLater(), max_total_attempts=3)
     client: HttpClient = Counting(ScriptedTransport([]))
     result: Awaitable[aiohttp.ClientResponse]
     result = client.execute(

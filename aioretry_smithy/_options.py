@@ -1,0 +1,118 @@
+"""Settings for the calls that are made in a block of code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from ._errors import bad_argument, is_finite
+from ._retry.config import RetryConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ._context import ClientRequestContext
+
+
+class Unset(Enum):
+    """Stands for what was not said, where None says something."""
+
+    UNSET = "UNSET"
+
+
+UNSET: Final = Unset.UNSET
+
+
+@dataclass(frozen=True, slots=True)
+class RequestOptions:
+    """What a block of code asks for; what it says nothing about stays as it is."""
+
+    retry: RetryConfig | None = None
+    """How to retry, in place of what the retrying client was made with."""
+
+    response_timeout: float | Literal[Unset.UNSET] | None = UNSET
+    """Seconds that a call may take; None for no limit."""
+
+    idempotent: bool | None = None
+    """Whether the server may see a request twice, whatever its method."""
+
+    attributes: Mapping[Any, Any] = field(default_factory=dict)
+    """What the context of each call gets."""
+
+    def apply(self, ctx: ClientRequestContext) -> None:
+        """Let a call that begins know of them."""
+        ctx.options = self
+        if self.attributes:
+            ctx.attributes.update(self.attributes)
+
+    def within(self, outer: RequestOptions) -> RequestOptions:
+        """Return these options, completed by those of the block around."""
+        unset = self.response_timeout is UNSET
+        return RequestOptions(
+            retry=outer.retry if self.retry is None else self.retry,
+            response_timeout=outer.response_timeout if unset else self.response_timeout,
+            idempotent=outer.idempotent if self.idempotent is None else self.idempotent,
+            attributes={**outer.attributes, **self.attributes},
+        )
+
+
+_options: ContextVar[RequestOptions | None] = ContextVar(
+    "aioretry_smithy_options", default=None
+)
+
+
+@contextmanager
+def request_options(
+    *,
+    retry: RetryConfig | None = None,
+    response_timeout: float | Literal[Unset.UNSET] | None = UNSET,
+    idempotent: bool | None = None,
+    attributes: Mapping[Any, Any] | None = None,
+) -> Iterator[None]:
+    """Change settings for the calls that are made in a block.
+
+    Calls in tasks that are started in the block count too, other tasks do not. Blocks
+    can be nested: the inner one wins, and what it does not mention stays as it is
+    outside.
+
+    Args:
+        retry: How to retry, in place of what the retrying client was made with.
+        response_timeout: Seconds that a call may take, finite and > 0; None for no
+            limit. It has precedence over the ``timeout=`` of a request.
+        idempotent: Whether the server may see a request twice, whatever its method:
+            for :meth:`RetryStrategy.failsafe` and for :func:`smithy.only_idempotent`.
+        attributes: Goes into ``ctx.attributes`` of each call.
+
+    Raises:
+        ValueError: An argument is not as described.
+
+    >>> with request_options(retry=RetryConfig.no_retry(), response_timeout=2.0):
+    ...     pass  # for example: await session.get("/health")
+    """
+    if retry is not None and not isinstance(retry, RetryConfig):
+        raise bad_argument("retry", retry, "a RetryConfig or None")
+    seconds = response_timeout
+    if not (
+        seconds is None or seconds is UNSET or (is_finite(seconds) and seconds > 0)
+    ):
+        raise bad_argument("response_timeout", seconds, "finite and > 0, or None")
+    if idempotent is not None and not isinstance(idempotent, bool):
+        raise bad_argument("idempotent", idempotent, "True, False or None")
+    if not (attributes is None or isinstance(attributes, Mapping)):
+        raise bad_argument("attributes", attributes, "a mapping or None")
+    options = RequestOptions(retry, seconds, idempotent, attributes or {})
+    outer = _options.get()
+    token = _options.set(options if outer is None else options.within(outer))
+    try:
+        yield
+    finally:
+        _options.reset(token)
+
+
+def current_options() -> RequestOptions | None:
+    """Return what the blocks around say, or None outside of any."""
+    return _options.get()

@@ -1,0 +1,127 @@
+"""Which settings a retrying client takes for which call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .._errors import bad_argument
+from .._keys import BoundedMap, host_and_method_key, host_key, method_key
+from .config import RetryConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._context import ClientRequestContext
+    from .._request import HttpRequest
+
+
+class RetryConfigMapping:
+    """Settings by key: each call is looked up once, each key's settings are made once.
+
+    The settings of the keys used least recently are forgotten, and made again when they
+    are asked for, so that any number of hosts may be called. After Armeria's
+    ``RetryConfigMapping``.
+
+    >>> mapping = RetryConfigMapping.per_host(
+    ...     lambda host: RetryConfig.no_retry()
+    ...     if host == "slow.example.com:443"
+    ...     else RetryConfig(RetryStrategy.failsafe(), max_total_attempts=3)
+    ... )
+    >>> decorator = RetryingClient.new_mapped_decorator(mapping)
+    """
+
+    __slots__ = ("_configs", "_factory", "_key_fn", "_name")
+
+    def __init__(
+        self,
+        name: str,
+        key_fn: Callable[[ClientRequestContext, HttpRequest], str | None],
+        factory: Callable[[str], RetryConfig],
+    ) -> None:
+        if not callable(key_fn):
+            raise bad_argument("key_fn", key_fn, "a function of context and request")
+        self._name = name
+        self._key_fn = key_fn
+        self._factory = factory
+        self._configs = BoundedMap(factory, kind=RetryConfig)
+
+    @classmethod
+    def of(
+        cls,
+        key_fn: Callable[[ClientRequestContext, HttpRequest], str],
+        factory: Callable[[str], RetryConfig],
+    ) -> RetryConfigMapping:
+        """Make a mapping with a key of your own.
+
+        Args:
+            key_fn: Called with the context and the request of each call; returns its
+                key.
+            factory: Called with a key; returns the settings for it.
+
+        Raises:
+            ValueError: An argument is no function.
+
+        >>> mapping = RetryConfigMapping.of(
+        ...     lambda ctx, request: request.url.path,
+        ...     lambda path: RetryConfig(RetryStrategy.failsafe()),
+        ... )
+        """
+        return cls("of", key_fn, factory)
+
+    @classmethod
+    def per_host(cls, factory: Callable[[str], RetryConfig]) -> RetryConfigMapping:
+        """Make a mapping by server.
+
+        Args:
+            factory: Called with a key like ``example.com:443``, the port always there;
+                returns the settings for it.
+        """
+        return cls("per_host", lambda ctx, request: host_key(request), factory)
+
+    @classmethod
+    def per_method(cls, factory: Callable[[str], RetryConfig]) -> RetryConfigMapping:
+        """Make a mapping by method.
+
+        Args:
+            factory: Called with a key like ``GET``; returns the settings for it.
+        """
+        return cls("per_method", lambda ctx, request: method_key(request), factory)
+
+    @classmethod
+    def per_host_and_method(
+        cls, factory: Callable[[str], RetryConfig]
+    ) -> RetryConfigMapping:
+        """Make a mapping by server and method.
+
+        Args:
+            factory: Called with a key like ``example.com:443#GET``; returns the
+                settings for it.
+        """
+        return cls(
+            "per_host_and_method",
+            lambda ctx, request: host_and_method_key(request),
+            factory,
+        )
+
+    def config_for(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> RetryConfig:
+        """Return the settings for a call.
+
+        Raises:
+            ValueError: The key is no text, or the factory returns no settings.
+        """
+        key: Any = self._key_fn(ctx, request)
+        if isinstance(key, str):
+            return self._configs.get(key)
+        if key is None and self._name != "of":
+            # No URL: it is for aiohttp to say so, once.
+            return _NO_RETRY
+        raise bad_argument("key_fn", key, "returns a str")
+
+    def __repr__(self) -> str:
+        name = getattr(self._factory, "__qualname__", None) or repr(self._factory)
+        return f"{type(self).__name__}.{self._name}({name})"
+
+
+_NO_RETRY = RetryConfig.no_retry()

@@ -1,0 +1,276 @@
+"""The retrying client and its limiter: when it is asked, told and given back."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+import aiohttp
+import pytest
+
+from aioretry_smithy import (
+    Backoff,
+    CircuitBreaker,
+    CircuitBreakerClient,
+    CircuitState,
+    FailFastError,
+    RequestLog,
+    RetryBudget,
+    RetryConfig,
+    RetryingClient,
+    RetryLimiter,
+    RetryStopReason,
+    RetryStrategy,
+    SessionBuilder,
+    request_options,
+    smithy,
+)
+from aioretry_smithy.testing import ScriptedTransport
+
+URL = "http://localhost/orders"
+SOON = RetryStrategy.on_server_error_status(Backoff.fixed(0.5))
+
+
+class Recording(RetryLimiter):
+    """Remembers what it heard, and answers as told."""
+
+    def __init__(self, *, answer=True, takes=0.0):
+        self.answer = answer
+        self.takes = takes
+        self.heard = []
+
+    def acquire(self, ctx, cause):
+        self.heard.append(f"acquire {ctx.attempt}")
+        if not self.takes:
+            return self.answer
+        return self._slowly()
+
+    async def _slowly(self):
+        await asyncio.sleep(self.takes)
+        return self.answer
+
+    def release(self, ctx):
+        self.heard.append(f"release {ctx.attempt}")
+
+    def on_success(self, ctx):
+        self.heard.append(f"success {ctx.attempt}")
+
+    def on_failure(self, ctx, cause):
+        self.heard.append(f"failure {ctx.attempt} {type(cause).__name__}")
+
+
+class Slow(Recording):
+    """The same, all methods async."""
+
+    def release(self, ctx):
+        return self._then(super().release, ctx)
+
+    def on_success(self, ctx):
+        return self._then(super().on_success, ctx)
+
+    def on_failure(self, ctx, cause):
+        return self._then(super().on_failure, ctx, cause)
+
+    async def _then(self, function, *arguments):
+        await asyncio.sleep(0)
+        function(*arguments)
+
+
+def session(answers, limiter, strategy=SOON, *inside, timeout=None, **settings):
+    """Build a session that gets *answers* and asks *limiter*."""
+    builder = SessionBuilder().decorator(ScriptedTransport(answers))
+    for decorator in inside:
+        builder.decorator(decorator)
+    builder.decorator(
+        RetryingClient.new_decorator(strategy, limiter=limiter, **settings)
+    )
+    return builder.response_timeout(timeout).build()
+
+
+async def outcome_of(client):
+    async with client, client.get(URL) as response:
+        return response.status, RequestLog.of(response)
+
+
+def now():
+    return asyncio.get_running_loop().time()
+
+
+@pytest.mark.parametrize("kind", [Recording, Slow])
+@pytest.mark.parametrize("strategy", [SOON, smithy.StandardRetryStrategy()])
+async def test_it_hears_of_each_attempt_and_is_asked_for_each_retry(kind, strategy):
+    """In this order, plain or async, for both kinds of strategies."""
+    limiter = kind()
+    await outcome_of(session([503, TimeoutError(), 200], limiter, strategy))
+
+    assert [
+        "failure 1 NoneType",
+        "acquire 1",
+        "failure 2 TimeoutError",
+        "acquire 2",
+        "success 3",
+    ] == limiter.heard
+
+
+async def test_refusal_ends_the_call_with_its_last_response():
+    """Nothing was waited for, and the response is whole."""
+    limiter = Recording(answer=False)
+    async with (
+        session([(503, {}, b"busy")], limiter) as client,
+        client.get(URL) as response,
+    ):
+        body = await response.read()
+
+    assert (b"busy", 0.0) == (body, now())
+    assert RetryStopReason.LIMITER == RequestLog.of(response).stop_reason
+
+
+async def test_it_is_not_asked_for_what_other_limits_forbid():
+    """Attempts, deadline and body come first."""
+
+    async def body():
+        yield b"once"
+
+    limiter = Recording()
+    await outcome_of(session([503], limiter, max_total_attempts=1))
+    await outcome_of(session([503], limiter, timeout=0.25))
+    async with session([503], limiter) as client:
+        await client.post(URL, data=body())
+
+    assert ["failure 1 NoneType"] * 3 == limiter.heard
+
+
+async def test_smithy_quota_gets_back_what_the_limiter_refused():
+    """The retry was paid for and is not made."""
+    strategy = smithy.StandardRetryStrategy()
+    await outcome_of(session([503], Recording(answer=False), strategy))
+
+    assert 500 == strategy.quota_for("localhost:80").available_capacity
+
+
+async def test_deadline_is_looked_at_again_when_asking_took_time():
+    """The leave goes back, and the response is handed over in time."""
+    limiter = Recording(takes=0.75)
+    status, log = await outcome_of(session([503], limiter, timeout=1.0))
+
+    assert (503, 0.75) == (status, now())
+    assert RetryStopReason.DEADLINE == log.stop_reason
+    assert ["failure 1 NoneType", "acquire 1", "release 1"] == limiter.heard
+
+
+@pytest.mark.parametrize("kind", [Recording, Slow])
+async def test_cancelled_wait_gives_the_leave_back(kind):
+    """Nobody will make that retry."""
+    limiter = kind()
+    async with session([503], limiter) as client:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.25):
+                await client.get(URL)
+
+    assert ["failure 1 NoneType", "acquire 1", "release 1"] == limiter.heard
+
+
+async def test_leave_is_used_up_once_the_retry_is_under_way():
+    """What happens to it then is another matter."""
+    limiter = Recording()
+    async with session([503, lambda *_: asyncio.sleep(9)], limiter) as client:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(1.0):
+                await client.get(URL)
+
+    assert ["failure 1 NoneType", "acquire 1"] == limiter.heard
+
+
+async def test_open_circuit_neither_pays_nor_counts():
+    """Nothing was sent."""
+    limiter = Recording()
+    breaker = CircuitBreaker()
+    breaker.enter_state(CircuitState.FORCED_OPEN)
+    inside = CircuitBreakerClient.new_decorator(breaker)
+    async with session([], limiter, SOON, inside) as client:
+        with pytest.raises(FailFastError):
+            await client.get(URL)
+
+    assert [] == limiter.heard
+
+
+@pytest.mark.parametrize(
+    ("answer", "heard"),
+    [
+        (404, ["success 1"]),
+        (501, ["failure 1 NoneType"]),
+        (aiohttp.InvalidURL("x"), []),
+        (aiohttp.ServerDisconnectedError(), ["failure 1 ServerDisconnectedError"]),
+    ],
+)
+async def test_what_is_not_retried_counts_by_what_it_says_of_the_server(answer, heard):
+    """A 404 is an answer like any other; a bad URL says nothing."""
+    limiter = Recording()
+    async with session([answer], limiter, RetryStrategy.never()) as client:
+        with suppress(aiohttp.ClientError):
+            await client.get(URL)
+
+    assert heard == limiter.heard
+
+
+async def test_limiter_that_fails_refuses_and_is_logged(caplog):
+    """Its failure must not become the caller's."""
+
+    class Broken(RetryLimiter):
+        def acquire(self, ctx, cause):
+            raise KeyError("oops")
+
+    status, log = await outcome_of(session([503], Broken()))
+
+    assert (503, RetryStopReason.LIMITER) == (status, log.stop_reason)
+    assert ["WARNING"] == [record.levelname for record in caplog.records]
+
+
+async def test_override_brings_its_own_limiter():
+    """The configuration of a block counts as a whole."""
+    inner, outer = Recording(answer=False), Recording()
+    with request_options(retry=RetryConfig(SOON, limiter=inner)):
+        await outcome_of(session([503], outer))
+
+    assert ([], 2) == (outer.heard, len(inner.heard))
+
+
+async def test_budget_allows_two_retries_while_nothing_succeeds():
+    """With the brake after three, for a minute of calls."""
+    budget = RetryBudget()
+    attempts = 0
+    async with session([503] * 62, budget) as client:
+        for _ in range(60):
+            async with client.get(URL) as response:
+                attempts += RequestLog.of(response).total_attempts
+            await asyncio.sleep(1.0)
+
+    assert (62, 8.0) == (attempts, budget.tokens)
+
+
+@pytest.mark.parametrize("limiter", [0.1, RetryBudget])
+def test_limiter_must_be_one(limiter):
+    """A class instead of an object of it is the likely slip."""
+    with pytest.raises(ValueError, match="limiter: .* a RetryLimiter or None"):
+        RetryConfig(SOON, limiter=limiter)
+
+
+async def test_what_the_strategy_wants_to_retry_is_a_failure():
+    """Whatever its status says; and the limiter hears what it failed with."""
+    causes = []
+
+    class Listening(Recording):
+        def acquire(self, ctx, cause):
+            causes.append(cause)
+            return super().acquire(ctx, cause)
+
+    limiter = Listening()
+    now = Backoff.without_delay()
+    on_conflict = RetryStrategy.on_status(
+        lambda status, cause: None if status == 200 else now
+    )
+    error = aiohttp.ServerDisconnectedError()
+    await outcome_of(session([409, error, 200], limiter, on_conflict))
+
+    assert [None, error] == causes
+    assert "failure 1 NoneType" == limiter.heard[0]

@@ -1,0 +1,226 @@
+"""Settings for the calls of a block: what they change, and for whom."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+import pytest
+
+from aioretry_smithy import (
+    Backoff,
+    RequestLog,
+    ResponseTimeoutError,
+    RetryConfig,
+    RetryingClient,
+    RetryStopReason,
+    RetryStrategy,
+    SessionBuilder,
+    capture_logs,
+    request_options,
+    smithy,
+)
+from aioretry_smithy.testing import ScriptedTransport
+
+URL = "http://localhost/orders"
+ALWAYS = RetryStrategy.on_server_error_status(Backoff.without_delay())
+
+
+def session(answers, strategy=ALWAYS, *, timeout=None, **settings):
+    """Build a session that gets *answers* and retries."""
+    transport = ScriptedTransport(answers)
+    builder = SessionBuilder().decorator(transport)
+    builder.decorator(RetryingClient.new_decorator(strategy, **settings))
+    return builder.response_timeout(timeout).build()
+
+
+async def attempts_of(client, method="GET", **options):
+    """Make one call and say how many attempts it made."""
+    async with client.request(method, URL, **options) as response:
+        return RequestLog.of(response).total_attempts
+
+
+async def silence(ctx, request):
+    await asyncio.sleep(1e6)
+
+
+async def test_other_way_to_retry_holds_in_the_block_alone():
+    """The calls before and after it are retried as ever."""
+    async with session([503, 200, 503, 503, 200]) as client:
+        before = await attempts_of(client)
+        with request_options(retry=RetryConfig.no_retry()):
+            inside = await attempts_of(client)
+        after = await attempts_of(client)
+
+    assert (2, 1, 2) == (before, inside, after)
+
+
+async def test_other_way_to_retry_may_be_of_another_kind():
+    """All settings of the configuration count, not only the strategy."""
+    strategy = smithy.StandardRetryStrategy(max_attempts=2)
+    with capture_logs() as logs, request_options(retry=RetryConfig(strategy)):
+        async with session([503, 503]) as client:
+            await client.get(URL)
+
+    assert RetryStopReason.MAX_TOTAL_ATTEMPTS == logs[0].stop_reason
+    assert 472 + 14 == strategy.quota_for("localhost:80").available_capacity
+
+
+@pytest.mark.parametrize("options", [{}, {"timeout": 60}])
+async def test_response_timeout_has_precedence_over_all_others(options):
+    """That of the session and that of the request."""
+    with request_options(response_timeout=2.0):
+        async with session([silence], timeout=30.0) as client:
+            with pytest.raises(ResponseTimeoutError):
+                await client.get(URL, **options)
+
+    assert 2.0 == asyncio.get_running_loop().time()
+
+
+async def test_response_timeout_can_be_lifted():
+    """None is no limit."""
+
+    async def late(ctx, request):
+        assert ctx.root.deadline is None
+        await asyncio.sleep(60)
+        return 200
+
+    with request_options(response_timeout=None):
+        async with session([late], timeout=30.0) as client:
+            await client.get(URL)
+
+    assert 60.0 == asyncio.get_running_loop().time()
+
+
+@pytest.mark.parametrize(
+    ("method", "idempotent", "attempts"),
+    [
+        ("POST", None, 1),
+        ("POST", True, 2),
+        ("GET", None, 2),
+        ("GET", False, 1),
+    ],
+)
+@pytest.mark.parametrize(
+    ("strategy", "settings"),
+    [
+        (RetryStrategy.failsafe(Backoff.without_delay()), {}),
+        (
+            smithy.StandardRetryStrategy(),
+            {"classifiers": (*smithy.DEFAULT_CLASSIFIERS, smithy.only_idempotent)},
+        ),
+    ],
+)
+async def test_caller_may_know_better_what_is_idempotent(
+    strategy, settings, method, idempotent, attempts
+):
+    """Than the method alone."""
+    with request_options(idempotent=idempotent):
+        async with session([503, 200], strategy, **settings) as client:
+            assert attempts == await attempts_of(client, method)
+
+
+async def test_attributes_go_into_the_context():
+    """Of the call, whose attempts share them."""
+    transport = ScriptedTransport([200])
+    async with SessionBuilder().decorator(transport).build() as client:
+        with request_options(attributes={"tenant": 7}):
+            await client.get(URL)
+
+    assert {"tenant": 7} == transport.contexts[0].attributes
+
+
+async def test_inner_block_completes_the_outer_one():
+    """What it does not mention is as outside; what it does wins."""
+    transport = ScriptedTransport([200, 200])
+    outer = request_options(
+        retry=RetryConfig.no_retry(),
+        response_timeout=5.0,
+        idempotent=True,
+        attributes={"a": 1, "b": 1},
+    )
+    inner = request_options(response_timeout=None, attributes={"b": 2})
+    async with SessionBuilder().decorator(transport).build() as client:
+        with outer, inner:
+            await client.get(URL)
+        with request_options(response_timeout=5.0), request_options():
+            await client.get(URL)
+    first, second = transport.contexts
+
+    assert {"a": 1, "b": 2} == first.attributes
+    assert (None, 5.0) == (first.deadline, second.deadline)
+    assert (True, False) == (first.options.idempotent, first.options.retry.retries)
+
+
+async def test_block_that_fails_is_left_behind():
+    """What was set in it does not linger."""
+    with pytest.raises(KeyError), request_options(response_timeout=1.0):
+        raise KeyError
+
+    transport = ScriptedTransport([200])
+    async with SessionBuilder().decorator(transport).build() as client:
+        await client.get(URL)
+
+    assert transport.contexts[0].options is None
+
+
+async def test_task_never_sees_the_options_of_another():
+    """200 tasks that take turns at random, each with its own or none."""
+    random = Random(7)
+
+    def answer(ctx, request):
+        seen = ctx.attributes.get("task", "none")
+        assert request.headers["task"] == str(seen)
+        assert (ctx.options is None) == (seen == "none")
+        return 200
+
+    async def work(number, client):
+        for _ in range(5):
+            await asyncio.sleep(random.random())
+            if number % 4 == 0:
+                await client.get(URL, headers={"task": "none"})
+            else:
+                with request_options(attributes={"task": number}):
+                    await asyncio.sleep(random.random())
+                    await client.get(URL, headers={"task": str(number)})
+                    await asyncio.sleep(random.random())
+
+    transport = ScriptedTransport([answer] * 1000)
+    async with (
+        SessionBuilder().decorator(transport).build() as client,
+        asyncio.TaskGroup() as tasks,
+    ):
+        for number in range(200):
+            tasks.create_task(work(number, client))
+
+    assert 1000 == len(transport.contexts)
+
+
+async def test_tasks_started_in_a_block_inherit_its_options():
+    """As with every context variable."""
+    transport = ScriptedTransport([200])
+    async with SessionBuilder().decorator(transport).build() as client:
+        with request_options(response_timeout=3.0):
+            task = asyncio.create_task(client.get(URL))
+        await task
+
+    assert 3.0 == transport.contexts[0].deadline
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("retry", RetryStrategy.never(), "a RetryConfig or None"),
+        ("response_timeout", 0, "finite and > 0, or None"),
+        ("response_timeout", float("inf"), "finite and > 0, or None"),
+        ("response_timeout", "3", "finite and > 0, or None"),
+        ("idempotent", 1, "True, False or None"),
+        ("attributes", ["tenant"], "a mapping or None"),
+    ],
+)
+def test_argument_out_of_range_is_told_at_once(name, value, expected):
+    """Before any call is made."""
+    with pytest.raises(ValueError) as caught, request_options(**{name: value}):
+        pass
+
+    assert f"{name}: {value!r} (expected: {expected})" == str(caught.value)
