@@ -26,12 +26,18 @@ from ._errors import (
 from ._log import RequestLog
 from ._logging.client import LoggingClient
 from ._logging.formatter import LogFormatter
+from ._options import request_options
 from ._request import HttpRequest
 from ._response import new_response
 from ._retry.backoff import Backoff
+from ._retry.budget import PerHostRetryBudget, RetryBudget, RetryBudgetListener
 from ._retry.client import RetryingClient
 from ._retry.config import RetryConfig
+from ._retry.config_mapping import RetryConfigMapping
 from ._retry.content_strategy import RetryStrategyWithContent
+from ._retry.decision import RetryDecision
+from ._retry.limiter import RetryLimiter
+from ._retry.rule import RetryRule
 from ._retry.stop_reason import RetryStopReason
 from ._retry.strategy import IDEMPOTENT_METHODS, RetryStrategy
 from ._session import SessionBuilder, decorate, undecorate, unwrap
@@ -54,10 +60,17 @@ __all__ = [
     "HttpRequest",
     "LogFormatter",
     "LoggingClient",
+    "PerHostRetryBudget",
     "RequestLog",
     "ResponseTimeoutError",
     "ResponseTimeoutMode",
+    "RetryBudget",
+    "RetryBudgetListener",
     "RetryConfig",
+    "RetryConfigMapping",
+    "RetryDecision",
+    "RetryLimiter",
+    "RetryRule",
     "RetrySafety",
     "RetryStopReason",
     "RetryStrategy",
@@ -71,6 +84,7 @@ __all__ = [
     "is_timeout",
     "is_unprocessed",
     "new_response",
+    "request_options",
     "retry_safety",
     "undecorate",
     "unwrap",

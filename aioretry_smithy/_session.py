@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import aiohttp
 from aiohttp import ClientSession, ClientTimeout
@@ -14,7 +14,9 @@ from . import _seam
 from ._client import HttpClient, chain_of, find_client
 from ._errors import bad_argument, is_finite
 from ._mask import DEFAULT_MASK, Mask
+from ._options import UNSET, Unset
 from ._retry.client import RetryingClient
+from ._standard import standard_decorators
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from aiohttp.typedefs import StrOrURL
 
     from ._client import Decorator
+    from ._retry.config import Strategy
+    from ._retry.limiter import RetryLimiter
 
 _C = TypeVar("_C")
 
@@ -54,6 +58,73 @@ class SessionBuilder:
         self._base_url = base_url
         self._arguments = client_session_arguments
         self._decorators: list[Decorator] = []
+
+    @classmethod
+    def standard(
+        cls,
+        base_url: StrOrURL | None = None,
+        *,
+        response_timeout: float | None = 30.0,
+        attempt_timeout: float | Literal[Unset.UNSET] | None = UNSET,
+        max_total_attempts: int | Literal[Unset.UNSET] = UNSET,
+        strategy: Strategy | Literal[Unset.UNSET] = UNSET,
+        limiter: RetryLimiter | Literal[Unset.UNSET] | None = UNSET,
+        logging: Decorator | Literal[Unset.UNSET] | None = UNSET,
+        retrying: Decorator | Literal[Unset.UNSET] | None = UNSET,
+        circuit_breaker: Decorator | Literal[Unset.UNSET] | None = UNSET,
+        inside: Iterable[Decorator] = (),
+        **client_session_arguments: Any,
+    ) -> Self:
+        """Start with the chain that is right for most services.
+
+        From the outside in: logging of failed calls; up to 3 attempts of what may be
+        sent again without harm, 0.1 s, 0.2 s, ... apart with full jitter, or as long as
+        the server asks for, with a budget per host that keeps retries from becoming a
+        storm; a circuit breaker per host. Sessions of one builder share budgets and
+        circuit breakers.
+
+        Args:
+            base_url: What relative URLs are joined with.
+            response_timeout: Seconds that a call may take, with all its attempts, > 0;
+                None for no limit.
+            attempt_timeout: Seconds that one attempt may take, > 0, or None; 10.0
+                unless given.
+            max_total_attempts: Attempts of one call, the first one included; 3 unless
+                given.
+            strategy: Decides about retries; unless given
+                :meth:`RetryStrategy.failsafe` with
+                ``Backoff.exponential(0.1, 20.0, 2.0).with_full_jitter()``.
+            limiter: Limits the retries of all calls, or None;
+                :meth:`RetryBudget.per_host` unless given.
+            logging: A decorator to log with, or None to leave it out.
+            retrying: A decorator to retry with, or None to leave it out. The four
+                settings above are then its own matter.
+            circuit_breaker: A decorator to break circuits with, or None to leave it
+                out. Unless given: one per host, which opens for 5 s when more than half
+                of at least 10 attempts in 10 s have failed.
+            inside: Decorators between the circuit breaker and aiohttp, from the
+                innermost, such as one that signs each attempt.
+            client_session_arguments: Any other argument of
+                :class:`aiohttp.ClientSession`.
+
+        Raises:
+            ValueError: An argument is not as described.
+
+        >>> builder = SessionBuilder.standard("https://api.example.com")
+        """
+        builder = cls(base_url, **client_session_arguments)
+        for decorator in standard_decorators(
+            attempt_timeout=attempt_timeout,
+            max_total_attempts=max_total_attempts,
+            strategy=strategy,
+            limiter=limiter,
+            logging=logging,
+            retrying=retrying,
+            circuit_breaker=circuit_breaker,
+            inside=inside,
+        ):
+            builder.decorator(decorator)
+        return builder.response_timeout(response_timeout)
 
     def decorator(self, decorator: Decorator) -> Self:
         """Add a decorator around those added before.
@@ -124,13 +195,22 @@ class SessionBuilder:
         """Make a session. Needs a running event loop, as aiohttp does.
 
         Raises:
-            ValueError: There are two retrying clients in the chain, or a decorator is
-                none.
+            ValueError: There are two retrying clients in the chain, an attempt may take
+                longer than the call, or a decorator is none.
         """
         leaf = _seam.Leaf()
         client = _chain(leaf, self._decorators)
+        self._check_attempt_timeout(client)
         session = ClientSession(self._base_url, **self._arguments)
         return _install(session, leaf, client)
+
+    def _check_attempt_timeout(self, client: HttpClient) -> None:
+        retrying = find_client(client, RetryingClient)
+        limit = getattr(self._arguments.get("timeout"), "total", None)
+        attempt = retrying and getattr(retrying.config, "attempt_timeout", None)
+        if limit is not None and attempt is not None and attempt > limit:
+            expected = f"<= response_timeout, {limit}"
+            raise bad_argument("attempt_timeout", attempt, expected)
 
 
 def decorate(session: ClientSession, *decorators: Decorator) -> ClientSession:
@@ -189,7 +269,7 @@ def _install(
     masks = (mask for mask in wanted if isinstance(mask, Mask))
     mask = reduce(or_, masks, DEFAULT_MASK)
     retrying = find_client(client, RetryingClient)
-    resend = retrying is None or not retrying.config.retries
+    resend = retrying is None or not retrying.retries
     _seam.install(session, leaf, client, mask=mask, resend=resend)
     return session
 

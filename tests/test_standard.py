@@ -1,0 +1,228 @@
+"""The standard chain: what is in it, what may be replaced, what it refuses."""
+
+from __future__ import annotations
+
+import pytest
+
+from aioretry_smithy import (
+    Backoff,
+    CircuitBreakerClient,
+    DecoratingClient,
+    FailFastError,
+    LoggingClient,
+    RequestLog,
+    RetryBudget,
+    RetryConfig,
+    RetryingClient,
+    RetryStopReason,
+    RetryStrategy,
+    SessionBuilder,
+    smithy,
+    unwrap,
+)
+from aioretry_smithy.testing import ScriptedTransport
+
+URL = "http://localhost/orders"
+
+
+def standard(answers, **settings):
+    """Build a session of the standard chain that gets *answers*."""
+    transport = ScriptedTransport(answers)
+    return SessionBuilder.standard(inside=[transport], **settings).build()
+
+
+async def outcome_of(client, method="GET"):
+    async with client.request(method, URL) as response:
+        return response.status, RequestLog.of(response)
+
+
+def test_description_says_it_all():
+    """From the outside in, with every setting that has an effect."""
+    described = SessionBuilder.standard("https://api.example.com").describe()
+
+    assert [
+        (
+            "LoggingClient(logger='aioretry_smithy', request_log_level=DEBUG, "
+            "successful_response_log_level=DEBUG, failure_response_log_level=WARNING, "
+            "success_sampling_rate=1.0, failure_sampling_rate=1.0, "
+            "formatter=LogFormatter.text(), sensitive_headers=(), "
+            "sensitive_query_parameters=())"
+        ),
+        (
+            "RetryingClient(strategy=RetryStrategy.failsafe("
+            "Backoff.exponential(0.1, 20.0, 2.0).with_jitter(-1.0, 0.0)), "
+            "max_total_attempts=3, attempt_timeout=10.0, "
+            "limiter=RetryBudget.per_host(deposit=0.1, capacity=10.0, brake_after=3), "
+            "use_retry_after=True, max_retry_after=60.0, buffer_response=False, "
+            "retry_count_header='armeria-retry-count')"
+        ),
+        (
+            "CircuitBreakerClient(per='host', factory=functools.partial("
+            "<class 'aioretry_smithy.CircuitBreaker'>, failure_rate_threshold=0.5, "
+            "minimum_request_threshold=10, circuit_open_window=5.0, "
+            "counter_sliding_window=10.0), "
+            "strategy=CircuitBreakerStrategy.on_server_error_status())"
+        ),
+        (
+            "aiohttp.ClientSession(base_url='https://api.example.com', "
+            "response_timeout=30.0)"
+        ),
+    ] == [line.strip() for line in described.splitlines()]
+
+
+async def test_it_retries_what_may_be_sent_again():
+    """Three attempts of a GET, one of a POST."""
+    async with standard([503] * 4) as client:
+        _, log = await outcome_of(client)
+        _, other = await outcome_of(client, "POST")
+
+    assert (3, 1) == (log.total_attempts, other.total_attempts)
+    assert RetryStopReason.MAX_TOTAL_ATTEMPTS == log.stop_reason
+
+
+async def test_it_brakes_when_nothing_succeeds():
+    """Two retries, then none before the next success; then the circuit opens."""
+    async with standard([503] * 10) as client:
+        logs = [(await outcome_of(client))[1] for _ in range(8)]
+        with pytest.raises(FailFastError):
+            await client.get(URL)
+
+    assert [3, 1, 1, 1, 1, 1, 1, 1] == [log.total_attempts for log in logs]
+    assert RetryStopReason.LIMITER == logs[1].stop_reason
+
+
+async def test_attempt_has_ten_seconds_and_the_call_thirty():
+    """Whichever ends first."""
+    transport = ScriptedTransport([200])
+    async with SessionBuilder.standard(inside=[transport]).build() as client:
+        await client.get(URL)
+    (attempt,) = transport.contexts
+
+    assert (10.0, 30.0) == (attempt.deadline, attempt.root.deadline)
+
+
+async def test_settings_can_be_replaced():
+    """Each by its keyword, the others stay."""
+    strategy = RetryStrategy.on_server_error_status(Backoff.without_delay())
+    async with standard(
+        [503] * 5,
+        strategy=strategy,
+        max_total_attempts=5,
+        attempt_timeout=None,
+        limiter=None,
+        response_timeout=None,
+    ) as client:
+        _, log = await outcome_of(client, "POST")
+        config = unwrap(client, RetryingClient).config
+
+    assert 5 == log.total_attempts
+    assert (strategy, None, None) == (
+        config.strategy,
+        config.attempt_timeout,
+        config.limiter,
+    )
+
+
+async def test_smithy_strategy_fits_in():
+    """With its own quota beside the budget."""
+    async with standard([503, 200], strategy=smithy.StandardRetryStrategy()) as client:
+        status, log = await outcome_of(client)
+
+    assert (200, 2) == (status, log.total_attempts)
+
+
+@pytest.mark.parametrize(
+    ("part", "client_class"),
+    [
+        ("logging", LoggingClient),
+        ("retrying", RetryingClient),
+        ("circuit_breaker", CircuitBreakerClient),
+    ],
+)
+async def test_parts_can_be_left_out_or_replaced(part, client_class):
+    """None leaves a part out, a decorator takes its place."""
+
+    class Other(DecoratingClient):
+        pass
+
+    async with standard([], **{part: None}) as without:
+        assert unwrap(without, client_class) is None
+    async with standard([], **{part: Other}) as other:
+        assert unwrap(other, client_class) is None
+        assert isinstance(unwrap(other, Other), Other)
+
+
+async def test_sessions_of_one_builder_share_budget_and_breaker():
+    """What one has learned the other knows."""
+    budgets = RetryBudget.per_host()
+    transport = ScriptedTransport([503] * 4)
+    builder = SessionBuilder.standard(inside=[transport], limiter=budgets)
+    async with builder.build() as first, builder.build() as second:
+        await outcome_of(first)
+        _, log = await outcome_of(second)
+
+    assert 1 == log.total_attempts
+    assert 8.0 == budgets.budget_for("localhost:80").tokens
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("attempt_timeout", None),
+        ("max_total_attempts", 5),
+        ("strategy", RetryStrategy.never()),
+        ("limiter", None),
+    ],
+)
+def test_settings_of_retries_are_refused_beside_a_retrying_part(name, value):
+    """They would be ignored."""
+    retrying = RetryingClient.new_decorator(RetryConfig.no_retry())
+    with pytest.raises(ValueError) as caught:
+        SessionBuilder.standard(retrying=retrying, **{name: value})
+
+    expected = "left to what is given as retrying"
+    assert f"{name}: {value!r} (expected: {expected})" == str(caught.value)
+
+
+async def test_attempt_that_may_take_longer_than_the_call_is_refused():
+    """One of the two cannot be meant."""
+    builder = SessionBuilder.standard(response_timeout=5.0)
+    with pytest.raises(ValueError) as caught:
+        builder.build()
+
+    expected = "attempt_timeout: 10.0 (expected: <= response_timeout, 5.0)"
+    assert expected == str(caught.value)
+
+
+async def test_attempt_may_take_as_long_as_the_call():
+    """That is no contradiction; neither is no limit at all."""
+    for limits in (
+        {"response_timeout": 10.0},
+        {"response_timeout": None},
+        {"attempt_timeout": None},
+        {"retrying": None, "response_timeout": 1.0},
+    ):
+        async with standard([], **limits) as client:
+            assert not client.closed
+
+
+async def test_second_retrying_client_is_refused():
+    """Attempts would multiply."""
+    builder = SessionBuilder.standard().decorator(
+        RetryingClient.new_decorator(RetryStrategy.failsafe())
+    )
+    with pytest.raises(ValueError, match="at most one RetryingClient"):
+        builder.build()
+
+
+async def test_other_arguments_are_those_of_the_session():
+    """Such as headers for all requests."""
+    builder = SessionBuilder.standard("http://localhost", headers={"X": "7"})
+    async with builder.build() as client:
+        assert "7" == client.headers["X"]
+
+
+def test_strategy_cannot_be_none():
+    """To leave retries out, leave the part out."""
+    with pytest.raises(ValueError, match="strategy: None"):
+        SessionBuilder.standard(strategy=None)
