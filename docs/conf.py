@@ -38,12 +38,13 @@ OTHER_NAMES = (
 ).split()
 # What signatures name and the text beside them explains.
 OUR_NAMES = (
-    "CircuitBreakerFactory CircuitBreakers DecoratingFunction Fallback Logger "
-    "LoggingSettings Mask RetrySettings Strategy"
+    "CircuitBreakerFactory CircuitBreakers DecoratingFunction Exceptions Fallback "
+    "Logger LoggingSettings Mask RetryAnswer RetrySettings RuleConditions Strategy"
 ).split()
 nitpick_ignore_regex = [
     (r"py:.*", rf"({'|'.join(OTHER_PROJECTS)})(\..*)?"),
-    (r"py:.*", rf"({'|'.join([*OTHER_NAMES, *OUR_NAMES, *dir(builtins)])})(\[.*)?"),
+    (r"py:.*", rf"({'|'.join([*OTHER_NAMES, *dir(builtins)])})(\[.*)?"),
+    (r"py:.*", rf"({project}\._[\w.]+\.)?({'|'.join(OUR_NAMES)})(\[.*)?"),
     (r"py:.*", r"(.*\.)?_[A-Z]\w*"),
 ]
 

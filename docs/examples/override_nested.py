@@ -1,0 +1,31 @@
+import asyncio
+
+from aioretry_smithy import SessionBuilder, client_decorator, request_options
+from aioretry_smithy.testing import ScriptedTransport
+
+
+@client_decorator
+async def show(delegate, ctx, request):
+    print(f"{request.url.path}: {ctx.remaining():.0f} s, {ctx.attributes}")
+    return await delegate.execute(ctx, request)
+
+
+async def main():
+    builder = (
+        SessionBuilder("https://api.example.com")
+        .decorator(ScriptedTransport([200] * 5))
+        .decorator(show)
+        .response_timeout(10.0)
+    )
+    async with builder.build() as session, asyncio.TaskGroup() as tasks:
+        # A task that is there already does not notice.
+        tasks.create_task(session.get("/other-task"))
+        with request_options(response_timeout=3.0, attributes={"tenant": 7}):
+            await session.get("/outer")
+            with request_options(attributes={"page": 1}):
+                await session.get("/inner")
+            tasks.create_task(session.get("/task-of-the-block"))
+        await session.get("/after")
+
+
+asyncio.run(main())

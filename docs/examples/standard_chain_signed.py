@@ -1,0 +1,28 @@
+import asyncio
+import hashlib
+import hmac
+
+from aioretry_smithy import RequestLog, SessionBuilder, client_decorator
+from aioretry_smithy.testing import ScriptedTransport
+
+
+@client_decorator
+async def sign(delegate, ctx, request):
+    text = f"{ctx.attempt} {request.method} {request.url.path}"
+    signature = hmac.new(b"secret", text.encode(), hashlib.sha256).hexdigest()
+    request = request.with_header("X-Signature", signature[:8])
+    return await delegate.execute(ctx, request)
+
+
+async def main():
+    transport = ScriptedTransport([503, 503, 200])
+    builder = SessionBuilder.standard(
+        "https://api.example.com",
+        inside=[transport, sign],  # from the innermost
+    )
+    async with builder.build() as session, session.get("/orders") as response:
+        print(RequestLog.of(response).render())
+    print([request.headers["X-Signature"] for request in transport.requests])
+
+
+asyncio.run(main())
