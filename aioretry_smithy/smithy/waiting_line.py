@@ -16,8 +16,17 @@ class Place:
 
     __slots__ = ("ahead_at_first", "amount", "due", "in_line")
 
+    amount: float
+    """The tokens that its owner wants."""
+
+    ahead_at_first: float
+    """The tokens that others wanted who stood in line before, ever."""
+
     due: float
     """When its owner means to look again."""
+
+    in_line: bool
+    """Whether it is one of a line's places."""
 
     def __init__(self, amount: float) -> None:
         self.amount = amount
