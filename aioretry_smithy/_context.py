@@ -62,6 +62,7 @@ class ClientRequestContext:
         "options",
         "parent",
         "request",
+        "was_refused",
     )
 
     request: HttpRequest
@@ -78,6 +79,9 @@ class ClientRequestContext:
 
     bodies: Sequence[HeldPayload]
     """The bodies of the call that need care (on the root)."""
+
+    was_refused: bool
+    """Whether a circuit breaker refused this attempt, so that nothing was sent."""
 
     options: RequestOptions | None
     """What the block of code around the call asks for (on the root)."""
@@ -105,6 +109,7 @@ class ClientRequestContext:
         self._attributes: dict[Any, Any] | None = None
         self.bodies = ()
         self.options = None
+        self.was_refused = False
         self._held: tuple[aiohttp.ClientResponse, ...] = ()
         self._used_once: tuple[object, ...] = ()
 

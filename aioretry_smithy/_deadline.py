@@ -33,10 +33,11 @@ def response_timeout(
         total = total if timeout.total is None else timeout.total
     elif timeout is not sentinel:
         total = timeout
-    return _positive(total)
+    return positive(total)
 
 
-def _positive(total: object) -> float | None:
+def positive(total: object) -> float | None:
+    """Return a ``total`` of aiohttp's as a limit, or None where it means no limit."""
     # To aiohttp 0 and less mean no limit. What is no number it will refuse itself.
     return total if isinstance(total, int | float) and total > 0 else None
 
@@ -50,7 +51,7 @@ def attempt_timeout(
         timeout = session.timeout
     elif not isinstance(timeout, ClientTimeout):
         timeout = ClientTimeout(total=timeout)
-    own = _positive(timeout.total) or math.inf
+    own = positive(timeout.total) or math.inf
     limit = ctx.remaining()
     if _was_replaced("timeout", request, ctx):
         limit = min(limit, own)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from contextlib import AbstractContextManager, suppress
+from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -13,8 +13,6 @@ from ._errors import bad_argument, is_finite
 from ._retry.config import RetryConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ._context import ClientRequestContext
 
 
@@ -65,14 +63,13 @@ _options: ContextVar[RequestOptions | None] = ContextVar(
 )
 
 
-@contextmanager
 def request_options(
     *,
     retry: RetryConfig | None = None,
     response_timeout: float | Literal[Unset.UNSET] | None = UNSET,
     idempotent: bool | None = None,
     attributes: Mapping[Any, Any] | None = None,
-) -> Iterator[None]:
+) -> AbstractContextManager[None]:
     """Change settings for the calls that are made in a block.
 
     Calls in tasks that are started in the block count too, other tasks do not. Blocks
@@ -104,13 +101,31 @@ def request_options(
         raise bad_argument("idempotent", idempotent, "True, False or None")
     if not (attributes is None or isinstance(attributes, Mapping)):
         raise bad_argument("attributes", attributes, "a mapping or None")
-    options = RequestOptions(retry, seconds, idempotent, attributes or {})
-    outer = _options.get()
-    token = _options.set(options if outer is None else options.within(outer))
-    try:
-        yield
-    finally:
-        _options.reset(token)
+    given = dict(attributes or {})
+    return _Block(RequestOptions(retry, seconds, idempotent, given))
+
+
+class _Block:
+    """A block of code with options.
+
+    It decorates no function: that of a coroutine is over before anything happens.
+    """
+
+    __slots__ = ("_options", "_tokens")
+
+    def __init__(self, options: RequestOptions) -> None:
+        self._options = options
+        self._tokens: list[Token[RequestOptions | None]] = []
+
+    def __enter__(self) -> None:
+        outer = _options.get()
+        inner = self._options if outer is None else self._options.within(outer)
+        self._tokens.append(_options.set(inner))
+
+    def __exit__(self, *error: object) -> None:
+        # A generator may be closed by another task, where there is nothing to undo.
+        with suppress(ValueError):
+            _options.reset(self._tokens.pop())
 
 
 def current_options() -> RequestOptions | None:

@@ -12,6 +12,7 @@ from aiohttp import ClientSession, ClientTimeout
 
 from . import _seam
 from ._client import HttpClient, chain_of, find_client
+from ._deadline import positive
 from ._errors import bad_argument, is_finite
 from ._mask import DEFAULT_MASK, Mask
 from ._options import UNSET, Unset
@@ -64,7 +65,7 @@ class SessionBuilder:
         cls,
         base_url: StrOrURL | None = None,
         *,
-        response_timeout: float | None = 30.0,
+        response_timeout: float | Literal[Unset.UNSET] | None = UNSET,
         attempt_timeout: float | Literal[Unset.UNSET] | None = UNSET,
         max_total_attempts: int | Literal[Unset.UNSET] = UNSET,
         strategy: Strategy | Literal[Unset.UNSET] = UNSET,
@@ -86,7 +87,7 @@ class SessionBuilder:
         Args:
             base_url: What relative URLs are joined with.
             response_timeout: Seconds that a call may take, with all its attempts, > 0;
-                None for no limit.
+                None for no limit. Unless given: the ``total`` of ``timeout=``, or 30.0.
             attempt_timeout: Seconds that one attempt may take, > 0, or None; 10.0
                 unless given.
             max_total_attempts: Attempts of one call, the first one included; 3 unless
@@ -124,6 +125,9 @@ class SessionBuilder:
             inside=inside,
         ):
             builder.decorator(decorator)
+        if response_timeout is UNSET:
+            total = getattr(client_session_arguments.get("timeout"), "total", None)
+            response_timeout = 30.0 if total is None else total
         return builder.response_timeout(response_timeout)
 
     def decorator(self, decorator: Decorator) -> Self:
@@ -180,8 +184,7 @@ class SessionBuilder:
         DecoratingClient
           aiohttp.ClientSession(base_url='https://api.example.com', ...)
         """
-        timeout = self._arguments.get("timeout", aiohttp.client.DEFAULT_TIMEOUT)
-        total = getattr(timeout, "total", timeout)
+        total = self._total()
         base_url = DEFAULT_MASK.text(str(self._base_url))
         where = "" if self._base_url is None else f"base_url={base_url!r}, "
         session = f"aiohttp.ClientSession({where}response_timeout={total})"
@@ -200,17 +203,13 @@ class SessionBuilder:
         """
         leaf = _seam.Leaf()
         client = _chain(leaf, self._decorators)
-        self._check_attempt_timeout(client)
+        _check_attempt_timeout(client, self._total())
         session = ClientSession(self._base_url, **self._arguments)
         return _install(session, leaf, client)
 
-    def _check_attempt_timeout(self, client: HttpClient) -> None:
-        retrying = find_client(client, RetryingClient)
-        limit = getattr(self._arguments.get("timeout"), "total", None)
-        attempt = retrying and getattr(retrying.config, "attempt_timeout", None)
-        if limit is not None and attempt is not None and attempt > limit:
-            expected = f"<= response_timeout, {limit}"
-            raise bad_argument("attempt_timeout", attempt, expected)
+    def _total(self) -> float | None:
+        timeout = self._arguments.get("timeout", aiohttp.client.DEFAULT_TIMEOUT)
+        return positive(getattr(timeout, "total", timeout))
 
 
 def decorate(session: ClientSession, *decorators: Decorator) -> ClientSession:
@@ -225,12 +224,14 @@ def decorate(session: ClientSession, *decorators: Decorator) -> ClientSession:
 
     Raises:
         ValueError: The session has decorators already, there are two retrying clients,
-            or a decorator is none.
+            an attempt may take longer than the call, or a decorator is none.
     """
     if _seam.installed(_checked(session)) is not None:
         raise bad_argument("session", session, "not decorated yet")
     leaf = _seam.Leaf()
-    return _install(session, leaf, _chain(leaf, decorators))
+    client = _chain(leaf, decorators)
+    _check_attempt_timeout(client, positive(session.timeout.total))
+    return _install(session, leaf, client)
 
 
 def undecorate(session: ClientSession) -> ClientSession:
@@ -285,6 +286,15 @@ def _chain(leaf: HttpClient, decorators: Iterable[Decorator]) -> HttpClient:
     if len(retrying) > 1:
         raise bad_argument("decorators", len(retrying), "at most one RetryingClient")
     return client
+
+
+def _check_attempt_timeout(client: HttpClient, limit: float | None) -> None:
+    retrying = find_client(client, RetryingClient)
+    config = None if retrying is None else retrying.config
+    attempt: float | None = getattr(config, "attempt_timeout", None)
+    if limit is not None and attempt is not None and attempt > limit:
+        expected = f"<= response_timeout, {limit}"
+        raise bad_argument("attempt_timeout", attempt, expected)
 
 
 def _describe(client: HttpClient) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,7 +17,7 @@ from ._retry.client import RetryingClient
 from ._retry.strategy import RetryStrategy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from ._client import Decorator
     from ._retry.config import Strategy
@@ -44,6 +45,9 @@ def standard_decorators(
         "strategy": strategy,
         "limiter": limiter,
     }
+    _check_parts(logging=logging, retrying=retrying, circuit_breaker=circuit_breaker)
+    if not isinstance(inside, Iterable):
+        raise bad_argument("inside", inside, "a list of decorators")
     given = {name: value for name, value in settings.items() if value is not UNSET}
     yield from inside
     if circuit_breaker is UNSET:
@@ -61,6 +65,12 @@ def standard_decorators(
         yield LoggingClient.new_decorator()
     elif logging is not None:
         yield logging
+
+
+def _check_parts(**parts: object) -> None:
+    for name, part in parts.items():
+        if not (part is UNSET or part is None or callable(part)):
+            raise bad_argument(name, part, "a decorator, or None to leave it out")
 
 
 def _circuit_breaker() -> Decorator:

@@ -224,3 +224,55 @@ def test_argument_out_of_range_is_told_at_once(name, value, expected):
         pass
 
     assert f"{name}: {value!r} (expected: {expected})" == str(caught.value)
+
+
+def test_block_decorates_no_function():
+    """A coroutine function is over before its coroutine begins."""
+    with pytest.raises(TypeError):
+
+        @request_options(response_timeout=1.0)
+        async def call():
+            pass
+
+
+async def test_block_in_a_generator_may_end_in_another_task():
+    """Which has nothing to undo."""
+
+    async def generator():
+        with request_options(response_timeout=1.0):
+            yield
+
+    pending = generator()
+    await asyncio.create_task(anext(pending))
+    await asyncio.create_task(pending.aclose())
+
+    transport = ScriptedTransport([200])
+    async with SessionBuilder().decorator(transport).build() as client:
+        await client.get(URL)
+
+    assert transport.contexts[0].options is None
+
+
+async def test_attributes_are_those_of_the_moment():
+    """What happens to the mapping later changes no call."""
+    attributes = {"tenant": 7}
+    transport = ScriptedTransport([200])
+    async with SessionBuilder().decorator(transport).build() as client:
+        with request_options(attributes=attributes):
+            attributes["tenant"] = 8
+            await client.get(URL)
+
+    assert {"tenant": 7} == transport.contexts[0].attributes
+
+
+async def test_block_can_be_entered_again():
+    """Also within itself."""
+    block = request_options(response_timeout=2.0)
+    transport = ScriptedTransport([200, 200])
+    async with SessionBuilder().decorator(transport).build() as client:
+        with block, block:
+            await client.get(URL)
+        with block:
+            await client.get(URL)
+
+    assert [2.0, 2.0] == [ctx.deadline for ctx in transport.contexts]

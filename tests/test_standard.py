@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from aiohttp import ClientSession, ClientTimeout
 
 from aioretry_smithy import (
     Backoff,
@@ -17,6 +18,7 @@ from aioretry_smithy import (
     RetryStopReason,
     RetryStrategy,
     SessionBuilder,
+    decorate,
     smithy,
     unwrap,
 )
@@ -226,3 +228,59 @@ def test_strategy_cannot_be_none():
     """To leave retries out, leave the part out."""
     with pytest.raises(ValueError, match="strategy: None"):
         SessionBuilder.standard(strategy=None)
+
+
+@pytest.mark.parametrize(
+    ("options", "total"),
+    [
+        ({"timeout": ClientTimeout(total=12)}, 12.0),
+        ({"timeout": ClientTimeout(sock_read=3)}, 30.0),
+        ({"timeout": ClientTimeout(total=12), "response_timeout": 20.0}, 20.0),
+        ({"timeout": ClientTimeout(total=12), "response_timeout": None}, None),
+    ],
+)
+async def test_total_of_the_timeout_counts_unless_said_otherwise(options, total):
+    """A limit that somebody gave is not lifted silently."""
+    async with standard([], **options) as client:
+        assert total == client.timeout.total
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("logging", True, "a decorator, or None to leave it out"),
+        (
+            "retrying",
+            RetryStrategy.never(),
+            "a decorator, or None to leave it out",
+        ),
+        ("circuit_breaker", 5, "a decorator, or None to leave it out"),
+        ("inside", DecoratingClient, "a list of decorators"),
+    ],
+)
+def test_part_that_is_none_is_told_by_its_name(name, value, expected):
+    """That which the caller wrote."""
+    with pytest.raises(ValueError) as caught:
+        SessionBuilder.standard(**{name: value})
+
+    assert f"{name}: {value!r} (expected: {expected})" == str(caught.value)
+
+
+async def test_no_limit_for_the_call_allows_any_for_its_attempts():
+    """0 is no limit to aiohttp."""
+    retrying = RetryingClient.new_decorator(RetryStrategy.never(), attempt_timeout=400)
+    builder = SessionBuilder(timeout=ClientTimeout(total=0)).decorator(retrying)
+
+    assert "response_timeout=None" in builder.describe()
+    async with builder.build() as client:
+        assert not client.closed
+
+
+async def test_contradiction_is_refused_by_every_session():
+    """With aiohttp's default of five minutes, and where somebody else built it."""
+    retrying = RetryingClient.new_decorator(RetryStrategy.never(), attempt_timeout=400)
+    with pytest.raises(ValueError, match="<= response_timeout, 300"):
+        SessionBuilder().decorator(retrying).build()
+    async with ClientSession(timeout=ClientTimeout(total=5)) as client:
+        with pytest.raises(ValueError, match="<= response_timeout, 5"):
+            decorate(client, retrying)

@@ -253,6 +253,7 @@ class CircuitBreakerClient(DecoratingClient):
         ctx: ClientRequestContext,
         request: HttpRequest,
     ) -> aiohttp.ClientResponse:
+        ctx.was_refused = True
         if self._fallback is None:
             cause = FailFastError(circuit_breaker, circuit_breaker.retry_in)
             ctx.log.record_failure(cause)

@@ -131,15 +131,16 @@ class RetryingClient(DecoratingClient):
                 if not session.may_go_on(wanted):
                     break
                 wait = session.fit(await session.next_delay())
-                if wait is None or await session.clear(wait) is None:
+                if wait is None or not await session.ask_limiter(wait):
                     break
                 await self._wait(session, wait)
-        except BaseException as error:
-            _abandon(ctx, session, error)
-            raise
-        finally:
             if session.planned:
                 await session.drop()
+        except BaseException as error:
+            _abandon(ctx, session, error)
+            if session.planned:
+                await session.drop()
+            raise
         return _finish(session)
 
     def _config_for(
@@ -150,7 +151,11 @@ class RetryingClient(DecoratingClient):
             return options.retry
         if isinstance(self.config, RetryConfig):
             return self.config
-        return self.config.config_for(ctx, request)
+        try:
+            return self.config.config_for(ctx, request)
+        except Exception:
+            ctx.log.root.stop_reason = RetryStopReason.ERROR
+            raise
 
     async def _send(self, session: RetrySession) -> None:
         attempt = session.new_attempt()

@@ -37,6 +37,15 @@ class RetryDecision:
     is_next: bool = False
     """Whether the next strategy of a chain is to be asked."""
 
+    def __post_init__(self) -> None:
+        given: object = self.backoff
+        if not (given is None or isinstance(given, Backoff)):
+            raise bad_argument("backoff", given, "a Backoff or None")
+        if self.is_next is not False and (
+            given is not None or self.is_next is not True
+        ):
+            raise bad_argument("is_next", self.is_next, "False beside a backoff")
+
     @staticmethod
     def retry(backoff: Backoff) -> RetryDecision:
         """Decide to make another attempt.

@@ -28,7 +28,7 @@ class RetryLimiter(ABC):
     ===============  ==============================================================
     the attempt was  when
     ===============  ==============================================================
-    neither          an open circuit refused it (:class:`FailFastError`)
+    neither          an open circuit refused it, with or without a fallback
     a failure        the strategy wants a retry, or the status is 500 or above, or
                      the failure is not permanent (:data:`RetrySafety.NO`)
     a success        the status is below 500 and no retry is wanted
@@ -75,7 +75,8 @@ class RetryLimiter(ABC):
     def release(self, ctx: ClientRequestContext) -> Awaitable[None] | None:
         """Take back the leave that was given, since there will be no retry after all.
 
-        The wait for it was cancelled, or time ran out.
+        The wait for it was cancelled, or time ran out. Better do not wait in here: a
+        call that is cancelled meanwhile does not wait for the rest.
 
         Args:
             ctx: The attempt that :meth:`acquire` was called with.
@@ -128,7 +129,8 @@ async def report(
 ) -> None:
     """Tell a limiter how an attempt ended, where that says something."""
     failed = _is_failure(ctx.log.response_status, cause, wanted)
-    if failed is None:
+    # A fallback's answer says as little of the server as the refusal it stands for.
+    if failed is None or ctx.was_refused:
         return
     try:
         told = limiter.on_failure(ctx, cause) if failed else limiter.on_success(ctx)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypedDict, Unpack, cast
 from .._errors import RetrySafety, bad_argument, is_timeout, retry_safety
 from .decision import RetryDecision
 from .rule_arguments import (
+    answer_of,
     check_function,
     exceptions_of,
     integers_of,
@@ -174,7 +175,9 @@ RetryRule(on_unprocessed=True, backoff=Backoff.fixed(0.0))
     def _is_about(self, request: HttpRequest) -> bool:
         if self.methods is not None and request.method not in self.methods:
             return False
-        return self.request_filter is None or bool(self.request_filter(request))
+        return self.request_filter is None or answer_of(
+            "request_filter", self.request_filter(request)
+        )
 
     def _is_met(self, ctx: ClientRequestContext, cause: Exception | None) -> bool:
         return (
@@ -187,7 +190,9 @@ RetryRule(on_unprocessed=True, backoff=Backoff.fixed(0.0))
             status in self.statuses or status // 100 in self.status_classes
         ):
             return True
-        return self.on_response is not None and bool(self.on_response(ctx))
+        return self.on_response is not None and answer_of(
+            "on_response", self.on_response(ctx)
+        )
 
     def _is_met_by(self, cause: Exception) -> bool:
         named = cast("tuple[type[Exception], ...]", self.exceptions)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
 from typing import Any
 
 from .._errors import bad_argument
@@ -51,6 +51,15 @@ def check_function(name: str, value: object, argument: str) -> None:
     is_plain = callable(value) and not inspect.iscoroutinefunction(value)
     if value is not None and not is_plain:
         raise bad_argument(name, value, f"a plain function of {argument}, or None")
+
+
+def answer_of(name: str, answer: object) -> bool:
+    """Return what a function answered, which is no promise of an answer."""
+    if isinstance(answer, Awaitable):
+        if inspect.iscoroutine(answer):
+            answer.close()
+        raise bad_argument(name, answer, "True or False, without awaiting it")
+    return bool(answer)
 
 
 def is_given(value: object) -> bool:

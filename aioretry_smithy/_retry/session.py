@@ -161,16 +161,16 @@ class RetrySession(ABC):
         self.planned = True
         return self._accept(self._fit(delay))
 
-    async def clear(self, wait: Wait) -> Wait | None:
-        """Ask the limiter for the retry; None where it says no."""
+    async def ask_limiter(self, wait: Wait) -> bool:
+        """Ask the limiter for the retry, and note where it says no."""
         limiter = self.limiter
         if limiter is None:
-            return wait
+            return True
         if not await acquired(limiter, self.attempt, self.cause):
-            return self._accept(RetryStopReason.LIMITER)
+            return self._accept(RetryStopReason.LIMITER) is not None
         self.permit = limiter
         # It may have taken its time.
-        return self._accept(self._fit(wait.delay)) and wait
+        return self._accept(self._fit(wait.delay)) is not None
 
     def let_go(self) -> None:
         """Part with the outcome of an attempt that is followed by another."""
@@ -179,8 +179,10 @@ class RetrySession(ABC):
 
     async def drop(self) -> None:
         """Give the leave for a retry back that is not made after all."""
-        if self.permit is not None:
-            await released(self.permit, self.attempt)
+        permit, self.permit = self.permit, None
+        self.planned = False
+        if permit is not None:
+            await released(permit, self.attempt)
 
     @property
     def log(self) -> RequestLog:

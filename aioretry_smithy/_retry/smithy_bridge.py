@@ -187,9 +187,9 @@ class TokenSession(RetrySession):
 
     async def drop(self) -> None:
         """Pay back, too, what a retry that is not made has cost."""
-        await super().drop()
         if self._our_strategy is not None:
             self._our_strategy._take_back(cast("StandardRetryToken", self._token))
+        await super().drop()
 
     def _hint(self) -> float:
         hint = super()._hint()

@@ -22,6 +22,8 @@ from aioretry_smithy import (
     RetryStopReason,
     RetryStrategy,
     SessionBuilder,
+    capture_logs,
+    new_response,
     request_options,
     smithy,
 )
@@ -274,3 +276,34 @@ async def test_what_the_strategy_wants_to_retry_is_a_failure():
 
     assert [None, error] == causes
     assert "failure 1 NoneType" == limiter.heard[0]
+
+
+async def test_fallback_of_a_circuit_breaker_neither_pays_nor_counts():
+    """Its answer says as little of the server as the refusal that it stands for."""
+
+    async def fallback(ctx, request):
+        return new_response(request, 200)
+
+    limiter = Recording()
+    breaker = CircuitBreaker()
+    breaker.enter_state(CircuitState.FORCED_OPEN)
+    inside = CircuitBreakerClient.new_decorator(breaker, fallback=fallback)
+    status, _ = await outcome_of(session([], limiter, SOON, inside))
+
+    assert (200, []) == (status, limiter.heard)
+
+
+async def test_call_that_is_cancelled_while_a_leave_goes_back_says_so():
+    """The limiter takes its time, and the caller goes away."""
+
+    class Slow(Recording):
+        def release(self, ctx):
+            return asyncio.sleep(5)
+
+    with capture_logs() as logs:
+        async with session([503], Slow(takes=0.75), timeout=1.0) as client:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(2.0):
+                    await client.get(URL)
+
+    assert RetryStopReason.CANCELLED == logs[0].stop_reason

@@ -13,8 +13,10 @@ from aioretry_smithy import (
     RetryConfig,
     RetryConfigMapping,
     RetryingClient,
+    RetryStopReason,
     RetryStrategy,
     SessionBuilder,
+    capture_logs,
     unwrap,
 )
 from aioretry_smithy.testing import ScriptedTransport
@@ -127,6 +129,20 @@ async def test_key_of_ones_own_must_be_text(key):
             await client.get(URL)
 
     assert f"key_fn: {key!r} (expected: returns a str)" == str(caught.value)
+
+
+async def test_mapping_that_raises_ends_the_call_with_an_error():
+    """As a strategy does that raises."""
+
+    def factory(host):
+        raise KeyError(host)
+
+    with capture_logs() as logs:
+        async with session([], RetryConfigMapping.per_host(factory)) as client:
+            with pytest.raises(KeyError):
+                await client.get(URL)
+
+    assert RetryStopReason.ERROR == logs[0].stop_reason
 
 
 async def test_factory_must_return_settings():

@@ -145,3 +145,17 @@ async def test_bad_answers_are_refused_on_either_way():
         first_answer(iter([None, 0.5]))
     with pytest.raises(ValueError, match=r"^should_retry: True "):
         await first_answer(iter([later(None), True]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        ((0.5,), "backoff"),
+        ((Backoff.fixed(1), True), "is_next"),
+        ((None, 1), "is_next"),
+    ],
+)
+def test_decision_that_is_none_is_told_at_once(arguments, name):
+    """Also where it is not made by the three methods."""
+    with pytest.raises(ValueError, match=f"{name}: "):
+        RetryDecision(*arguments)

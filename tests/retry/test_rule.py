@@ -548,3 +548,23 @@ def test_nothing_behind_a_catch_all_is_not_warned_about():
 
     assert catch_all is catch_all | RetryStrategy.never()
     assert catch_all is RetryStrategy.never() | catch_all
+
+
+@pytest.mark.parametrize("name", ["request_filter", "on_response"])
+async def test_answer_that_would_have_to_be_awaited_is_refused(name):
+    """A coroutine would count as true, whatever comes of it."""
+
+    async def later():
+        return False
+
+    rule = RetryRule(statuses=[503], **{name: lambda _: later()})
+    with pytest.raises(ValueError, match=f"{name}: .*without awaiting it"):
+        await ask(rule, status=200)
+
+
+async def test_answer_that_is_a_future_is_refused_too():
+    """There is nothing to close then."""
+    future = asyncio.get_running_loop().create_future()
+    rule = RetryRule(on_response=lambda ctx: future)
+    with pytest.raises(ValueError, match="on_response: "):
+        await ask(rule, status=200)
