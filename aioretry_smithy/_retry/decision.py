@@ -38,13 +38,13 @@ class RetryDecision:
     """Whether the next strategy of a chain is to be asked."""
 
     def __post_init__(self) -> None:
-        given: object = self.backoff
-        if not (given is None or isinstance(given, Backoff)):
-            raise bad_argument("backoff", given, "a Backoff or None")
-        if self.is_next is not False and (
-            given is not None or self.is_next is not True
-        ):
-            raise bad_argument("is_next", self.is_next, "False beside a backoff")
+        backoff: object = self.backoff
+        is_next: object = self.is_next
+        if not (backoff is None or isinstance(backoff, Backoff)):
+            raise bad_argument("backoff", backoff, "a Backoff or None")
+        if not isinstance(is_next, bool) or (is_next and backoff is not None):
+            expected = "True or False, and False beside a backoff"
+            raise bad_argument("is_next", is_next, expected)
 
     @staticmethod
     def retry(backoff: Backoff) -> RetryDecision:

@@ -148,14 +148,28 @@ async def test_bad_answers_are_refused_on_either_way():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "name"),
+    ("arguments", "message"),
     [
-        ((0.5,), "backoff"),
-        ((Backoff.fixed(1), True), "is_next"),
-        ((None, 1), "is_next"),
+        ((0.5,), "backoff: 0.5 (expected: a Backoff or None)"),
+        (
+            (Backoff.fixed(1), True),
+            "is_next: True (expected: True or False, and False beside a backoff)",
+        ),
+        (
+            (None, 1),
+            "is_next: 1 (expected: True or False, and False beside a backoff)",
+        ),
     ],
 )
-def test_decision_that_is_none_is_told_at_once(arguments, name):
+def test_decision_that_is_none_is_told_at_once(arguments, message):
     """Also where it is not made by the three methods."""
-    with pytest.raises(ValueError, match=f"{name}: "):
+    with pytest.raises(ValueError) as caught:
         RetryDecision(*arguments)
+
+    assert message == str(caught.value)
+
+
+def test_decision_may_be_spelled_out():
+    """What the three methods return can be made by hand."""
+    assert RetryDecision.next() == RetryDecision(None, True)
+    assert RetryDecision.no_retry() == RetryDecision()
