@@ -20,7 +20,7 @@ from ._retry.client import RetryingClient
 from ._standard import standard_decorators
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from aiohttp.typedefs import StrOrURL
 
@@ -203,7 +203,7 @@ class SessionBuilder:
         """
         leaf = _seam.Leaf()
         client = _chain(leaf, self._decorators)
-        _check_attempt_timeout(client, self._total())
+        _check_attempt_timeout(client, self._total)
         session = ClientSession(self._base_url, **self._arguments)
         return _install(session, leaf, client)
 
@@ -230,7 +230,7 @@ def decorate(session: ClientSession, *decorators: Decorator) -> ClientSession:
         raise bad_argument("session", session, "not decorated yet")
     leaf = _seam.Leaf()
     client = _chain(leaf, decorators)
-    _check_attempt_timeout(client, positive(session.timeout.total))
+    _check_attempt_timeout(client, lambda: positive(session.timeout.total))
     return _install(session, leaf, client)
 
 
@@ -288,10 +288,13 @@ def _chain(leaf: HttpClient, decorators: Iterable[Decorator]) -> HttpClient:
     return client
 
 
-def _check_attempt_timeout(client: HttpClient, limit: float | None) -> None:
+def _check_attempt_timeout(
+    client: HttpClient, response_timeout: Callable[[], float | None]
+) -> None:
     retrying = find_client(client, RetryingClient)
     config = None if retrying is None else retrying.config
     attempt: float | None = getattr(config, "attempt_timeout", None)
+    limit = None if attempt is None else response_timeout()
     if limit is not None and attempt is not None and attempt > limit:
         expected = f"<= response_timeout, {limit}"
         raise bad_argument("attempt_timeout", attempt, expected)
