@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import aiohttp
 
     from ._log import RequestLog
+    from ._recording import Recording
 
 _KEY = "_aioretry_smithy_log"
 _captures: ContextVar[tuple[list[RequestLog], ...]] = ContextVar(
@@ -47,7 +48,7 @@ def announce(log: RequestLog) -> None:
         logs.append(log)
 
 
-def attach(log: RequestLog, source: aiohttp.ClientResponse | BaseException) -> None:
+def attach(log: Recording, source: aiohttp.ClientResponse | BaseException) -> None:
     """Let :meth:`RequestLog.of` find *log* from *source*."""
     vars(source)[_KEY] = log
 

@@ -16,6 +16,7 @@ PACKAGE = ROOT.name
 LAYERS = (
     ("_errors", "_mask", "_clock"),
     ("_capture", "_render", "_listeners"),
+    ("_recording",),
     ("_log", "_request"),
     ("_context",),
     ("_client", "_keys", "_body", "_content", "_response"),
@@ -61,7 +62,7 @@ PUBLIC_AIOHTTP = {"abc", "payload", "test_utils", "typedefs", "web"}
 """The modules of aiohttp, apart from the package itself, that its documents name."""
 
 READ_CLOCKS = {
-    "_log": {"time.time"},  # the time of day, for people
+    "_recording": {"time.time"},  # the time of day, for people
     "_retry.session": {"time.time"},  # a Retry-After date without a Date to compare
     "_clock": {"time.monotonic"},  # what is used outside of any event loop
 }

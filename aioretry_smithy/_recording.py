@@ -1,0 +1,181 @@
+"""What is written down of a call, or of an attempt of it, while it happens."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Literal, Self
+
+from ._capture import attach
+from ._mask import DEFAULT_MASK
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Mapping
+
+    import aiohttp
+
+    from ._mask import Mask
+    from ._request import HttpRequest
+    from ._retry.stop_reason import RetryStopReason
+
+
+class Recording:
+    """The writing side of a :class:`RequestLog`."""
+
+    __slots__ = (
+        "__weakref__",
+        "_answer",
+        "_body_ended",
+        "_cause",
+        "_children",
+        "_default_headers",
+        "_ended",
+        "_headers",
+        "_length",
+        "_loop",
+        "_reason",
+        "_refusal",
+        "_request",
+        "_sent_headers",
+        "_status",
+        "_wall_clock",
+        "attempt",
+        "delay",
+        "delay_source",
+        "mask",
+        "parent",
+        "retry_error",
+        "started",
+        "stop_reason",
+    )
+
+    parent: Self | None
+    """The log of the call whose attempt this is; None on the root."""
+
+    attempt: int | None
+    """Which attempt of the call this is, from 1; None on the root."""
+
+    delay: float | None
+    """Seconds waited after this attempt; on the root, before the first one."""
+
+    delay_source: Literal["backoff", "retry_after", "rate_limit"] | None
+    """What asked for the :attr:`delay`."""
+
+    stop_reason: RetryStopReason | None
+    """Why there was no further attempt (on the root); None after a success."""
+
+    retry_error: Exception | None
+    """What a Smithy strategy refused another attempt with (on the root)."""
+
+    started: float
+    """When it began, in seconds of the event loop's clock."""
+
+    mask: Mask
+    """What the views of this log hide."""
+
+    def __init__(
+        self,
+        request: HttpRequest,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        parent: Self | None = None,
+        default_headers: Mapping[str, str] | None = None,
+        mask: Mask = DEFAULT_MASK,
+    ) -> None:
+        self._request = request
+        self._loop = loop
+        self.parent = parent
+        self.started = loop.time()
+        self._answer: Self | None = None
+        self._children: list[Self] | None = None
+        self._sent_headers: Mapping[str, str] | None = None
+        self._status: int | None = None
+        self._reason: str | None = None
+        self._headers: Mapping[str, str] | None = None
+        self._cause: BaseException | None = None
+        self._refusal: BaseException | None = None
+        self._length: int | None = None
+        self._ended: float | None = None
+        self._body_ended: float | None = None
+        self.delay = self.delay_source = self.stop_reason = self.retry_error = None
+        if parent is None:
+            self.attempt = None
+            self.mask = mask
+            self._default_headers = default_headers
+            self._wall_clock = time.time()
+        else:
+            self.attempt = parent._add(self)
+            self.mask = parent.mask
+            self._default_headers = parent._default_headers
+            self._wall_clock = parent._wall_clock + self.started - parent.started
+
+    @property
+    def root(self) -> Self:
+        """The log of the whole call."""
+        return self if self.parent is None else self.parent.root
+
+    @property
+    def children(self) -> tuple[Self, ...]:
+        """The logs of the attempts, in order; empty where nothing retries."""
+        return tuple(self._children or ())
+
+    @property
+    def _first(self) -> Self:
+        return self._children[0] if self._children else self
+
+    @property
+    def _last(self) -> Self:
+        return self if self._answer is None else self._answer
+
+    @property
+    def _failure(self) -> BaseException | None:
+        return self._refusal or self._last._cause
+
+    def _add(self, child: Self) -> int:
+        self._answer = None
+        if self._children is None:
+            self._children = []
+        self._children.append(child)
+        return len(self._children)
+
+    def record_response(self, response: aiohttp.ClientResponse) -> None:
+        """Note that *response* arrived; its body is still to come."""
+        first_hop = response.history[0] if response.history else response
+        self._answer = self._cause = None
+        self._length = self._body_ended = None
+        self._status = response.status
+        self._reason = response.reason
+        self._headers = response.headers
+        self._sent_headers = first_hop.request_info.headers
+        self._ended = self._loop.time()
+
+    def record_failure(self, cause: BaseException) -> None:
+        """Note that there is no response, because of *cause*; twice is once."""
+        if self._failure is cause:
+            return
+        self._answer = None
+        self._cause = cause
+        self._length = self._status = self._reason = self._headers = None
+        self._ended = self._body_ended = self._loop.time()
+
+    def record_refusal(self, cause: BaseException) -> None:
+        """Note that the caller's ``raise_for_status`` turned the response down."""
+        self._refusal = cause
+
+    def record_answer(self, child: Self) -> None:
+        """Note that the call ends as its attempt *child* ended."""
+        self._answer = child
+
+    def forget_bodies(self) -> None:
+        """Let go of what was sent: a log may live for long."""
+        for log in (self, *self.children):
+            log._request = log._request.without_body()
+
+    def end_body(self, length: int, cause: BaseException | None = None) -> None:
+        """Note that the body of the response ended, or failed with *cause*."""
+        if self._body_ended is None:
+            self._body_ended = self._loop.time()
+            self._length = length
+            self._cause = self._cause or cause
+            if cause is not None:
+                attach(self.root, cause)
