@@ -139,26 +139,10 @@ class RetryConfig:
     strategies: tuple[AnyStrategy, ...] = field(init=False, repr=False, compare=False)
     """What is asked in turn; nothing where the strategy is of Smithy's kind."""
 
-    uses_tokens: bool = field(init=False, repr=False, compare=False)
-    """Whether the strategy is one of Smithy's kind."""
-
     def __post_init__(self) -> None:
-        attempts, timeout = self.max_total_attempts, self.attempt_timeout
-        longest, header = self.max_retry_after, self.retry_count_header
-        if not _is_count(attempts):
-            raise bad_argument("max_total_attempts", attempts, "an integer >= 1")
-        if timeout is not None and not (is_finite(timeout) and timeout > 0):
-            raise bad_argument("attempt_timeout", timeout, "finite and > 0, or None")
-        if longest is not None and not (is_finite(longest) and longest >= 0):
-            raise bad_argument("max_retry_after", longest, "finite and >= 0, or None")
-        if header is not None and not _is_header_name(header):
-            raise bad_argument("retry_count_header", header, "a header name, or None")
-        limiter: object = self.limiter
-        if limiter is not None and not isinstance(limiter, RetryLimiter):
-            raise bad_argument("limiter", limiter, "a RetryLimiter or None")
-        for name in ("use_retry_after", "buffer_response", "raise_retry_error"):
-            if not isinstance(value := getattr(self, name), bool):
-                raise bad_argument(name, value, "True or False")
+        for name, (is_valid, expected) in _EXPECTED.items():
+            if not is_valid(value := getattr(self, name)):
+                raise bad_argument(name, value, expected)
         self._derive()
 
     def _derive(self) -> None:
@@ -171,7 +155,6 @@ class RetryConfig:
             raise bad_argument("raise_retry_error", True, "only for a Smithy strategy")
         object.__setattr__(self, "classifiers", classifiers)
         object.__setattr__(self, "strategies", strategies)
-        object.__setattr__(self, "uses_tokens", not strategies)
 
     @classmethod
     def no_retry(cls) -> RetryConfig:
@@ -181,6 +164,11 @@ class RetryConfig:
         False
         """
         return cls(RetryStrategy.never(), max_total_attempts=1)
+
+    @property
+    def uses_tokens(self) -> bool:
+        """Whether the strategy is one of Smithy's kind."""
+        return not self.strategies
 
     @property
     def retries(self) -> bool:
@@ -194,8 +182,38 @@ def _is_count(value: object) -> bool:
     return type(value) is int and value >= 1
 
 
+def _is_timeout(value: object) -> bool:
+    return value is None or (is_finite(value) and value > 0)
+
+
+def _is_wait(value: object) -> bool:
+    return value is None or (is_finite(value) and value >= 0)
+
+
+def _is_limiter(value: object) -> bool:
+    return value is None or isinstance(value, RetryLimiter)
+
+
 def _is_header_name(value: object) -> bool:
-    return isinstance(value, str) and _HEADER_NAME.fullmatch(value) is not None
+    if isinstance(value, str):
+        return _HEADER_NAME.fullmatch(value) is not None
+    return value is None
+
+
+def _is_bool(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+_EXPECTED = {
+    "max_total_attempts": (_is_count, "an integer >= 1"),
+    "attempt_timeout": (_is_timeout, "finite and > 0, or None"),
+    "max_retry_after": (_is_wait, "finite and >= 0, or None"),
+    "retry_count_header": (_is_header_name, "a header name, or None"),
+    "limiter": (_is_limiter, "a RetryLimiter or None"),
+    "use_retry_after": (_is_bool, "True or False"),
+    "buffer_response": (_is_bool, "True or False"),
+    "raise_retry_error": (_is_bool, "True or False"),
+}
 
 
 def _classifiers(value: Any) -> tuple[Classifier, ...]:

@@ -52,7 +52,7 @@ class RetrySession(ABC):
         "attempt",
         "cause",
         "limiter",
-        "permit",
+        "may_retry",
         "planned",
         "refusal",
         "response",
@@ -65,8 +65,8 @@ class RetrySession(ABC):
     limiter: RetryLimiter | None
     """Whom to tell how attempts end, and to ask for leave to retry."""
 
-    permit: RetryLimiter | None
-    """Who has given leave for a retry that is not under way yet."""
+    may_retry: bool
+    """Whether the limiter has given leave for a retry that is not under way yet."""
 
     planned: bool
     """Whether there is a retry that may have cost something and is not under way."""
@@ -92,7 +92,7 @@ class RetrySession(ABC):
         self._made = 0
         self._earlier_cause: Exception | None = None
         self.limiter = config.limiter
-        self.permit = None
+        self.may_retry = False
         self.planned = False
         self.refusal = None
         self.attempt = ctx
@@ -117,7 +117,7 @@ class RetrySession(ABC):
         """Begin an attempt: its own context and log, timeout and retry count."""
         self._made += 1
         self.planned = False
-        self.permit = None
+        self.may_retry = False
         request = self._request
         header = self._config.retry_count_header
         # Counted over the call: a decorator outside may send it through here twice.
@@ -167,8 +167,9 @@ class RetrySession(ABC):
         if limiter is None:
             return True
         if not await acquired(limiter, self.attempt, self.cause):
-            return self._accept(RetryStopReason.LIMITER) is not None
-        self.permit = limiter
+            self.stop_reason = RetryStopReason.LIMITER
+            return False
+        self.may_retry = True
         # It may have taken its time.
         return self._accept(self._fit(wait.delay)) is not None
 
@@ -179,10 +180,10 @@ class RetrySession(ABC):
 
     async def drop(self) -> None:
         """Give the leave for a retry back that is not made after all."""
-        permit, self.permit = self.permit, None
+        gives_back, self.may_retry = self.may_retry, False
         self.planned = False
-        if permit is not None:
-            await released(permit, self.attempt)
+        if self.limiter is not None and gives_back:
+            await released(self.limiter, self.attempt)
 
     @property
     def log(self) -> RequestLog:

@@ -208,13 +208,13 @@ class TokenSession(RetrySession):
         return RetryStopReason.DEADLINE if late else decision
 
     async def _read_code(self) -> str | None:
-        look = partial(read_error_code, seconds=self.attempt.remaining())
-        if self._config.buffer_response:
-            return await self._read(look)
         response = self.response
+        if self._config.buffer_response:
+            seconds = self.attempt.remaining()
+            return await self._read(partial(read_error_code, seconds=seconds))
         if response is None or response.status < 400:
             return None
-        return await look(response)
+        return await read_error_code(response, seconds=self.attempt.remaining())
 
     def _measure(self, *, throttled: bool) -> None:
         if self._limiter is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Awaitable
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from .. import _content
 from .content_strategy import RetryStrategyWithContent
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from .._request import HttpRequest
     from .backoff import Backoff
     from .config import RetryConfig
-    from .content_strategy import AnyStrategy
 
 
 class StrategySession(RetrySession):
@@ -40,30 +39,23 @@ class StrategySession(RetrySession):
         if self._was_cut():
             return False
         for strategy in self._config.strategies:
-            content = None
+            answer: object
             if isinstance(strategy, RetryStrategyWithContent):
                 had_response = self.response is not None
                 content = await self._look(strategy)
                 if had_response and self.response is None:
                     # The attempt has failed after all, which is another question.
                     return await self.ask()
-            decision = await self._decision(strategy, content)
+                answer = strategy.should_retry(self.attempt, self.cause, content)
+            else:
+                answer = strategy.should_retry(self.attempt, self.cause)
+            if isinstance(answer, Awaitable):
+                answer = await answer
+            decision = RetryDecision.of(answer)
             if not decision.is_next:
                 self._answer = decision.backoff
                 return decision.backoff is not None
         return False
-
-    async def _decision(
-        self, strategy: AnyStrategy, content: bytes | None
-    ) -> RetryDecision:
-        answer: Any
-        if isinstance(strategy, RetryStrategyWithContent):
-            answer = strategy.should_retry(self.attempt, self.cause, content)
-        else:
-            answer = strategy.should_retry(self.attempt, self.cause)
-        if isinstance(answer, Awaitable):
-            answer = await answer
-        return RetryDecision.of(answer)
 
     async def _look(self, strategy: RetryStrategyWithContent) -> bytes | None:
         return await self._read(
