@@ -30,50 +30,6 @@ each_chain = pytest.mark.parametrize(
 )
 
 
-@pytest.fixture
-async def serve():
-    """Answer each connection by a function of its streams; return the URL."""
-    servers, connections = [], set()
-
-    async def start(answer):
-        async def handle(reader, writer):
-            connections.add(asyncio.current_task())
-            try:
-                while await reader.readuntil(b"\r\n\r\n"):
-                    await answer(writer)
-            except (asyncio.IncompleteReadError, asyncio.CancelledError, OSError):
-                pass
-            finally:
-                writer.close()
-
-        server = await asyncio.start_server(handle, "127.0.0.1", 0)
-        servers.append(server)
-        return f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
-
-    yield start
-    for server in servers:
-        server.close()
-    for task in connections:
-        task.cancel()
-    await asyncio.gather(*connections, return_exceptions=True)
-
-
-def sending(*parts):
-    """Write bytes, wait numbers, and hang up at None."""
-
-    async def answer(writer):
-        for part in parts:
-            if isinstance(part, bytes):
-                writer.write(part)
-                await writer.drain()
-            elif part is None:
-                writer.close()
-            else:
-                await asyncio.sleep(part)
-
-    return answer
-
-
 def build(url, decorator, **options):
     return SessionBuilder(url, **options).decorator(decorator).build()
 
@@ -86,7 +42,7 @@ def ends(log):
 @each_chain
 async def test_body_read_to_its_end(serve, decorator):
     """The log is complete with the last byte, and knows how many there were."""
-    url = await serve(sending(HEAD + b"01234", 0.05, b"56789"))
+    url = await serve([HEAD + b"01234", 0.05, b"56789"])
     async with build(url, decorator) as session, session.get("/") as response:
         log = RequestLog.of(response)
         assert not any(log.is_complete for log in ends(log))
@@ -105,7 +61,7 @@ async def test_length_counts_decoded_bytes(serve, decorator):
     """What was packed for the way is counted as the caller gets it."""
     body = gzip.compress(b"x" * 5000)
     head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n"
-    url = await serve(sending(head % len(body), 0.01, body))
+    url = await serve([head % len(body), 0.01, body])
     async with build(url, decorator) as session, session.get("/") as response:
         chunks = [chunk async for chunk in response.content.iter_chunked(1000)]
 
@@ -115,7 +71,7 @@ async def test_length_counts_decoded_bytes(serve, decorator):
 @each_chain
 async def test_small_body_that_came_with_the_headers(serve, decorator):
     """A body that was there before anybody read it is complete as well."""
-    url = await serve(sending(HEAD + b"0123456789"))
+    url = await serve([HEAD + b"0123456789"])
     async with build(url, decorator) as session:
         response = await session.get("/")
         await asyncio.sleep(0.02)
@@ -129,7 +85,7 @@ async def test_small_body_that_came_with_the_headers(serve, decorator):
 @each_chain
 async def test_early_exit_has_no_cause(serve, decorator, leave):
     """A caller that has seen enough has not failed."""
-    url = await serve(sending(HEAD + b"01234", 3600.0))
+    url = await serve([HEAD + b"01234", 3600.0])
     async with build(url, decorator) as session:
         response = await session.get("/")
         assert b"01234" == await response.content.readany()
@@ -149,7 +105,7 @@ async def test_early_exit_has_no_cause(serve, decorator, leave):
 @each_chain
 async def test_cancelled_reader_has_no_cause(serve, decorator):
     """A caller that goes away while reading ends the log too."""
-    url = await serve(sending(HEAD + b"01234", 3600.0))
+    url = await serve([HEAD + b"01234", 3600.0])
     async with build(url, decorator) as session:
         response = await session.get("/")
         task = asyncio.create_task(response.read())
@@ -167,7 +123,7 @@ async def test_cancelled_reader_has_no_cause(serve, decorator):
 @each_chain
 async def test_truncated_body_is_a_failure(serve, decorator):
     """The log has the very error that the reader got, beside the status."""
-    url = await serve(sending(HEAD + b"01234", None))
+    url = await serve([HEAD + b"01234", None])
     async with build(url, decorator) as session:
         response = await session.get("/")
         with pytest.raises(aiohttp.ClientPayloadError) as caught:
@@ -185,7 +141,7 @@ async def test_truncated_body_is_a_failure(serve, decorator):
 async def test_bad_encoding_is_a_failure(serve, decorator):
     """A body that cannot be unpacked has failed, though all of it came."""
     head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 10\r\n\r\n"
-    url = await serve(sending(head, 0.01, b"0123456789"))
+    url = await serve([head, 0.01, b"0123456789"])
     async with build(url, decorator) as session:
         response = await session.get("/")
         with pytest.raises(aiohttp.ClientPayloadError):
@@ -206,7 +162,7 @@ async def test_bad_encoding_is_a_failure(serve, decorator):
 @each_chain
 async def test_timeout_in_the_body_is_a_failure(serve, decorator, limits, error):
     """A body that took too long has the timeout for its cause."""
-    url = await serve(sending(HEAD + b"01234", 3600.0))
+    url = await serve([HEAD + b"01234", 3600.0])
     async with build(url, decorator, timeout=ClientTimeout(**limits)) as session:
         response = await session.get("/")
         with pytest.raises(TimeoutError):
@@ -221,7 +177,7 @@ async def test_timeout_in_the_body_is_a_failure(serve, decorator, limits, error)
 
 async def test_attempt_timeout_in_the_body_is_a_failure(serve):
     """The time of the last attempt covers the caller's own reading."""
-    url = await serve(sending(HEAD + b"01234", 3600.0))
+    url = await serve([HEAD + b"01234", 3600.0])
     strategy = RetryStrategy.failsafe()
     retrying = RetryingClient.new_decorator(strategy, attempt_timeout=0.05)
     async with build(url, retrying) as session:
@@ -241,7 +197,7 @@ async def test_body_that_a_decorator_reads_and_fails_on(serve):
         await response.read()
         return response
 
-    url = await serve(sending(HEAD + b"01234", None))
+    url = await serve([HEAD + b"01234", None])
     async with SessionBuilder(url).decorator(read).build() as session:
         with pytest.raises(aiohttp.ClientPayloadError) as caught:
             await session.get("/")
@@ -265,7 +221,7 @@ async def test_response_without_a_body_is_complete_at_once(
     serve, decorator, method, head
 ):
     """Nobody has to read what is not there."""
-    url = await serve(sending(head))
+    url = await serve([head])
     async with build(url, decorator) as session:
         response = await session.request(method, "/")
         log = RequestLog.of(response)
@@ -315,17 +271,8 @@ async def test_mocked_response_is_complete_at_once(aioresponses_mock, decorator)
 
 async def test_log_of_a_redirected_call(serve):
     """The body is that of the last hop, the headers sent are those of the first."""
-    answers = iter(
-        [
-            b"HTTP/1.1 303 See Other\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n",
-            HEAD + b"0123456789",
-        ]
-    )
-
-    async def answer(writer):
-        writer.write(next(answers))
-
-    url = await serve(answer)
+    away = b"HTTP/1.1 303 See Other\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n"
+    url = await serve([away], [HEAD + b"0123456789"])
     async with (
         build(url, RETRYING) as session,
         session.post("/a", data=b"abc") as response,
@@ -361,7 +308,7 @@ async def close(response):
 )
 async def test_nothing_keeps_a_response_alive(serve, decorators, finish):
     """With a chain as without, counting references frees response and connection."""
-    url = await serve(sending(HEAD + b"01234", 0.02, b"56789"))
+    url = await serve([HEAD + b"01234", 0.02, b"56789"])
     builder = SessionBuilder(url)
     for decorator in decorators:
         builder.decorator(decorator)
@@ -394,9 +341,7 @@ async def test_response_that_was_given_up_is_freed(serve):
         freed.append(weakref.ref(response))
         return response
 
-    url = await serve(
-        sending(b"HTTP/1.1 503 Busy\r\nContent-Length: 10\r\n\r\n0123456789")
-    )
+    url = await serve([b"HTTP/1.1 503 Busy\r\nContent-Length: 10\r\n\r\n0123456789"])
     retrying = RetryingClient.new_decorator(
         RetryStrategy.failsafe(Backoff.fixed(0.0)), max_total_attempts=3
     )

@@ -44,48 +44,6 @@ class WhileBusy(RetryStrategyWithContent):
         return SOON if content is None or content.startswith(b"busy") else None
 
 
-@pytest.fixture
-async def serve():
-    """Answer requests from a list, the last answer again and again; return the URL."""
-    servers, connections = [], set()
-
-    async def start(*answers):
-        answers = list(answers)
-
-        async def handle(reader, writer):
-            connections.add(asyncio.current_task())
-            try:
-                while await reader.readuntil(b"\r\n\r\n"):
-                    await send(writer, answers.pop(0) if answers[1:] else answers[0])
-            except (asyncio.IncompleteReadError, asyncio.CancelledError, OSError):
-                pass
-            finally:
-                writer.close()
-
-        server = await asyncio.start_server(handle, "127.0.0.1", 0)
-        servers.append(server)
-        return f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
-
-    yield start
-    for server in servers:
-        server.close()
-    for task in connections:
-        task.cancel()
-    await asyncio.gather(*connections, return_exceptions=True)
-
-
-async def send(writer, parts):
-    """Write bytes, wait numbers, and hang up at None."""
-    for part in parts:
-        if isinstance(part, bytes):
-            writer.write(part)
-            await writer.drain()
-        elif part is None:
-            writer.close()
-        else:
-            await asyncio.sleep(part)
-
-
 def sized(body, *headers):
     """Write a response whose body has a length."""
     length = b"Content-Length: %d" % len(body)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import errno
 import socket
 import ssl
-import struct
 from typing import NamedTuple
 
 import aiohttp
@@ -30,7 +28,6 @@ from aioretry_smithy import (
 
 YES, MAYBE, NO = RetrySafety.YES, RetrySafety.MAYBE, RetrySafety.NO
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"
-LINGER = struct.pack("ii", 1, 0)
 
 
 class Verdict(NamedTuple):
@@ -46,59 +43,11 @@ def verdict(cause):
     )
 
 
-@pytest.fixture
-async def serve():
-    """Answer each request by a function of the connection; return the origin."""
-    servers, connections = [], set()
-
-    async def start(answer, *, tls=None):
-        async def handle(reader, writer):
-            connections.add(asyncio.current_task())
-            with contextlib.suppress(
-                OSError, asyncio.IncompleteReadError, asyncio.CancelledError
-            ):
-                while await reader.readuntil(b"\r\n\r\n"):
-                    await answer(writer)
-            writer.close()
-
-        server = await asyncio.start_server(handle, "127.0.0.1", 0, ssl=tls)
-        servers.append(server)
-        scheme = "http" if tls is None else "https"
-        return f"{scheme}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-
-    yield start
-    for server in servers:
-        server.close()
-    for task in connections:
-        task.cancel()
-    await asyncio.gather(*connections, return_exceptions=True)
-
-
-def sending(*parts):
-    """Write bytes, wait numbers, hang up at None, and reset at a class."""
-
-    async def answer(writer):
-        for part in parts:
-            if isinstance(part, bytes):
-                writer.write(part)
-                await writer.drain()
-            elif part is None:
-                writer.close()
-            elif part is ConnectionResetError:
-                connection = writer.get_extra_info("socket")
-                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER)
-                writer.transport.abort()
-            else:
-                await asyncio.sleep(part)
-
-    return answer
-
-
 def redirecting(location, status=303):
     head = (
         f"HTTP/1.1 {status} Away\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n"
     )
-    return sending(head.encode())
+    return [head.encode()]
 
 
 @pytest.fixture
@@ -183,7 +132,7 @@ async def test_slow_resolver():
 
 async def test_full_pool(serve):
     """Waiting for a connection is a connection timeout, or the total if that is."""
-    url = await serve(sending(OK, 3600.0))
+    url = await serve([OK, 3600.0])
     connector = aiohttp.TCPConnector(limit=1)
     session = decorate(aiohttp.ClientSession(connector=connector), DecoratingClient)
     async with session, session.get(url):
@@ -201,7 +150,7 @@ async def test_full_pool(serve):
 
 async def test_hung_handshake(serve):
     """A server that accepts and never speaks TLS has seen no request."""
-    url = await serve(sending())
+    url = await serve([])
     limits = ClientTimeout(sock_connect=0.05)
     cause = await fail(url.replace("http", "https"), timeout=limits)
 
@@ -229,7 +178,7 @@ async def test_tls_to_a_plain_server():
 @pytest.mark.usefixtures("quiet_tls")
 async def test_untrusted_certificate(serve, tls):
     """Nothing was sent, and trying again will not make it trusted."""
-    cause = await fail(await serve(sending(OK), tls=tls))
+    cause = await fail(await serve([OK], tls=tls))
 
     expected = Verdict(aiohttp.ClientConnectorCertificateError, NO, True)
     assert expected == verdict(cause)
@@ -240,7 +189,7 @@ async def test_certificate_for_another_host(serve, tls, authority):
     """A certificate that names somebody else is as bad as an unknown one."""
     context = ssl.create_default_context()
     authority.configure_trust(context)
-    url = await serve(sending(OK), tls=tls)
+    url = await serve([OK], tls=tls)
     cause = await fail(url, ssl=context, server_hostname="other.test")
 
     expected = Verdict(aiohttp.ClientConnectorCertificateError, NO, True)
@@ -250,7 +199,7 @@ async def test_certificate_for_another_host(serve, tls, authority):
 @pytest.mark.usefixtures("quiet_tls")
 async def test_wrong_fingerprint(serve, tls):
     """A pinned certificate that changed stays changed."""
-    url = await serve(sending(OK), tls=tls)
+    url = await serve([OK], tls=tls)
     cause = await fail(url, ssl=aiohttp.Fingerprint(b"\0" * 32))
 
     assert Verdict(aiohttp.ServerFingerprintMismatch, NO, True) == verdict(cause)
@@ -266,7 +215,7 @@ async def test_proxy_refused(dead):
 async def test_proxy_declines(serve):
     """A proxy that opens no tunnel has passed no request on."""
     head = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"
-    cause = await fail("https://example.test/", proxy=await serve(sending(head)))
+    cause = await fail("https://example.test/", proxy=await serve([head]))
 
     assert Verdict(aiohttp.ClientHttpProxyError, YES, True) == verdict(cause)
     assert 503 == cause.status
@@ -304,7 +253,7 @@ async def test_connector_closed_meanwhile(serve):
 
     trace = aiohttp.TraceConfig()
     trace.on_connection_create_end.append(close)
-    url = await serve(sending(OK))
+    url = await serve([OK])
     session = aiohttp.ClientSession(trace_configs=[trace])
     async with decorate(session, DecoratingClient):
         with pytest.raises(aiohttp.ClientConnectionError) as caught:
@@ -324,14 +273,14 @@ async def test_connector_closed_meanwhile(serve):
 )
 async def test_hung_up(serve, parts):
     """The server may have done its work before it hung up."""
-    cause = await fail(await serve(sending(*parts)))
+    cause = await fail(await serve(parts))
 
     assert Verdict(aiohttp.ServerDisconnectedError, MAYBE) == verdict(cause)
 
 
 async def test_reset(serve):
     """So it may before a reset."""
-    cause = await fail(await serve(sending(ConnectionResetError)))
+    cause = await fail(await serve([ConnectionResetError]))
 
     assert Verdict(aiohttp.ClientOSError, MAYBE) == verdict(cause)
     assert errno.ECONNRESET == cause.errno
@@ -345,7 +294,7 @@ async def test_reset_in_mid_upload(serve):
             yield b"x" * 65_536
             await asyncio.sleep(0.001)
 
-    cause = await fail(await serve(sending(0.02, ConnectionResetError)), data=upload())
+    cause = await fail(await serve([0.02, ConnectionResetError]), data=upload())
 
     assert isinstance(cause, aiohttp.ClientOSError | aiohttp.ServerDisconnectedError)
     assert (MAYBE, False, False) == verdict(cause)[1:]
@@ -358,7 +307,7 @@ async def test_reset_in_mid_upload(serve):
 )
 async def test_no_http(serve, head):
     """What aiohttp calls a 400 is none: the server said something unreadable."""
-    cause = await fail(await serve(sending(head)))
+    cause = await fail(await serve([head]))
 
     assert Verdict(aiohttp.ClientResponseError, MAYBE) == verdict(cause)
     assert 400 == cause.status
@@ -373,7 +322,7 @@ async def test_no_http(serve, head):
 )
 async def test_silence(serve, limits, kind):
     """A server that says nothing may be working all the same."""
-    url = await serve(sending(3600.0))
+    url = await serve([3600.0])
     cause = await fail(url, timeout=ClientTimeout(**limits))
 
     assert Verdict(kind, MAYBE, False, True) == verdict(cause)
@@ -397,14 +346,14 @@ async def test_silence(serve, limits, kind):
 )
 async def test_broken_body(serve, parts):
     """Part of an answer: only what may be done twice is done again."""
-    cause = await fail(await serve(sending(*parts)))
+    cause = await fail(await serve(parts))
 
     assert Verdict(aiohttp.ClientPayloadError, MAYBE) == verdict(cause)
 
 
 async def test_reset_in_the_body(serve):
     """A reset in the body is a broken body, whichever class says so."""
-    cause = await fail(await serve(sending(OK + b"01234", 0.02, ConnectionResetError)))
+    cause = await fail(await serve([OK + b"01234", 0.02, ConnectionResetError]))
 
     assert isinstance(cause, aiohttp.ClientPayloadError | aiohttp.ClientOSError)
     assert (MAYBE, False, False) == verdict(cause)[1:]
@@ -419,7 +368,7 @@ async def test_reset_in_the_body(serve):
 )
 async def test_silence_in_the_body(serve, limits, kind):
     """An answer that does not go on is a timeout like any other."""
-    url = await serve(sending(OK + b"01234", 3600.0))
+    url = await serve([OK + b"01234", 3600.0])
     cause = await fail(url, timeout=ClientTimeout(**limits))
 
     assert Verdict(kind, MAYBE, False, True) == verdict(cause)
@@ -436,7 +385,7 @@ async def test_generator_of_the_caller_raises(serve, error):
         yield b"abc"
         raise error
 
-    cause = await fail(await serve(sending(3600.0)), data=upload())
+    cause = await fail(await serve([3600.0]), data=upload())
 
     assert Verdict(aiohttp.ClientConnectionError, NO) == verdict(cause)
     assert error is cause.__cause__
@@ -495,7 +444,7 @@ async def test_slow_resolver_after_a_redirect(serve):
 @pytest.mark.usefixtures("quiet_tls")
 async def test_untrusted_certificate_after_a_redirect(serve, tls):
     """Hopeless as before, but something was processed."""
-    secure = await serve(sending(OK), tls=tls)
+    secure = await serve([OK], tls=tls)
     cause = await fail(await serve(redirecting(f"{secure}/")))
 
     assert Verdict(aiohttp.ClientConnectorCertificateError, NO) == verdict(cause)

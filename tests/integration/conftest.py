@@ -1,0 +1,61 @@
+"""A server on loopback that writes what it is told, byte by byte."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import struct
+
+import pytest
+
+LINGER = struct.pack("ii", 1, 0)
+
+
+@pytest.fixture
+async def serve():
+    """Answer requests from lists of parts, the last list again and again.
+
+    Of a list, bytes are written, numbers are waited for, None hangs up and
+    ConnectionResetError resets the connection. Returns the URL of the server.
+    """
+    servers, connections = [], set()
+
+    async def start(*answers, tls=None):
+        answers = list(answers)
+
+        async def handle(reader, writer):
+            connections.add(asyncio.current_task())
+            with contextlib.suppress(
+                OSError, asyncio.IncompleteReadError, asyncio.CancelledError
+            ):
+                while await reader.readuntil(b"\r\n\r\n"):
+                    await write(writer, answers.pop(0) if answers[1:] else answers[0])
+            writer.close()
+
+        server = await asyncio.start_server(handle, "127.0.0.1", 0, ssl=tls)
+        servers.append(server)
+        scheme = "http" if tls is None else "https"
+        return f"{scheme}://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+
+    yield start
+    for server in servers:
+        server.close()
+    for task in connections:
+        task.cancel()
+    await asyncio.gather(*connections, return_exceptions=True)
+
+
+async def write(writer, parts):
+    for part in parts:
+        if isinstance(part, bytes):
+            writer.write(part)
+            await writer.drain()
+        elif part is None:
+            writer.close()
+        elif part is ConnectionResetError:
+            connection = writer.get_extra_info("socket")
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER)
+            writer.transport.abort()
+        else:
+            await asyncio.sleep(part)
