@@ -180,9 +180,8 @@ class RetrySession(ABC):
 
     async def drop(self) -> None:
         """Give the leave for a retry back that is not made after all."""
-        gives_back, self.may_retry = self.may_retry, False
         self.planned = False
-        if self.limiter is not None and gives_back:
+        if self.limiter is not None and self.may_retry:
             await released(self.limiter, self.attempt)
 
     @property
