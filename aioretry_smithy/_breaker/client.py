@@ -201,6 +201,7 @@ class CircuitBreakerClient(DecoratingClient):
         permit = circuit_breaker.try_request()
         if permit is None:
             return await self._refuse(circuit_breaker, ctx, request)
+        ctx.was_refused = False
         try:
             response = await self.delegate.execute(ctx, request)
             observe(ctx.log, response)

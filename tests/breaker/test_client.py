@@ -497,6 +497,28 @@ async def test_a_decorator_outside_finds_the_refusal_in_the_log(breaker, has_fal
     assert [(203, type(None)) if has_fallback else (None, FailFastError)] == seen
 
 
+async def test_a_request_sent_again_after_a_refusal_is_not_refused(breaker):
+    """Telemetry and limiters ask the context, where only the last word counts."""
+    seen = []
+
+    @client_decorator
+    async def twice(delegate, ctx, request):
+        with pytest.raises(FailFastError):
+            await delegate.execute(ctx, request)
+        seen.append(ctx.was_refused)
+        breaker.enter_state(CLOSED)
+        response = await delegate.execute(ctx, request)
+        seen.append(ctx.was_refused)
+        return response
+
+    breaker.enter_state(OPEN)
+    decorator = CircuitBreakerClient.new_decorator(breaker)
+    async with Scripted([200], decorator, twice) as scripted:
+        await scripted.get()
+
+    assert [True, False] == seen
+
+
 class TestRetrying:
     """Beside a retrying client."""
 
