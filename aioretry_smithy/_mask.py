@@ -6,6 +6,8 @@ import re
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_plus
 
+from ._secret_members import is_structured, secret_values
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -22,10 +24,13 @@ _SECRET_WORDS = re.compile(
     "|password|privatekey|secret|session|signature|token"
 )
 _NOT_BLANK = re.compile(r"\S+")
+_NOT_QUOTED = re.compile(r"""(?:[^\s"\\]++|\\\S)++""")
 _END_OF_AUTHORITY = re.compile(r"[/?#]")
 _HOST_AND_PORT = re.compile(r"[^:]*(:\d*)?|\[.*")
 _PARAMETER = re.compile(r"[?&;#]([^=&;#\s?]+)=")
 _VALUE = re.compile(r"[^&#\s]*")
+_ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")
+_NAME_BREAK = re.compile(r"[^\w-]+")
 _WORD_BREAK = re.compile(r"[\W_]+|(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -62,8 +67,7 @@ class Mask:
 
     def text(self, text: str) -> str:
         """Return *text* with the credentials of every URL in it hidden."""
-        if "//" in text and "@" in text:
-            text = _NOT_BLANK.sub(_hide_user_info, text)
+        text = _without_user_info(text, _NOT_BLANK)
         shown, position = [], 0
         # A value may hold a URL with parameters of its own, so it is not skipped.
         while match := _PARAMETER.search(text, position):
@@ -74,6 +78,32 @@ class Mask:
                 position = next(_VALUE.finditer(text, position)).end()
         return "".join([*shown, text[position:]])
 
+    def content(self, text: str) -> str:
+        """Return *text*, the beginning of a body, with the secrets in it hidden.
+
+        What is hidden are the values of members with a secret name, in JSON, forms, XML
+        and whatever else looks alike, and the credentials of URLs. It is rather too
+        much than too little.
+        """
+        text = text.replace("\\/", "/")
+        shown, position = [], 0
+        for start, end in secret_values(text, self._is_secret_member):
+            shown += [text[position:start], HIDDEN]
+            position = end
+        text = "".join([*shown, text[position:]])
+        # In JSON without a blank, a word is what stands between two quotes.
+        words = _NOT_QUOTED if is_structured(text) else _NOT_BLANK
+        return _without_user_info(text, words)
+
+    def _is_secret_member(self, name: str) -> bool:
+        if "\\u" in name:
+            name = _ESCAPED.sub(lambda match: chr(int(match[1], 16)), name)
+        if self._is_secret(name):
+            return True
+        name = unquote_plus(name).lower()
+        parts = {name, *_NAME_BREAK.split(name)}
+        return not (parts.isdisjoint(self._headers | self._parameters))
+
     def _is_secret(self, parameter: str) -> bool:
         name = unquote_plus(parameter)
         words = [word.lower() for word in _WORD_BREAK.split(name)]
@@ -83,6 +113,10 @@ class Mask:
             or not _SECRET_PARAMETERS.isdisjoint([*words, joined])
             or _SECRET_WORDS.search(joined) is not None
         )
+
+
+def _without_user_info(text: str, words: re.Pattern[str]) -> str:
+    return words.sub(_hide_user_info, text) if "//" in text and "@" in text else text
 
 
 def _hide_user_info(word: re.Match[str]) -> str:

@@ -1,0 +1,194 @@
+"""Where the values of secret members stand in a text that may be cut anywhere."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    Span = tuple[int, int]
+
+_MOST_LOOKS = 16
+
+# Possessive throughout: a hostile text makes nothing look twice at the same place.
+_MEMBER = re.compile(r"([^,&;?#<>{}\r\n:=]*+)\s*+(?:([:=])[=>]*+)?")
+_ELEMENT = re.compile(r"<([^\s<>/!?]++)(?:[^<>]*+(?<!/))?>")
+_QUOTE = re.compile(r"""(\\*+)(["'`])""")
+_QUOTE_OR_BRACKET = re.compile(r"""(\\*+)(["'`])|([{\[(])|[)\]}]""")
+_LITERAL = re.compile(r"(?:-?\d[\d.eE+-]*+|true|false|null)(?=\s*+(?:[,}\]]|\Z))")
+_GOES_ON = re.compile(r"""[^\s,;&)\]}>"'`\\<]""")
+_BLANKS = {":": re.compile(r"\s*+"), "=": re.compile(r"[ \t]*+")}
+_REST_OF_LINE = re.compile(r"[^\r\n]*+")
+_NEXT_LINE = re.compile(r"\r?\n(?:(?=[\r\n])|([ \t]*+)(-?)[^\r\n]*+)")
+_FIELD = re.compile(r"[^&\r\n]*+")
+_FIELD_IN_STRING = re.compile(r"""(?:[^&\r\n"\\]|\\.)*+\\?""")
+_STRUCTURED = re.compile(r"""\s*+[{\["'<]""")
+
+
+def is_structured(text: str) -> bool:
+    """Say whether a text looks like JSON or XML, where quotes end what they began."""
+    return _STRUCTURED.match(text) is not None
+
+
+def secret_values(text: str, is_secret: Callable[[str], bool]) -> Iterator[Span]:
+    """Find the values of secret members: of JSON, forms, YAML, XML, headers, code.
+
+    The text is not parsed, since it may be cut and need not be what it says. Each name
+    is looked at wherever it stands, also inside of a value, and what is in doubt counts
+    as part of the value. Takes time linear in the length of the text.
+
+    Args:
+        text: The beginning of a body.
+        is_secret: Says so of the name of a member.
+
+    Yields:
+        Where a value begins and where it ends; in order, apart from each other.
+    """
+    members = _within_reason(text, _members(text, is_secret))
+    elements = _within_reason(text, _elements(text, is_secret))
+    begun = ended = 0
+    for start, end in sorted([*members, *elements]):
+        if start > ended:
+            if ended > begun:
+                yield begun, ended
+            begun = ended = start
+        ended = max(ended, end)
+    if ended > begun:
+        yield begun, ended
+
+
+def _within_reason(text: str, spans: Iterable[Span]) -> Iterator[Span]:
+    """Give up on a text with too many values inside of values: all the rest is one."""
+    effort = 0
+    for start, end in spans:
+        yield start, end
+        effort += end - start
+        if effort > _MOST_LOOKS * len(text):
+            yield start, len(text)
+            return
+
+
+def _members(text: str, is_secret: Callable[[str], bool]) -> Iterator[Span]:
+    field = _FIELD_IN_STRING if is_structured(text) else _FIELD
+    position = 0
+    while position < len(text) and (match := _MEMBER.match(text, position)):
+        position = max(match.end(), position + 1)
+        separator = match[2]
+        if separator and match[1] and is_secret(_name(text, match)):
+            start = _end(_BLANKS[separator], text, match.end())
+            rest = field if separator == "=" else None
+            yield start, _value_end(text, start, match.start(), rest)
+
+
+def _elements(text: str, is_secret: Callable[[str], bool]) -> Iterator[Span]:
+    for match in _ELEMENT.finditer(text):
+        if is_secret(match[1]):
+            closing = text.find(f"</{match[1]}>", match.end())
+            yield match.end(), len(text) if closing < 0 else closing
+
+
+def _name(text: str, match: re.Match[str]) -> str:
+    """Return the name of a member; one that is quoted may have any character in it."""
+    name = match[1].rstrip()
+    start, end = match.start(), match.start() + len(name)
+    if name.endswith(("'", '"')):
+        quote, end = name[-1], end - 1
+        # One with more backslashes than the last one needs is part of the name.
+        slashes = _level(_backslashes_before(text, end, 0))
+        opening = text.rfind(quote, 0, end)
+        while opening >= 0 and _backslashes_before(text, opening, 0) > slashes:
+            opening = text.rfind(quote, 0, opening)
+        start = min(start, opening + 1)
+    return text[start:end]
+
+
+def _value_end(
+    text: str, start: int, name_start: int, field: re.Pattern[str] | None
+) -> int:
+    if quote := _QUOTE.match(text, start):
+        end = _quoted_end(text, quote)
+    elif text.startswith(("{", "[", "("), start):
+        end = _bracket_end(text, start)
+    elif literal := _LITERAL.match(text, start):
+        return literal.end()
+    else:
+        end = start
+    if end > start and not _GOES_ON.match(text, end):
+        return end
+    return (
+        _lines_end(text, end, name_start) if field is None else _end(field, text, end)
+    )
+
+
+def _quoted_end(text: str, opening: re.Match[str]) -> int:
+    """Return where a string ends, and others that follow it without a blank."""
+    quote: re.Match[str] | None = opening
+    end = opening.end()
+    while quote is not None and quote.group() == opening.group():
+        end = _string_end(text, quote)
+        quote = _QUOTE.match(text, end)
+    return end
+
+
+def _string_end(text: str, opening: re.Match[str]) -> int:
+    slashes = len(opening[1])
+    position = opening.end()
+    while (position := text.find(opening[2], position)) >= 0:
+        run = _backslashes_before(text, position, opening.end())
+        position += 1
+        if run <= slashes or _level(run) == slashes:
+            return position
+    return len(text)
+
+
+def _level(slashes: int) -> int:
+    """Return how many of the backslashes before a quote are not of the string.
+
+    JSON in a string of JSON quotes with one, in a string of that with three.
+    """
+    level = 0
+    while slashes % (2 * level + 2) != level:
+        level = 2 * level + 1
+    return level
+
+
+def _backslashes_before(text: str, position: int, floor: int) -> int:
+    start = position
+    while start > floor and text[start - 1] == "\\":
+        start -= 1
+    return position - start
+
+
+def _bracket_end(text: str, position: int) -> int:
+    depth = 0
+    while match := _QUOTE_OR_BRACKET.search(text, position):
+        position = match.end()
+        if match[2]:
+            position = _string_end(text, match)
+        else:
+            depth += 1 if match[3] else -1
+            if depth == 0:
+                return position
+    return len(text)
+
+
+def _lines_end(text: str, position: int, name_start: int) -> int:
+    """Return where a line ends, with the lines that go on with it as in YAML."""
+    line_start = max(text.rfind("\n", 0, name_start), text.rfind("\r", 0, name_start))
+    text_start = _end(_BLANKS["="], text, line_start + 1)
+    indent, is_item = text_start - line_start - 1, text.startswith("-", text_start)
+    end = _end(_REST_OF_LINE, text, position)
+    while line := _NEXT_LINE.match(text, end):
+        if line[1] is not None:
+            depth = len(line[1])
+            if depth < indent or (depth == indent and (is_item or not line[2])):
+                break
+        end = line.end()
+    return end
+
+
+def _end(pattern: re.Pattern[str], text: str, position: int) -> int:
+    match = pattern.match(text, position)
+    return position if match is None else match.end()
