@@ -53,7 +53,6 @@ class ClientRequestContext:
 
     __slots__ = (
         "_attributes",
-        "_deadline",
         "_held",
         "_used_once",
         "attempt",
@@ -100,12 +99,12 @@ class ClientRequestContext:
         self.log = RequestLog(
             request,
             asyncio.get_running_loop(),
+            timeout=timeout,
             parent=None if parent is None else parent.log,
             default_headers=default_headers,
             mask=mask,
         )
         self.attempt = self.log.attempt
-        self._deadline = None if timeout is None else self.log.started + timeout
         self._attributes: dict[Any, Any] | None = None
         self.bodies = ()
         self.options = None
@@ -132,12 +131,13 @@ class ClientRequestContext:
 
         That of an attempt is never later than that of its call.
         """
+        own = self.log.deadline
         if self.parent is None:
-            return self._deadline
+            return own
         outer = self.parent.deadline
-        if outer is None or self._deadline is None:
-            return outer if self._deadline is None else self._deadline
-        return min(self._deadline, outer)
+        if outer is None or own is None:
+            return outer if own is None else own
+        return min(own, outer)
 
     def remaining(self) -> float:
         """Return the seconds left: ``inf`` without a deadline, 0.0 after it."""
@@ -168,18 +168,18 @@ class ClientRequestContext:
             expected = "finite" if extend else "finite and > 0"
             raise bad_argument("seconds", seconds, expected)
         if mode == ResponseTimeoutMode.SET_FROM_NOW:
-            self._deadline = asyncio.get_running_loop().time() + seconds
+            self.log.deadline = asyncio.get_running_loop().time() + seconds
         elif mode == ResponseTimeoutMode.SET_FROM_START:
-            self._deadline = self.log.started + seconds
+            self.log.deadline = self.log.started + seconds
         elif not extend:
             raise bad_argument("mode", mode, "a ResponseTimeoutMode")
         else:
             deadline = self.deadline
-            self._deadline = None if deadline is None else deadline + seconds
+            self.log.deadline = None if deadline is None else deadline + seconds
 
     def clear_response_timeout(self) -> None:
         """Take the deadline away; on a child, that of the attempt alone."""
-        self._deadline = None
+        self.log.deadline = None
 
     def derive(
         self, request: HttpRequest, *, timeout: float | None = None

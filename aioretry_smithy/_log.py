@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import os
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from ._capture import find_log
+from ._errors import bad_argument
 from ._recording import Recording
 from ._render import render, to_dict
 
@@ -13,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from yarl import URL
+
+    from ._rich_tree import RichTree
 
 _D = TypeVar("_D")
 _MISSING: Final = object()
@@ -61,12 +67,32 @@ class RequestLog(Recording):
         first = self._first
         if first._sent_headers is not None:
             return first._sent_headers
-        return first._request.merged_headers(first._default_headers)
+        return first._request.merged_headers(first.default_headers)
+
+    @property
+    def request_content_preview(self) -> str | None:
+        """The first characters of a text that was sent.
+
+        None without a :class:`ContentPreviewingClient`, and where it has none. Holds
+        credentials; the views of the log hide them.
+        """
+        return self._first._request_preview or self._request_preview
 
     @property
     def request_started_at(self) -> datetime:
         """When it began, as a date and time with a timezone."""
         return datetime.fromtimestamp(self._wall_clock, UTC)
+
+    @property
+    def response_timeout(self) -> float | None:
+        """Seconds that the call or the attempt had, from its start; None for no limit.
+
+        An attempt ends when its call does all the same.
+        """
+        if self.deadline is None or self.deadline == math.inf:
+            return None
+        # To the microsecond, or clocks that run for long would show in the digits.
+        return round(self.deadline - self.started, 6)
 
     @property
     def response_status(self) -> int | None:
@@ -94,6 +120,16 @@ class RequestLog(Recording):
         return self._last._length
 
     @property
+    def response_content_preview(self) -> str | None:
+        """The first characters of a text that was received, so far.
+
+        None without a :class:`ContentPreviewingClient`, and where it has none. Holds
+        credentials; the views of the log hide them.
+        """
+        start = self._last._response_preview
+        return None if start is None else start.text()
+
+    @property
     def duration(self) -> float | None:
         """Seconds to the headers of the response or to the failure."""
         ended = self._last._ended
@@ -117,6 +153,35 @@ class RequestLog(Recording):
     def to_dict(self) -> dict[str, Any]:
         """Return the log and its attempts as JSON values, credentials hidden."""
         return to_dict(self)
+
+    def to_svg(self, path: str | os.PathLike[str]) -> None:
+        """Draw when each attempt and wait began and ended, as an SVG file.
+
+        The picture is to scale, with the deadline, and credentials hidden; the call may
+        still be under way.
+
+        Args:
+            path: The file to write. What was in it before is gone.
+
+        Raises:
+            ValueError: *path* is none.
+            OSError: It cannot be written.
+        """
+        if not isinstance(path, str | os.PathLike):
+            raise bad_argument("path", path, "a path")
+        # Most programs draw nothing.
+        from ._timeline_svg import draw  # noqa: PLC0415
+
+        Path(path).write_text(draw(self), encoding="utf-8", newline="\n")
+
+    def __rich__(self) -> RichTree | str:
+        """Draw the tree in colours with a time bar per attempt, for ``rich.print``."""
+        try:
+            # Most programs have no use for it, and rich may not even be there.
+            from ._rich_tree import RichTree  # noqa: PLC0415
+        except ImportError:
+            return self.render()
+        return RichTree(self)
 
     def __reduce__(self) -> tuple[type[None], tuple[()]]:
         # An exception or a log record is pickled without the log that it carries.

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import aiohttp
 
     from ._mask import Mask
+    from ._preview import BodyStart
     from ._request import HttpRequest
     from ._retry.stop_reason import RetryStopReason
 
@@ -28,7 +29,6 @@ class Recording:
         "_body_ended",
         "_cause",
         "_children",
-        "_default_headers",
         "_ended",
         "_headers",
         "_length",
@@ -36,10 +36,14 @@ class Recording:
         "_reason",
         "_refusal",
         "_request",
+        "_request_preview",
+        "_response_preview",
         "_sent_headers",
         "_status",
         "_wall_clock",
         "attempt",
+        "deadline",
+        "default_headers",
         "delay",
         "delay_source",
         "mask",
@@ -54,6 +58,9 @@ class Recording:
 
     attempt: int | None
     """Which attempt of the call this is, from 1; None on the root."""
+
+    deadline: float | None
+    """When its own time runs out, in seconds of the event loop's clock."""
 
     delay: float | None
     """Seconds waited after this attempt; on the root, before the first one."""
@@ -70,6 +77,9 @@ class Recording:
     started: float
     """When it began, in seconds of the event loop's clock."""
 
+    default_headers: Mapping[str, str] | None
+    """What the session adds to the headers of each request."""
+
     mask: Mask
     """What the views of this log hide."""
 
@@ -78,6 +88,7 @@ class Recording:
         request: HttpRequest,
         loop: asyncio.AbstractEventLoop,
         *,
+        timeout: float | None = None,
         parent: Self | None = None,
         default_headers: Mapping[str, str] | None = None,
         mask: Mask = DEFAULT_MASK,
@@ -86,6 +97,7 @@ class Recording:
         self._loop = loop
         self.parent = parent
         self.started = loop.time()
+        self.deadline = None if timeout is None else self.started + timeout
         self._answer: Self | None = None
         self._children: list[Self] | None = None
         self._sent_headers: Mapping[str, str] | None = None
@@ -95,18 +107,20 @@ class Recording:
         self._cause: BaseException | None = None
         self._refusal: BaseException | None = None
         self._length: int | None = None
+        self._request_preview: str | None = None
+        self._response_preview: BodyStart | None = None
         self._ended: float | None = None
         self._body_ended: float | None = None
         self.delay = self.delay_source = self.stop_reason = self.retry_error = None
         if parent is None:
             self.attempt = None
             self.mask = mask
-            self._default_headers = default_headers
+            self.default_headers = default_headers
             self._wall_clock = time.time()
         else:
             self.attempt = parent._add(self)
             self.mask = parent.mask
-            self._default_headers = parent._default_headers
+            self.default_headers = parent.default_headers
             self._wall_clock = parent._wall_clock + self.started - parent.started
 
     @property
@@ -138,10 +152,14 @@ class Recording:
         self._children.append(child)
         return len(self._children)
 
+    def elapsed(self) -> float:
+        """Return the seconds since it began."""
+        return self._loop.time() - self.started
+
     def record_response(self, response: aiohttp.ClientResponse) -> None:
         """Note that *response* arrived; its body is still to come."""
         first_hop = response.history[0] if response.history else response
-        self._answer = self._cause = None
+        self._answer = self._cause = self._response_preview = None
         self._length = self._body_ended = None
         self._status = response.status
         self._reason = response.reason
@@ -156,11 +174,20 @@ class Recording:
         self._answer = None
         self._cause = cause
         self._length = self._status = self._reason = self._headers = None
+        self._response_preview = None
         self._ended = self._body_ended = self._loop.time()
 
     def record_refusal(self, cause: BaseException) -> None:
         """Note that the caller's ``raise_for_status`` turned the response down."""
         self._refusal = cause
+
+    def record_request_preview(self, preview: str | None) -> None:
+        """Keep the first characters of what is sent."""
+        self._request_preview = preview
+
+    def record_response_preview(self, start: BodyStart | None) -> None:
+        """Keep where the first bytes of the body gather, of the response that came."""
+        self._last._response_preview = start
 
     def record_answer(self, child: Self) -> None:
         """Note that the call ends as its attempt *child* ended."""

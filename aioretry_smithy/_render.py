@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ._preview import CUT
 
 if TYPE_CHECKING:
     from ._log import RequestLog
@@ -17,20 +19,94 @@ _QUOTED_BYTES = re.compile(r"""(?s)\bb(?:'(?:[^'\\]|\\.)*'?|"(?:[^"\\]|\\.)*"?)"
 
 def render(log: RequestLog) -> str:
     """Draw a call and its attempts."""
+    rows = aligned_rows(log)
+    margin = "│  " if rows else "   "
+    lines = [str(headline(log)), *(f"{margin}{line}" for line in sent(log))]
+    if not rows:
+        lines += [f"{margin}{line}" for line in received(log)]
+    for number, (child, row) in enumerate(zip(log.children, rows, strict=True), 1):
+        branch, margin = ("└─ ", "   ") if number == len(rows) else ("├─ ", "│  ")
+        lines.append(f"{branch}{''.join(row)}".rstrip())
+        lines += [f"{margin}   {line}" for line in received(child)]
+    return "\n".join(lines)
+
+
+def sent(log: RequestLog) -> list[str]:
+    """Show how the body of the request begins, in a line, or in none."""
+    return _preview_lines(">", log.request_content_preview, log.mask)
+
+
+def received(log: RequestLog) -> list[str]:
+    """Show how the body of the response begins, in a line, or in none."""
+    return _preview_lines("<", log.response_content_preview, log.mask)
+
+
+def content_preview(text: str | None, mask: Mask) -> str | None:
+    """Hide the secrets in a preview of a body."""
+    if text is None:
+        return None
+    shown = mask.content(text.removesuffix(CUT))
+    return shown + CUT if text.endswith(CUT) else shown
+
+
+def _preview_lines(arrow: str, text: str | None, mask: Mask) -> list[str]:
+    shown = content_preview(text, mask)
+    return [] if shown is None else [f"{arrow} {_shortened(shown)}"]
+
+
+class Headline(NamedTuple):
+    """What is said of a call."""
+
+    request: str
+    outcome: str
+    rest: str
+
+    def __str__(self) -> str:
+        return f"{self.request}  ->  {self.outcome}{self.rest}"
+
+
+def headline(log: RequestLog) -> Headline:
+    """Say what was asked for and what became of it."""
+    url = log.mask.text(str(log.request_url))
+    parts = []
+    if log.duration is not None:
+        parts.append(f"  in {_seconds(log.duration)}")
+    if log.children:
+        number = len(log.children)
+        parts.append(f", {number} attempt{'' if number == 1 else 's'}")
+    if log.parent is None and log.delay is not None:
+        parts.append(f", first waited {log.delay:.3f} s ({log.delay_source})")
+    if log.stop_reason is not None:
+        parts.append(f", stopped: {log.stop_reason}")
+    request = printable(f"{log.request_method} {url}")
+    return Headline(request, outcome(log), "".join(parts))
+
+
+class Row(NamedTuple):
+    """What is said of an attempt; put together it is a line."""
+
+    attempt: str
+    outcome: str
+    seconds: str
+    wait: str
+
+
+def aligned_rows(log: RequestLog) -> list[Row]:
+    """Say what became of each attempt, in columns that are as wide as each other."""
     rows = [
         (f"{child.attempt}", outcome(child), _seconds(child.duration), _wait(child))
         for child in log.children
     ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [_headline(log)]
-    for number, (attempt, result, seconds, wait) in enumerate(rows, 1):
-        branch = "└─" if number == len(rows) else "├─"
-        line = (
-            f"{branch} {attempt:>{widths[0]}}  {result:<{widths[1]}}"
-            f"   {seconds:>{widths[2]}}   {wait}"
+    return [
+        Row(
+            f"{attempt:>{widths[0]}}  ",
+            f"{result:<{widths[1]}}   ",
+            f"{seconds:>{widths[2]}}   ",
+            wait,
         )
-        lines.append(line.rstrip())
-    return "\n".join(lines)
+        for attempt, result, seconds, wait in rows
+    ]
 
 
 def to_dict(log: RequestLog) -> dict[str, Any]:
@@ -42,12 +118,15 @@ def to_dict(log: RequestLog) -> dict[str, Any]:
         "request_method": log.request_method,
         "request_url": mask.text(str(log.request_url)),
         "request_headers": mask.headers(log.request_headers),
+        "request_content_preview": content_preview(log.request_content_preview, mask),
         "request_started_at": log.request_started_at.isoformat(),
+        "response_timeout": log.response_timeout,
         "response_status": log.response_status,
         "response_reason": log.response_reason,
         "response_headers": None if headers is None else mask.headers(headers),
         "response_cause": describe_cause(log),
         "response_length": log.response_length,
+        "response_content_preview": content_preview(log.response_content_preview, mask),
         "duration": log.duration,
         "total_duration": log.total_duration,
         "is_complete": log.is_complete,
@@ -123,21 +202,6 @@ def printable(text: str) -> str:
     )
 
 
-def _headline(log: RequestLog) -> str:
-    url = log.mask.text(str(log.request_url))
-    parts = [f"{printable(f'{log.request_method} {url}')}  ->  {outcome(log)}"]
-    if log.duration is not None:
-        parts.append(f"  in {_seconds(log.duration)}")
-    if log.children:
-        number = len(log.children)
-        parts.append(f", {number} attempt{'' if number == 1 else 's'}")
-    if log.parent is None and log.delay is not None:
-        parts.append(f", first waited {log.delay:.3f} s ({log.delay_source})")
-    if log.stop_reason is not None:
-        parts.append(f", stopped: {log.stop_reason}")
-    return "".join(parts)
-
-
 def _seconds(duration: float | None) -> str:
     return "" if duration is None else f"{duration:.3f} s"
 
@@ -156,4 +220,4 @@ def _wait(log: RequestLog) -> str:
 
 def _shortened(text: str) -> str:
     text = printable(text)
-    return text if len(text) <= _LONGEST_CAUSE else f"{text[: _LONGEST_CAUSE - 1]}…"
+    return text if len(text) <= _LONGEST_CAUSE else f"{text[: _LONGEST_CAUSE - 1]}{CUT}"

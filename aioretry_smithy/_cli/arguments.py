@@ -7,6 +7,7 @@ import math
 import os
 import re
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias, TypeVar
 
 from yarl import URL
@@ -98,12 +99,19 @@ def _add_request(commands: _Commands) -> None:
         description="Send a request, again where that helps. The body goes to standard"
         " output, the log of the attempts to standard error.",
         epilog="Exit code: 0 for a status below 400, 1 for any other status, 2 without"
-        " a response or with half a body, 64 for bad usage, 130 for Ctrl-C.",
+        " a response or with half a body, 64 for bad usage, 73 for a timeline that"
+        " cannot be written, 130 for Ctrl-C.",
         allow_abbrev=False,
     )
     parser.add_argument("url", metavar="URL", type=_url, help="where to send it")
     _add_request_options(parser)
     _add_retry_options(parser)
+    parser.add_argument(
+        "--timeline",
+        metavar="FILE",
+        type=_file,
+        help="draw attempts, waits and deadline into an SVG file (default: do not)",
+    )
 
 
 def _add_request_options(parser: argparse.ArgumentParser) -> None:
@@ -215,6 +223,14 @@ def _header(text: str) -> tuple[str, str]:
     if match is None:
         _refuse(text, "'Name: value'")
     return match[1], match[2]
+
+
+def _file(text: str) -> Path:
+    # The request may cost something, and must not be sent for nothing.
+    path = Path(text)
+    if "\0" in text or not path.parent.is_dir() or path.is_dir():
+        _refuse(text, "a file in a directory that exists")
+    return path
 
 
 def _attempts(text: str) -> int:

@@ -20,5 +20,8 @@ class ExitCode(IntEnum):
     USAGE = 64
     """The arguments made no sense; nothing was sent. ``EX_USAGE`` of sysexits."""
 
+    CANNOT_WRITE = 73
+    """All was well, but the file with the timeline. ``EX_CANTCREAT`` of sysexits."""
+
     INTERRUPTED = 130
     """Ctrl-C, as shells report it."""

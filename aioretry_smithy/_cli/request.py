@@ -18,14 +18,16 @@ from .. import (
     is_unprocessed,
 )
 from .._mask import DEFAULT_MASK
-from .._render import describe_error
+from .._render import describe_error, printable
 from .arguments import STRATEGIES, UsageError
 from .exit_code import ExitCode
 from .output import complain, new_output, write
 
 if TYPE_CHECKING:
     import argparse
+    from pathlib import Path
 
+    from .. import RequestLog
     from .._retry.config import RetrySettings
 
 _FORM = "application/x-www-form-urlencoded"
@@ -38,23 +40,37 @@ async def request(arguments: argparse.Namespace) -> ExitCode:
         UsageError: It cannot be sent like that.
     """
     builder = _session_builder(arguments)
-    output = new_output(sys.stderr)
     with capture_logs() as logs:
         try:
             async with builder.build() as session:
                 code = await _send(session, arguments)
         except asyncio.CancelledError:
-            output.log(logs[0])
+            _show(logs[0], arguments.timeline)
             raise
         except (aiohttp.ClientError, OSError, ValueError) as error:
             message = describe_error(error, DEFAULT_MASK)
             if _is_misuse(error):
                 raise UsageError(message) from None
-            output.log(logs[0])
+            _show(logs[0], arguments.timeline)
             complain(message)
             return ExitCode.NO_RESPONSE
-    output.log(logs[0])
-    return code
+    shown = _show(logs[0], arguments.timeline)
+    return code or shown
+
+
+def _show(log: RequestLog, timeline: Path | None) -> ExitCode:
+    """Show what became of the call, and say so where that goes wrong."""
+    output = new_output(sys.stderr)
+    output.log(log)
+    if timeline is None:
+        return ExitCode.OK
+    try:
+        log.to_svg(timeline)
+    except OSError as error:
+        complain(f"--timeline: {error}")
+        return ExitCode.CANNOT_WRITE
+    output.line(f"timeline: {printable(str(timeline))}")
+    return ExitCode.OK
 
 
 def _session_builder(arguments: argparse.Namespace) -> SessionBuilder:

@@ -9,21 +9,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from .._rich_tree import RichTree
 from .plain_output import PlainOutput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .. import RequestLog
-
-_OUTCOME = r"^(?:.*  ->  |[├└]─ +\d+  )"
-_TREE = (
-    rf"(?m){_OUTCOME}(?P<green>[1-3]\d\d(?: \S+)*)",
-    rf"(?m){_OUTCOME}(?P<red>(?![1-3]\d\d\b)\S+(?: \S+)*)",
-    r"(?P<dim>then waited .*)",
-    r"stopped: (?P<yellow>\w+)",
-)
-"""What is coloured in a tree; the groups are named for their styles."""
 
 _NUMBERS = frozenset({"attempts", "seconds"})
 
@@ -45,10 +37,7 @@ class RichOutput(PlainOutput):
 
     def log(self, log: RequestLog) -> None:
         """Write a call and its attempts as a tree."""
-        tree = Text(log.render())
-        for pattern in _TREE:
-            tree.highlight_regex(pattern)
-        self._print(tree)
+        self._print(RichTree(log))
 
     def table(self, rows: Sequence[Sequence[str]]) -> None:
         """Write rows, of which the first holds the names of the columns."""
@@ -59,6 +48,6 @@ class RichOutput(PlainOutput):
             table.add_row(*map(Text, row))
         self._console.print(table)
 
-    def _print(self, text: Text) -> None:
+    def _print(self, text: Text | RichTree) -> None:
         # Whoever makes the terminal narrower wants the lines whole all the same.
         self._console.print(text, soft_wrap=True)

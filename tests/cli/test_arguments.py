@@ -5,6 +5,7 @@ from __future__ import annotations
 import runpy
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 from yarl import URL
@@ -29,6 +30,7 @@ def test_request_has_the_defaults_of_the_library():
     assert arguments.max_total_attempts is None
     assert arguments.attempt_timeout is None
     assert arguments.response_timeout is None
+    assert arguments.timeline is None
 
 
 def test_request_reads_every_option():
@@ -52,6 +54,7 @@ def test_request_reads_every_option():
             "--max-total-attempts=3",
             "--attempt-timeout=0.5",
             "--response-timeout=7",
+            "--timeline=call.svg",
         ]
     )
 
@@ -63,6 +66,7 @@ def test_request_reads_every_option():
     assert 3 == arguments.max_total_attempts
     assert 0.5 == arguments.attempt_timeout
     assert 7.0 == arguments.response_timeout
+    assert Path("call.svg") == arguments.timeline
 
 
 def test_data_keeps_bytes_that_are_no_text():
@@ -126,6 +130,10 @@ BAD = {
             ("--attempt-timeout", "soon", "argument --attempt-timeout: 'soon' "),
             ("--response-timeout", "inf", "argument --response-timeout: 'inf' "),
             ("--response-timeout", "-1", "argument --response-timeout: '-1' "),
+            ("--timeline", "missing/a.svg", "argument --timeline: 'missing/a.svg' "),
+            ("--timeline", "/", "(expected: a file in a directory that exists)"),
+            ("--timeline", "", "argument --timeline: '' (expected: "),
+            ("--timeline", "a\0b", r"argument --timeline: 'a\x00b' (expected: "),
         )
     },
 }
@@ -188,7 +196,7 @@ def test_help_says_every_default(capsys):
     _, options = capsys.readouterr().out.split("options:")
     described = [part for part in options.split("\n  -")[2:] if part]
 
-    assert 8 == len(described)
+    assert 9 == len(described)
     assert all("(default:" in " ".join(part.split()) for part in described)
 
 

@@ -303,6 +303,61 @@ def test_shell_without_rich_sees_the_same(server):
     assert "└─ 1  200 OK" in process.stderr.decode()
 
 
+@pytest.mark.parametrize(
+    ("path", "code", "said"),
+    [
+        ("flaky", 0, "200 OK"),
+        ("nothing", 1, "404 Not Found"),
+        ("half", 2, "200 OK, ClientPayloadError"),
+    ],
+)
+def test_timeline_is_drawn_whatever_became_of_the_call(
+    path, code, said, server, tmp_path, capsys
+):
+    """The picture shows the attempts, and the last line says where it is."""
+    file = tmp_path / "call.svg"
+    ended = main(["request", f"{server.url}/{path}", *FAST, "--timeline", str(file)])
+    lines = capsys.readouterr().err.splitlines()
+
+    assert code == ended
+    assert said in file.read_text(encoding="utf-8")
+    assert f"timeline: {file}" in lines
+
+
+@pytest.mark.usefixtures("ctrl_c_works")
+def test_timeline_of_a_call_that_was_interrupted(server, tmp_path):
+    """Who gives up may want to see why."""
+    file = tmp_path / "call.svg"
+    code = main(["request", f"{server.url}/interrupt", "--timeline", str(file)])
+
+    assert 130 == code
+    assert "CancelledError" in file.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("path", "code"), [("fine", 73), ("nothing", 1)])
+def test_timeline_that_cannot_be_written(path, code, server, tmp_path, capsys):
+    """The call counts for more; the body and the tree are there all the same."""
+    file = tmp_path / "call.svg"
+    file.symlink_to(tmp_path / "missing" / "call.svg")
+    ended = main(["request", f"{server.url}/{path}", "--timeline", str(file)])
+    out, err = capsys.readouterr()
+
+    assert code == ended
+    assert path.partition("_")[0] in out
+    assert "└─ 1" in err
+    assert "aioretry-smithy: error: --timeline: " in err.splitlines()[-1]
+
+
+def test_request_is_not_sent_for_a_timeline_that_has_no_place(server, tmp_path, capsys):
+    """A directory that is missing is bad usage, and found out at once."""
+    file = tmp_path / "missing" / "call.svg"
+    code = main(["request", f"{server.url}/fine", "--timeline", str(file)])
+
+    assert 64 == code
+    assert [] == server.seen
+    assert 1 == len(capsys.readouterr().err.splitlines())
+
+
 def test_reader_may_leave_early(server):
     """As before ``| head -c 1``: the rest is not wanted, and nobody complains."""
     command = [*MODULE, "request", f"{server.url}/large"]

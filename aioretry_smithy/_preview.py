@@ -1,0 +1,98 @@
+"""The first characters of a body: what counts as text, and how it is decoded."""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+CUT = "…"
+"""Stands at the end of a preview of something longer."""
+
+_CHARSET = re.compile(r""";\s*charset\s*=\s*["']?([^\s;"']+)""", re.IGNORECASE)
+_WORD = re.compile(r"[a-z0-9]+")
+_TEXT_WORDS = frozenset(
+    "ecmascript graphql javascript json json5 jsonl jsonlines ndjson sql toml"
+    " urlencoded xml yaml yml".split()
+)
+# Of Python's own: what they take for text is none of what comes over the wire.
+_NO_CHARSETS = {"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"}
+# The binary data bytes of the WHATWG's MIME sniffing: no text has them.
+_BINARY = re.compile("[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
+_LONGEST_CHARACTER = 4
+
+
+def is_text(content_type: str) -> bool:
+    """Say whether a body of this Content-Type is for people to read."""
+    kind, _, subtype = content_type.partition(";")[0].strip().lower().partition("/")
+    if kind == "multipart":
+        return False
+    return kind == "text" or not _TEXT_WORDS.isdisjoint(_WORD.findall(subtype))
+
+
+def shortened(text: str, max_length: int) -> str | None:
+    """Return the first *max_length* characters of a text, None of nothing."""
+    return f"{text[:max_length]}{CUT}" if len(text) > max_length else text or None
+
+
+def bytes_needed(max_length: int) -> int:
+    """Return how many bytes tell the first characters, and whether there are more."""
+    byte_order_mark, one_more = _LONGEST_CHARACTER, 1
+    return (max_length + one_more) * _LONGEST_CHARACTER + byte_order_mark
+
+
+class BodyStart:
+    """Where the first bytes of a body gather; they are decoded when asked for.
+
+    Args:
+        content_type: The Content-Type that the body came with.
+        max_length: How many characters to show.
+    """
+
+    __slots__ = ("_content_type", "_data", "_limit", "_max_length")
+
+    def __init__(self, content_type: str, max_length: int) -> None:
+        self._content_type = content_type
+        self._max_length = max_length
+        self._limit = bytes_needed(max_length)
+        self._data = bytearray()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more bytes are needed."""
+        return len(self._data) >= self._limit
+
+    def add(self, chunk: bytes | bytearray | memoryview) -> None:
+        """Copy what is needed of the next bytes."""
+        self._data += chunk[: self._limit - len(self._data)]
+
+    def text(self) -> str | None:
+        """Return the first characters of what has come so far.
+
+        None of an empty body, and of one that is no text after all.
+        """
+        text = _decoded(bytes(self._data), self._content_type)
+        if _BINARY.search(text):
+            return None
+        preview = shortened(text, self._max_length)
+        if preview == text and self.is_full:
+            # Charsets with escape sequences take more bytes for a character.
+            return text + CUT
+        return preview
+
+
+def _decoded(data: bytes, content_type: str) -> str:
+    charset = _CHARSET.search(content_type)
+    decoder = _decoder("utf-8" if charset is None else charset[1])
+    # Never final: a code point that is cut at the end is left out.
+    return decoder.decode(data).removeprefix("\ufeff")
+
+
+def _decoder(charset: str) -> codecs.IncrementalDecoder:
+    try:
+        codec = codecs.lookup(charset)
+        b" ".decode(codec.name, "replace")  # not found: no text encoding at all
+    except (LookupError, ValueError):
+        codec = codecs.lookup("utf-8")
+    if codec.name in _NO_CHARSETS:
+        codec = codecs.lookup("utf-8")
+    return codec.incrementaldecoder(errors="replace")

@@ -1,0 +1,75 @@
+"""Two calls of a service that is in trouble: one succeeds, one runs out of time.
+
+Prints their logs; ``--pictures DIRECTORY`` draws them as well, which needs rich.
+"""
+
+import argparse
+import asyncio
+import io
+import re
+from pathlib import Path
+
+import aiohttp
+
+from aioretry_smithy import (
+    Backoff,
+    RequestLog,
+    RetryingClient,
+    RetryStrategy,
+    SessionBuilder,
+)
+from aioretry_smithy.testing import ScriptedTransport, VirtualTimeLoop
+
+
+def answer_after(seconds, status):
+    async def answer(ctx, request):
+        await asyncio.sleep(seconds)
+        return status
+
+    return answer
+
+
+async def call(*answers):
+    strategy = RetryStrategy.failsafe(Backoff.exponential(0.4))
+    builder = (
+        SessionBuilder("https://api.example.com")
+        .decorator(ScriptedTransport(answers))
+        .decorator(RetryingClient.new_decorator(strategy, attempt_timeout=3.0))
+        .response_timeout(6.0)
+    )
+    async with builder.build() as session:
+        try:
+            async with session.get("/orders", params={"token": "S3CR3T"}) as response:
+                return RequestLog.of(response)
+        except aiohttp.ClientError as error:
+            return RequestLog.of(error)
+
+
+def draw_tree(log, file):
+    from rich.console import Console  # noqa: PLC0415
+
+    console = Console(file=io.StringIO(), force_terminal=True, record=True, width=108)
+    console.print(log)
+    picture = console.export_svg(title="rich.print(log)", unique_id="tree")
+    # Without the font that it would fetch from elsewhere.
+    picture = re.sub(r"(?s)\s*@font-face \{.*?\}", "", picture)
+    file.write_text(picture, encoding="utf-8")
+
+
+async def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pictures", metavar="DIRECTORY", type=Path, help="draw them")
+    arguments = parser.parse_args()
+    success = await call(
+        answer_after(0.3, 503), answer_after(9.0, 200), answer_after(0.2, 200)
+    )
+    timeout = await call(answer_after(0.5, 502), *[answer_after(9.0, 200)] * 3)
+    print(success.render(), timeout.render(), sep="\n\n")
+    if arguments.pictures:
+        draw_tree(success, arguments.pictures / "see-a-call-tree.svg")
+        success.to_svg(arguments.pictures / "see-a-call.svg")
+        timeout.to_svg(arguments.pictures / "see-a-call-deadline.svg")
+
+
+with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+    runner.run(main())

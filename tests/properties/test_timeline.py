@@ -1,0 +1,57 @@
+"""Pictures of calls of every kind are valid documents of bounded width."""
+
+from __future__ import annotations
+
+import asyncio
+from xml.etree import ElementTree as ET
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aioretry_smithy import ClientRequestContext, HttpRequest, new_response
+from aioretry_smithy._timeline import timeline
+from aioretry_smithy._timeline_svg import draw
+from aioretry_smithy.testing import VirtualTimeLoop
+
+TEXTS = st.text(st.characters(), max_size=200)
+SECONDS = st.floats(0, 1e6) | st.sampled_from([0.0, 1e-9, 0.001, 3.0])
+ATTEMPTS = st.lists(
+    st.tuples(SECONDS, st.none() | st.integers(100, 999), TEXTS, st.none() | SECONDS),
+    max_size=8,
+)
+
+
+async def log_of(url, limit, attempts):
+    ctx = ClientRequestContext(HttpRequest("GET", url), timeout=limit)
+    for seconds, status, words, delay in attempts:
+        log = ctx.derive(ctx.request).log
+        await asyncio.sleep(seconds)
+        if status is None:
+            log.record_failure(ValueError(words))
+        else:
+            response = new_response(ctx.request, status)
+            response.reason = words
+            log.record_response(response)
+        log.delay, log.delay_source = delay, delay and "backoff"
+        await asyncio.sleep(delay or 0.0)
+    return ctx.log
+
+
+def check(log):
+    root = ET.fromstring(draw(log))
+    times = timeline(log)
+
+    for each in root.iter("{http://www.w3.org/2000/svg}rect"):
+        x, length = float(each.get("x", 0)), float(each.get("width"))
+        assert x >= 0
+        assert x + length <= 900.2
+    for bar in times.bars:
+        for span in bar.spans():
+            assert 0.0 <= span.start <= span.end <= times.end
+
+
+@given(url=TEXTS, limit=st.none() | SECONDS, attempts=ATTEMPTS)
+def test_picture_is_a_document(url, limit, attempts):
+    """Whatever texts and times there are, it is XML, and no bar is outside."""
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        check(runner.run(log_of(f"http://h/{url}", limit, attempts)))
