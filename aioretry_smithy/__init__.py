@@ -27,6 +27,7 @@ from ._log import RequestLog
 from ._logging.client import LoggingClient
 from ._logging.formatter import LogFormatter
 from ._options import request_options
+from ._previewing.client import ContentPreviewingClient
 from ._request import HttpRequest
 from ._response import new_response
 from ._retry.backoff import Backoff
@@ -52,6 +53,7 @@ __all__ = [
     "CircuitPermit",
     "CircuitState",
     "ClientRequestContext",
+    "ContentPreviewingClient",
     "DecoratingClient",
     "Decorator",
     "EventCount",

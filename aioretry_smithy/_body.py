@@ -12,6 +12,7 @@ import aiohttp
 from aiohttp import payload
 from aiohttp.multipart import MultipartWriter
 from aiohttp.payload import PAYLOAD_REGISTRY, IOBasePayload, Payload
+from multidict import MultiDict, MultiDictProxy
 
 from ._errors import UnprocessedRequestError
 
@@ -73,6 +74,32 @@ def is_spent(ctx: ClientRequestContext, request: HttpRequest) -> bool:
     """Say whether sending *request* once more would be refused."""
     held = _find(ctx, request.options.get("data"))
     return held is not None and held.is_spent
+
+
+def bytes_in_memory(
+    data: object,
+) -> tuple[bytes | bytearray | memoryview, str] | None:
+    """Return a body that is bytes, with the Content-Type that aiohttp gives it."""
+    if isinstance(data, bytes | bytearray | memoryview):
+        return data, "application/octet-stream"
+    if type(data) in _IN_MEMORY and isinstance(data, payload.BytesPayload):
+        return data._value, data.content_type
+    return None
+
+
+def form_pairs(data: object) -> list[tuple[Any, Any]] | None:
+    """Return the fields of what aiohttp sends urlencoded, None of anything else."""
+    if isinstance(data, aiohttp.FormData):
+        if data.is_multipart:
+            return None
+        return [(options["name"], value) for options, _, value in data._fields]
+    if isinstance(data, dict | MultiDict | MultiDictProxy):
+        return list(data.items())
+    if isinstance(data, list | tuple) and all(
+        isinstance(pair, list | tuple) and len(pair) == 2 for pair in data
+    ):
+        return [(name, value) for name, value in data]
+    return None
 
 
 async def close(ctx: ClientRequestContext) -> None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 import aiohttp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from ._log import RequestLog
+    from ._preview import BodyStart
 
 _SWITCHING_PROTOCOLS = 101
 
@@ -93,6 +95,55 @@ async def buffer(response: aiohttp.ClientResponse) -> None:
         body = await response.read()
         # One object for both, so that the body is held once.
         _put_back(content, [body], taken.ends)
+
+
+def tap(response: aiohttp.ClientResponse, start: BodyStart) -> bool:
+    """Copy the first bytes of a body as they come; nothing waits, nothing is read.
+
+    Returns:
+        Whether it could be done: the body has not begun to be read.
+    """
+    if response.status == _SWITCHING_PROTOCOLS:
+        return False
+    body = getattr(response, "_body", None)
+    if isinstance(body, bytes):
+        start.add(body)
+        return True
+    content: object = response.content
+    # The reader of empty bodies, one for all, has no such attributes.
+    chunks = getattr(content, "_buffer", None)
+    if not isinstance(content, aiohttp.StreamReader) or type(chunks) is not deque:
+        return False
+    if content._cursor or content._buffer_offset:
+        return False
+    for chunk in chunks:
+        start.add(chunk)
+    if not (start.is_full or content.is_eof()):
+        content._buffer = _TappedChunks(chunks, start)
+    return True
+
+
+class _Chunks(deque[bytes]):
+    """What a stream keeps its chunks in, with a place for what is copied of them."""
+
+    __slots__ = ("_start",)
+
+
+class _TappedChunks(_Chunks):
+    """Copies what a stream is fed, until that is enough."""
+
+    __slots__ = ()
+
+    def __init__(self, chunks: Iterable[bytes], start: BodyStart) -> None:
+        super().__init__(chunks)
+        self._start = start
+
+    def append(self, chunk: bytes) -> None:
+        super().append(chunk)
+        self._start.add(chunk)
+        if self._start.is_full:
+            # From now on these are chunks like any, at no cost at all.
+            self.__class__ = _Chunks  # type: ignore[assignment]
 
 
 def fail(

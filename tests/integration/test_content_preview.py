@@ -1,0 +1,349 @@
+"""Previews of bodies from a real server, whose bodies are the caller's as ever."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import io
+import zlib
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from aioretry_smithy import (
+    Backoff,
+    ContentPreviewingClient,
+    RequestLog,
+    RetryingClient,
+    RetryStrategy,
+    RetryStrategyWithContent,
+    SessionBuilder,
+)
+
+MEBIBYTE = b"".join(b"line %6d\n" % n for n in range(87_382))
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+BUSY = b"HTTP/1.1 503 Busy\r\nContent-Type: text/plain\r\nContent-Length: 9\r\n\r\n"
+PREVIEWING = ContentPreviewingClient.new_decorator(10)
+SOON = Backoff.fixed(0.001)
+RETRYING = RetryingClient.new_decorator(RetryStrategy.on_server_error_status(SOON))
+
+
+def sized(body, *headers):
+    """Write a response whose body has a length."""
+    lines = [b"Content-Length: %d" % len(body), *headers]
+    return HEAD + b"\r\n".join(lines) + b"\r\n\r\n" + body
+
+
+def chunk(data):
+    """Write an HTTP chunk."""
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+def build(url, *decorators, **options):
+    """Build a session; the first decorator is the innermost."""
+    builder = SessionBuilder(url, **options)
+    for decorator in decorators or (PREVIEWING,):
+        builder.decorator(decorator)
+    return builder.build()
+
+
+class WhileBusy(RetryStrategyWithContent):
+    """Retries bodies that begin with ``busy``."""
+
+    def should_retry(self, ctx, cause, content):
+        return SOON if content is None or content.startswith(b"busy") else None
+
+
+async def read_in_all_ways(session):
+    """Read the same body with each method that a stream has."""
+    async with session.get("/") as response:
+        yield await response.read()
+    async with session.get("/") as response:
+        yield (await response.text()).encode()
+    async with session.get("/") as response:
+        yield b"".join([piece async for piece in response.content.iter_any()])
+    async with session.get("/") as response:
+        yield b"".join([piece async for piece in response.content.iter_chunked(1000)])
+    async with session.get("/") as response:
+        yield b"".join([piece async for piece, _ in response.content.iter_chunks()])
+    async with session.get("/") as response:
+        yield b"".join([line async for line in response.content])
+    async with session.get("/") as response:
+        begin = await response.content.readexactly(5)
+        rest = await response.content.readuntil(b"\n")
+        yield begin + rest + await response.content.read()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        [sized(MEBIBYTE)],
+        [CHUNKED, *map(chunk, [MEBIBYTE[:3], MEBIBYTE[3:500_000], MEBIBYTE[500_000:]]),
+         chunk(b"")],
+        [sized(gzip.compress(MEBIBYTE), b"Content-Encoding: gzip")],
+        [sized(zlib.compress(MEBIBYTE), b"Content-Encoding: deflate")],
+        [HEAD, b"\r\n", MEBIBYTE, None],
+    ],
+    ids=["length", "chunks", "gzip", "deflate", "until closed"],
+)  # fmt: skip
+async def test_body_is_the_same_however_it_is_read(serve, answer):
+    """A megabyte arrives whole and in order, and the preview is its beginning."""
+    url = await serve(answer)
+    logs = []
+    async with build(url) as session:
+        async for body in read_in_all_ways(session):
+            assert MEBIBYTE == body
+        async with session.get("/") as response:
+            await response.read()
+            logs.append(RequestLog.of(response))
+
+    assert "line      …" == logs[0].response_content_preview
+    assert len(MEBIBYTE) == logs[0].response_length
+
+
+async def test_preview_grows_as_the_body_drips_in(serve):
+    """It shows what has come, whether or not it was read; nothing is waited for."""
+    url = await serve(
+        [
+            CHUNKED,
+            0.05,
+            chunk(b"\xc3"),
+            0.05,
+            chunk(b"\xa4b"),
+            0.05,
+            chunk(b"cdefghijk"),
+        ]
+    )
+    seen = []
+    async with build(url) as session, session.get("/") as response:
+        log = RequestLog.of(response)
+        seen.append(log.response_content_preview)
+        async for _ in response.content.iter_any():
+            seen.append(log.response_content_preview)
+            if len(seen) == 4:
+                break
+
+    assert [None, None, "äb", "äbcdefghij…"] == seen
+
+
+async def test_endless_stream_is_not_delayed(aiohttp_server):
+    """The first event is there at once, and its preview with it."""
+    is_read = asyncio.Event()
+
+    async def handle(request):
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        await response.write(b"data: 1\n\n")
+        await is_read.wait()
+        await response.write(b"data: 2\n\n")
+        await asyncio.sleep(60)
+
+    app = web.Application()
+    app.router.add_get("/", handle)
+    server = await aiohttp_server(app)
+    async with (
+        asyncio.timeout(5),
+        build(server.make_url("/")) as session,
+        session.get("/") as response,
+    ):
+        first = await response.content.readline()
+        preview = RequestLog.of(response).response_content_preview
+        is_read.set()
+        await response.content.readline()
+        second = await response.content.readline()
+
+    assert [b"data: 1\n", "data: 1\n\n", b"data: 2\n"] == [first, preview, second]
+
+
+@pytest.mark.parametrize("order", ["inside", "outside"])
+async def test_attempts_have_their_previews(serve, order):
+    """Inside of the retrying client the error that was given up has one too."""
+    url = await serve([BUSY, b"busy: 1\n\n"], [sized(b"done")])
+    decorators = [PREVIEWING, RETRYING]
+    if order == "outside":
+        decorators.reverse()
+    async with build(url, *decorators) as session:
+        async with session.post("/", json={"password": 1}) as response:
+            body = await response.text()
+        log = RequestLog.of(response)
+
+    previews = [child.response_content_preview for child in log.children]
+    assert "done" == body == log.response_content_preview
+    assert ["busy: 1\n\n" if order == "inside" else None, "done"] == previews
+    assert '{"password…' == log.request_content_preview
+
+
+@pytest.mark.parametrize("order", ["inside", "outside"])
+@pytest.mark.parametrize("buffer_response", [False, True])
+async def test_who_looks_at_bodies_and_previews_do_not_mind_each_other(
+    serve, order, buffer_response
+):
+    """A strategy sees the beginning, a buffer holds all, and the caller reads all."""
+    url = await serve(
+        [CHUNKED, chunk(b"bu"), 0.02, chunk(b"sy"), chunk(b"")],
+        [CHUNKED, chunk(b"do"), 0.02, chunk(b"ne " + MEBIBYTE), chunk(b"")],
+    )
+    retrying = RetryingClient.new_decorator(
+        WhileBusy(), buffer_response=buffer_response
+    )
+    decorators = [PREVIEWING, retrying]
+    if order == "outside":
+        decorators.reverse()
+    async with build(url, *decorators) as session, session.get("/") as response:
+        body = await response.content.read()
+        log = RequestLog.of(response)
+
+    previews = [child.response_content_preview for child in log.children]
+    assert b"done " + MEBIBYTE == body
+    assert ["busy" if order == "inside" else None, "done line …"] == previews
+    assert "done line …" == log.response_content_preview
+
+
+async def test_connection_is_used_again(aiohttp_server):
+    """A preview holds nothing of it."""
+    transports = set()
+
+    async def handle(request):
+        transports.add(request.transport)
+        return web.Response(text="x" * 50_000)
+
+    app = web.Application()
+    app.router.add_get("/", handle)
+    server = await aiohttp_server(app)
+    async with build(server.make_url("/")) as session:
+        for _ in range(5):
+            async with session.get("/") as response:
+                await response.read()
+
+    assert 1 == len(transports)
+
+
+async def test_early_exit_leaves_what_has_come(serve):
+    """The caller has lost interest; the log has the beginning all the same."""
+    url = await serve([CHUNKED, chunk(b"first"), 60])
+    async with build(url) as session:
+        async with session.get("/") as response:
+            await response.content.readany()
+        log = RequestLog.of(response)
+
+    assert "first" == log.response_content_preview
+    assert log.is_complete
+
+
+@pytest.mark.parametrize(
+    ("method", "answer"),
+    [
+        ("HEAD", sized(b"")),
+        ("GET", b"HTTP/1.1 204 No Content\r\nContent-Type: text/plain\r\n\r\n"),
+        ("GET", b"HTTP/1.1 304 Not Modified\r\nContent-Type: text/plain\r\n\r\n"),
+        ("GET", sized(b"")),
+        ("GET", b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc"),
+        ("GET", sized(b"\x89PNG\r\n\x1a\n\0")),
+        ("GET", sized(b"abc").replace(b"text/plain", b"image/png")),
+    ],
+)
+async def test_no_text_has_no_preview(serve, method, answer):
+    """An empty body, one of another type, and what only claims to be a text."""
+    url = await serve([answer])
+    async with build(url) as session, session.request(method, "/") as response:
+        await response.read()
+        log = RequestLog.of(response)
+
+    assert log.response_content_preview is None
+    assert 1 == len(log.render().splitlines())
+
+
+async def test_compressed_bytes_are_no_text(serve):
+    """With ``auto_decompress=False`` the caller gets them as they are."""
+    packed = gzip.compress(MEBIBYTE)
+    url = await serve([sized(packed, b"Content-Encoding: gzip")])
+    async with build(url, auto_decompress=False) as session:
+        async with session.get("/") as response:
+            body = await response.read()
+        log = RequestLog.of(response)
+
+    assert packed == body
+    assert log.response_content_preview is None
+
+
+async def test_web_socket_is_left_alone(aiohttp_server):
+    """Its frames are for the caller."""
+
+    async def handle(request):
+        socket = web.WebSocketResponse()
+        socket.headers["Content-Type"] = "text/plain"
+        await socket.prepare(request)
+        async for message in socket:
+            await socket.send_str(message.data)
+        return socket
+
+    app = web.Application()
+    app.router.add_get("/", handle)
+    server = await aiohttp_server(app)
+    async with (
+        build(server.make_url("/")) as session,
+        session.ws_connect("/") as socket,
+    ):
+        await socket.send_str("hello")
+        answer = await socket.receive_str()
+
+    assert "hello" == answer
+
+
+async def generated():
+    yield b"abc"
+
+
+@pytest.mark.parametrize(
+    ("make", "preview", "echo"),
+    [
+        (lambda _: {"json": {"a": 1}}, '{"a": 1}', b'{"a": 1}'),
+        (lambda _: {"data": {"a": "b c"}}, "a=b+c", b"a=b+c"),
+        (lambda _: {"data": aiohttp.FormData({"a": "b"})}, "a=b", b"a=b"),
+        (lambda _: {"data": "abcdefghijk"}, "abcdefghij…", b"abcdefghijk"),
+        (lambda _: {"data": b"abc"}, None, b"abc"),
+        (
+            lambda _: {"data": b"abc", "headers": {"Content-Type": "text/csv"}},
+            "abc",
+            b"abc",
+        ),
+        (lambda path: {"data": path.open("rb")}, None, b"file"),
+        (lambda _: {"data": io.BytesIO(b"abc")}, None, b"abc"),
+        (lambda _: {"data": generated()}, None, b"abc"),
+        (lambda _: {"data": lambda: b"abc"}, None, b"abc"),
+        (lambda _: {}, None, b""),
+    ],
+)
+async def test_request_goes_out_as_ever(aiohttp_server, tmp_path, make, preview, echo):
+    """Only what is in memory is looked at, and nothing is used up by it."""
+
+    async def handle(request):
+        return web.Response(body=await request.read())
+
+    app = web.Application()
+    app.router.add_post("/", handle)
+    server = await aiohttp_server(app)
+    path = tmp_path / "file"
+    path.write_bytes(b"file")
+    async with build(server.make_url("/")) as session:
+        async with session.post("/", **make(path)) as response:
+            body = await response.read()
+        log = RequestLog.of(response)
+
+    assert echo == body
+    assert preview == log.request_content_preview
+
+
+async def test_failure_in_the_body_leaves_what_had_come(serve):
+    """That is when one wants to know how it began."""
+    url = await serve([CHUNKED, chunk(b"begun"), 0.02, ConnectionResetError])
+    async with build(url) as session:
+        async with session.get("/") as response:
+            with pytest.raises(aiohttp.ClientError):
+                await response.read()
+        log = RequestLog.of(response)
+
+    assert "begun" == log.response_content_preview
+    assert log.response_cause is not None
