@@ -8,13 +8,14 @@ import traceback
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 from .._client import DecoratingClient
 from .._errors import bad_argument, is_finite, raised_from
 from .._mask import Mask
 from .._response import observe
 from .formatter import LogFormatter
+from .logger import emit, is_on, level_method
 
 if TYPE_CHECKING:
     import aiohttp
@@ -23,10 +24,9 @@ if TYPE_CHECKING:
     from .._context import ClientRequestContext
     from .._log import RequestLog
     from .._request import HttpRequest
+    from .logger import Logger
 
 _LOGGER = logging.getLogger("aioretry_smithy")
-
-Logger: TypeAlias = "logging.Logger | logging.LoggerAdapter[Any]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class LoggingSettings:
     random: Callable[[], float]
 
     def __post_init__(self) -> None:
-        _check_methods("logger", self.logger, "isEnabledFor", "log")
+        _check_methods("logger", self.logger, level_method(self.logger), "log")
         _check_methods("formatter", self.formatter, "format_request", "format_response")
         if not callable(self.random):
             raise bad_argument("random", self.random, "a function without arguments")
@@ -88,11 +88,13 @@ class LoggingClient(DecoratingClient):
     - Of a success each line is written whose own level is on.
     - Of a failure both lines are written, always: one whose level is off takes the
       level of the other. Where both are off, nothing is written.
+    - A formatter may leave a line out; the other one then has its own level.
 
     Nothing is formatted for a level that is off. Each record has the log as
-    ``record.request_log``; a handler that pickles records needs a filter that takes it
-    away. An error in a formatter, a handler or a filter is reported once, through the
-    logger ``aioretry_smithy``, and changes nothing for the call.
+    ``record.request_log``, which is None where a record was pickled; a logger of
+    structlog gets it as the value ``request_log`` of the event. An error in a
+    formatter, a handler or a filter is reported once, through the logger
+    ``aioretry_smithy``, and changes nothing for the call.
 
     Args:
         delegate: The next client inwards.
@@ -125,9 +127,9 @@ class LoggingClient(DecoratingClient):
         """Make a decorator for a session builder.
 
         Args:
-            logger: Where the lines go; a :class:`logging.LoggerAdapter` or anything
-                else with ``isEnabledFor`` and ``log`` will do. By default the logger
-                ``aioretry_smithy``.
+            logger: Where the lines go; a :class:`logging.LoggerAdapter`, a logger of
+                structlog or anything else with ``isEnabledFor`` and ``log`` will do. By
+                default the logger ``aioretry_smithy``.
             request_log_level: The level of request lines, > 0.
             successful_response_log_level: That of the response lines of successes, > 0.
             failure_response_log_level: That of the response lines of failures, > 0.
@@ -196,34 +198,27 @@ class LoggingClient(DecoratingClient):
     def _write(self, log: RequestLog) -> None:
         try:
             success = _is_success(log)
-            request_level, response_level = self._levels(success=success)
+            settings = self._settings
+            request_level = self._if_on(settings.request_log_level)
+            response_level = self._if_on(
+                settings.successful_response_log_level
+                if success
+                else settings.failure_response_log_level
+            )
             if not (request_level or response_level) or not self._is_sampled(
                 success=success
             ):
                 return
-            formatter = self._settings.formatter
-            # All is formatted before anything is written: both lines or none.
-            lines: list[tuple[int, str]] = []
-            if request_level:
-                lines.append((request_level, formatter.format_request(log)))
-            if response_level:
-                lines.append((response_level, formatter.format_response(log)))
+            lines = _lines(
+                settings.formatter, log, request_level, response_level, pair=not success
+            )
             for level, line in lines:
-                _emit(self._settings.logger, level, line, log)
+                emit(settings.logger, level, line, log)
         except Exception as error:
             self._report(error, log.response_cause)
 
-    def _levels(self, *, success: bool) -> tuple[int | None, int | None]:
-        """Return the levels of the two lines, None for a line not to be written."""
-        settings = self._settings
-        request_level = self._if_on(settings.request_log_level)
-        if success:
-            return request_level, self._if_on(settings.successful_response_log_level)
-        response_level = self._if_on(settings.failure_response_log_level)
-        return request_level or response_level, response_level or request_level
-
     def _if_on(self, level: int) -> int | None:
-        return level if self._settings.logger.isEnabledFor(level) else None
+        return level if is_on(self._settings.logger, level) else None
 
     def _is_sampled(self, *, success: bool) -> bool:
         settings = self._settings
@@ -251,15 +246,36 @@ def _is_success(log: RequestLog) -> bool:
     return log.response_cause is None and status is not None and status < 400
 
 
-def _emit(logger: Logger, level: int, line: str, log: RequestLog) -> None:
-    message: Any = line
-    options: Any = {"extra": {"request_log": log}}
-    while isinstance(logger, logging.LoggerAdapter):
-        # An adapter puts its own ``extra`` in the place of ours.
-        message, options = logger.process(message, options)
-        options["extra"] = {**(options.get("extra") or {}), "request_log": log}
-        logger = logger.logger
-    logger.log(level, message, **options)
+def _lines(
+    formatter: LogFormatter,
+    log: RequestLog,
+    request_level: int | None,
+    response_level: int | None,
+    *,
+    pair: bool,
+) -> list[tuple[int, str]]:
+    """Format what is to be written, all of it before anything is.
+
+    Args:
+        formatter: What to ask for the lines.
+        log: What they are about.
+        request_level: The level of the request line, None where it is off.
+        response_level: That of the response line; not both are None.
+        pair: Whether one line brings the other along at its own level.
+    """
+    request = response = None
+    if request_level or pair:
+        request = formatter.format_request(log)
+    if response_level or (pair and request is not None):
+        response = formatter.format_response(log)
+    if pair and request is not None and response is not None:
+        request_level = request_level or response_level
+        response_level = response_level or request_level
+    return [
+        (level, line)
+        for level, line in ((request_level, request), (response_level, response))
+        if level and line is not None
+    ]
 
 
 def _cut_context(error: BaseException, cause: BaseException | None) -> None:

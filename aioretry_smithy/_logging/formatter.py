@@ -1,4 +1,4 @@
-"""What a logging client writes: two lines of text, or two JSON objects."""
+"""What a logging client writes: lines of text, or JSON objects."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from abc import ABC, abstractmethod
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from .._render import describe_cause, printable
+from .._errors import bad_argument
+from .._render import content_preview, describe_cause, printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +20,9 @@ _REQUEST_KEYS = (
     "request_method",
     "request_url",
     "request_headers",
+    "request_content_preview",
     "request_started_at",
+    "response_timeout",
     "attempt",
 )
 _RESPONSE_KEYS = (
@@ -28,6 +31,7 @@ _RESPONSE_KEYS = (
     "response_headers",
     "response_cause",
     "response_length",
+    "response_content_preview",
     "duration",
     "total_duration",
     "is_complete",
@@ -41,7 +45,8 @@ _RESPONSE_KEYS = (
 class LogFormatter(ABC):
     """Makes the two lines that a :class:`LoggingClient` writes.
 
-    Both methods are asked once the outcome is known, so each sees the whole log. The
+    Both methods are asked once the outcome is known, so each sees the whole log. One
+    that returns None leaves its line out, and where both do nothing is written. The
     log's attributes hold credentials as they are; ``log.to_dict()`` and
     ``log.render()`` hide them, which makes them a good start for a formatter of one's
     own. After Armeria's ``LogFormatter``.
@@ -56,16 +61,16 @@ class LogFormatter(ABC):
     """
 
     @abstractmethod
-    def format_request(self, log: RequestLog) -> str:
-        """Return the line for the request.
+    def format_request(self, log: RequestLog) -> str | None:
+        """Return the line for the request, or None to leave it out.
 
         Args:
             log: The call, or the attempt, that the line is about.
         """
 
     @abstractmethod
-    def format_response(self, log: RequestLog) -> str:
-        """Return the line for the response, or for the failure.
+    def format_response(self, log: RequestLog) -> str | None:
+        """Return the line for the response or the failure, or None to leave it out.
 
         Args:
             log: The call, or the attempt, that the line is about.
@@ -83,7 +88,9 @@ class LogFormatter(ABC):
             path=/orders, headers=[Accept=*/*, armeria-retry-count=1], currentAttempt=2}
             Response: {startTime=..., duration=0.012s, headers=[:status=200]}
 
-        Each is one line: control characters are escaped. Durations are in seconds.
+        Each is one line: control characters are escaped. Durations are in seconds. With
+        a :class:`ContentPreviewingClient` in the chain ``preview`` comes after the
+        headers, of the response as far as it was read by then.
 
         >>> LogFormatter.text()
         LogFormatter.text()
@@ -91,17 +98,32 @@ class LogFormatter(ABC):
         return _TEXT
 
     @staticmethod
-    def json() -> LogFormatter:
+    def json(*, nested: bool = False) -> LogFormatter:
         """Return the formatter for machines: one JSON object a line.
 
         ``"type"`` is ``"request"`` or ``"response"``; the other keys and their values
         are those of :meth:`RequestLog.to_dict` that belong to that side, always the
         same ones.
 
+        Args:
+            nested: Whether to write one line in the place of two, with the whole of
+                :meth:`RequestLog.to_dict` and so with the attempts as ``"children"``.
+                It is the response's line, at the response's level. Its ``"type"`` is
+                ``"call"``, or ``"attempt"`` where the logging client lies inside the
+                retrying one.
+
+        Raises:
+            ValueError: An argument is not as described.
+
         >>> LogFormatter.json()
         LogFormatter.json()
+        >>> decorator = LoggingClient.new_decorator(
+        ...     formatter=LogFormatter.json(nested=True)
+        ... )
         """
-        return _JSON
+        if not isinstance(nested, bool):
+            raise bad_argument("nested", nested, "True or False")
+        return _NESTED_JSON if nested else _JSON
 
 
 class _TextFormatter(LogFormatter):
@@ -115,6 +137,7 @@ class _TextFormatter(LogFormatter):
             # Without a host, what stands before it belongs to the path.
             "path": log.mask.text(url.raw_path_qs if url.host else str(url)),
             "headers": _headers(log.mask.headers(log.request_headers)),
+            "preview": content_preview(log.request_content_preview, log.mask),
             "currentAttempt": log.attempt,
         }
         return printable(f"Request: {_braced(fields)}")
@@ -127,6 +150,7 @@ class _TextFormatter(LogFormatter):
             "totalDuration": _seconds(log.total_duration),
             "cause": describe_cause(log),
             "headers": _response_headers(log),
+            "preview": content_preview(log.response_content_preview, log.mask),
         }
         line = f"Response: {_braced(fields)}"
         if log.children:
@@ -148,8 +172,21 @@ class _JsonFormatter(LogFormatter):
         return "LogFormatter.json()"
 
 
+class _NestedJsonFormatter(LogFormatter):
+    def format_request(self, log: RequestLog) -> None:
+        return None
+
+    def format_response(self, log: RequestLog) -> str:
+        kind = "call" if log.parent is None else "attempt"
+        return json.dumps({"type": kind, **log.to_dict()})
+
+    def __repr__(self) -> str:
+        return "LogFormatter.json(nested=True)"
+
+
 _TEXT = _TextFormatter()
 _JSON = _JsonFormatter()
+_NESTED_JSON = _NestedJsonFormatter()
 
 
 def _braced(fields: Mapping[str, object]) -> str:

@@ -93,12 +93,9 @@ def sink():
 
 
 @pytest.fixture
-def logger(sink):
+def logger(logger, sink):
     """A logger that writes everything to the sink, and to nothing else."""
-    logger = logging.getLogger("shop")
-    logger.setLevel(DEBUG)
-    logger.propagate = False
-    logger.handlers, logger.filters = [sink], []
+    logger.addHandler(sink)
     return logger
 
 

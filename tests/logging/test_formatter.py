@@ -12,6 +12,7 @@ import pytest
 
 from aioretry_smithy import (
     Backoff,
+    ContentPreviewingClient,
     RequestLog,
     RetryingClient,
     RetryStrategy,
@@ -141,6 +142,27 @@ async def test_text_without_retrying_client_counts_nothing():
     assert "Attempt" not in TEXT.format_request(log) + TEXT.format_response(log)
 
 
+async def test_text_of_previews():
+    """How the bodies begin comes after the headers, on one line, secrets hidden."""
+    log = await log_of(
+        (200, {"Content-Type": "text/plain"}, b"fine\nand more"),
+        decorator=ContentPreviewingClient.new_decorator(10),
+        data="token=hush",
+        headers={"Content-Type": "application/x-www-form-urlencoded"},
+    )
+
+    request, response = TEXT.format_request(log), TEXT.format_response(log)
+
+    assert request.endswith(
+        "headers=[Content-Type=application/x-www-form-urlencoded], preview=token=****}"
+    )
+    assert response.endswith(
+        "headers=[:status=200, Content-Type=text/plain], preview=fine\\nand m…}"
+    )
+    assert request.isprintable()
+    assert response.isprintable()
+
+
 @pytest.mark.parametrize(
     ("url", "host"),
     [
@@ -238,7 +260,9 @@ async def test_json_of_a_request():
         "request_method",
         "request_url",
         "request_headers",
+        "request_content_preview",
         "request_started_at",
+        "response_timeout",
         "attempt",
     } == shown.keys()
     assert {key: whole[key] for key in shown} == shown

@@ -1,0 +1,45 @@
+"""Where lines go: loggers, their adapters, and structlog's loggers."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from .._log import RequestLog
+
+
+class _OtherLogger(Protocol):
+    """What a logger of structlog has, besides a method that asks for its level."""
+
+    def log(self, level: int, event: str, **values: Any) -> Any: ...
+
+
+Logger: TypeAlias = "logging.Logger | logging.LoggerAdapter[Any] | _OtherLogger"
+
+
+def level_method(logger: object) -> str:
+    """Return the name of the method that tells whether a level is on."""
+    # Some loggers of structlog have only the second.
+    names = ("isEnabledFor", "is_enabled_for")
+    return next((name for name in names if hasattr(logger, name)), names[0])
+
+
+def is_on(logger: Any, level: int) -> bool:
+    """Return whether *logger* writes lines of *level*."""
+    return bool(getattr(logger, level_method(logger))(level))
+
+
+def emit(logger: Any, level: int, line: str, log: RequestLog) -> None:
+    """Write *line* and have the record, or structlog's event, carry *log*."""
+    message: Any = line
+    options: Any = {"extra": {"request_log": log}}
+    while isinstance(logger, logging.LoggerAdapter):
+        # An adapter puts its own ``extra`` in the place of ours.
+        message, options = logger.process(message, options)
+        options["extra"] = {**(options.get("extra") or {}), "request_log": log}
+        logger = logger.logger
+    if hasattr(type(logger), "try_unbind"):
+        # A logger of structlog takes values by name, and ``extra`` for one of them.
+        options = {**options.pop("extra"), **options}
+    logger.log(level, message, **options)

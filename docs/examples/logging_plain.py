@@ -1,0 +1,57 @@
+import asyncio
+import json
+import logging
+import sys
+
+from aioretry_smithy import LogFormatter, LoggingClient, SessionBuilder
+from aioretry_smithy.testing import ScriptedTransport
+
+
+class OneLine(LogFormatter):
+    """One line a call: what was asked for and what became of it."""
+
+    def format_request(self, log):
+        return None
+
+    def format_response(self, log):
+        return log.render().partition("\n")[0]
+
+
+class JsonFormatter(logging.Formatter):
+    """Any record as an object; the call, where the record is of one, as data."""
+
+    def format(self, record):
+        shown = {
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        log = getattr(record, "request_log", None)
+        if log is not None:
+            shown["call"] = log.to_dict()
+        return json.dumps(shown)
+
+
+handler = logging.StreamHandler(sys.stdout)
+handler.setFormatter(JsonFormatter())
+logging.basicConfig(handlers=[handler], level=logging.INFO)
+
+LOGGING = LoggingClient.new_decorator(
+    logging.getLogger("shop.http"),
+    formatter=OneLine(),
+    successful_response_log_level=logging.INFO,
+)
+
+
+async def main():
+    logging.getLogger("shop").info("the shop opens")
+    builder = (
+        SessionBuilder("https://api.example.com")
+        .decorator(ScriptedTransport([200]))
+        .decorator(LOGGING)
+    )
+    async with builder.build() as session, session.get("/orders"):
+        pass
+
+
+asyncio.run(main())
