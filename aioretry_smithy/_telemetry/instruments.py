@@ -1,0 +1,121 @@
+"""What is counted and measured for OpenTelemetry."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from weakref import WeakSet
+
+from opentelemetry.metrics import Observation
+
+from .._breaker.breaker import CircuitState
+from .outcome import DURATION_BUCKETS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opentelemetry.metrics import CallbackOptions, Meter
+
+    from .._breaker.breaker import CircuitBreaker
+    from .._retry.budget import RetryBudget
+
+T = TypeVar("T")
+
+_BREAKER: Final = "aioretry_smithy.circuit_breaker"
+_BUDGET: Final = "aioretry_smithy.retry_budget"
+
+BREAKER_NAME: Final = f"{_BREAKER}.name"
+BREAKER_STATE: Final = f"{_BREAKER}.state"
+BUDGET_NAME: Final = f"{_BUDGET}.name"
+
+
+class Living(Generic[T]):
+    """Things that a gauge shows for as long as they live.
+
+    An SDK asks for them from a thread of its own.
+    """
+
+    def __init__(self) -> None:
+        self._things: WeakSet[T] = WeakSet()
+        self._lock = Lock()
+
+    def add(self, thing: T) -> None:
+        """Show *thing* from now on."""
+        with self._lock:
+            self._things.add(thing)
+
+    def all(self) -> list[T]:
+        """Return those that are there."""
+        with self._lock:
+            return list(self._things)
+
+
+class TrafficInstruments:
+    """What attempts and calls are measured with."""
+
+    def __init__(self, meter: Meter) -> None:
+        self.request_duration = meter.create_histogram(
+            "http.client.request.duration",
+            "s",
+            "Duration of HTTP client requests.",
+            explicit_bucket_boundaries_advisory=DURATION_BUCKETS,
+        )
+        self.call_duration = meter.create_histogram(
+            "aioretry_smithy.call.duration",
+            "s",
+            "Duration of calls, with all their attempts and waits.",
+            explicit_bucket_boundaries_advisory=DURATION_BUCKETS,
+        )
+        self.attempts = meter.create_counter(
+            "aioretry_smithy.attempts", "{attempt}", "Attempts of calls."
+        )
+        self.retries = meter.create_counter(
+            "aioretry_smithy.retries",
+            "{attempt}",
+            "Attempts after the first of a call.",
+        )
+
+
+class CircuitBreakerInstruments:
+    """What circuit breakers are measured with."""
+
+    def __init__(self, meter: Meter) -> None:
+        self.circuit_breakers: Living[CircuitBreaker] = Living()
+        self.transitions = meter.create_counter(
+            f"{_BREAKER}.transitions", "{transition}", "Changes of state."
+        )
+        self.rejections = meter.create_counter(
+            f"{_BREAKER}.rejections", "{request}", "Requests that were refused."
+        )
+        meter.create_observable_gauge(
+            BREAKER_STATE,
+            [self._states],
+            "1",
+            "1 for the state that a circuit breaker is in, 0 for the others.",
+        )
+
+    def _states(self, options: CallbackOptions) -> Iterator[Observation]:
+        for circuit_breaker in self.circuit_breakers.all():
+            present = circuit_breaker.state
+            for state in CircuitState:
+                yield Observation(
+                    int(state is present),
+                    {BREAKER_NAME: circuit_breaker.name, BREAKER_STATE: str(state)},
+                )
+
+
+class RetryBudgetInstruments:
+    """What retry budgets are measured with."""
+
+    def __init__(self, meter: Meter) -> None:
+        self.budgets: Living[RetryBudget] = Living()
+        self.refusals = meter.create_counter(
+            f"{_BUDGET}.refusals", "{attempt}", "Retries that were refused."
+        )
+        meter.create_observable_gauge(
+            f"{_BUDGET}.tokens", [self._tokens], "{token}", "Tokens that are there now."
+        )
+
+    def _tokens(self, options: CallbackOptions) -> Iterator[Observation]:
+        for budget in self.budgets.all():
+            yield Observation(budget.tokens, {BUDGET_NAME: budget.name})

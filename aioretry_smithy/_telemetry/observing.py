@@ -1,0 +1,114 @@
+"""The decorator that telemetry of every kind is made of."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+from .._client import DecoratingClient, chain_of
+from .._response import observe
+from .._retry.client import RetryingClient
+
+if TYPE_CHECKING:
+    import aiohttp
+
+    from .._client import HttpClient
+    from .._context import ClientRequestContext
+    from .._request import HttpRequest
+
+_logger = logging.getLogger("aioretry_smithy")
+
+
+class Observation(ABC):
+    """One call, or one attempt, from its start to its headers or its failure."""
+
+    __slots__ = ("request", "response")
+
+    request: HttpRequest
+    """What to send on."""
+
+    response: aiohttp.ClientResponse
+    """What came back; nothing is set where nothing came."""
+
+    @abstractmethod
+    def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
+        """Hear how it went.
+
+        Args:
+            ctx: The call or the attempt, with its log.
+            cause: What it failed with; None where there is a response.
+        """
+
+
+class ObservingClient(DecoratingClient, ABC):
+    """Tells of attempts inside the retrying client, and of calls outside of it.
+
+    Where nothing retries, the call is its one attempt. An error of whoever listens is
+    logged and changes nothing for the call.
+    """
+
+    sees_calls: bool
+    """Whether it stands outside of what retries, so that it sees calls."""
+
+    is_innermost: bool
+    """Whether no other client of its kind stands further in."""
+
+    def __init__(self, delegate: HttpClient) -> None:
+        super().__init__(delegate)
+        inside = chain_of(delegate)
+        self.is_innermost = not any(isinstance(link, type(self)) for link in inside)
+        self.sees_calls = not self.is_innermost or any(
+            isinstance(link, RetryingClient) for link in inside
+        )
+
+    @abstractmethod
+    def begin(self, ctx: ClientRequestContext, request: HttpRequest) -> Observation:
+        """Begin to observe a call (where :attr:`sees_calls`) or an attempt."""
+
+    def is_heard(self) -> bool:
+        """Say whether anybody listens; otherwise calls pass through unseen."""
+        return True
+
+    async def execute(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> aiohttp.ClientResponse:
+        """Send *request*, and tell those who listen how it went."""
+        observation = self._begin(ctx, request)
+        if observation is None:
+            return await self.delegate.execute(ctx, request)
+        try:
+            response = await self.delegate.execute(ctx, observation.request)
+            observe(ctx.log, response)
+        except BaseException as cause:
+            ctx.log.record_failure(cause)
+            self._end(observation, ctx, cause)
+            raise
+        observation.response = response
+        self._end(observation, ctx, None)
+        return response
+
+    def _begin(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> Observation | None:
+        try:
+            return self.begin(ctx, request) if self.is_heard() else None
+        except Exception as error:
+            report(error)
+            return None
+
+    def _end(
+        self,
+        observation: Observation,
+        ctx: ClientRequestContext,
+        cause: BaseException | None,
+    ) -> None:
+        try:
+            observation.end(ctx, cause)
+        except Exception as error:
+            report(error)
+
+
+def report(error: Exception) -> None:
+    """Say in the log that somebody who listens has failed."""
+    _logger.warning("could not tell of a call", exc_info=error)

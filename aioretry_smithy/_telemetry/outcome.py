@@ -1,0 +1,63 @@
+"""How calls and attempts are told apart: few values each, never a path or a query."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from .._keys import host_key
+
+if TYPE_CHECKING:
+    from .._context import ClientRequestContext
+    from .._request import HttpRequest
+
+KNOWN_METHODS: Final = frozenset(
+    "CONNECT DELETE GET HEAD OPTIONS PATCH POST PUT QUERY TRACE".split()
+)
+"""What the semantic conventions of OpenTelemetry call a known method."""
+
+ANOTHER_METHOD: Final = "_OTHER"
+"""What stands for every other method."""
+
+DURATION_BUCKETS: Final = (
+    *(0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0),
+    *(2.5, 5.0, 7.5, 10.0),
+)
+"""The limits of a histogram of seconds, as the same conventions have them."""
+
+
+def known_method(request: HttpRequest) -> str:
+    """Return the method of a request, or ``_OTHER`` for one nobody knows."""
+    return request.method if request.method in KNOWN_METHODS else ANOTHER_METHOD
+
+
+def host(request: HttpRequest) -> str:
+    """Return host and port of a request, such as ``example.com:443``, or nothing."""
+    return host_key(request) or ""
+
+
+def error_type(ctx: ClientRequestContext, cause: BaseException | None) -> str | None:
+    """Name a failure: the status from 400 on, or the full name of an exception.
+
+    A call that its caller cancelled is none.
+    """
+    if cause is None:
+        status = ctx.log.response_status
+        return str(status) if status is not None and status >= 400 else None
+    if not isinstance(cause, Exception):
+        return None
+    kind = type(cause)
+    if kind.__module__ == "builtins":
+        return kind.__qualname__
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def status_class(ctx: ClientRequestContext, cause: BaseException | None) -> str:
+    """Sort an outcome: ``2xx`` and the like, or how it came to have no status.
+
+    ``cancelled`` by the caller, ``refused`` by an open circuit, ``error`` otherwise.
+    """
+    if cause is not None and not isinstance(cause, Exception):
+        return "cancelled"
+    if cause is not None:
+        return "refused" if ctx.was_refused else "error"
+    return f"{(ctx.log.response_status or 0) // 100}xx"

@@ -1,0 +1,169 @@
+"""The Prometheus metrics of one registry, and the values that their labels take."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from weakref import WeakKeyDictionary
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from .._breaker.breaker import CircuitState
+from .._errors import bad_argument
+from .outcome import DURATION_BUCKETS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from prometheus_client.registry import Collector
+
+    from .._retry.budget import RetryBudget
+
+_MAX_NAMES: Final = 1024
+_ANOTHER_NAME: Final = "_OTHER"
+
+
+class Names(dict[str, str]):
+    """Label values for names that come from outside: so many, and no more."""
+
+    def __missing__(self, name: str) -> str:
+        if len(self) >= _MAX_NAMES:
+            return _ANOTHER_NAME
+        # A lone surrogate would break every scrape from now on.
+        shown = self[name] = name.encode("utf-8", "backslashreplace").decode()
+        return shown
+
+
+class RegisteredMetrics:
+    """Metrics that are registered together."""
+
+    def __init__(self, *collectors: Collector) -> None:
+        self.collectors = collectors
+        self.names: Names = Names()
+
+
+class ClientMetrics(RegisteredMetrics):
+    """What a metrics client counts and times."""
+
+    def __init__(self) -> None:
+        of_attempts = ("host", "method", "status_class")
+        self.attempts: Counter = Counter(
+            "aioretry_smithy_attempts", "Attempts.", of_attempts, registry=None
+        )
+        self.retries: Counter = Counter(
+            "aioretry_smithy_retries",
+            "Attempts after the first of a call.",
+            of_attempts,
+            registry=None,
+        )
+        self.attempt_duration: Histogram = Histogram(
+            "aioretry_smithy_attempt_duration_seconds",
+            "Seconds from an attempt's start to its headers or its failure.",
+            of_attempts,
+            buckets=DURATION_BUCKETS,
+            registry=None,
+        )
+        self.call_duration: Histogram = Histogram(
+            "aioretry_smithy_call_duration_seconds",
+            "Seconds from a call's start to its headers or its failure.",
+            ("host", "method", "stop_reason"),
+            buckets=DURATION_BUCKETS,
+            registry=None,
+        )
+        super().__init__(
+            self.attempts, self.retries, self.attempt_duration, self.call_duration
+        )
+
+
+class BreakerMetrics(RegisteredMetrics):
+    """What is counted of circuit breakers."""
+
+    def __init__(self) -> None:
+        self.state: Gauge = Gauge(
+            "aioretry_smithy_circuit_breaker_state",
+            "1 for the state that a circuit breaker is in.",
+            ("circuit_breaker", "state"),
+            multiprocess_mode="livesum",
+            registry=None,
+        )
+        self.transitions: Counter = Counter(
+            "aioretry_smithy_circuit_breaker_transitions",
+            "How often a circuit breaker went into a state.",
+            ("circuit_breaker", "state"),
+            registry=None,
+        )
+        self.rejections: Counter = Counter(
+            "aioretry_smithy_circuit_breaker_rejections",
+            "Requests that a circuit breaker refused.",
+            ("circuit_breaker",),
+            registry=None,
+        )
+        super().__init__(self.state, self.transitions, self.rejections)
+
+    def show(self, name: str, present: CircuitState) -> None:
+        """Show the state of a circuit breaker."""
+        # Counters begin at 0, so that rate() sees the first event too.
+        self.rejections.labels(name)
+        for state in CircuitState:
+            self.transitions.labels(name, state.value)
+            if name != _ANOTHER_NAME:
+                self.state.labels(name, state.value).set(state is present)
+
+
+class BudgetMetrics(RegisteredMetrics):
+    """What is counted of retry budgets."""
+
+    def __init__(self) -> None:
+        self.tokens: Gauge = Gauge(
+            "aioretry_smithy_retry_budget_tokens",
+            "Tokens that a retry budget holds.",
+            ("retry_budget",),
+            multiprocess_mode="livemin",
+            registry=None,
+        )
+        self.refusals: Counter = Counter(
+            "aioretry_smithy_retry_budget_refusals",
+            "Retries that a retry budget refused.",
+            ("retry_budget",),
+            registry=None,
+        )
+        super().__init__(self.tokens, self.refusals)
+
+    def show(self, budget: RetryBudget) -> str:
+        """Show the tokens of a budget, and return what it is called."""
+        name = self.names[budget.name]
+        self.refusals.labels(name)
+        if name != _ANOTHER_NAME:
+            self.tokens.labels(name).set(budget.tokens)
+        return name
+
+
+_M = TypeVar("_M", bound=RegisteredMetrics)
+_in_registry: WeakKeyDictionary[CollectorRegistry, dict[Any, Any]] = WeakKeyDictionary()
+_lock = Lock()
+
+
+def metrics_in(registry: CollectorRegistry, kind: Callable[[], _M]) -> _M:
+    """Return the metrics of a kind in a registry, which takes each name once.
+
+    Raises:
+        ValueError: *registry* is none, or has a metric of that name that is not ours.
+    """
+    if not isinstance(registry, CollectorRegistry):
+        raise bad_argument("registry", registry, "a prometheus_client registry")
+    with _lock:
+        found = _in_registry.setdefault(registry, {})
+        if kind not in found:
+            found[kind] = _registered(registry, kind())
+        metrics: _M = found[kind]
+        return metrics
+
+
+def _registered(registry: CollectorRegistry, metrics: _M) -> _M:
+    with ExitStack() as undo:
+        for collector in metrics.collectors:
+            registry.register(collector)
+            undo.callback(registry.unregister, collector)
+        undo.pop_all()
+    return metrics

@@ -1,0 +1,221 @@
+"""A span, the context that it makes, and what is measured at its end."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from opentelemetry import context as contexts
+from opentelemetry.context import (
+    _SUPPRESS_HTTP_INSTRUMENTATION_KEY,
+    _SUPPRESS_INSTRUMENTATION_KEY,
+)
+from opentelemetry.propagate import get_global_textmap
+from opentelemetry.trace import SpanKind, StatusCode, set_span_in_context
+
+from .._render import describe_error
+from .attributes import server_attributes
+from .observing import Observation, report
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+    from opentelemetry.propagators.textmap import TextMapPropagator
+    from opentelemetry.trace import Span, Tracer
+
+    from .._context import ClientRequestContext
+    from .._log import RequestLog
+    from .._request import HttpRequest
+    from .attributes import Attributes
+    from .instruments import TrafficInstruments
+    from .providers import Meters, Tracers
+
+_OURS: Final = "aioretry_smithy"
+_SUPPRESSED_KEYS: Final = (_SUPPRESS_INSTRUMENTATION_KEY, "suppress_instrumentation")
+
+
+class Telemetry(NamedTuple):
+    """What :meth:`TracingClient.new_decorator` was given."""
+
+    tracers: Tracers
+    meters: Meters[TrafficInstruments]
+    propagator: TextMapPropagator | None
+
+
+def is_suppressed() -> bool:
+    """Say whether somebody does not want to hear of what happens here.
+
+    Exporters do not, of the calls by which they export. That an attempt of ours keeps
+    other instrumentations quiet does not count: what is called in its course through
+    another session is worth a span of its own.
+    """
+    if any(contexts.get_value(key) for key in _SUPPRESSED_KEYS):
+        return True
+    return contexts.get_value(_SUPPRESS_HTTP_INSTRUMENTATION_KEY) not in (
+        None,
+        False,
+        _OURS,
+    )
+
+
+class Traced(Observation):
+    """A span, current while the delegate runs, and what is measured at its end.
+
+    Args:
+        telemetry: Who listens.
+        ctx: The call or the attempt.
+        request: What the delegate is to send.
+        injects: Whether this span is the one that the server hears of.
+    """
+
+    __slots__ = (
+        "_context",
+        "_instruments",
+        "_loop",
+        "_server",
+        "_span",
+        "_start",
+        "_token",
+    )
+
+    request: HttpRequest
+    _kind: SpanKind
+    _suppresses: bool
+
+    def __init__(
+        self,
+        telemetry: Telemetry,
+        ctx: ClientRequestContext,
+        request: HttpRequest,
+        *,
+        injects: bool,
+    ) -> None:
+        self.request = request
+        self._instruments = telemetry.meters.get()
+        self._loop = asyncio.get_running_loop()
+        self._start = nanoseconds(ctx.log, self._loop.time())
+        self._server = server_attributes(request)
+        self._span: Span | None = None
+        # Measured with it, a long duration leads to the span that took so long.
+        self._context: Context | None = None
+        tracer = telemetry.tracers.get()
+        if tracer is None:
+            return
+        try:
+            context = self._open(tracer, ctx)
+        except Exception as error:
+            # What is measured does not depend on it.
+            report(error)
+            return
+        if injects:
+            self._inject(telemetry.propagator, context)
+        self._token = contexts.attach(context)
+
+    @abstractmethod
+    def _name(self) -> str: ...
+
+    @abstractmethod
+    def _first_attributes(self, ctx: ClientRequestContext) -> Attributes: ...
+
+    @abstractmethod
+    def _last_attributes(
+        self, ctx: ClientRequestContext, cause: BaseException | None
+    ) -> Attributes: ...
+
+    @abstractmethod
+    def _measure(
+        self, instruments: TrafficInstruments, seconds: float, last: Attributes
+    ) -> None: ...
+
+    def _add_events(self, span: Span, ctx: ClientRequestContext) -> None:
+        """Tell what happened meanwhile."""
+
+    def _open(self, tracer: Tracer, ctx: ClientRequestContext) -> Context:
+        span = tracer.start_span(
+            self._name(),
+            kind=self._kind,
+            attributes=self._first_attributes(ctx),
+            start_time=self._start,
+        )
+        # A call is made of attempts that may be told of by others.
+        hushed = _OURS if self._suppresses else False
+        context = contexts.set_value(_SUPPRESS_HTTP_INSTRUMENTATION_KEY, hushed)
+        self._context = set_span_in_context(span, context)
+        self._span = span
+        return self._context
+
+    def _inject(self, propagator: TextMapPropagator | None, context: Context) -> None:
+        try:
+            carrier: dict[str, str] = {}
+            chosen = get_global_textmap() if propagator is None else propagator
+            chosen.inject(carrier, context=context)
+            headers = self.request.headers
+            if "traceparent" in carrier:
+                # It would belong to the trace that the caller's own header named.
+                headers.popall("tracestate", None)
+            headers.update(carrier)
+            if carrier:
+                self.request = self.request.replace(headers=headers)
+        except Exception as error:
+            report(error)
+
+    def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
+        """End the span, and measure."""
+        span = self._span
+        if span is not None and self._is_at_home(cause):
+            contexts.detach(self._token)
+        end = nanoseconds(ctx.log, self._loop.time())
+        if span is not None and not span.is_recording():
+            span = None
+        if span is None and self._instruments is None:
+            return
+        last = self._last_attributes(ctx, cause)
+        try:
+            if self._instruments is not None:
+                self._measure(self._instruments, (end - self._start) / 1e9, last)
+        finally:
+            if span is not None:
+                self._close(span, ctx, cause, end, last)
+
+    def _is_at_home(self, cause: BaseException | None) -> bool:
+        # A coroutine that is thrown away ends wherever the garbage is collected.
+        return not isinstance(cause, GeneratorExit) or (
+            contexts.get_current() is self._context
+        )
+
+    def _close(
+        self,
+        span: Span,
+        ctx: ClientRequestContext,
+        cause: BaseException | None,
+        end: int,
+        last: Attributes,
+    ) -> None:
+        try:
+            span.set_attributes(last)
+            self._add_events(span, ctx)
+            failure = last.get("error.type")
+            if failure is not None and cause is not None:
+                description = describe_error(cause, ctx.log.mask)
+                message = description.removeprefix(type(cause).__name__)
+                event = {
+                    "exception.type": failure,
+                    "exception.message": message.removeprefix(": "),
+                }
+                span.add_event("exception", event, end)
+                span.set_status(StatusCode.ERROR, description)
+            elif failure is not None:
+                span.set_status(StatusCode.ERROR)
+        finally:
+            span.end(end)
+
+
+def nanoseconds(log: RequestLog, time: float) -> int:
+    """Return a time of the event loop as one of the day.
+
+    All spans of a call count from its one start, so they fit into each other whatever
+    happens to the clock of the machine meanwhile.
+    """
+    root = log.root
+    microseconds = round(root.request_started_at.timestamp() * 1e6)
+    return microseconds * 1000 + round((time - root.started) * 1e9)

@@ -1,0 +1,198 @@
+"""Spans and metrics for OpenTelemetry, of every attempt and of every call.
+
+Needs the extra ``opentelemetry``, which brings the API alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ._breaker.listener import CircuitBreakerListener
+from ._retry.budget import RetryBudgetListener
+from ._telemetry.instruments import (
+    BREAKER_NAME,
+    BREAKER_STATE,
+    BUDGET_NAME,
+    CircuitBreakerInstruments,
+    RetryBudgetInstruments,
+    TrafficInstruments,
+)
+from ._telemetry.observing import ObservingClient
+from ._telemetry.providers import Meters, Tracers, check_method
+from ._telemetry.spans import Telemetry, is_suppressed
+from ._telemetry.traced_attempt import TracedAttempt
+from ._telemetry.traced_call import TracedCall
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.propagators.textmap import TextMapPropagator
+    from opentelemetry.trace import TracerProvider
+
+    from ._breaker.breaker import CircuitBreaker, CircuitState
+    from ._breaker.window import EventCount
+    from ._client import Decorator, HttpClient
+    from ._context import ClientRequestContext
+    from ._request import HttpRequest
+    from ._retry.budget import RetryBudget
+    from ._telemetry.observing import Observation
+
+__all__ = ["CircuitBreakerMetrics", "RetryBudgetMetrics", "TracingClient"]
+
+
+class TracingClient(ObservingClient):
+    """Makes spans and metrics of what it sees.
+
+    Inside the retrying client it sees attempts: each is a CLIENT span by the semantic
+    conventions for HTTP, and its context goes out in the headers. Outside it sees
+    calls: each is an INTERNAL span around its attempts. Put the same decorator in both
+    places. Where nothing retries, one place is enough, and the call is an attempt.
+
+    While no SDK is set up, calls pass through. An error of an SDK, an exporter or a
+    propagator is logged and changes nothing for the call.
+
+    Args:
+        delegate: The next client inwards.
+        telemetry: The arguments of :meth:`new_decorator`, checked.
+    """
+
+    def __init__(self, delegate: HttpClient, telemetry: Telemetry) -> None:
+        super().__init__(delegate)
+        self._telemetry = telemetry
+
+    @classmethod
+    def new_decorator(
+        cls,
+        tracer_provider: TracerProvider | None = None,
+        meter_provider: MeterProvider | None = None,
+        *,
+        propagator: TextMapPropagator | None = None,
+    ) -> Decorator:
+        """Make a decorator for a session builder, to be used in one place or in two.
+
+        Args:
+            tracer_provider: Who makes the spans; by default the global one, also if it
+                is set later. ``NoOpTracerProvider()`` for no spans.
+            meter_provider: The same for the metrics.
+            propagator: Writes the context of a span into the headers of the request;
+                by default the global one.
+
+        Raises:
+            ValueError: An argument is not as described.
+
+        >>> tracing = TracingClient.new_decorator()
+        >>> builder = (
+        ...     SessionBuilder("https://api.example.com")
+        ...     .decorator(tracing)
+        ...     .decorator(RetryingClient.new_decorator(RetryStrategy.failsafe()))
+        ...     .decorator(tracing)
+        ... )
+        """
+        check_method("propagator", propagator, "inject")
+        telemetry = Telemetry(
+            Tracers(tracer_provider),
+            Meters(meter_provider, TrafficInstruments),
+            propagator,
+        )
+
+        def decorator(delegate: HttpClient) -> TracingClient:
+            return cls(delegate, telemetry)
+
+        return decorator
+
+    def is_heard(self) -> bool:
+        """Say whether there is an SDK, and nobody has silenced it here."""
+        telemetry = self._telemetry
+        if telemetry.tracers.get() is None and telemetry.meters.get() is None:
+            return False
+        return not is_suppressed()
+
+    def begin(self, ctx: ClientRequestContext, request: HttpRequest) -> Observation:
+        """Begin the span of an attempt, or of a call."""
+        traced = TracedCall if self.sees_calls else TracedAttempt
+        return traced(self._telemetry, ctx, request, injects=self.is_innermost)
+
+    def describe(self) -> str:
+        """Return the name of this client, and what it sees."""
+        seen = "calls" if self.sees_calls else "attempts"
+        return f"{type(self).__name__}(sees={seen!r})"
+
+
+class CircuitBreakerMetrics(CircuitBreakerListener):
+    """Measures circuit breakers: their states, changes of state, rejections.
+
+    One listener may serve any number of circuit breakers. Names tell them apart, so
+    give each a name of its own. A state shows from the first event on.
+
+    Args:
+        meter_provider: Who makes the metrics; by default the global one, also if it is
+            set later.
+
+    Raises:
+        ValueError: The *meter_provider* is none.
+
+    >>> metrics = CircuitBreakerMetrics()
+    >>> decorator = CircuitBreakerClient.new_per_host_decorator(
+    ...     lambda host: CircuitBreaker(host, listeners=[metrics])
+    ... )
+    """
+
+    def __init__(self, meter_provider: MeterProvider | None = None) -> None:
+        self._meters = Meters(meter_provider, CircuitBreakerInstruments)
+
+    def on_state_changed(
+        self, circuit_breaker: CircuitBreaker, state: CircuitState
+    ) -> None:
+        """Count the change, and show the new state."""
+        instruments = self._meters.get()
+        if instruments is not None:
+            instruments.circuit_breakers.add(circuit_breaker)
+            instruments.transitions.add(
+                1, {BREAKER_NAME: circuit_breaker.name, BREAKER_STATE: str(state)}
+            )
+
+    def on_event_count_updated(
+        self, circuit_breaker: CircuitBreaker, event_count: EventCount
+    ) -> None:
+        """Show the state."""
+        instruments = self._meters.get()
+        if instruments is not None:
+            instruments.circuit_breakers.add(circuit_breaker)
+
+    def on_request_rejected(self, circuit_breaker: CircuitBreaker) -> None:
+        """Count the rejection, and show the state."""
+        instruments = self._meters.get()
+        if instruments is not None:
+            instruments.circuit_breakers.add(circuit_breaker)
+            instruments.rejections.add(1, {BREAKER_NAME: circuit_breaker.name})
+
+
+class RetryBudgetMetrics(RetryBudgetListener):
+    """Measures retry budgets: the tokens that are there, and the retries refused.
+
+    One listener may serve any number of budgets. Names tell them apart.
+
+    Args:
+        meter_provider: Who makes the metrics; by default the global one, also if it is
+            set later.
+
+    Raises:
+        ValueError: The *meter_provider* is none.
+
+    >>> limiter = RetryBudget.per_host(listeners=[RetryBudgetMetrics()])
+    """
+
+    def __init__(self, meter_provider: MeterProvider | None = None) -> None:
+        self._meters = Meters(meter_provider, RetryBudgetInstruments)
+
+    def on_retry_refused(self, budget: RetryBudget, ctx: ClientRequestContext) -> None:
+        """Count the refusal, and show the tokens."""
+        instruments = self._meters.get()
+        if instruments is not None:
+            instruments.budgets.add(budget)
+            instruments.refusals.add(1, {BUDGET_NAME: budget.name})
+
+    def on_tokens_changed(self, budget: RetryBudget) -> None:
+        """Show the tokens."""
+        instruments = self._meters.get()
+        if instruments is not None:
+            instruments.budgets.add(budget)

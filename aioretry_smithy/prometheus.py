@@ -1,0 +1,236 @@
+"""Prometheus metrics: attempts, calls, circuit breakers and retry budgets.
+
+Needs the extra ``prometheus``, which brings ``prometheus-client``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from prometheus_client import REGISTRY, CollectorRegistry
+
+from ._breaker.listener import CircuitBreakerListener
+from ._retry.budget import RetryBudgetListener
+from ._telemetry.observing import Observation, ObservingClient
+from ._telemetry.outcome import host, known_method, status_class
+from ._telemetry.prometheus_metrics import (
+    BreakerMetrics,
+    BudgetMetrics,
+    ClientMetrics,
+    metrics_in,
+)
+
+if TYPE_CHECKING:
+    from ._breaker.breaker import CircuitBreaker, CircuitState
+    from ._breaker.window import EventCount
+    from ._client import Decorator, HttpClient
+    from ._context import ClientRequestContext
+    from ._request import HttpRequest
+    from ._retry.budget import RetryBudget
+
+__all__ = ["CircuitBreakerMetrics", "MetricsClient", "RetryBudgetMetrics"]
+
+
+class MetricsClient(ObservingClient):
+    """Counts and times calls and attempts.
+
+    Put the same decorator in twice: inside the retrying client it sees attempts,
+    outside of it calls. Where nothing retries, the call is its one attempt. In either
+    place it measures to the headers of the response, or to the failure.
+
+    Attempts are counted in ``aioretry_smithy_attempts_total``, those after the first of
+    a call also in ``aioretry_smithy_retries_total``, and timed in
+    ``aioretry_smithy_attempt_duration_seconds``, by ``host``, ``method`` and
+    ``status_class``. Calls are counted and timed in
+    ``aioretry_smithy_call_duration_seconds``, by ``host``, ``method`` and
+    ``stop_reason``.
+
+    Labels have few values, never a path or a query. After 1024 hosts every further one
+    is ``_OTHER``.
+
+    Args:
+        delegate: The next client inwards.
+        metrics: What to count and time with.
+
+    >>> metrics = MetricsClient.new_decorator(CollectorRegistry())
+    >>> builder = (
+    ...     SessionBuilder("https://api.example.com")
+    ...     .decorator(metrics)
+    ...     .decorator(RetryingClient.new_decorator(RetryStrategy.failsafe()))
+    ...     .decorator(metrics)
+    ... )
+    """
+
+    def __init__(self, delegate: HttpClient, metrics: ClientMetrics) -> None:
+        super().__init__(delegate)
+        self._metrics = metrics
+
+    @classmethod
+    def new_decorator(cls, registry: CollectorRegistry = REGISTRY) -> Decorator:
+        """Make a decorator for a session builder.
+
+        Args:
+            registry: Where the metrics are. Whoever is given the same one shares them.
+
+        Raises:
+            ValueError: *registry* is none, or has a metric of that name that is not
+                ours.
+
+        >>> decorator = MetricsClient.new_decorator(CollectorRegistry())
+        """
+        metrics = metrics_in(registry, ClientMetrics)
+
+        def decorator(delegate: HttpClient) -> HttpClient:
+            return cls(delegate, metrics)
+
+        return decorator
+
+    def begin(self, ctx: ClientRequestContext, request: HttpRequest) -> Observation:
+        """Begin to measure a call, or an attempt."""
+        if self.sees_calls:
+            return _Call(self._metrics, request)
+        return _Attempt(self._metrics, request, ctx)
+
+    def describe(self) -> str:
+        """Return the name of this client, and what it measures."""
+        seen = "calls" if self.sees_calls else "attempts"
+        return f"{type(self).__name__}(measures {seen})"
+
+
+class CircuitBreakerMetrics(CircuitBreakerListener):
+    """Counts what happens to circuit breakers; a listener for any number of them.
+
+    The series are ``aioretry_smithy_circuit_breaker_state`` and ``_transitions_total``,
+    by ``circuit_breaker`` and ``state``, and ``_rejections_total``, by
+    ``circuit_breaker``.
+
+    The state is 1 for the present one and 0 for the others. A circuit breaker appears
+    with its first event. Those of one name are taken for one; after 1024 names every
+    further one is counted as ``_OTHER``, without a state.
+
+    Args:
+        registry: Where the metrics are. Whoever is given the same one shares them.
+
+    Raises:
+        ValueError: *registry* is none, or has a metric of that name that is not ours.
+
+    >>> registry = CollectorRegistry()
+    >>> breaker = CircuitBreaker("orders", listeners=[CircuitBreakerMetrics(registry)])
+    >>> breaker.enter_state(CircuitState.FORCED_OPEN)
+    >>> registry.get_sample_value(
+    ...     "aioretry_smithy_circuit_breaker_state",
+    ...     {"circuit_breaker": "orders", "state": "forced_open"},
+    ... )
+    1.0
+    """
+
+    def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
+        self._metrics = metrics_in(registry, BreakerMetrics)
+
+    def on_state_changed(
+        self, circuit_breaker: CircuitBreaker, state: CircuitState
+    ) -> None:
+        """Show the new state, and count the transition."""
+        name = self._metrics.names[circuit_breaker.name]
+        self._metrics.show(name, state)
+        self._metrics.transitions.labels(name, state.value).inc()
+
+    def on_event_count_updated(
+        self, circuit_breaker: CircuitBreaker, event_count: EventCount
+    ) -> None:
+        """Show a circuit breaker that is new."""
+        if circuit_breaker.name not in self._metrics.names:
+            name = self._metrics.names[circuit_breaker.name]
+            self._metrics.show(name, circuit_breaker.state)
+
+    def on_request_rejected(self, circuit_breaker: CircuitBreaker) -> None:
+        """Count the refusal."""
+        name = self._metrics.names[circuit_breaker.name]
+        self._metrics.rejections.labels(name).inc()
+
+
+class RetryBudgetMetrics(RetryBudgetListener):
+    """Counts what happens to retry budgets; a listener for any number of them.
+
+    The series are ``aioretry_smithy_retry_budget_tokens`` and ``_refusals_total``, by
+    ``retry_budget``.
+
+    A budget appears with its first retry, made or refused. Budgets of one name are
+    taken for one; after 1024 names every further one is counted as ``_OTHER``, without
+    its tokens.
+
+    Args:
+        registry: Where the metrics are. Whoever is given the same one shares them.
+
+    Raises:
+        ValueError: *registry* is none, or has a metric of that name that is not ours.
+
+    >>> listener = RetryBudgetMetrics(CollectorRegistry())
+    >>> budgets = RetryBudget.per_host(listeners=[listener])
+    """
+
+    def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
+        self._metrics = metrics_in(registry, BudgetMetrics)
+
+    def on_tokens_changed(self, budget: RetryBudget) -> None:
+        """Show the tokens."""
+        self._metrics.show(budget)
+
+    def on_retry_refused(self, budget: RetryBudget, ctx: ClientRequestContext) -> None:
+        """Count the refusal."""
+        self._metrics.refusals.labels(self._metrics.show(budget)).inc()
+
+
+class _Timed(Observation):
+    """What a call and an attempt have in common: a start, a host and a method."""
+
+    __slots__ = ("_labels", "_loop", "_metrics", "_started")
+
+    def __init__(self, metrics: ClientMetrics, request: HttpRequest) -> None:
+        self.request = request
+        self._metrics = metrics
+        self._labels = metrics.names[host(request)], known_method(request)
+        self._loop = asyncio.get_running_loop()
+        self._started = self._loop.time()
+
+    def _elapsed(self) -> float:
+        return self._loop.time() - self._started
+
+
+class _Call(_Timed):
+    __slots__ = ()
+
+    def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
+        labels = (*self._labels, _stop_reason(ctx, cause))
+        self._metrics.call_duration.labels(*labels).observe(self._elapsed())
+
+
+class _Attempt(_Timed):
+    __slots__ = ("_is_retry",)
+
+    def __init__(
+        self, metrics: ClientMetrics, request: HttpRequest, ctx: ClientRequestContext
+    ) -> None:
+        super().__init__(metrics, request)
+        # Not the attempt's number: a decorator may send twice in one attempt.
+        self._is_retry = metrics in ctx.attributes
+        ctx.attributes[metrics] = True
+
+    def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
+        metrics = self._metrics
+        labels = (*self._labels, status_class(ctx, cause))
+        metrics.attempts.labels(*labels).inc()
+        # Also by 0, so that there is a series to divide by the attempts.
+        metrics.retries.labels(*labels).inc(self._is_retry)
+        metrics.attempt_duration.labels(*labels).observe(self._elapsed())
+
+
+def _stop_reason(ctx: ClientRequestContext, cause: BaseException | None) -> str:
+    if cause is not None and not isinstance(cause, Exception):
+        return "cancelled"
+    reason = ctx.log.root.stop_reason
+    if reason is not None:
+        return reason.value
+    # Then it was no matter of retries: another decorator raised.
+    return "none" if cause is None else "error"

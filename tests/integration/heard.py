@@ -1,0 +1,80 @@
+"""An OpenTelemetry SDK that keeps what it hears in memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("opentelemetry.sdk")
+
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanKind
+
+from aioretry_smithy.opentelemetry import TracingClient
+
+if TYPE_CHECKING:
+    from aioretry_smithy import Decorator
+
+
+class Heard:
+    """Providers of spans and metrics, and what they were told."""
+
+    def __init__(self, **options: Any) -> None:
+        self.exporter = InMemorySpanExporter()
+        self.tracer_provider = TracerProvider(shutdown_on_exit=False, **options)
+        self.tracer_provider.add_span_processor(SimpleSpanProcessor(self.exporter))
+        self.reader = InMemoryMetricReader()
+        self.meter_provider = MeterProvider([self.reader], shutdown_on_exit=False)
+
+    def decorator(self, **settings: Any) -> Decorator:
+        """Make the decorator that tells these providers."""
+        return TracingClient.new_decorator(
+            self.tracer_provider, self.meter_provider, **settings
+        )
+
+    def spans(self, kind: SpanKind | None = None) -> list[ReadableSpan]:
+        """Return the spans of a kind, in the order in which they began."""
+        found = [
+            span
+            for span in self.exporter.get_finished_spans()
+            if kind is None or span.kind is kind
+        ]
+        return sorted(found, key=lambda span: span.start_time)
+
+    @property
+    def attempts(self) -> list[ReadableSpan]:
+        """The spans of attempts."""
+        return self.spans(SpanKind.CLIENT)
+
+    @property
+    def call(self) -> ReadableSpan:
+        """The span of the one call."""
+        (call,) = self.spans(SpanKind.INTERNAL)
+        return call
+
+    def metrics(self) -> dict[str, Any]:
+        """Collect the metrics by name."""
+        data = self.reader.get_metrics_data()
+        return {
+            metric.name: metric
+            for resource in (data.resource_metrics if data else ())
+            for scope in resource.scope_metrics
+            for metric in scope.metrics
+        }
+
+    def points(self, name: str) -> list[tuple[dict[str, Any], Any]]:
+        """Collect the attributes and the values, or sums, of one metric."""
+        metric = self.metrics().get(name)
+        return [
+            (dict(point.attributes), getattr(point, "value", getattr(point, "sum", 0)))
+            for point in (metric.data.data_points if metric else ())
+        ]
+
+    def total(self, name: str) -> float:
+        """Collect one metric, all attributes together."""
+        return sum(value for _, value in self.points(name))

@@ -1,0 +1,260 @@
+"""Spans of real requests: what the server saw, and what others make of the same."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import TYPE_CHECKING
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+pytest.importorskip("opentelemetry.sdk")
+pytest.importorskip("opentelemetry.instrumentation.aiohttp_client")
+
+from heard import Heard
+from opentelemetry import context as contexts
+from opentelemetry.instrumentation.aiohttp_client import create_trace_config
+from opentelemetry.trace import StatusCode
+
+from aioretry_smithy import (
+    Backoff,
+    RetryingClient,
+    RetryStrategy,
+    SessionBuilder,
+)
+
+if TYPE_CHECKING:
+    from aiohttp.test_utils import TestServer
+
+    from aioretry_smithy import Decorator
+
+
+@pytest.fixture
+def heard() -> Heard:
+    return Heard()
+
+
+@pytest.fixture
+def others() -> Heard:
+    """What the aiohttp instrumentation of OpenTelemetry tells of."""
+    return Heard()
+
+
+class Site:
+    """A server with a few habits, and the contexts that came to it."""
+
+    def __init__(self) -> None:
+        self.parents: list[str] = []
+        self.bodies: list[bytes] = []
+        self.failures = 0
+        self.server: TestServer
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        self.parents.append(request.headers.get("traceparent", "").split("-")[2])
+        self.bodies.append(await request.read())
+        if request.path == "/moved":
+            raise web.HTTPFound("/")
+        if request.path == "/slow":
+            await asyncio.sleep(30)
+        if self.failures:
+            self.failures -= 1
+            return web.Response(status=503)
+        return web.Response(text="fine")
+
+
+@pytest.fixture
+async def site(aiohttp_server) -> Site:
+    site = Site()
+    application = web.Application()
+    application.router.add_route("*", "/{path:.*}", site.answer)
+    site.server = await aiohttp_server(application)
+    return site
+
+
+def chain(
+    site: Site, tracing: Decorator, *, inside=True, outside=True, **arguments
+) -> SessionBuilder:
+    retrying = RetryingClient.new_decorator(
+        RetryStrategy.failsafe(Backoff.without_delay()),
+        max_total_attempts=3,
+        attempt_timeout=arguments.pop("attempt_timeout", None),
+    )
+    builder = SessionBuilder(site.server.make_url("/"), **arguments)
+    if inside:
+        builder = builder.decorator(tracing)
+    builder = builder.decorator(retrying)
+    return builder.decorator(tracing) if outside else builder
+
+
+def ids(spans) -> list[str]:
+    return [f"{span.context.span_id:016x}" for span in spans]
+
+
+async def test_server_sees_the_span_of_each_attempt(site, heard):
+    """503, 503, 200: three spans, three requests, and each knows the other."""
+    site.failures = 2
+    async with (
+        chain(site, heard.decorator()).build() as session,
+        session.post(
+            "/orders", data=b"seven", headers={"Idempotency-Key": "7"}
+        ) as response,
+    ):
+        assert "fine" == await response.text()
+
+    assert ids(heard.attempts) == site.parents
+    assert [b"seven"] * 3 == site.bodies
+    assert [503, 503, 200] == [
+        span.attributes["http.response.status_code"] for span in heard.attempts
+    ]
+    for span in heard.attempts:
+        assert "POST" == span.name
+        assert "127.0.0.1" == span.attributes["server.address"]
+        assert site.server.port == span.attributes["server.port"]
+        assert str(site.server.make_url("/orders")) == span.attributes["url.full"]
+        assert "1.1" == span.attributes["network.protocol.version"]
+        assert heard.call.start_time <= span.start_time
+        assert span.end_time <= heard.call.end_time
+
+
+async def test_redirect_is_part_of_its_attempt(site, heard):
+    """Redirects are followed inside one attempt, so they share its one span."""
+    async with (
+        chain(site, heard.decorator()).build() as session,
+        session.get("/moved"),
+    ):
+        pass
+
+    (attempt,) = heard.attempts
+    assert [*ids([attempt])] * 2 == site.parents
+    assert 200 == attempt.attributes["http.response.status_code"]
+    assert attempt.attributes["url.full"].endswith("/moved")
+
+
+async def test_refused_connection(site, heard):
+    """A port where nobody listens: an error, no status, and the message of it."""
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+        async with chain(site, heard.decorator()).build() as session:
+            with pytest.raises(aiohttp.ClientConnectorError):
+                await session.get(f"http://127.0.0.1:{port}/?token=abc")
+
+    assert 3 == len(heard.attempts)
+    for span in heard.attempts:
+        error = "aiohttp.client_exceptions.ClientConnectorError"
+        assert error == span.attributes["error.type"]
+        assert StatusCode.ERROR is span.status.status_code
+        assert str(port) in span.events[0].attributes["exception.message"]
+        assert "http.response.status_code" not in span.attributes
+        assert "network.protocol.version" not in span.attributes
+        assert span.attributes["url.full"].endswith("?token=REDACTED")
+    assert "max_total_attempts" == heard.call.attributes["aioretry_smithy.stop_reason"]
+
+
+async def test_timeout(site, heard):
+    """An attempt that aiohttp cuts lasts as long as its timeout says."""
+    builder = chain(site, heard.decorator(), attempt_timeout=0.1)
+    async with builder.build() as session:
+        with pytest.raises(TimeoutError):
+            await session.get("/slow")
+
+    assert 3 == len(heard.attempts)
+    for span in heard.attempts:
+        assert "TimeoutError" == span.attributes["error.type"]
+        assert 0.09 < (span.end_time - span.start_time) / 1e9 < 5
+
+
+@pytest.mark.parametrize("when", ["connecting", "waiting for the server"])
+async def test_cancellation(site, heard, when):
+    """Wherever it strikes, the spans are over, without an error, and so is the hush."""
+    connecting = asyncio.Event()
+
+    class Resolver(aiohttp.abc.AbstractResolver):
+        async def resolve(self, *arguments, **options):
+            connecting.set()
+            await asyncio.sleep(30)
+
+        async def close(self):
+            """Hold nothing."""
+
+    connector = aiohttp.TCPConnector(resolver=Resolver())
+    before = contexts.get_current()
+    builder = chain(site, heard.decorator(), connector=connector)
+    builder = builder.response_timeout(20)
+    url = "http://nowhere.example/" if when == "connecting" else "/slow"
+    async with builder.build() as session:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await session.get(url)
+        assert before is contexts.get_current()
+
+    (attempt,) = heard.attempts
+    assert connecting.is_set() == (when == "connecting")
+    assert StatusCode.UNSET is attempt.status.status_code
+    assert "error.type" not in attempt.attributes
+    assert "cancelled" == heard.call.attributes["aioretry_smithy.stop_reason"]
+
+
+async def test_no_second_span_beside_the_instrumentation(site, heard, others):
+    """Inside, an attempt of ours silences the instrumentation, for as long as it is."""
+    site.failures = 2
+    trace_config = create_trace_config(tracer_provider=others.tracer_provider)
+    async with aiohttp.ClientSession(trace_configs=[trace_config]) as plain:
+        builder = chain(site, heard.decorator(), trace_configs=[trace_config])
+        async with builder.build() as session, session.get("/"):
+            pass
+        assert [] == others.spans()
+
+        async with plain.get(site.server.make_url("/")):
+            pass
+
+    assert 3 == len(heard.attempts)
+    assert [*ids(heard.attempts), *ids(others.spans())] == site.parents
+    assert 1 == len(others.spans())
+
+
+async def test_instrumentation_speaks_again_after_a_failure(site, heard, others):
+    """Failure and cancellation end the silence too."""
+    trace_config = create_trace_config(tracer_provider=others.tracer_provider)
+    async with aiohttp.ClientSession(trace_configs=[trace_config]) as plain:
+        builder = chain(site, heard.decorator(), attempt_timeout=0.05)
+        async with builder.build() as session:
+            with pytest.raises(TimeoutError):
+                await session.get("/slow")
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.02):
+                    await session.get("/slow")
+            async with plain.get(site.server.make_url("/")):
+                pass
+
+    assert 1 == len(others.spans())
+
+
+async def test_instrumentation_under_the_span_of_the_call(site, heard, others):
+    """With tracing outside alone, its spans are the attempts, children of the call."""
+    site.failures = 2
+    trace_config = create_trace_config(tracer_provider=others.tracer_provider)
+    builder = chain(site, heard.decorator(), inside=False, trace_configs=[trace_config])
+    async with builder.build() as session, session.get("/"):
+        pass
+
+    assert [] == heard.attempts
+    assert 3 == len(others.spans())
+    assert ids(others.spans()) == site.parents
+    assert {heard.call.context.span_id} == {
+        span.parent.span_id for span in others.spans()
+    }
+
+
+async def test_caller_reads_the_body_outside_of_the_span(site, heard):
+    """The span ends at the headers; the body is read in the caller's own context."""
+    before = contexts.get_current()
+    async with (
+        chain(site, heard.decorator()).build() as session,
+        session.get("/") as response,
+    ):
+        assert 2 == len(heard.spans())
+        assert before is contexts.get_current()
+        await response.read()

@@ -1,0 +1,224 @@
+"""What Prometheus reads over the wire after calls to a server."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from aioretry_smithy import (
+    Backoff,
+    CircuitBreaker,
+    CircuitBreakerClient,
+    FailFastError,
+    RetryBudget,
+    RetryingClient,
+    RetryStrategy,
+    SessionBuilder,
+)
+
+pytest.importorskip("prometheus_client")
+
+from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client.parser import text_string_to_metric_families
+
+from aioretry_smithy.prometheus import (
+    CircuitBreakerMetrics,
+    MetricsClient,
+    RetryBudgetMetrics,
+)
+
+STATES = ("closed", "open", "half_open", "forced_open")
+
+
+@pytest.fixture
+def registry():
+    return CollectorRegistry()
+
+
+@pytest.fixture
+def scrape(registry):
+    """Read the page of an exporter, as series by name and then by labels."""
+    exporter, thread = start_http_server(0, "127.0.0.1", registry)
+
+    async def read():
+        url = f"http://127.0.0.1:{exporter.server_port}/metrics"
+        async with aiohttp.ClientSession() as session, session.get(url) as response:
+            text = await response.text()
+        series = {}
+        for family in text_string_to_metric_families(text):
+            for sample in family.samples:
+                name = sample.name.removeprefix("aioretry_smithy_")
+                series.setdefault(name, {})[tuple(sample.labels.values())] = (
+                    sample.value
+                )
+        return series
+
+    yield read
+    exporter.shutdown()
+    exporter.server_close()
+    thread.join()
+
+
+@pytest.fixture
+async def server(aiohttp_server):
+    """A server that answers with the statuses in the path, one after the other."""
+    asked = {}
+
+    async def answer(request):
+        statuses = request.match_info["statuses"].split(",")
+        number = asked[request.path] = asked.get(request.path, -1) + 1
+        if statuses == ["silent"]:
+            await asyncio.sleep(60)
+        return web.Response(status=int(statuses[min(number, len(statuses) - 1)]))
+
+    application = web.Application()
+    application.router.add_route("*", "/{statuses}", answer)
+    return await aiohttp_server(application)
+
+
+@pytest.fixture
+def free_port():
+    """A port on which nobody listens."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        return unused.getsockname()[1]
+
+
+def new_session(registry, *, brake_after=None):
+    """Build the chain that the documents show."""
+    metrics = MetricsClient.new_decorator(registry)
+    budget = RetryBudget.per_host(
+        capacity=3, brake_after=brake_after, listeners=[RetryBudgetMetrics(registry)]
+    )
+    breakers = CircuitBreakerMetrics(registry)
+    return (
+        SessionBuilder()
+        .decorator(
+            CircuitBreakerClient.new_per_host_decorator(
+                lambda host: CircuitBreaker(
+                    host, minimum_request_threshold=5, listeners=[breakers]
+                )
+            )
+        )
+        .decorator(metrics)
+        .decorator(
+            RetryingClient.new_decorator(
+                RetryStrategy.failsafe(Backoff.fixed(0.01)), limiter=budget
+            )
+        )
+        .decorator(metrics)
+        .build()
+    )
+
+
+async def test_retries_can_be_scraped(registry, scrape, server):
+    """503, 503, 200: three attempts, two retries, one call, in every series."""
+    url = server.make_url("/503,503,200")
+    async with new_session(registry) as session, session.get(url) as response:
+        assert 200 == response.status
+
+    found = await scrape()
+    host = f"127.0.0.1:{server.port}"
+    bad, good = (host, "GET", "5xx"), (host, "GET", "2xx")
+    assert {bad: 2, good: 1} == found["attempts_total"]
+    assert {bad: 1, good: 1} == found["retries_total"]
+    assert {bad: 2, good: 1} == found["attempt_duration_seconds_count"]
+    assert {(host, "GET", "none"): 1} == found["call_duration_seconds_count"]
+    call = found["call_duration_seconds_sum"][host, "GET", "none"]
+    assert 0.02 + sum(found["attempt_duration_seconds_sum"].values()) <= call < 5.0
+    assert {(host,): pytest.approx(1.1)} == found["retry_budget_tokens"]
+    assert {(host,): 0} == found["retry_budget_refusals_total"]
+    assert {(host, state): state == "closed" for state in STATES} == found[
+        "circuit_breaker_state"
+    ]
+    assert {(host,): 0} == found["circuit_breaker_rejections_total"]
+    assert {(host, state): 0 for state in STATES} == found[
+        "circuit_breaker_transitions_total"
+    ]
+
+
+async def test_refused_budget_and_open_circuit_can_be_scraped(registry, scrape, server):
+    """Three retries are paid for, the fourth is not; then the circuit is open."""
+    async with new_session(registry) as session:
+        async with session.get(server.make_url("/503")) as response:
+            assert 503 == response.status
+        # One more failure makes five, which opens the circuit.
+        await session.post(server.make_url("/503"))
+        with pytest.raises(FailFastError):
+            await session.get(server.make_url("/200"))
+
+    found = await scrape()
+    host = f"127.0.0.1:{server.port}"
+    assert {
+        (host, "GET", "5xx"): 4,
+        (host, "POST", "5xx"): 1,
+        (host, "GET", "refused"): 1,
+    } == found["attempts_total"]
+    assert 3 == sum(found["retries_total"].values())
+    assert {
+        (host, "GET", "limiter"): 1,
+        (host, "POST", "no_retry"): 1,
+        (host, "GET", "no_retry"): 1,
+    } == found["call_duration_seconds_count"]
+    assert {(host,): 0} == found["retry_budget_tokens"]
+    assert {(host,): 1} == found["retry_budget_refusals_total"]
+    assert {(host, state): state == "open" for state in STATES} == found[
+        "circuit_breaker_state"
+    ]
+    assert {(host, state): state == "open" for state in STATES} == found[
+        "circuit_breaker_transitions_total"
+    ]
+    assert {(host,): 1} == found["circuit_breaker_rejections_total"]
+
+
+async def test_cancellation_can_be_scraped(registry, scrape, server):
+    """A caller that goes away is no error of the server, and no failure of the call."""
+    async with new_session(registry) as session:
+        call = asyncio.ensure_future(session.get(server.make_url("/silent")))
+        await asyncio.sleep(0.1)
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+
+    found = await scrape()
+    key = (f"127.0.0.1:{server.port}", "GET", "cancelled")
+    assert {key: 1} == found["attempts_total"]
+    assert {key: 0} == found["retries_total"]
+    assert {key: 1} == found["call_duration_seconds_count"]
+    assert 0.09 < found["call_duration_seconds_sum"][key]
+
+
+async def test_refused_connection_can_be_scraped(registry, scrape, free_port):
+    """A connection that nobody takes is an error each time, until the budget ends."""
+    async with new_session(registry, brake_after=3) as session:
+        with pytest.raises(aiohttp.ClientConnectorError):
+            await session.get(f"http://127.0.0.1:{free_port}/")
+
+    found = await scrape()
+    host = f"127.0.0.1:{free_port}"
+    assert {(host, "GET", "error"): 3} == found["attempts_total"]
+    assert {(host, "GET", "error"): 2} == found["retries_total"]
+    assert {(host, "GET", "limiter"): 1} == found["call_duration_seconds_count"]
+    assert {(host,): 1} == found["retry_budget_refusals_total"]
+
+
+async def test_page_is_whole_while_calls_are_under_way(registry, scrape, server):
+    """The exporter reads in a thread of its own, while 200 calls are counted."""
+    async with new_session(registry) as session:
+
+        async def call():
+            async with session.get(server.make_url("/200")) as response:
+                await response.read()
+
+        calls = asyncio.gather(*(call() for _ in range(200)))
+        pages = [await scrape() for _ in range(5)]
+        await calls
+
+    pages.append(await scrape())
+    key = (f"127.0.0.1:{server.port}", "GET", "2xx")
+    counts = [page.get("attempts_total", {}).get(key, 0) for page in pages]
+    assert sorted(counts) == counts
+    assert 200 == counts[-1]

@@ -1,0 +1,168 @@
+"""What every kind of telemetry shares: its place in the chain, and its manners."""
+
+from __future__ import annotations
+
+import asyncio
+
+import aiohttp
+import pytest
+
+from aioretry_smithy import (
+    Backoff,
+    RetryingClient,
+    RetryStrategy,
+    SessionBuilder,
+    capture_logs,
+)
+from aioretry_smithy._client import chain_of
+from aioretry_smithy._telemetry.observing import Observation, ObservingClient
+from aioretry_smithy.testing import ScriptedTransport
+
+URL = "http://example.com/"
+
+
+class Note(Observation):
+    """Writes down how it went."""
+
+    def __init__(self, request, notes):
+        self.request = request
+        self._notes = notes
+
+    def end(self, ctx, cause):
+        status = None if cause is not None else self.response.status
+        self._notes.append((ctx.attempt, status, ctx.log.duration is not None))
+
+
+class Observer(ObservingClient):
+    """Keeps notes, or fails, or is not heard."""
+
+    notes: list[object]
+    heard = True
+    fails_at = None
+
+    def is_heard(self):
+        if self.fails_at == "is_heard":
+            raise LookupError("ears")
+        return self.heard
+
+    def begin(self, ctx, request):
+        if self.fails_at == "begin":
+            raise LookupError("begin")
+        notes = None if self.fails_at == "end" else self.notes
+        return Note(request.with_header("X-Seen", "1"), notes)
+
+
+def observer(**attributes):
+    return type("OneObserver", (Observer,), {"notes": [], **attributes})
+
+
+def places(decorators):
+    """Return what each observer of a chain sees, from the outside in."""
+    client = ScriptedTransport([])
+    for decorator in decorators:
+        client = decorator(client)
+    return [
+        (link.sees_calls, link.is_innermost)
+        for link in chain_of(client)
+        if isinstance(link, Observer)
+    ]
+
+
+retry = RetryingClient.new_decorator(RetryStrategy.failsafe(Backoff.fixed(1)))
+
+
+@pytest.mark.parametrize(
+    ("decorators", "expected"),
+    [
+        ([Observer], [(False, True)]),
+        ([Observer, retry], [(False, True)]),
+        ([retry, Observer], [(True, True)]),
+        ([Observer, retry, Observer], [(True, False), (False, True)]),
+        ([Observer, Observer], [(True, False), (False, True)]),
+    ],
+    ids=["alone", "inside", "outside", "both", "twice without retries"],
+)
+def test_place_says_what_is_seen(decorators, expected):
+    """Attempts inside, calls outside; where nothing retries the call is an attempt."""
+    assert expected == places(decorators)
+
+
+def test_other_kinds_do_not_count():
+    """One kind inside does not make another one outside see calls."""
+    assert [(False, True)] * 2 == places([Observer, observer()])
+
+
+async def call(decorator, answers, *, retries=True):
+    transport = ScriptedTransport(answers)
+    builder = SessionBuilder().decorator(transport).decorator(decorator)
+    if retries:
+        builder = builder.decorator(retry)
+    with capture_logs() as logs:
+        try:
+            async with builder.build() as session, session.get(URL):
+                pass
+        except (aiohttp.ClientError, asyncio.CancelledError):
+            pass
+    return transport, logs[0]
+
+
+async def test_every_attempt_is_observed():
+    """Each is told of at its end, when its log knows how it went."""
+    decorator = observer()
+
+    transport, _ = await call(decorator, [503, aiohttp.ServerDisconnectedError(), 200])
+
+    assert [(1, 503, True), (2, None, True), (3, 200, True)] == decorator.notes
+    assert ["1"] * 3 == [request.headers["X-Seen"] for request in transport.requests]
+
+
+async def test_cancelled_attempt_is_observed():
+    """Cancellation is an end too."""
+    decorator = observer()
+
+    await call(decorator, [asyncio.CancelledError()])
+
+    assert [(1, None, True)] == decorator.notes
+
+
+async def test_response_that_is_none_is_a_failure():
+    """A decorator that forgets to return is found out here, not in an observer."""
+    decorator = observer()
+
+    class Forgetful:
+        async def execute(self, ctx, request):
+            """Return nothing."""
+
+    builder = SessionBuilder().decorator(lambda delegate: Forgetful())
+    async with builder.decorator(decorator).build() as session:
+        with pytest.raises(TypeError, match="expected: what the delegate returned"):
+            await session.get(URL)
+
+    assert [(None, None, True)] == decorator.notes
+
+
+async def test_who_is_not_heard_does_nothing():
+    """The request passes through as it is."""
+    transport, _ = await call(observer(heard=False), [200])
+
+    assert transport.contexts[0].request is transport.requests[0]
+
+
+async def test_everybody_is_heard_by_default():
+    """Those with nothing to ask need not say so."""
+    assert ObservingClient.is_heard(Observer(ScriptedTransport([])))
+
+
+@pytest.mark.parametrize("where", ["is_heard", "begin", "end"])
+@pytest.mark.parametrize("answer", [200, aiohttp.InvalidURL("x")])
+async def test_error_of_an_observer_changes_nothing(where, answer, caplog):
+    """It is logged, and the call ends as it would have."""
+    _, log = await call(observer(fails_at=where), [answer])
+
+    (record,) = caplog.records
+    assert ("aioretry_smithy", "WARNING") == (record.name, record.levelname)
+    assert record.exc_info is not None
+    if answer == 200:
+        assert 200 == log.response_status
+    else:
+        assert answer is log.response_cause

@@ -1,0 +1,737 @@
+"""Spans and metrics, against the tables of the semantic conventions."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import aiohttp
+import pytest
+import yarl
+from heard import Heard
+from opentelemetry import context as contexts
+from opentelemetry import metrics
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.trace import SpanKind, StatusCode
+
+from aioretry_smithy import (
+    Backoff,
+    CircuitBreaker,
+    CircuitBreakerClient,
+    CircuitState,
+    RequestLog,
+    RetryBudget,
+    RetryingClient,
+    RetryStrategy,
+    SessionBuilder,
+    capture_logs,
+    client_decorator,
+)
+from aioretry_smithy._telemetry.outcome import DURATION_BUCKETS
+from aioretry_smithy.opentelemetry import (
+    CircuitBreakerMetrics,
+    RetryBudgetMetrics,
+)
+from aioretry_smithy.smithy import AdaptiveRetryStrategy
+from aioretry_smithy.testing import ScriptedTransport
+
+URL = "https://api.example.com/orders"
+
+
+class Row(NamedTuple):
+    """What the conventions say of an attribute."""
+
+    type: type
+    level: str
+
+
+HTTP_CLIENT_SPAN = {
+    "http.request.method": Row(str, "required"),
+    "server.address": Row(str, "required"),
+    "server.port": Row(int, "required"),
+    "url.full": Row(str, "required"),
+    "error.type": Row(str, "where it failed"),
+    "http.request.method_original": Row(str, "where the method is _OTHER"),
+    "http.response.status_code": Row(int, "where there is a response"),
+    "http.request.resend_count": Row(int, "where it was sent before"),
+    "network.protocol.version": Row(str, "recommended"),
+}
+"""https://opentelemetry.io/docs/specs/semconv/http/http-spans/#http-client-span"""
+
+HTTP_CLIENT_DURATION = {
+    "http.request.method": Row(str, "required"),
+    "server.address": Row(str, "required"),
+    "server.port": Row(int, "required"),
+    "error.type": Row(str, "where it failed"),
+    "http.response.status_code": Row(int, "where there is a response"),
+    "network.protocol.version": Row(str, "recommended"),
+}
+"""https://opentelemetry.io/docs/specs/semconv/http/http-metrics/#http-client"""
+
+
+def check(
+    attributes: dict[str, Any],
+    table: dict[str, Row],
+    *,
+    failed: bool,
+    answered: bool,
+    resent: bool = False,
+) -> None:
+    """Hold attributes against a table: names, types, levels of requirement."""
+    conditions = {
+        "required": True,
+        "where it failed": failed,
+        "where the method is _OTHER": attributes["http.request.method"] == "_OTHER",
+        "where there is a response": answered,
+        "where it was sent before": resent,
+    }
+
+    assert set() == set(attributes) - set(table)
+    for name, row in table.items():
+        if row.level in conditions:
+            assert conditions[row.level] == (name in attributes), name
+        if name in attributes:
+            assert row.type is type(attributes[name]), name
+
+
+def check_attempt(span, *, status=None, error=None, resent=0):
+    """Hold the span of an attempt against the convention, and what came of it."""
+    attributes = dict(span.attributes)
+    check(
+        attributes,
+        HTTP_CLIENT_SPAN,
+        failed=error is not None,
+        answered=status is not None,
+        resent=bool(resent),
+    )
+
+    assert SpanKind.CLIENT is span.kind
+    assert status == attributes.get("http.response.status_code")
+    assert error == attributes.get("error.type")
+    assert resent == attributes.get("http.request.resend_count", 0)
+    expected = StatusCode.UNSET if error is None else StatusCode.ERROR
+    assert expected is span.status.status_code
+
+
+@pytest.fixture
+def heard() -> Heard:
+    return Heard()
+
+
+def seconds(span) -> float:
+    return (span.end_time - span.start_time) / 1e9
+
+
+def retrying(*, delay: float = 0.5, **settings):
+    return RetryingClient.new_decorator(
+        RetryStrategy.failsafe(Backoff.fixed(delay)),
+        max_total_attempts=settings.pop("max_total_attempts", 3),
+        **settings,
+    )
+
+
+def chain(heard, answers, *inside, **settings) -> SessionBuilder:
+    """Tracing in both places around a retrying client."""
+    transport = answers
+    if isinstance(answers, list):
+        transport = ScriptedTransport(answers)
+    tracing = heard.decorator()
+    builder = SessionBuilder().decorator(transport)
+    for decorator in (*inside, tracing, retrying(**settings), tracing):
+        builder = builder.decorator(decorator)
+    return builder
+
+
+async def get(builder, url=URL, *, method="GET", **options) -> RequestLog:
+    """Make one call and return its log, whatever comes of it."""
+    async with builder.build() as session:
+        with capture_logs() as logs:
+            try:
+                async with session.request(method, url, **options):
+                    pass
+            except (aiohttp.ClientError, TimeoutError, TypeError, ValueError):
+                pass
+    return logs[0]
+
+
+def slowly(status, seconds):
+    async def answer(ctx, request):
+        await asyncio.sleep(seconds)
+        return status
+
+    return answer
+
+
+async def test_success(heard):
+    """One attempt and its call, by the table and to the last attribute."""
+    await get(chain(heard, [slowly(200, 0.25)]))
+
+    (attempt,) = heard.attempts
+    check_attempt(attempt, status=200)
+    assert "GET" == attempt.name
+    assert {
+        "http.request.method": "GET",
+        "server.address": "api.example.com",
+        "server.port": 443,
+        "url.full": URL,
+        "http.response.status_code": 200,
+        "network.protocol.version": "1.1",
+    } == dict(attempt.attributes)
+    assert () == attempt.events
+    assert 0.25 == seconds(attempt)
+    assert "aioretry_smithy" == attempt.instrumentation_scope.name
+    assert "call GET" == heard.call.name
+    assert {
+        "server.address": "api.example.com",
+        "server.port": 443,
+        "aioretry_smithy.attempts": 1,
+    } == dict(heard.call.attributes)
+    assert StatusCode.UNSET is heard.call.status.status_code
+    assert () == heard.call.events
+
+
+async def test_retry(heard):
+    """Attempts are children of their call, and waits are events of it."""
+    await get(chain(heard, [slowly(503, 0.125), 503, 200]))
+
+    first, second, third = heard.attempts
+    check_attempt(first, status=503, error="503")
+    check_attempt(second, status=503, error="503", resent=1)
+    check_attempt(third, status=200, resent=2)
+    call = heard.call
+    assert {call.context.span_id} == {span.parent.span_id for span in heard.attempts}
+    assert {call.context.trace_id} == {span.context.trace_id for span in heard.attempts}
+    assert None is first.status.description
+    assert () == first.events
+    assert {
+        "server.address": "api.example.com",
+        "server.port": 443,
+        "aioretry_smithy.attempts": 3,
+    } == dict(call.attributes)
+    assert [
+        ("aioretry_smithy.wait", 1, 0.5, "backoff", first.end_time),
+        ("aioretry_smithy.wait", 2, 0.5, "backoff", second.end_time),
+    ] == [
+        (
+            event.name,
+            event.attributes["aioretry_smithy.attempt"],
+            event.attributes["aioretry_smithy.delay"],
+            event.attributes["aioretry_smithy.delay_source"],
+            event.timestamp,
+        )
+        for event in call.events
+    ]
+    assert first.end_time + 500_000_000 == second.start_time
+    assert 1.125 == seconds(call)
+
+
+async def test_retries_that_end_without_success(heard):
+    """The call says why it stopped, and fails with what came last."""
+    log = await get(chain(heard, [503, 503, 503]))
+
+    attributes = heard.call.attributes
+    assert "max_total_attempts" == attributes["aioretry_smithy.stop_reason"]
+    assert str(log.stop_reason) == attributes["aioretry_smithy.stop_reason"]
+    assert "503" == attributes["error.type"]
+    assert StatusCode.ERROR is heard.call.status.status_code
+    assert None is heard.call.status.description
+
+
+async def test_timeout(heard):
+    """An attempt that runs out of time has an error and no status."""
+    await get(chain(heard, [slowly(200, 60), 200], attempt_timeout=2.0))
+
+    first, second = heard.attempts
+    check_attempt(first, error="TimeoutError")
+    check_attempt(second, status=200, resent=1)
+    (event,) = first.events
+    assert "exception" == event.name
+    assert {"exception.type": "TimeoutError", "exception.message": ""} == dict(
+        event.attributes
+    )
+    assert first.end_time == event.timestamp
+    assert "TimeoutError" == first.status.description
+    assert 2.0 == seconds(first)
+
+
+class Stubborn(RetryStrategy):
+    """Retries whatever is no success, an open circuit too."""
+
+    backoff = Backoff.fixed(0.5)
+
+    def should_retry(self, ctx, cause):
+        return None if ctx.log.response_status == 200 else self.backoff
+
+
+async def test_open_circuit(heard):
+    """A refusal is an attempt that was not sent: it has no part in resending."""
+    breaker = CircuitBreaker("orders", circuit_open_window=0.7)
+    breaker.enter_state(CircuitState.OPEN)
+    tracing = heard.decorator()
+    await get(
+        SessionBuilder()
+        .decorator(ScriptedTransport([503, 200]))
+        .decorator(CircuitBreakerClient.new_decorator(breaker))
+        .decorator(tracing)
+        .decorator(RetryingClient.new_decorator(Stubborn()))
+        .decorator(tracing)
+    )
+
+    refused, again, first, between, last = heard.attempts
+    check_attempt(refused, error="aioretry_smithy.FailFastError")
+    check_attempt(again, error="aioretry_smithy.FailFastError")
+    check_attempt(first, status=503, error="503")
+    check_attempt(between, error="aioretry_smithy.FailFastError", resent=1)
+    check_attempt(last, status=200, resent=1)
+    message = "circuit breaker 'orders' is open, next trial in 0.700 s"
+    assert f"FailFastError: {message}" == refused.status.description
+    assert message == refused.events[0].attributes["exception.message"]
+    assert 5 == heard.call.attributes["aioretry_smithy.attempts"]
+    assert 5 == heard.total("aioretry_smithy.attempts")
+    assert 4 == heard.total("aioretry_smithy.retries")
+
+
+@pytest.mark.parametrize(
+    ("when", "attempts", "waits"),
+    [(0.25, 1, 0), (1.25, 1, 1), (1.75, 2, 1)],
+    ids=["first attempt", "wait", "second attempt"],
+)
+async def test_cancellation_by_the_caller(heard, when, attempts, waits):
+    """Whoever cancels a call has not failed: no status, no error, and it is over."""
+    builder = chain(heard, [slowly(503, 1), slowly(200, 1)])
+    before = contexts.get_current()
+    async with builder.build() as session:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(when):
+                await session.get(URL)
+
+        assert before is contexts.get_current()
+
+    last = heard.attempts[-1]
+    cut = attempts > waits
+    assert attempts == len(heard.attempts)
+    if cut:
+        check_attempt(last, resent=attempts - 1)
+        assert () == last.events
+    call = heard.call
+    assert StatusCode.UNSET is call.status.status_code
+    assert "error.type" not in call.attributes
+    assert "cancelled" == call.attributes["aioretry_smithy.stop_reason"]
+    assert waits == len(call.events)
+    assert when == seconds(call)
+    if (waits, attempts) == (1, 1):
+        # It was to last for 0.5 s, and lasted until the caller had enough.
+        assert 0.25 == call.events[0].attributes["aioretry_smithy.delay"]
+    ((attributes, _),) = heard.points("aioretry_smithy.call.duration")
+    assert "error.type" not in attributes
+
+
+async def test_unknown_method(heard):
+    """A method that nobody knows is told of beside the one word for all of them."""
+    await get(chain(heard, [200]), method="brew")
+
+    (attempt,) = heard.attempts
+    check_attempt(attempt, status=200)
+    assert "HTTP" == attempt.name
+    assert "call HTTP" == heard.call.name
+    assert "_OTHER" == attempt.attributes["http.request.method"]
+    assert "BREW" == attempt.attributes["http.request.method_original"]
+    ((attributes, _),) = heard.points("http.client.request.duration")
+    assert "_OTHER" == attributes["http.request.method"]
+
+
+@pytest.mark.parametrize(
+    ("url", "shown", "host", "port"),
+    [
+        (
+            "https://ada:love@Example.com/a?token=1&page=2",
+            "https://REDACTED:REDACTED@example.com/a?token=REDACTED&page=2",
+            "example.com",
+            443,
+        ),
+        ("http://ada@[::1]:8080/", "http://REDACTED:REDACTED@[::1]:8080/", "::1", 8080),
+        ("http://localhost/?sig=x", "http://localhost/?sig=REDACTED", "localhost", 80),
+        (
+            "http://b\u00fccher.example/",
+            "http://xn--bcher-kva.example/",
+            "xn--bcher-kva.example",
+            80,
+        ),
+    ],
+)
+async def test_credentials_are_redacted(heard, url, shown, host, port):
+    """The URL is whole but for what the log would hide, in the convention's words."""
+    await get(chain(heard, [200]), url)
+
+    (attempt,) = heard.attempts
+    assert shown == attempt.attributes["url.full"]
+    assert (host, port) == (
+        attempt.attributes["server.address"],
+        attempt.attributes["server.port"],
+    )
+
+
+async def test_parameters_are_part_of_the_url(heard):
+    """What is given as params goes out in the URL, so it is shown, or hidden, there."""
+    await get(chain(heard, [200]), params={"page": "2", "api_key": "x"})
+
+    (attempt,) = heard.attempts
+    assert f"{URL}?page=2&api_key=REDACTED" == attempt.attributes["url.full"]
+
+
+@pytest.mark.parametrize("url", ["/orders", "http://[", 7], ids=str)
+async def test_what_is_no_url_has_no_server(heard, url):
+    """A URL that aiohttp refuses costs the attributes that nobody can know."""
+    await get(chain(heard, [aiohttp.InvalidURL(url)]), url)
+
+    (attempt,) = heard.attempts
+    assert {
+        "http.request.method": "GET",
+        "error.type": "aiohttp.client_exceptions.InvalidURL",
+    } == dict(attempt.attributes)
+    assert "server.address" not in heard.call.attributes
+
+
+async def test_letters_of_a_host_are_small(heard):
+    """A URL that is taken as it is names the same server as any other."""
+    await get(chain(heard, [200]), yarl.URL("http://Example.COM/", encoded=True))
+
+    assert "example.com" == heard.attempts[0].attributes["server.address"]
+
+
+async def test_messages_of_errors_are_masked(heard):
+    """Neither the status nor the event shows the secrets of a failure's text."""
+    error = aiohttp.ClientError("GET http://ada:love@example.com/?token=abc")
+    await get(chain(heard, [error], max_total_attempts=1))
+
+    for span in heard.spans():
+        (event,) = span.events[-1:]
+        message = "GET http://****@example.com/?token=****"
+        assert message == event.attributes["exception.message"]
+        assert f"ClientError: {message}" == span.status.description
+        assert "exception.stacktrace" not in event.attributes
+
+
+async def test_duration_of_a_span_is_the_measured_one(heard):
+    """Span and histogram say the same number, in the buckets of the convention."""
+    await get(chain(heard, [slowly(503, 0.1), slowly(200, 0.3)]))
+
+    metric = heard.metrics()["http.client.request.duration"]
+    assert "s" == metric.unit
+    measured = {
+        point.attributes["http.response.status_code"]: point
+        for point in metric.data.data_points
+    }
+    assert {
+        span.attributes["http.response.status_code"]: seconds(span)
+        for span in heard.attempts
+    } == {status: point.sum for status, point in measured.items()}
+    assert {span.context.span_id for span in heard.attempts} == {
+        exemplar.span_id for point in measured.values() for exemplar in point.exemplars
+    }
+    for point in measured.values():
+        assert DURATION_BUCKETS == point.explicit_bounds
+        check(
+            dict(point.attributes),
+            HTTP_CLIENT_DURATION,
+            failed=point.attributes["http.response.status_code"] == 503,
+            answered=True,
+        )
+
+
+async def test_counters(heard):
+    """Attempts are counted with their outcome, retries without the first attempt."""
+    await get(chain(heard, [503, aiohttp.ServerDisconnectedError(), 200]))
+
+    server = {
+        "http.request.method": "GET",
+        "server.address": "api.example.com",
+        "server.port": 443,
+    }
+    unavailable = {**server, "http.response.status_code": 503, "error.type": "503"}
+    lost = {
+        **server,
+        "error.type": "aiohttp.client_exceptions.ServerDisconnectedError",
+    }
+    fine = {**server, "http.response.status_code": 200}
+    assert [(unavailable, 1), (lost, 1), (fine, 1)] == heard.points(
+        "aioretry_smithy.attempts"
+    )
+    assert [(lost, 1), (fine, 1)] == heard.points("aioretry_smithy.retries")
+    assert [(server, 1.0)] == heard.points("aioretry_smithy.call.duration")
+
+
+async def test_duration_of_a_call_says_why_it_stopped(heard):
+    """The stop reason and the error are on the metric of the call."""
+    await get(chain(heard, [404]))
+
+    ((attributes, _),) = heard.points("aioretry_smithy.call.duration")
+    assert "no_retry" == attributes["aioretry_smithy.stop_reason"]
+    assert "404" == attributes["error.type"]
+
+
+async def test_one_place_where_nothing_retries(heard):
+    """Where nothing retries, the call is an attempt and nothing else."""
+    await get(
+        SessionBuilder()
+        .decorator(ScriptedTransport([200]))
+        .decorator(heard.decorator())
+    )
+
+    assert [SpanKind.CLIENT] == [span.kind for span in heard.spans()]
+    assert {
+        "http.client.request.duration",
+        "aioretry_smithy.attempts",
+    } == set(heard.metrics())
+
+
+async def test_two_places_where_nothing_retries(heard):
+    """The outer one sees a call of one attempt."""
+    tracing = heard.decorator()
+    builder = SessionBuilder().decorator(ScriptedTransport([200]))
+    await get(builder.decorator(tracing).decorator(tracing))
+
+    assert 1 == len(heard.attempts)
+    assert 1 == heard.call.attributes["aioretry_smithy.attempts"]
+
+
+async def test_two_sends_in_one_attempt(heard):
+    """A decorator that sends twice makes two spans, each with a start of its own."""
+
+    @client_decorator
+    async def refresh(delegate, ctx, request):
+        response = await delegate.execute(ctx, request)
+        if response.status != 401:
+            return response
+        await asyncio.sleep(1)
+        return await delegate.execute(ctx, request)
+
+    tracing = heard.decorator()
+    await get(
+        SessionBuilder()
+        .decorator(ScriptedTransport([slowly(401, 0.25), slowly(503, 0.25), 200]))
+        .decorator(tracing)
+        .decorator(refresh)
+        .decorator(retrying())
+        .decorator(tracing)
+    )
+
+    first, second, third = heard.attempts
+    check_attempt(first, status=401, error="401")
+    check_attempt(second, status=503, error="503", resent=1)
+    check_attempt(third, status=200, resent=2)
+    assert first.end_time + 1_000_000_000 == second.start_time
+    assert [0.25, 0.25] == [seconds(first), seconds(second)]
+    assert 2 == heard.call.attributes["aioretry_smithy.attempts"]
+    assert 3 == heard.total("aioretry_smithy.attempts")
+
+
+async def test_two_passes_through_the_retrying_client(heard):
+    """Each pass is a call of its own where tracing stands between, waits and all."""
+
+    @client_decorator
+    async def twice(delegate, ctx, request):
+        await delegate.execute(ctx, request)
+        return await delegate.execute(ctx, request)
+
+    await get(chain(heard, [503, 200, 503, 200]).decorator(twice))
+
+    calls = heard.spans(SpanKind.INTERNAL)
+    assert [2, 2] == [call.attributes["aioretry_smithy.attempts"] for call in calls]
+    assert [[1], [3]] == [
+        [event.attributes["aioretry_smithy.attempt"] for event in call.events]
+        for call in calls
+    ]
+    assert [0, 1, 2, 3] == [
+        span.attributes.get("http.request.resend_count", 0) for span in heard.attempts
+    ]
+
+
+async def test_wait_before_the_first_attempt(heard):
+    """What an adaptive strategy waits for at first is a wait after attempt 0."""
+    strategy = AdaptiveRetryStrategy()
+    async with (
+        SessionBuilder()
+        .decorator(ScriptedTransport([429, 429, 200, 200]))
+        .decorator(RetryingClient.new_decorator(strategy))
+        .decorator(heard.decorator())
+        .build()
+    ) as session:
+        for _ in range(2):
+            async with session.get(URL):
+                pass
+
+    last = heard.spans(SpanKind.INTERNAL)[-1]
+    (event,) = last.events
+    assert 0 == event.attributes["aioretry_smithy.attempt"]
+    assert "rate_limit" == event.attributes["aioretry_smithy.delay_source"]
+    assert 0 < event.attributes["aioretry_smithy.delay"] <= seconds(last) + 1e-6
+    assert last.start_time == pytest.approx(event.timestamp, abs=1000)
+
+
+async def test_spans_are_of_the_time_of_the_log(heard):
+    """A span begins when the log says that the call began."""
+    log = await get(chain(heard, [200]))
+
+    started = datetime.fromtimestamp(heard.call.start_time / 1e9, UTC)
+    assert abs((started - log.request_started_at).total_seconds()) < 1e-5
+
+
+@pytest.fixture
+def states(heard):
+    """A function that returns the states by circuit breaker, where they are 1."""
+
+    def collect() -> dict[str, list[str]]:
+        shown: dict[str, list[str]] = {}
+        for attributes, value in heard.points("aioretry_smithy.circuit_breaker.state"):
+            present = shown.setdefault(
+                attributes["aioretry_smithy.circuit_breaker.name"], []
+            )
+            if value == 1:
+                present.append(attributes["aioretry_smithy.circuit_breaker.state"])
+        return shown
+
+    return collect
+
+
+def test_circuit_breaker_shows_its_state(heard, states):
+    """A state is 1 and the others are 0, from the first event on."""
+    listener = CircuitBreakerMetrics(heard.meter_provider)
+    orders = CircuitBreaker("orders", listeners=[listener])
+    stock = CircuitBreaker("stock", listeners=[listener])
+    assert {} == states()
+
+    orders.on_success()
+    assert {"orders": ["closed"]} == states()
+    assert 4 == len(heard.points("aioretry_smithy.circuit_breaker.state"))
+
+    stock.enter_state(CircuitState.FORCED_OPEN)
+    assert None is stock.try_request()
+    orders.on_success()
+    assert {"orders": ["closed"], "stock": ["forced_open"]} == states()
+    name = "aioretry_smithy.circuit_breaker.name"
+    assert [({name: "stock"}, 1)] == heard.points(
+        "aioretry_smithy.circuit_breaker.rejections"
+    )
+
+    # It stays, collection after collection, though nothing happens.
+    assert {"orders": ["closed"], "stock": ["forced_open"]} == states()
+    stock.enter_state(CircuitState.CLOSED)
+    state = "aioretry_smithy.circuit_breaker.state"
+    assert {"orders": ["closed"], "stock": ["closed"]} == states()
+    assert [
+        ({name: "stock", state: "forced_open"}, 1),
+        ({name: "stock", state: "closed"}, 1),
+    ] == heard.points("aioretry_smithy.circuit_breaker.transitions")
+
+
+def test_circuit_breaker_that_is_gone_shows_nothing(heard, states):
+    """What a bounded map has thrown out is not shown for ever."""
+    listener = CircuitBreakerMetrics(heard.meter_provider)
+    breaker = CircuitBreaker("orders", listeners=[listener])
+    breaker.on_success()
+    assert {"orders": ["closed"]} == states()
+
+    del breaker
+    gc.collect()
+    assert {} == states()
+
+
+@pytest.mark.parametrize("hashable", [True, False])
+def test_two_listeners_of_one_provider(heard, states, hashable):
+    """Whichever hears of a circuit breaker, the provider hears of it once."""
+
+    class Provider(MeterProvider):
+        if not hashable:
+            __hash__ = None
+
+    reader = heard.reader = InMemoryMetricReader()
+    heard.meter_provider = Provider([reader], shutdown_on_exit=False)
+    listener = CircuitBreakerMetrics(heard.meter_provider)
+    orders = CircuitBreaker("orders", listeners=[listener])
+    orders.on_success()
+    if hashable:
+        listener = CircuitBreakerMetrics(heard.meter_provider)
+    stock = CircuitBreaker("stock", listeners=[listener])
+    stock.on_success()
+
+    assert {"orders": ["closed"], "stock": ["closed"]} == states()
+    assert 8 == len(heard.points("aioretry_smithy.circuit_breaker.state"))
+
+
+def test_circuit_breaker_that_was_open_before_anybody_listened(heard, states):
+    """A rejection is an event too, so the state that led to it shows."""
+    providers = [metrics.NoOpMeterProvider(), heard.meter_provider]
+    listeners = [CircuitBreakerMetrics(provider) for provider in providers]
+    breaker = CircuitBreaker("orders", listeners=listeners[:1])
+    breaker.enter_state(CircuitState.OPEN)
+    breaker.on_success()
+    breaker.try_request()
+    assert {} == states()
+
+    listeners[1].on_request_rejected(breaker)
+    assert {"orders": ["open"]} == states()
+
+
+async def test_circuit_breakers_of_a_session_are_measured(heard, states):
+    """One listener serves the circuit breakers of all hosts."""
+    listener = CircuitBreakerMetrics(heard.meter_provider)
+    decorator = CircuitBreakerClient.new_per_host_decorator(
+        lambda host: CircuitBreaker(host, listeners=[listener])
+    )
+    builder = SessionBuilder().decorator(ScriptedTransport([200, 200]))
+    async with builder.decorator(decorator).build() as session:
+        for host in "a.example", "b.example":
+            async with session.get(f"http://{host}/"):
+                pass
+
+    assert {"a.example:80": ["closed"], "b.example:80": ["closed"]} == states()
+
+
+async def test_retry_budget_is_measured(heard):
+    """Tokens follow what is paid, and refusals are counted."""
+    limiter = RetryBudget.per_host(
+        capacity=2,
+        brake_after=None,
+        listeners=[
+            RetryBudgetMetrics(heard.meter_provider),
+            RetryBudgetMetrics(metrics.NoOpMeterProvider()),
+        ],
+    )
+    await get(chain(heard, [503, 503, 503], limiter=limiter, max_total_attempts=9))
+
+    name = {"aioretry_smithy.retry_budget.name": "api.example.com:443"}
+    assert [(name, 0.0)] == heard.points("aioretry_smithy.retry_budget.tokens")
+    assert [(name, 1)] == heard.points("aioretry_smithy.retry_budget.refusals")
+    assert "limiter" == heard.call.attributes["aioretry_smithy.stop_reason"]
+
+
+@pytest.mark.parametrize("listener", [CircuitBreakerMetrics, RetryBudgetMetrics])
+def test_listeners_refuse_what_is_no_provider(listener):
+    """A provider is checked where the listener is made."""
+    with pytest.raises(ValueError, match="^meter_provider: 7"):
+        listener(7)
+
+
+def test_units_of_all_metrics():
+    """Every metric has the unit that the documents say, in the notation of UCUM."""
+    heard = Heard()
+    CircuitBreaker(listeners=[listener := CircuitBreakerMetrics(heard.meter_provider)])
+    breaker = CircuitBreaker("orders")
+    listener.on_state_changed(breaker, CircuitState.OPEN)
+    listener.on_request_rejected(breaker)
+    budget = RetryBudget("orders")
+    purse = RetryBudgetMetrics(heard.meter_provider)
+    purse.on_tokens_changed(budget)
+    purse.on_retry_refused(budget, None)
+
+    assert {
+        "aioretry_smithy.circuit_breaker.state": "1",
+        "aioretry_smithy.circuit_breaker.transitions": "{transition}",
+        "aioretry_smithy.circuit_breaker.rejections": "{request}",
+        "aioretry_smithy.retry_budget.tokens": "{token}",
+        "aioretry_smithy.retry_budget.refusals": "{attempt}",
+    } == {name: metric.unit for name, metric in heard.metrics().items()}

@@ -1,0 +1,112 @@
+"""How calls and attempts are sorted: few values each, whatever came in."""
+
+from __future__ import annotations
+
+import asyncio
+
+import aiohttp
+import pytest
+from yarl import URL
+
+from aioretry_smithy import ClientRequestContext, HttpRequest, new_response
+from aioretry_smithy._telemetry.outcome import (
+    DURATION_BUCKETS,
+    error_type,
+    host,
+    known_method,
+    status_class,
+)
+
+
+def context(status=None, *, refused=False) -> ClientRequestContext:
+    request = HttpRequest("GET", "http://example.com/")
+    ctx = ClientRequestContext(request)
+    ctx.was_refused = refused
+    if status is not None:
+        ctx.log.record_response(new_response(request, status))
+    return ctx
+
+
+class Outer:
+    """Holds a class."""
+
+    class InnerError(Exception):
+        """An error with a name of two parts."""
+
+
+@pytest.mark.parametrize(
+    ("method", "known"),
+    [("get", "GET"), ("QUERY", "QUERY"), ("BREW", "_OTHER"), ("", "_OTHER")],
+)
+def test_known_method(method, known):
+    """A method of somebody's own is one value, however it is called."""
+    assert known == known_method(HttpRequest(method, "/"))
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("https://Example.com/orders?q=1", "example.com:443"),
+        ("http://[::1]:8080/", "[::1]:8080"),
+        ("/orders", ""),
+        ("http://[", ""),
+    ],
+)
+def test_host(url, expected):
+    """Host and port, without the path, and nothing where there are none."""
+    assert expected == host(HttpRequest("GET", url))
+
+
+def test_host_of_a_relative_url():
+    """The base of the session counts."""
+    request = HttpRequest("GET", "/orders", base_url=URL("http://example.com"))
+
+    assert "example.com:80" == host(request)
+
+
+@pytest.mark.parametrize(
+    ("status", "cause", "expected"),
+    [
+        (200, None, None),
+        (399, None, None),
+        (400, None, "400"),
+        (503, None, "503"),
+        (None, TimeoutError(), "TimeoutError"),
+        (None, aiohttp.InvalidURL("x"), "aiohttp.client_exceptions.InvalidURL"),
+        (None, Outer.InnerError(), f"{__name__}.Outer.InnerError"),
+        (None, asyncio.CancelledError(), None),
+        (None, KeyboardInterrupt(), None),
+        (None, None, None),
+    ],
+)
+async def test_error_type(status, cause, expected):
+    """A status from 400 on, or a class; a cancelled call has failed at nothing."""
+    assert expected == error_type(context(status), cause)
+
+
+@pytest.mark.parametrize(
+    ("status", "cause", "refused", "expected"),
+    [
+        (200, None, False, "2xx"),
+        (503, None, False, "5xx"),
+        (200, None, True, "2xx"),
+        (None, TimeoutError(), False, "error"),
+        (None, aiohttp.ClientError(), True, "refused"),
+        (None, asyncio.CancelledError(), False, "cancelled"),
+        (None, asyncio.CancelledError(), True, "cancelled"),
+        (None, None, False, "0xx"),
+    ],
+)
+async def test_status_class(status, cause, refused, expected):
+    """Nine words at most for all that can come of an attempt."""
+    assert expected == status_class(context(status, refused=refused), cause)
+
+
+def test_buckets_grow():
+    """The limits of the histogram are those of the conventions, in order."""
+    assert sorted(DURATION_BUCKETS) == [*DURATION_BUCKETS]
+    assert (0.005, 10.0, 14) == (
+        DURATION_BUCKETS[0],
+        DURATION_BUCKETS[-1],
+        len(DURATION_BUCKETS),
+    )

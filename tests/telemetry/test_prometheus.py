@@ -1,0 +1,655 @@
+"""Which series there are, what they count, and how many they can become."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import subprocess
+import sys
+import threading
+import weakref
+from itertools import repeat
+
+import pytest
+from yarl import URL
+
+from aioretry_smithy import (
+    Backoff,
+    CircuitBreaker,
+    CircuitBreakerClient,
+    CircuitState,
+    RetryBudget,
+    RetryConfig,
+    RetryDecision,
+    RetryingClient,
+    RetryStrategy,
+    SessionBuilder,
+    client_decorator,
+    request_options,
+)
+from aioretry_smithy.testing import ScriptedTransport
+
+pytest.importorskip("prometheus_client")
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    generate_latest,
+    multiprocess,
+)
+
+from aioretry_smithy.prometheus import (
+    CircuitBreakerMetrics,
+    MetricsClient,
+    RetryBudgetMetrics,
+)
+
+HOST = "example.com:80"
+RETRYING = RetryingClient.new_decorator(
+    RetryStrategy.on_server_error_status(Backoff.fixed(0.5)), max_total_attempts=3
+)
+BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10)
+
+
+@pytest.fixture
+def registry():
+    return CollectorRegistry()
+
+
+def values(registry, name):
+    """Return the values of a series by those of its labels."""
+    return {
+        tuple(sample.labels.values()): sample.value
+        for metric in registry.collect()
+        for sample in metric.samples
+        if sample.name == f"aioretry_smithy_{name}"
+    }
+
+
+def session_of(registry, *answers, around=(RETRYING,), url="http://example.com"):
+    """Build a session that is measured on both sides of other decorators."""
+    metrics = MetricsClient.new_decorator(registry)
+    builder = SessionBuilder(url).decorator(ScriptedTransport(answers))
+    for decorator in (metrics, *around, metrics):
+        builder.decorator(decorator)
+    return builder.build()
+
+
+def late(seconds, status=200):
+    async def answer(ctx, request):
+        await asyncio.sleep(seconds)
+        return status
+
+    return answer
+
+
+def at(*labels):
+    return (HOST, "GET", *labels)
+
+
+async def test_attempts_and_retries_are_counted_by_outcome(registry):
+    """Each attempt counts for its own status, and retries without the first one."""
+    async with session_of(registry, 503, 503, 200) as session:
+        await session.get("/")
+
+    assert {at("5xx"): 2, at("2xx"): 1} == values(registry, "attempts_total")
+    assert {at("5xx"): 1, at("2xx"): 1} == values(registry, "retries_total")
+
+
+async def test_durations_are_those_of_attempts_and_of_calls(registry):
+    """A call takes as long as its attempts and the waits between them."""
+    async with session_of(registry, late(0.2, 503), late(0.1)) as session:
+        await session.get("/")
+
+    name = "attempt_duration_seconds"
+    assert {at("5xx"): 1, at("2xx"): 1} == values(registry, f"{name}_count")
+    assert values(registry, f"{name}_sum") == pytest.approx(
+        {at("5xx"): 0.2, at("2xx"): 0.1}
+    )
+    assert {at("none"): 1} == values(registry, "call_duration_seconds_count")
+    assert values(registry, "call_duration_seconds_sum") == pytest.approx(
+        {at("none"): 0.8}
+    )
+
+
+@pytest.mark.parametrize("name", ["attempt", "call"])
+async def test_buckets_are_those_of_the_conventions(registry, name):
+    """OpenTelemetry's limits, so that both ways to measure can be compared."""
+    async with session_of(registry, 200) as session:
+        await session.get("/")
+
+    found = values(registry, f"{name}_duration_seconds_bucket")
+    assert [*map(float, BUCKETS), float("inf")] == [float(key[-1]) for key in found]
+
+
+@pytest.mark.parametrize(
+    ("answers", "reason"),
+    [
+        ([200], "none"),
+        ([404], "no_retry"),
+        ([503] * 3, "max_total_attempts"),
+        ([503, late(99)], "deadline"),
+        ([(503, {"Retry-After": "99"}, b"")], "retry_after_too_long"),
+    ],
+)
+async def test_calls_are_sorted_by_why_they_stopped(registry, answers, reason):
+    """The label has the value of the stop reason, and one of its own for success."""
+    async with session_of(registry, *answers) as session:
+        with request_options(response_timeout=5.0):
+            await asyncio.gather(session.get("/"), return_exceptions=True)
+
+    assert {at(reason): 1} == values(registry, "call_duration_seconds_count")
+
+
+async def test_cancelled_call_is_neither_success_nor_error(registry):
+    """What the caller gave up is counted apart, in both places."""
+    async with session_of(registry, late(99)) as session:
+        call = asyncio.ensure_future(session.get("/"))
+        await asyncio.sleep(2.0)
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+
+    assert {at("cancelled"): 1} == values(registry, "attempts_total")
+    assert {at("cancelled"): 2.0} == values(registry, "call_duration_seconds_sum")
+
+
+async def test_call_cancelled_while_it_waits_has_no_further_attempt(registry):
+    """Cancellation between two attempts is one of the call alone."""
+    async with session_of(registry, 503) as session:
+        call = asyncio.ensure_future(session.get("/"))
+        await asyncio.sleep(0.25)
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+
+    assert {at("5xx"): 1} == values(registry, "attempts_total")
+    assert {at("cancelled"): 1} == values(registry, "call_duration_seconds_count")
+
+
+async def test_cancellation_wins_over_the_reason_of_an_earlier_pass(registry):
+    """A decorator that goes on after the retries may be cancelled too."""
+
+    @client_decorator
+    async def linger(delegate, ctx, request):
+        await delegate.execute(ctx, request)
+        await asyncio.sleep(99)
+
+    async with session_of(registry, 404, around=(RETRYING, linger)) as session:
+        call = asyncio.ensure_future(session.get("/"))
+        await asyncio.sleep(1.0)
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+
+    assert {at("cancelled"): 1} == values(registry, "call_duration_seconds_count")
+
+
+async def test_error_outside_of_the_retries_is_an_error(registry):
+    """A call that another decorator ends never reached the retrying client."""
+
+    @client_decorator
+    async def broken(delegate, ctx, request):
+        raise KeyError(request.method)
+
+    async with session_of(registry, around=(RETRYING, broken)) as session:
+        with pytest.raises(KeyError):
+            await session.get("/")
+
+    assert {at("error"): 1} == values(registry, "call_duration_seconds_count")
+    assert {} == values(registry, "attempts_total")
+
+
+async def test_failed_attempt_is_an_error(registry):
+    """An attempt without a status is told from the statuses."""
+    async with session_of(registry, OSError(), 200) as session:
+        await session.get("/")
+
+    assert {at("error"): 1, at("2xx"): 1} == values(registry, "attempts_total")
+
+
+async def test_open_circuit_is_a_refusal(registry):
+    """Outside of the circuit breaker an attempt shows that it was not sent."""
+    breaker = CircuitBreaker("b", listeners=[CircuitBreakerMetrics(registry)])
+    breaker.enter_state(CircuitState.FORCED_OPEN)
+    metrics = MetricsClient.new_decorator(registry)
+    builder = (
+        SessionBuilder("http://example.com")
+        .decorator(ScriptedTransport([]))
+        .decorator(CircuitBreakerClient.new_decorator(breaker))
+        .decorator(metrics)
+        .decorator(RETRYING)
+        .decorator(metrics)
+    )
+    async with builder.build() as session:
+        await asyncio.gather(session.get("/"), return_exceptions=True)
+
+    assert {at("refused"): 1} == values(registry, "attempts_total")
+    assert {at("no_retry"): 1} == values(registry, "call_duration_seconds_count")
+    assert {("b",): 1} == values(registry, "circuit_breaker_rejections_total")
+
+
+async def test_each_pass_is_an_attempt(registry):
+    """A decorator that sends twice in one attempt makes two, one of them a retry."""
+
+    @client_decorator
+    async def twice(delegate, ctx, request):
+        await delegate.execute(ctx, request)
+        return await delegate.execute(ctx, request)
+
+    around = (twice, RETRYING)
+    async with session_of(registry, 401, 503, 401, 200, around=around) as session:
+        await session.get("/")
+
+    assert 4 == sum(values(registry, "attempts_total").values())
+    assert 3 == sum(values(registry, "retries_total").values())
+
+
+async def test_second_pass_through_the_retries_is_a_retry(registry):
+    """A decorator around the retries does not make a first attempt of the next one."""
+
+    @client_decorator
+    async def again(delegate, ctx, request):
+        await delegate.execute(ctx, request)
+        return await delegate.execute(ctx, request)
+
+    async with session_of(registry, 401, 200, around=(RETRYING, again)) as session:
+        await session.get("/")
+
+    assert {at("4xx"): 0, at("2xx"): 1} == values(registry, "retries_total")
+    assert {at("none"): 1} == values(registry, "call_duration_seconds_count")
+
+
+async def test_call_that_nothing_retries_is_one_attempt(registry):
+    """Put in once, without a retrying client, it counts attempts."""
+    builder = (
+        SessionBuilder("http://example.com")
+        .decorator(ScriptedTransport([200]))
+        .decorator(MetricsClient.new_decorator(registry))
+    )
+    async with builder.build() as session:
+        await session.get("/")
+
+    assert {at("2xx"): 1} == values(registry, "attempts_total")
+    assert {at("2xx"): 0} == values(registry, "retries_total")
+    assert {} == values(registry, "call_duration_seconds_count")
+
+
+async def test_no_retry_of_a_block_is_a_reason(registry):
+    """Settings of a block of code count as those of the client."""
+    async with session_of(registry, 503) as session:
+        with request_options(retry=RetryConfig.no_retry()):
+            await session.get("/")
+
+    assert {at("no_retry"): 1} == values(registry, "call_duration_seconds_count")
+
+
+async def test_labels_are_bounded(registry):
+    """No path, query or invented method makes a further series."""
+    async with session_of(registry, *repeat(200, 1000)) as session:
+        for number in range(1000):
+            url = f"/{number}?key={number}#{number}"
+            await session.request(f"METHOD{number}", url, params={"page": str(number)})
+
+    labels = (HOST, "_OTHER", "2xx")
+    assert {labels: 1000} == values(registry, "attempts_total")
+    assert {(HOST, "_OTHER", "none"): 1000} == values(
+        registry, "call_duration_seconds_count"
+    )
+    assert b"page" not in generate_latest(registry)
+    assert b"METHOD" not in generate_latest(registry)
+
+
+async def test_hosts_are_bounded(registry):
+    """A crawler does not fill the memory: hosts from the 1025th on share a series."""
+    async with session_of(registry, *repeat(200, 1100), url=None) as session:
+        for number in range(1100):
+            await session.get(f"http://{number}.example.com/")
+
+    found = values(registry, "attempts_total")
+    assert 1025 == len(found)
+    assert 1 == found["1023.example.com:80", "GET", "2xx"]
+    assert 76 == found["_OTHER", "GET", "2xx"]
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("http://[::1]:8080/", "[::1]:8080"),
+        ("https://user:secret@EXAMPLE.com/", "example.com:443"),
+        ("http://bücher.example/", "xn--bcher-kva.example:80"),
+        ("/relative", ""),
+        ("http://[", ""),
+        (URL("http://a\ud800b/", encoded=True), r"a\ud800b:80"),
+        (URL('http://a"b/', encoded=True), 'a"b:80'),
+    ],
+)
+async def test_unusual_hosts_can_be_scraped(registry, url, host):
+    """Whatever a URL holds, the page that Prometheus reads stays whole."""
+    async with session_of(registry, 200, url=None) as session:
+        await session.get(url)
+
+    assert {(host, "GET", "2xx"): 1} == values(registry, "attempts_total")
+    assert b"secret" not in generate_latest(registry)
+
+
+async def test_calls_at_once_do_not_mix(registry):
+    """200 calls under way together: every one of them is counted once."""
+    answers = [late(0.3, 503)] * 200 + [late(0.1)] * 200
+    async with session_of(registry, *answers) as session:
+        await asyncio.gather(*(session.get("/") for _ in range(200)))
+
+    assert {at("5xx"): 200, at("2xx"): 200} == values(registry, "attempts_total")
+    assert {at("5xx"): 0, at("2xx"): 200} == values(registry, "retries_total")
+    assert values(registry, "call_duration_seconds_sum") == pytest.approx(
+        {at("none"): 200 * 0.9}
+    )
+
+
+async def test_sessions_share_the_metrics_of_a_registry(registry):
+    """A decorator made again does not clash with the first one."""
+    for _ in range(2):
+        async with session_of(registry, 200) as session:
+            await session.get("/")
+
+    assert {at("2xx"): 2} == values(registry, "attempts_total")
+
+
+async def test_registries_are_kept_apart(registry):
+    """What goes to one registry does not show in another."""
+    async with session_of(CollectorRegistry(), 200) as session:
+        await session.get("/")
+    MetricsClient.new_decorator(registry)
+
+    assert {} == values(registry, "attempts_total")
+
+
+def test_metrics_are_made_once_by_many_threads(registry):
+    """Threads that make decorators at the same time share the metrics too."""
+    errors = []
+    start = threading.Barrier(8)
+
+    def make():
+        start.wait()
+        try:
+            MetricsClient.new_decorator(registry)
+        except ValueError as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=make) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert [] == errors
+
+
+def test_registry_can_be_freed():
+    """Nothing of ours keeps a registry alive."""
+    registry = CollectorRegistry()
+    gone = weakref.ref(registry)
+    kept = [
+        MetricsClient.new_decorator(registry),
+        CircuitBreakerMetrics(registry),
+        RetryBudgetMetrics(registry),
+    ]
+    del registry
+    gc.collect()
+
+    assert gone() is None
+    assert kept
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (MetricsClient.new_decorator, "call_duration_seconds"),
+        (CircuitBreakerMetrics, "circuit_breaker_rejections"),
+        (RetryBudgetMetrics, "retry_budget_refusals"),
+    ],
+)
+def test_name_that_is_taken_is_an_error(registry, make, name):
+    """Another's metric stays, ours come whole or not at all, and may come later."""
+    other = Counter(f"aioretry_smithy_{name}", "Another's.", registry=registry)
+
+    with pytest.raises(ValueError, match="aioretry_smithy"):
+        make(registry)
+
+    assert [other] == list(registry._collector_to_names)
+    registry.unregister(other)
+    make(registry)
+
+
+@pytest.mark.parametrize(
+    "make", [MetricsClient.new_decorator, CircuitBreakerMetrics, RetryBudgetMetrics]
+)
+@pytest.mark.parametrize("registry", [None, "registry", CollectorRegistry, 1])
+def test_what_is_no_registry_is_refused(make, registry):
+    """The error names the argument where the object is made."""
+    with pytest.raises(ValueError, match="registry: .*a prometheus_client registry"):
+        make(registry)
+
+
+async def test_error_of_a_metric_changes_nothing(registry, caplog, monkeypatch):
+    """A counter that raises is logged, and the caller gets the response."""
+
+    def broken(self, *labels):
+        raise OSError("no space left")
+
+    async with session_of(registry, 503, 200) as session:
+        monkeypatch.setattr(Counter, "labels", broken)
+        with caplog.at_level(logging.WARNING, "aioretry_smithy"):
+            response = await session.get("/")
+
+    assert 200 == response.status
+    assert "could not tell of a call" in caplog.text
+
+
+async def test_describe_says_what_is_measured(registry):
+    """The chain shows which of the two places is which."""
+    metrics = MetricsClient.new_decorator(registry)
+    builder = SessionBuilder().decorator(metrics).decorator(RETRYING).decorator(metrics)
+
+    lines = [line.strip() for line in builder.describe().splitlines()]
+    assert "MetricsClient(measures calls)" == lines[0]
+    assert "MetricsClient(measures attempts)" == lines[2]
+
+
+def states(registry, name="b"):
+    return {
+        state
+        for (breaker, state), value in values(registry, "circuit_breaker_state").items()
+        if breaker == name and value
+    }
+
+
+def test_circuit_breaker_shows_one_state(registry):
+    """Exactly one of the states is 1, and each change of state is counted."""
+    breaker = CircuitBreaker("b", listeners=[CircuitBreakerMetrics(registry)])
+    for state in (CircuitState.OPEN, CircuitState.HALF_OPEN, CircuitState.OPEN):
+        breaker.enter_state(state)
+
+        assert {state.value} == states(registry)
+    assert {
+        ("b", "closed"): 0,
+        ("b", "open"): 2,
+        ("b", "half_open"): 1,
+        ("b", "forced_open"): 0,
+    } == values(registry, "circuit_breaker_transitions_total")
+
+
+def test_circuit_breaker_shows_with_its_first_event(registry):
+    """A circuit breaker that was never open is there, closed, with counters at 0."""
+    breaker = CircuitBreaker("b", listeners=[CircuitBreakerMetrics(registry)])
+
+    assert {} == values(registry, "circuit_breaker_state")
+    breaker.on_success(breaker.try_request())
+    breaker.on_success(breaker.try_request())
+    assert {"closed"} == states(registry)
+    assert {("b",): 0} == values(registry, "circuit_breaker_rejections_total")
+
+
+def test_circuit_breakers_share_the_metrics_of_a_registry(registry):
+    """Two listeners are one, and each circuit breaker has its own series."""
+    for name in ("b", "c"):
+        breaker = CircuitBreaker(name, listeners=[CircuitBreakerMetrics(registry)])
+        breaker.enter_state(CircuitState.FORCED_OPEN)
+        breaker.try_request()
+    breaker.enter_state(CircuitState.CLOSED)
+
+    assert {("b",): 1, ("c",): 1} == values(
+        registry, "circuit_breaker_rejections_total"
+    )
+    assert {"forced_open"} == states(registry, "b")
+    assert {"closed"} == states(registry, "c")
+
+
+def test_names_of_circuit_breakers_are_bounded(registry):
+    """Beyond the limit there are sums, and no state that would be nobody's."""
+    metrics = CircuitBreakerMetrics(registry)
+    for number in range(1100):
+        breaker = CircuitBreaker(f"b{number}", listeners=[metrics])
+        breaker.on_success()
+        breaker.enter_state(CircuitState.FORCED_OPEN)
+        breaker.try_request()
+
+    assert 1024 * 4 == len(values(registry, "circuit_breaker_state"))
+    rejections = values(registry, "circuit_breaker_rejections_total")
+    assert 1025 == len(rejections)
+    assert 76 == rejections["_OTHER",]
+
+
+async def test_retry_budget_shows_its_tokens(registry):
+    """The gauge follows the budget, and refusals are counted."""
+    budget = RetryBudget(
+        "orders", capacity=1, deposit=0.5, listeners=[RetryBudgetMetrics(registry)]
+    )
+    retrying = RetryingClient.new_decorator(
+        RetryStrategy.on_server_error_status(Backoff.fixed(0.5)), limiter=budget
+    )
+    around = (retrying,)
+    async with session_of(registry, 503, 503, 200, around=around) as session:
+        await session.get("/")
+
+        assert {("orders",): 0.0} == values(registry, "retry_budget_tokens")
+        await session.get("/")
+    assert {("orders",): 0.5} == values(registry, "retry_budget_tokens")
+    assert {("orders",): 1} == values(registry, "retry_budget_refusals_total")
+    assert {at("limiter"): 1, at("none"): 1} == values(
+        registry, "call_duration_seconds_count"
+    )
+
+
+async def test_budget_refused_before_anything_else_is_there(registry):
+    """A brake may refuse the very first retry, when all tokens are left."""
+    budget = RetryBudget(
+        "orders", brake_after=1, listeners=[RetryBudgetMetrics(registry)]
+    )
+    retrying = RetryingClient.new_decorator(
+        RetryStrategy.on_server_error_status(), limiter=budget
+    )
+    async with session_of(registry, 503, around=(retrying,)) as session:
+        await session.get("/")
+
+    assert {("orders",): 10.0} == values(registry, "retry_budget_tokens")
+    assert {("orders",): 1} == values(registry, "retry_budget_refusals_total")
+
+
+def test_names_of_budgets_are_bounded(registry):
+    """Beyond the limit refusals have a sum, and tokens none."""
+    metrics = RetryBudgetMetrics(registry)
+    for number in range(1100):
+        metrics.on_retry_refused(RetryBudget(f"b{number}"), None)
+
+    assert 1024 == len(values(registry, "retry_budget_tokens"))
+    assert 76 == values(registry, "retry_budget_refusals_total")["_OTHER",]
+
+
+async def test_strategy_that_raises_is_a_reason(registry):
+    """An error in the user's code is told from what the server did."""
+
+    class Broken(RetryStrategy):
+        def should_retry(self, ctx, cause):
+            return RetryDecision.retry(cause.nothing)
+
+    retrying = RetryingClient.new_decorator(Broken())
+    async with session_of(registry, 503, around=(retrying,)) as session:
+        with pytest.raises(AttributeError):
+            await session.get("/")
+
+    assert {at("error"): 1} == values(registry, "call_duration_seconds_count")
+
+
+def test_library_does_not_import_prometheus():
+    """Who does not ask for metrics does not pay for them."""
+    code = "import sys, aioretry_smithy; print('prometheus_client' in sys.modules)"
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, check=True, text=True
+    )
+
+    assert "False" == process.stdout.strip()
+
+
+WORKER = """
+import asyncio, os, sys
+from aioretry_smithy import *
+from aioretry_smithy.prometheus import *
+from aioretry_smithy.testing import ScriptedTransport
+
+breaker = CircuitBreaker("b", listeners=[CircuitBreakerMetrics()])
+breaker.enter_state(CircuitState(sys.argv[1]))
+budget = RetryBudget("r", capacity=int(sys.argv[2]), listeners=[RetryBudgetMetrics()])
+metrics = MetricsClient.new_decorator()
+retrying = RetryingClient.new_decorator(
+    RetryStrategy.on_server_error_status(Backoff.without_delay()), limiter=budget
+)
+
+async def main():
+    builder = SessionBuilder("http://example.com")
+    for decorator in (ScriptedTransport([503, 200]), metrics, retrying, metrics):
+        builder.decorator(decorator)
+    async with builder.build() as session:
+        await session.get("/")
+
+asyncio.run(main())
+print(os.getpid())
+"""
+
+
+def run_worker(folder, state, capacity):
+    """Make a call in a process of its own, and return the number of that process."""
+    process = subprocess.run(
+        [sys.executable, "-c", WORKER, state, capacity],
+        capture_output=True,
+        check=True,
+        env={**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(folder)},
+    )
+    return int(process.stdout)
+
+
+def test_processes_are_summed_up(tmp_path):
+    """Where many processes serve, counters and states add up; tokens are the least."""
+    workers = [
+        run_worker(tmp_path, *arguments)
+        for arguments in (("open", "5"), ("open", "3"), ("closed", "8"))
+    ]
+    registry = CollectorRegistry()
+    multiprocess.MultiProcessCollector(registry, path=str(tmp_path))
+
+    assert 6 == sum(values(registry, "attempts_total").values())
+    assert 3 == sum(values(registry, "retries_total").values())
+    assert {at("none"): 3} == values(registry, "call_duration_seconds_count")
+    assert {
+        ("b", "open"): 2,
+        ("b", "closed"): 1,
+        ("b", "half_open"): 0,
+        ("b", "forced_open"): 0,
+    } == values(registry, "circuit_breaker_state")
+    # 5, 3 and 8 paid for a retry each, and got a tenth for the success.
+    assert {("r",): pytest.approx(2.1)} == values(registry, "retry_budget_tokens")
+
+    for worker in workers[:2]:
+        multiprocess.mark_process_dead(worker, path=str(tmp_path))
+    assert 6 == sum(values(registry, "attempts_total").values())
+    assert {"closed"} == states(registry)
+    assert {("r",): pytest.approx(7.1)} == values(registry, "retry_budget_tokens")
