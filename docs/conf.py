@@ -28,18 +28,21 @@ napoleon_numpy_docstring = False
 nitpicky = True
 OTHER_PROJECTS = (
     "aiohttp asyncio collections concurrent contextlib dataclasses datetime enum "
-    "logging multidict random time types typing yarl"
+    "logging multidict opentelemetry os prometheus_client random time types typing "
+    "yarl"
 ).split()
 # Annotations that only type checkers evaluate are written without their module,
 # and names of type variables are nobody's page.
 OTHER_NAMES = (
     "Any AsyncIterator Awaitable Callable CIMultiDict CIMultiDictProxy ClientSession "
-    "Coroutine Executor Iterable Iterator LooseHeaders Mapping Sequence StrOrURL URL"
+    "CollectorRegistry Coroutine Executor Iterable Iterator LooseHeaders Mapping "
+    "MeterProvider Sequence StrOrURL TextMapPropagator TracerProvider URL"
 ).split()
 # What signatures name and the text beside them explains.
 OUR_NAMES = (
-    "CircuitBreakerFactory CircuitBreakers DecoratingFunction Exceptions Fallback "
-    "Logger LoggingSettings Mask RetryAnswer RetrySettings RuleConditions Strategy"
+    "CircuitBreakerFactory CircuitBreakers ClientMetrics DecoratingFunction Exceptions "
+    "Fallback Logger LoggingSettings Mask RetryAnswer RetrySettings RuleConditions "
+    "Strategy Telemetry"
 ).split()
 nitpick_ignore_regex = [
     (r"py:.*", rf"({'|'.join(OTHER_PROJECTS)})(\..*)?"),

@@ -14,7 +14,18 @@ import pytest
 
 import aioretry_smithy
 
-EXTRAS = {"aioretry_smithy._cli.rich_output": "rich"}
+EXTRAS = {
+    "aioretry_smithy._cli.rich_output": "rich",
+    "aioretry_smithy._rich_tree": "rich",
+    "aioretry_smithy._telemetry.instruments": "opentelemetry",
+    "aioretry_smithy._telemetry.providers": "opentelemetry",
+    "aioretry_smithy._telemetry.spans": "opentelemetry",
+    "aioretry_smithy._telemetry.traced_attempt": "opentelemetry",
+    "aioretry_smithy._telemetry.traced_call": "opentelemetry",
+    "aioretry_smithy._telemetry.prometheus_metrics": "prometheus_client",
+    "aioretry_smithy.opentelemetry": "opentelemetry",
+    "aioretry_smithy.prometheus": "prometheus_client",
+}
 """The modules that import an optional part, which may be missing."""
 
 MODULES = [

@@ -35,6 +35,8 @@ DIFFERS_EACH_TIME = {
     r"\w{3}, \d\d \w{3} \d{4} [\d:]{8} GMT": "DATE",
     r"Python/[\w.]+ aiohttp/[\w.]+": "VERSIONS",
 }
+OPTIONAL = {"opentelemetry", "prometheus_client", "structlog"}
+"""What an example may be about and is not there everywhere."""
 MEASURED = re.compile(r"(?<![\d.])\d+\.\d{3}(?![\d.])")
 TOLERANCE = 0.4
 """Seconds by which a busy machine may be slower than the one that wrote the pages."""
@@ -76,15 +78,23 @@ def output_of(capsys, monkeypatch):
     root, ours = logging.getLogger(), logging.getLogger("aioretry_smithy")
 
     def run(script: Path) -> str:
-        handlers, level = root.handlers, ours.level
+        handlers, levels = root.handlers, (root.level, ours.level)
         root.handlers = []  # so that the script may call logging.basicConfig()
         random.seed(7)  # the same jitter each time
         monkeypatch.setattr(sys, "argv", [str(script)])
         try:
             runpy.run_path(str(script), run_name="__main__")
+        except ModuleNotFoundError as error:
+            missing = error.name.partition(".")[0]
+            if missing not in OPTIONAL:
+                raise
+            pytest.skip(f"{missing} is not installed")
         finally:
             root.handlers = handlers
-            ours.setLevel(level)
+            root.setLevel(levels[0])
+            ours.setLevel(levels[1])
+            if "structlog" in sys.modules:
+                sys.modules["structlog"].reset_defaults()
         return capsys.readouterr().out
 
     return run

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import assert_type
 
 import aiohttp
+from opentelemetry import metrics, propagate, trace
+from prometheus_client import CollectorRegistry
 
 from aioretry_smithy import (
     Backoff,
@@ -17,6 +20,7 @@ from aioretry_smithy import (
     CircuitPermit,
     CircuitState,
     ClientRequestContext,
+    ContentPreviewingClient,
     DecoratingClient,
     Decorator,
     HttpClient,
@@ -24,6 +28,7 @@ from aioretry_smithy import (
     LogFormatter,
     LoggingClient,
     RequestLog,
+    RetryBudget,
     RetryConfig,
     RetryDecision,
     RetryingClient,
@@ -37,6 +42,8 @@ from aioretry_smithy import (
     decorate,
     is_timeout,
     new_response,
+    opentelemetry,
+    prometheus,
     smithy,
     undecorate,
     unwrap,
@@ -175,6 +182,16 @@ class Short(LogFormatter):
         return str(log.response_status)
 
 
+class FailuresOnly(LogFormatter):
+    """A formatter that leaves lines out."""
+
+    def format_request(self, log: RequestLog) -> None:
+        return None
+
+    def format_response(self, log: RequestLog) -> str | None:
+        return None if log.response_cause is None else log.render()
+
+
 async def fallback(
     ctx: ClientRequestContext, request: HttpRequest
 ) -> aiohttp.ClientResponse:
@@ -197,7 +214,12 @@ async def use() -> None:
                 fallback=fallback,
             )
         )
+        .decorator(ContentPreviewingClient.new_decorator(200))
         .decorator(LoggingClient.new_decorator(formatter=Short()))
+        .decorator(LoggingClient.new_decorator(formatter=FailuresOnly()))
+        .decorator(
+            LoggingClient.new_decorator(formatter=LogFormatter.json(nested=True))
+        )
         .decorator(RetryingClient.new_decorator(config))
         .response_timeout(None)
     )
@@ -211,6 +233,9 @@ async def use() -> None:
     assert_type(logs, list[RequestLog])
     assert_type(log, RequestLog)
     assert_type(log.children, tuple[RequestLog, ...])
+    assert_type(log.response_timeout, float | None)
+    log.to_svg("call.svg")
+    log.to_svg(Path("call.svg"))
     assert_type(log.stop_reason, RetryStopReason | None)
     assert_type(RequestLog.of(response, None), RequestLog | None)
     assert_type(unwrap(session, RetryingClient), RetryingClient | None)
@@ -254,6 +279,28 @@ async def use() -> None:
         ClientRequestContext(HttpRequest("GET", "/")), HttpRequest("GET", "/")
     )
     await result
+
+
+def use_opentelemetry() -> None:
+    """Trace calls, and listen to circuit breakers and budgets."""
+    decorator = opentelemetry.TracingClient.new_decorator(
+        trace.get_tracer_provider(),
+        metrics.get_meter_provider(),
+        propagator=propagate.get_global_textmap(),
+    )
+    assert_type(decorator, Decorator)
+    assert_type(opentelemetry.TracingClient.new_decorator(), Decorator)
+    CircuitBreaker(listeners=[Printing(), opentelemetry.CircuitBreakerMetrics()])
+    RetryBudget.per_host(listeners=[opentelemetry.RetryBudgetMetrics()])
+
+
+def use_prometheus() -> None:
+    """Count in a registry of one's own, and in the default one."""
+    registry = CollectorRegistry()
+    assert_type(prometheus.MetricsClient.new_decorator(registry), Decorator)
+    assert_type(prometheus.MetricsClient.new_decorator(), Decorator)
+    CircuitBreaker(listeners=[Printing(), prometheus.CircuitBreakerMetrics()])
+    RetryBudget.per_host(listeners=[prometheus.RetryBudgetMetrics(registry)])
 
 
 @dataclass(frozen=True)
