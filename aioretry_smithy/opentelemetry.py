@@ -18,7 +18,7 @@ from ._telemetry.instruments import (
     TrafficInstruments,
 )
 from ._telemetry.observing import ObservingClient
-from ._telemetry.providers import Meters, Tracers, check_method
+from ._telemetry.providers import Meters, Tracers, check_has
 from ._telemetry.spans import Telemetry, is_suppressed
 from ._telemetry.traced_attempt import TracedAttempt
 from ._telemetry.traced_call import TracedCall
@@ -45,7 +45,9 @@ class TracingClient(ObservingClient):
     Inside the retrying client it sees attempts: each is a CLIENT span by the semantic
     conventions for HTTP, and its context goes out in the headers. Outside it sees
     calls: each is an INTERNAL span around its attempts. Put the same decorator in both
-    places. Where nothing retries, one place is enough, and the call is an attempt.
+    places. Where nothing retries, one place is enough, and the call is an attempt. Only
+    :class:`~aioretry_smithy.RetryingClient` is recognised; around a retrying decorator
+    of your own put tracing on both sides.
 
     While no SDK is set up, calls pass through. An error of an SDK, an exporter or a
     propagator is logged and changes nothing for the call.
@@ -56,8 +58,8 @@ class TracingClient(ObservingClient):
     """
 
     def __init__(self, delegate: HttpClient, telemetry: Telemetry) -> None:
-        super().__init__(delegate)
         self._telemetry = telemetry
+        super().__init__(delegate)
 
     @classmethod
     def new_decorator(
@@ -87,7 +89,7 @@ class TracingClient(ObservingClient):
         ...     .decorator(tracing)
         ... )
         """
-        check_method("propagator", propagator, "inject")
+        check_has("propagator", propagator, "inject")
         telemetry = Telemetry(
             Tracers(tracer_provider),
             Meters(meter_provider, TrafficInstruments),
@@ -99,6 +101,13 @@ class TracingClient(ObservingClient):
 
         return decorator
 
+    def tells_the_same_as(self, link: HttpClient) -> bool:
+        """Say whether *link* was given the same providers."""
+        return (
+            isinstance(link, TracingClient)
+            and link._telemetry.listener == self._telemetry.listener
+        )
+
     def is_heard(self) -> bool:
         """Say whether there is an SDK, and nobody has silenced it here."""
         telemetry = self._telemetry
@@ -108,20 +117,21 @@ class TracingClient(ObservingClient):
 
     def begin(self, ctx: ClientRequestContext, request: HttpRequest) -> Observation:
         """Begin the span of an attempt, or of a call."""
-        traced = TracedCall if self.sees_calls else TracedAttempt
-        return traced(self._telemetry, ctx, request, injects=self.is_innermost)
-
-    def describe(self) -> str:
-        """Return the name of this client, and what it sees."""
-        seen = "calls" if self.sees_calls else "attempts"
-        return f"{type(self).__name__}(sees={seen!r})"
+        telemetry, injects = self._telemetry, self.is_innermost
+        if not self.sees_calls:
+            return TracedAttempt(telemetry, ctx, request, injects=injects)
+        is_retried = self.surrounds_retries
+        return TracedCall(
+            telemetry, ctx, request, injects=injects, is_retried=is_retried
+        )
 
 
 class CircuitBreakerMetrics(CircuitBreakerListener):
     """Measures circuit breakers: their states, changes of state, rejections.
 
     One listener may serve any number of circuit breakers. Names tell them apart, so
-    give each a name of its own. A state shows from the first event on.
+    give each a name of its own: of several with one name the last that had an event is
+    shown. A state shows from the first event on.
 
     Args:
         meter_provider: Who makes the metrics; by default the global one, also if it is
@@ -169,7 +179,8 @@ class CircuitBreakerMetrics(CircuitBreakerListener):
 class RetryBudgetMetrics(RetryBudgetListener):
     """Measures retry budgets: the tokens that are there, and the retries refused.
 
-    One listener may serve any number of budgets. Names tell them apart.
+    One listener may serve any number of budgets. Names tell them apart: of several with
+    one name the last that had an event is shown.
 
     Args:
         meter_provider: Who makes the metrics; by default the global one, also if it is

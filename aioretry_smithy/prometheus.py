@@ -13,7 +13,7 @@ from prometheus_client import REGISTRY, CollectorRegistry
 from ._breaker.listener import CircuitBreakerListener
 from ._retry.budget import RetryBudgetListener
 from ._telemetry.observing import Observation, ObservingClient
-from ._telemetry.outcome import host, known_method, status_class
+from ._telemetry.outcome import error_type, host, known_method, status_class
 from ._telemetry.prometheus_metrics import (
     BreakerMetrics,
     BudgetMetrics,
@@ -36,8 +36,10 @@ class MetricsClient(ObservingClient):
     """Counts and times calls and attempts.
 
     Put the same decorator in twice: inside the retrying client it sees attempts,
-    outside of it calls. Where nothing retries, the call is its one attempt. In either
-    place it measures to the headers of the response, or to the failure.
+    outside of it calls. Where nothing retries, the call is its one attempt. Only
+    :class:`~aioretry_smithy.RetryingClient` is recognised; around a retrying decorator
+    of your own put metrics on both sides. In either place it measures to the headers of
+    the response, or to the failure.
 
     Attempts are counted in ``aioretry_smithy_attempts_total``, those after the first of
     a call also in ``aioretry_smithy_retries_total``, and timed in
@@ -63,8 +65,8 @@ class MetricsClient(ObservingClient):
     """
 
     def __init__(self, delegate: HttpClient, metrics: ClientMetrics) -> None:
-        super().__init__(delegate)
         self._metrics = metrics
+        super().__init__(delegate)
 
     @classmethod
     def new_decorator(cls, registry: CollectorRegistry = REGISTRY) -> Decorator:
@@ -86,16 +88,15 @@ class MetricsClient(ObservingClient):
 
         return decorator
 
+    def tells_the_same_as(self, link: HttpClient) -> bool:
+        """Say whether *link* counts in the same registry."""
+        return isinstance(link, MetricsClient) and link._metrics is self._metrics
+
     def begin(self, ctx: ClientRequestContext, request: HttpRequest) -> Observation:
         """Begin to measure a call, or an attempt."""
         if self.sees_calls:
             return _Call(self._metrics, request)
         return _Attempt(self._metrics, request, ctx)
-
-    def describe(self) -> str:
-        """Return the name of this client, and what it measures."""
-        seen = "calls" if self.sees_calls else "attempts"
-        return f"{type(self).__name__}(measures {seen})"
 
 
 class CircuitBreakerMetrics(CircuitBreakerListener):
@@ -139,10 +140,11 @@ class CircuitBreakerMetrics(CircuitBreakerListener):
     def on_event_count_updated(
         self, circuit_breaker: CircuitBreaker, event_count: EventCount
     ) -> None:
-        """Show a circuit breaker that is new."""
-        if circuit_breaker.name not in self._metrics.names:
-            name = self._metrics.names[circuit_breaker.name]
-            self._metrics.show(name, circuit_breaker.state)
+        """Show a circuit breaker that is new, also where its name is not."""
+        metrics = self._metrics
+        if circuit_breaker not in metrics.shown:
+            metrics.shown.add(circuit_breaker)
+            metrics.show(metrics.names[circuit_breaker.name], circuit_breaker.state)
 
     def on_request_rejected(self, circuit_breaker: CircuitBreaker) -> None:
         """Count the refusal."""
@@ -232,5 +234,5 @@ def _stop_reason(ctx: ClientRequestContext, cause: BaseException | None) -> str:
     reason = ctx.log.root.stop_reason
     if reason is not None:
         return reason.value
-    # Then it was no matter of retries: another decorator raised.
-    return "none" if cause is None else "error"
+    # Then it was no matter of our retries: another decorator raised, or retried.
+    return "error" if error_type(ctx, cause) else "none"

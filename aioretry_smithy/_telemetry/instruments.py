@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from threading import Lock
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
-from weakref import WeakSet
+from weakref import WeakValueDictionary
 
 from opentelemetry.metrics import Observation
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from .._breaker.breaker import CircuitBreaker
     from .._retry.budget import RetryBudget
 
-T = TypeVar("T")
+T = TypeVar("T", bound="CircuitBreaker | RetryBudget")
 
 _BREAKER: Final = "aioretry_smithy.circuit_breaker"
 _BUDGET: Final = "aioretry_smithy.retry_budget"
@@ -30,24 +29,23 @@ BUDGET_NAME: Final = f"{_BUDGET}.name"
 
 
 class Living(Generic[T]):
-    """Things that a gauge shows for as long as they live.
+    """Things that a gauge shows for as long as they live, one of each name.
 
     An SDK asks for them from a thread of its own.
     """
 
     def __init__(self) -> None:
-        self._things: WeakSet[T] = WeakSet()
-        self._lock = Lock()
+        self._things: WeakValueDictionary[str, T] = WeakValueDictionary()
 
     def add(self, thing: T) -> None:
-        """Show *thing* from now on."""
-        with self._lock:
-            self._things.add(thing)
+        """Show *thing* from now on, and no other one of its name."""
+        self._things[thing.name] = thing
 
     def all(self) -> list[T]:
         """Return those that are there."""
-        with self._lock:
-            return list(self._things)
+        # In one piece, unlike values(), which another thread may disturb.
+        references = self._things.valuerefs()
+        return [thing for found in references if (thing := found()) is not None]
 
 
 class TrafficInstruments:

@@ -44,31 +44,45 @@ class Observation(ABC):
 class ObservingClient(DecoratingClient, ABC):
     """Tells of attempts inside the retrying client, and of calls outside of it.
 
-    Where nothing retries, the call is its one attempt. An error of whoever listens is
-    logged and changes nothing for the call.
+    Where nothing retries, the call is its one attempt. Only :class:`RetryingClient` is
+    recognised; around a retrying decorator of your own put the same client on both
+    sides. An error of whoever listens is logged and changes nothing for the call.
     """
 
     sees_calls: bool
     """Whether it stands outside of what retries, so that it sees calls."""
 
     is_innermost: bool
-    """Whether no other client of its kind stands further in."""
+    """Whether nobody stands further in who tells the same listener."""
+
+    surrounds_retries: bool
+    """Whether a retrying client stands further in."""
 
     def __init__(self, delegate: HttpClient) -> None:
         super().__init__(delegate)
         inside = chain_of(delegate)
-        self.is_innermost = not any(isinstance(link, type(self)) for link in inside)
-        self.sees_calls = not self.is_innermost or any(
+        self.is_innermost = not any(self.tells_the_same_as(link) for link in inside)
+        self.surrounds_retries = any(
             isinstance(link, RetryingClient) for link in inside
         )
+        self.sees_calls = self.surrounds_retries or not self.is_innermost
 
     @abstractmethod
     def begin(self, ctx: ClientRequestContext, request: HttpRequest) -> Observation:
         """Begin to observe a call (where :attr:`sees_calls`) or an attempt."""
 
+    @abstractmethod
+    def tells_the_same_as(self, link: HttpClient) -> bool:
+        """Say whether *link* is of the same kind and tells the same listener."""
+
     def is_heard(self) -> bool:
         """Say whether anybody listens; otherwise calls pass through unseen."""
         return True
+
+    def describe(self) -> str:
+        """Return the name of this client, and what it sees."""
+        seen = "calls" if self.sees_calls else "attempts"
+        return f"{type(self).__name__}(sees={seen!r})"
 
     async def execute(
         self, ctx: ClientRequestContext, request: HttpRequest

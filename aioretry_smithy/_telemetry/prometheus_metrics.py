@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeVar
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from prometheus_client.registry import Collector
 
+    from .._breaker.breaker import CircuitBreaker
     from .._retry.budget import RetryBudget
 
 _MAX_NAMES: Final = 1024
@@ -100,6 +101,8 @@ class BreakerMetrics(RegisteredMetrics):
             registry=None,
         )
         super().__init__(self.state, self.transitions, self.rejections)
+        # Not their names: a new one may have the name of one that is gone.
+        self.shown: WeakSet[CircuitBreaker] = WeakSet()
 
     def show(self, name: str, present: CircuitState) -> None:
         """Show the state of a circuit breaker."""

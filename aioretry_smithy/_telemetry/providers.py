@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -23,6 +24,7 @@ I = TypeVar("I")  # noqa: E741
 # An SDK keeps the first instrument of a name, and does not ask those who come later
 # with another one; so there is one of each kind for all.
 _shared: WeakKeyDictionary[Any, dict[object, Any]] = WeakKeyDictionary()
+_lock = Lock()
 
 
 class Tracers:
@@ -33,23 +35,26 @@ class Tracers:
     """
 
     def __init__(self, provider: trace.TracerProvider | None) -> None:
-        check_method("tracer_provider", provider, "get_tracer")
+        check_has("tracer_provider", provider, "get_tracer")
         stands_in = isinstance(provider, trace.ProxyTracerProvider)
-        self._provider = None if stands_in else provider
-        self._asked: trace.TracerProvider | None = None
-        self._tracer: trace.Tracer | None = None
+        self.provider = None if stands_in else provider
+        # In one piece, so that no other thread finds half of it.
+        self._found: tuple[trace.TracerProvider | None, trace.Tracer | None]
+        self._found = None, None
 
     def get(self) -> trace.Tracer | None:
         """Return the tracer, or None where it would do nothing."""
-        provider = self._provider
+        provider = self.provider
         if provider is None:
             provider = trace.get_tracer_provider()
-        if provider is not self._asked:
-            self._asked, self._tracer = provider, None
+        asked, tracer = self._found
+        if provider is not asked:
+            tracer = None
             if not _is_mute(provider):
-                tracer = provider.get_tracer(_SCOPE, __version__, _SCHEMA)
-                self._tracer = None if _is_mute(tracer) else tracer
-        return self._tracer
+                made = provider.get_tracer(_SCOPE, __version__, _SCHEMA)
+                tracer = None if _is_mute(made) else made
+            self._found = provider, tracer
+        return tracer
 
 
 class Meters(Generic[I]):
@@ -65,49 +70,53 @@ class Meters(Generic[I]):
         provider: metrics.MeterProvider | None,
         new_instruments: Callable[[metrics.Meter], I],
     ) -> None:
-        check_method("meter_provider", provider, "get_meter")
+        check_has("meter_provider", provider, "get_meter")
         is_no_op = isinstance(provider, metrics.NoOpMeterProvider)
         stands_in = _is_mute(provider) and not is_no_op
-        self._provider = None if stands_in else provider
+        self.provider = None if stands_in else provider
         self._new_instruments = new_instruments
-        self._asked: metrics.MeterProvider | None = None
-        self._instruments: I | None = None
+        self._found: tuple[metrics.MeterProvider | None, I | None] = None, None
 
     def get(self) -> I | None:
         """Return the instruments, or None where they would do nothing."""
-        provider = self._provider
+        provider = self.provider
         if provider is None:
             provider = metrics.get_meter_provider()
-        if provider is not self._asked:
-            self._asked, self._instruments = provider, None
+        asked, instruments = self._found
+        if provider is not asked:
+            instruments = None
             if not _is_mute(provider):
                 meter = provider.get_meter(_SCOPE, __version__, _SCHEMA)
                 if not _is_mute(meter):
-                    self._instruments = self._instruments_of(provider, meter)
-        return self._instruments
+                    instruments = self._instruments_of(provider, meter)
+            self._found = provider, instruments
+        return instruments
 
     def _instruments_of(
         self, provider: metrics.MeterProvider, meter: metrics.Meter
     ) -> I:
-        try:
-            made = _shared.setdefault(provider, {})
-        except TypeError:
-            # A provider of somebody's own need not be hashable.
-            made = {}
-        if self._new_instruments not in made:
-            made[self._new_instruments] = self._new_instruments(meter)
-        instruments: I = made[self._new_instruments]
-        return instruments
+        with _lock:
+            try:
+                made = _shared.setdefault(provider, {})
+            except TypeError:
+                # A provider of somebody's own need not be hashable.
+                made = {}
+            if self._new_instruments not in made:
+                made[self._new_instruments] = self._new_instruments(meter)
+            instruments: I = made[self._new_instruments]
+            return instruments
 
 
-def check_method(name: str, value: Any, method: str) -> None:
-    """Refuse an argument that is neither None nor has a method.
+def check_has(name: str, value: Any, function: str) -> None:
+    """Refuse an argument that is neither None nor an object with a function.
 
     Raises:
-        ValueError: It is neither.
+        ValueError: It is neither; a class is none, though it has the function too.
     """
-    if value is not None and not callable(getattr(value, method, None)):
-        raise bad_argument(name, value, f"None, or something with {method}()")
+    if value is None:
+        return
+    if isinstance(value, type) or not callable(getattr(value, function, None)):
+        raise bad_argument(name, value, f"None, or an object with {function}()")
 
 
 def _is_mute(found: object) -> bool:

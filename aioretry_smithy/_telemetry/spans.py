@@ -19,6 +19,8 @@ from .attributes import server_attributes
 from .observing import Observation, report
 
 if TYPE_CHECKING:
+    from contextvars import Token
+
     from opentelemetry.context import Context
     from opentelemetry.propagators.textmap import TextMapPropagator
     from opentelemetry.trace import Span, Tracer
@@ -40,6 +42,11 @@ class Telemetry(NamedTuple):
     tracers: Tracers
     meters: Meters[TrafficInstruments]
     propagator: TextMapPropagator | None
+
+    @property
+    def listener(self) -> tuple[int, int]:
+        """Which providers are told; the same for two that were given the same ones."""
+        return id(self.tracers.provider), id(self.meters.provider)
 
 
 def is_suppressed() -> bool:
@@ -81,6 +88,7 @@ class Traced(Observation):
     request: HttpRequest
     _kind: SpanKind
     _suppresses: bool
+    _token: Token[Context]
 
     def __init__(
         self,
@@ -99,17 +107,12 @@ class Traced(Observation):
         # Measured with it, a long duration leads to the span that took so long.
         self._context: Context | None = None
         tracer = telemetry.tracers.get()
-        if tracer is None:
-            return
-        try:
-            context = self._open(tracer, ctx)
-        except Exception as error:
-            # What is measured does not depend on it.
-            report(error)
-            return
-        if injects:
-            self._inject(telemetry.propagator, context)
-        self._token = contexts.attach(context)
+        if tracer is not None:
+            self._open(tracer, ctx)
+        if self._context is not None:
+            if injects:
+                self._inject(telemetry.propagator, self._context, ctx.log)
+            self._token = contexts.attach(self._context)
 
     @abstractmethod
     def _name(self) -> str: ...
@@ -130,21 +133,26 @@ class Traced(Observation):
     def _add_events(self, span: Span, ctx: ClientRequestContext) -> None:
         """Tell what happened meanwhile."""
 
-    def _open(self, tracer: Tracer, ctx: ClientRequestContext) -> Context:
-        span = tracer.start_span(
-            self._name(),
-            kind=self._kind,
-            attributes=self._first_attributes(ctx),
-            start_time=self._start,
-        )
-        # A call is made of attempts that may be told of by others.
-        hushed = _OURS if self._suppresses else False
-        context = contexts.set_value(_SUPPRESS_HTTP_INSTRUMENTATION_KEY, hushed)
-        self._context = set_span_in_context(span, context)
-        self._span = span
-        return self._context
+    def _open(self, tracer: Tracer, ctx: ClientRequestContext) -> None:
+        try:
+            span = tracer.start_span(
+                self._name(),
+                kind=self._kind,
+                attributes=self._first_attributes(ctx),
+                start_time=self._start,
+            )
+            # A call is made of attempts that may be told of by others.
+            hushed = _OURS if self._suppresses else False
+            context = contexts.set_value(_SUPPRESS_HTTP_INSTRUMENTATION_KEY, hushed)
+            self._context = set_span_in_context(span, context)
+            self._span = span
+        except Exception as error:
+            # What is measured does not depend on it.
+            report(error)
 
-    def _inject(self, propagator: TextMapPropagator | None, context: Context) -> None:
+    def _inject(
+        self, propagator: TextMapPropagator | None, context: Context, log: RequestLog
+    ) -> None:
         try:
             carrier: dict[str, str] = {}
             chosen = get_global_textmap() if propagator is None else propagator
@@ -153,6 +161,9 @@ class Traced(Observation):
             if "traceparent" in carrier:
                 # It would belong to the trace that the caller's own header named.
                 headers.popall("tracestate", None)
+                if "tracestate" in (log.default_headers or ()):
+                    # Empty, for otherwise aiohttp adds that of the session.
+                    headers["tracestate"] = ""
             headers.update(carrier)
             if carrier:
                 self.request = self.request.replace(headers=headers)
@@ -161,27 +172,28 @@ class Traced(Observation):
 
     def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
         """End the span, and measure."""
-        span = self._span
-        if span is not None and self._is_at_home(cause):
+        if self._span is not None:
+            self._leave(cause)
+            if not self._span.is_recording():
+                self._span = None
+        if self._span is not None or self._instruments is not None:
+            self._tell(ctx, cause)
+
+    def _leave(self, cause: BaseException | None) -> None:
+        # A coroutine that is thrown away ends wherever the garbage is collected.
+        is_lost = isinstance(cause, GeneratorExit)
+        if not is_lost or contexts.get_current() is self._context:
             contexts.detach(self._token)
+
+    def _tell(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
         end = nanoseconds(ctx.log, self._loop.time())
-        if span is not None and not span.is_recording():
-            span = None
-        if span is None and self._instruments is None:
-            return
         last = self._last_attributes(ctx, cause)
         try:
             if self._instruments is not None:
                 self._measure(self._instruments, (end - self._start) / 1e9, last)
         finally:
-            if span is not None:
-                self._close(span, ctx, cause, end, last)
-
-    def _is_at_home(self, cause: BaseException | None) -> bool:
-        # A coroutine that is thrown away ends wherever the garbage is collected.
-        return not isinstance(cause, GeneratorExit) or (
-            contexts.get_current() is self._context
-        )
+            if self._span is not None:
+                self._close(self._span, ctx, cause, end, last)
 
     def _close(
         self,

@@ -37,7 +37,8 @@ class TracedAttempt(Traced):
         *,
         injects: bool,
     ) -> None:
-        self._sends: _Sends = ctx.attributes.setdefault(_SENDS, _Sends())
+        key = _SENDS, telemetry.listener
+        self._sends: _Sends = ctx.attributes.setdefault(key, _Sends())
         self._number = self._sends.begin()
         super().__init__(telemetry, ctx, request, injects=injects)
 
@@ -95,7 +96,7 @@ class TracedAttempt(Traced):
 
 
 class _Sends:
-    """How often a call was sent, as far as tracing saw it."""
+    """How often a call was sent, as far as one listener heard of it."""
 
     __slots__ = ("begun", "refused")
 

@@ -21,9 +21,17 @@ if TYPE_CHECKING:
 
 
 class TracedCall(Traced):
-    """An INTERNAL span around all attempts of a call, and the waits between them."""
+    """An INTERNAL span around all attempts of a call, and the waits between them.
 
-    __slots__ = ("_attempts_before",)
+    Args:
+        telemetry: Who listens.
+        ctx: The call.
+        request: What the delegate is to send.
+        injects: Whether this span is the one that the server hears of.
+        is_retried: Whether a retrying client further in makes the attempts.
+    """
+
+    __slots__ = ("_attempts_before", "_is_retried")
 
     _kind = SpanKind.INTERNAL
     _suppresses = False
@@ -35,7 +43,9 @@ class TracedCall(Traced):
         request: HttpRequest,
         *,
         injects: bool,
+        is_retried: bool,
     ) -> None:
+        self._is_retried = is_retried
         self._attempts_before = len(ctx.log.children)
         super().__init__(telemetry, ctx, request, injects=injects)
 
@@ -56,13 +66,14 @@ class TracedCall(Traced):
 
     def _add_events(self, span: Span, ctx: ClientRequestContext) -> None:
         attempts = ctx.log.children[self._attempts_before :]
-        span.set_attribute("aioretry_smithy.attempts", len(attempts) or 1)
-        for log in (ctx.log, *attempts):
+        # Where nothing retries, nobody gives the attempt a log of its own.
+        number = len(attempts) if attempts or self._is_retried else 1
+        span.set_attribute("aioretry_smithy.attempts", number)
+        # A wait ends where the next attempt begins; a body may come before the wait.
+        ends = [*(log.started for log in attempts), self._loop.time()]
+        for log, end in zip((ctx.log, *attempts), ends, strict=True):
             if log.delay is None or log.delay_source is None:
                 continue
-            begin = log.started
-            if log.attempt is not None:
-                begin += log.duration or 0.0
             span.add_event(
                 "aioretry_smithy.wait",
                 {
@@ -70,7 +81,7 @@ class TracedCall(Traced):
                     "aioretry_smithy.delay": log.delay,
                     "aioretry_smithy.delay_source": log.delay_source,
                 },
-                nanoseconds(log, begin),
+                nanoseconds(log, end - log.delay),
             )
 
     def _measure(

@@ -1,4 +1,5 @@
 import asyncio
+import sys
 
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -35,29 +36,72 @@ async def main():
         pass
 
 
-def draw(spans, width=46):
+def named(spans):
+    """Yield the spans of a call from the outside in, with a label each."""
     spans = sorted(spans, key=lambda span: (span.start_time, -span.end_time))
-    start, whole = spans[0].start_time, spans[0].end_time - spans[0].start_time
-
-    def column(time):
-        return round((time - start) / whole * width)
-
     for span in spans:
+        told = span.attributes
+        label = span.name if span.parent is None else f"  {span.name}"
+        outcome = told.get("error.type") or told.get("http.response.status_code", "")
+        resend = told.get("http.request.resend_count")
+        label += f" {outcome}" + (f", resend {resend}" if resend else "")
+        yield label, span
+
+
+def waits(span):
+    for event in span.events:
+        if event.name == "aioretry_smithy.wait":
+            waited = int(event.attributes["aioretry_smithy.delay"] * 1e9)
+            yield event.timestamp, event.timestamp + waited
+
+
+def draw(spans, width=40):
+    start, end = spans[-1].start_time, spans[-1].end_time
+
+    def fill(bar, begin, end_of_it, sign):
+        scale = width / (end - start)
+        begin, stop = round((begin - start) * scale), round((end_of_it - start) * scale)
+        bar[begin:stop] = sign * (stop - begin)
+
+    for label, span in named(spans):
         bar = [" "] * width
-        begin, end = column(span.start_time), column(span.end_time)
-        bar[begin:end] = "#" * (end - begin)
-        for event in span.events:
-            if event.name == "aioretry_smithy.wait":
-                waited = int(event.attributes["aioretry_smithy.delay"] * 1e9)
-                begin, end = column(event.timestamp), column(event.timestamp + waited)
-                bar[begin:end] = "." * (end - begin)
+        fill(bar, span.start_time, span.end_time, "#")
+        for wait in waits(span):
+            fill(bar, *wait, ".")
         seconds = (span.end_time - span.start_time) / 1e9
-        print(f"{span.name:8} |{''.join(bar)}| {seconds:.3f} s")
+        print(f"{label:28} |{''.join(bar)}| {seconds:.3f} s")
+
+
+def plot(spans, file):
+    from matplotlib import pyplot as plt  # noqa: PLC0415
+
+    plt.rcParams["svg.hashsalt"] = "trace"
+    start = spans[-1].start_time
+    figure, axes = plt.subplots(figsize=(7.6, 2.1))
+    colours = {"INTERNAL": "#8c959f", "ERROR": "#cf222e", "UNSET": "#1a7f37"}
+    for row, (label, span) in enumerate(named(spans)):
+        kind = "INTERNAL" if span.parent is None else span.status.status_code.name
+        begin, length = span.start_time - start, span.end_time - span.start_time
+        axes.barh(row, length / 1e9, left=begin / 1e9, color=colours[kind], height=0.55)
+        for wait_begin, wait_end in waits(span):
+            left, width = (wait_begin - start) / 1e9, (wait_end - wait_begin) / 1e9
+            axes.barh(row, width, left=left, color="#eaeef2", height=0.55)
+        text = f"{label}   {length / 1e9:.3f} s"
+        axes.text(-0.03, row, text, ha="right", va="center", fontsize=9)
+    axes.invert_yaxis()
+    axes.set_yticks([])
+    axes.set_xlim(left=0)
+    axes.set_xlabel("seconds; light: waits")
+    axes.spines[["top", "left", "right"]].set_visible(False)
+    figure.subplots_adjust(left=0.42, right=0.98, top=0.97, bottom=0.24)
+    figure.savefig(file, metadata={"Date": None})
 
 
 asyncio.run(main())
 spans = exporter.get_finished_spans()
 draw(spans)
+if sys.argv[1:2] == ["--plot"]:
+    plot(spans, sys.argv[2])
 for span in spans:
     print()
     print(span.kind.name, span.name, span.status.status_code.name)

@@ -15,15 +15,19 @@ pytest.importorskip("opentelemetry.instrumentation.aiohttp_client")
 
 from heard import Heard
 from opentelemetry import context as contexts
+from opentelemetry.instrumentation._semconv import _StabilityMode
 from opentelemetry.instrumentation.aiohttp_client import create_trace_config
-from opentelemetry.trace import StatusCode
+from opentelemetry.metrics import NoOpMeterProvider
+from opentelemetry.trace import NoOpTracerProvider, StatusCode
 
 from aioretry_smithy import (
     Backoff,
     RetryingClient,
     RetryStrategy,
+    RetryStrategyWithContent,
     SessionBuilder,
 )
+from aioretry_smithy.opentelemetry import TracingClient
 
 if TYPE_CHECKING:
     from aiohttp.test_utils import TestServer
@@ -58,6 +62,13 @@ class Site:
             raise web.HTTPFound("/")
         if request.path == "/slow":
             await asyncio.sleep(30)
+        if request.path == "/late" and self.failures:
+            self.failures -= 1
+            response = web.StreamResponse()
+            await response.prepare(request)
+            await asyncio.sleep(0.1)
+            await response.write(b"not yet")
+            return response
         if self.failures:
             self.failures -= 1
             return web.Response(status=503)
@@ -166,6 +177,36 @@ async def test_timeout(site, heard):
         assert 0.09 < (span.end_time - span.start_time) / 1e9 < 5
 
 
+class Patient(RetryStrategyWithContent):
+    """Reads the body before it says that it is to be tried again."""
+
+    backoff = Backoff.fixed(0.05)
+
+    async def should_retry(self, ctx, cause, content):
+        return self.backoff if content == b"not yet" else None
+
+
+async def test_wait_begins_after_a_slow_body(site, heard):
+    """A body that is read for the decision delays the wait, and is no part of it."""
+    site.failures = 1
+    tracing = heard.decorator()
+    builder = (
+        SessionBuilder(site.server.make_url("/"))
+        .decorator(tracing)
+        .decorator(RetryingClient.new_decorator(Patient()))
+        .decorator(tracing)
+    )
+    async with builder.build() as session, session.get("/late"):
+        pass
+
+    first, second = heard.attempts
+    (event,) = heard.call.events
+    assert 0.05 == event.attributes["aioretry_smithy.delay"]
+    assert first.end_time + 90_000_000 < event.timestamp
+    waited = second.start_time - event.timestamp
+    assert 50_000_000 == pytest.approx(waited, abs=25_000_000)
+
+
 @pytest.mark.parametrize("when", ["connecting", "waiting for the server"])
 async def test_cancellation(site, heard, when):
     """Wherever it strikes, the spans are over, without an error, and so is the hush."""
@@ -213,6 +254,45 @@ async def test_no_second_span_beside_the_instrumentation(site, heard, others):
     assert 3 == len(heard.attempts)
     assert [*ids(heard.attempts), *ids(others.spans())] == site.parents
     assert 1 == len(others.spans())
+
+
+DURATION = "http.client.request.duration"
+
+
+async def test_tracing_without_metrics_silences_metrics_too(site, heard, others):
+    """With a tracer and no meter of ours, nobody measures the duration."""
+    trace_config = instrumentation(others)
+    tracing = TracingClient.new_decorator(heard.tracer_provider, NoOpMeterProvider())
+    builder = chain(site, tracing, trace_configs=[trace_config])
+    async with builder.build() as session, session.get("/"):
+        pass
+
+    assert 1 == len(heard.attempts)
+    assert [] == others.spans()
+    assert {} == others.metrics()
+
+
+async def test_metrics_without_tracing_silence_nobody(site, heard, others):
+    """Without a tracer of ours, the instrumentation measures the duration as well."""
+    trace_config = instrumentation(others)
+    tracing = TracingClient.new_decorator(NoOpTracerProvider(), heard.meter_provider)
+    builder = chain(site, tracing, trace_configs=[trace_config])
+    async with builder.build() as session, session.get("/"):
+        pass
+
+    for each in (heard, others):
+        (point,) = each.metrics()[DURATION].data.data_points
+        assert 1 == point.count
+    assert 1 == len(others.spans())
+
+
+def instrumentation(heard: Heard) -> aiohttp.TraceConfig:
+    """Make the instrumentation of somebody who hears of stable metrics."""
+    return create_trace_config(
+        tracer_provider=heard.tracer_provider,
+        meter_provider=heard.meter_provider,
+        sem_conv_opt_in_mode=_StabilityMode.HTTP,
+    )
 
 
 async def test_instrumentation_speaks_again_after_a_failure(site, heard, others):

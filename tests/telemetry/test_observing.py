@@ -45,6 +45,9 @@ class Observer(ObservingClient):
             raise LookupError("ears")
         return self.heard
 
+    def tells_the_same_as(self, link):
+        return isinstance(link, Observer) and link.notes is self.notes
+
     def begin(self, ctx, request):
         if self.fails_at == "begin":
             raise LookupError("begin")
@@ -54,6 +57,9 @@ class Observer(ObservingClient):
 
 def observer(**attributes):
     return type("OneObserver", (Observer,), {"notes": [], **attributes})
+
+
+one = observer()
 
 
 def places(decorators):
@@ -74,11 +80,11 @@ retry = RetryingClient.new_decorator(RetryStrategy.failsafe(Backoff.fixed(1)))
 @pytest.mark.parametrize(
     ("decorators", "expected"),
     [
-        ([Observer], [(False, True)]),
-        ([Observer, retry], [(False, True)]),
-        ([retry, Observer], [(True, True)]),
-        ([Observer, retry, Observer], [(True, False), (False, True)]),
-        ([Observer, Observer], [(True, False), (False, True)]),
+        ([one], [(False, True)]),
+        ([one, retry], [(False, True)]),
+        ([retry, one], [(True, True)]),
+        ([one, retry, one], [(True, False), (False, True)]),
+        ([one, one], [(True, False), (False, True)]),
     ],
     ids=["alone", "inside", "outside", "both", "twice without retries"],
 )
@@ -87,9 +93,25 @@ def test_place_says_what_is_seen(decorators, expected):
     assert expected == places(decorators)
 
 
-def test_other_kinds_do_not_count():
-    """One kind inside does not make another one outside see calls."""
-    assert [(False, True)] * 2 == places([Observer, observer()])
+def test_other_listeners_do_not_count():
+    """One listener inside does not make another one outside see calls."""
+    other = observer()
+
+    assert [(False, True)] * 2 == places([one, other])
+    assert [(True, False), (True, False), (False, True), (False, True)] == places(
+        [one, other, retry, one, other]
+    )
+
+
+def test_retries_further_in_are_known():
+    """Whoever stands inside of them, or where there are none, is told apart."""
+    client = retry(one(ScriptedTransport([])))
+
+    assert [True, False] == [
+        link.surrounds_retries
+        for link in chain_of(one(client))
+        if isinstance(link, Observer)
+    ]
 
 
 async def call(decorator, answers, *, retries=True):

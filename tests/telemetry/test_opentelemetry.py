@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 import aiohttp
@@ -30,10 +34,13 @@ from aioretry_smithy import (
     capture_logs,
     client_decorator,
 )
+from aioretry_smithy._telemetry.instruments import Living
 from aioretry_smithy._telemetry.outcome import DURATION_BUCKETS
+from aioretry_smithy._telemetry.providers import Tracers
 from aioretry_smithy.opentelemetry import (
     CircuitBreakerMetrics,
     RetryBudgetMetrics,
+    TracingClient,
 )
 from aioretry_smithy.smithy import AdaptiveRetryStrategy
 from aioretry_smithy.testing import ScriptedTransport
@@ -58,6 +65,9 @@ HTTP_CLIENT_SPAN = {
     "http.response.status_code": Row(int, "where there is a response"),
     "http.request.resend_count": Row(int, "where it was sent before"),
     "network.protocol.version": Row(str, "recommended"),
+    # The connection is often given back before anybody could ask for its other end.
+    "network.peer.address": Row(str, "recommended, not made"),
+    "network.peer.port": Row(int, "recommended, not made"),
 }
 """https://opentelemetry.io/docs/specs/semconv/http/http-spans/#http-client-span"""
 
@@ -87,6 +97,7 @@ def check(
         "where the method is _OTHER": attributes["http.request.method"] == "_OTHER",
         "where there is a response": answered,
         "where it was sent before": resent,
+        "recommended, not made": False,
     }
 
     assert set() == set(attributes) - set(table)
@@ -182,7 +193,9 @@ async def test_success(heard):
     } == dict(attempt.attributes)
     assert () == attempt.events
     assert 0.25 == seconds(attempt)
-    assert "aioretry_smithy" == attempt.instrumentation_scope.name
+    scope = attempt.instrumentation_scope
+    assert "aioretry_smithy" == scope.name
+    assert "https://opentelemetry.io/schemas/1.23.0" == scope.schema_url
     assert "call GET" == heard.call.name
     assert {
         "server.address": "api.example.com",
@@ -354,6 +367,7 @@ async def test_unknown_method(heard):
         ),
         ("http://ada@[::1]:8080/", "http://REDACTED:REDACTED@[::1]:8080/", "::1", 8080),
         ("http://localhost/?sig=x", "http://localhost/?sig=REDACTED", "localhost", 80),
+        ("http://localhost/a****@b", "http://localhost/a****@b", "localhost", 80),
         (
             "http://b\u00fccher.example/",
             "http://xn--bcher-kva.example/",
@@ -462,6 +476,27 @@ async def test_counters(heard):
     )
     assert [(lost, 1), (fine, 1)] == heard.points("aioretry_smithy.retries")
     assert [(server, 1.0)] == heard.points("aioretry_smithy.call.duration")
+
+
+async def test_exemplars_lead_to_the_span_that_was_measured(heard):
+    """Counters and durations alike: of an attempt to it, of a call to that."""
+    await get(chain(heard, [503, 200]))
+
+    call = heard.call.context.span_id
+    first, second = (span.context.span_id for span in heard.attempts)
+    assert {
+        "http.client.request.duration": [first, second],
+        "aioretry_smithy.attempts": [first, second],
+        "aioretry_smithy.retries": [second],
+        "aioretry_smithy.call.duration": [call],
+    } == {
+        name: [
+            exemplar.span_id
+            for point in metric.data.data_points
+            for exemplar in point.exemplars
+        ]
+        for name, metric in heard.metrics().items()
+    }
 
 
 async def test_duration_of_a_call_says_why_it_stopped(heard):
@@ -580,6 +615,103 @@ async def test_spans_are_of_the_time_of_the_log(heard):
     assert abs((started - log.request_started_at).total_seconds()) < 1e-5
 
 
+@client_decorator
+async def refuse(delegate, ctx, request):
+    """Let no request pass."""
+    raise aiohttp.ClientError("no")
+
+
+@pytest.mark.parametrize(
+    ("retried", "attempts"), [(True, 0), (False, 1)], ids=["retried", "not retried"]
+)
+async def test_call_without_an_attempt(heard, retried, attempts):
+    """What never reached the retrying client made none, and has no stop reason."""
+    tracing = heard.decorator()
+    builder = SessionBuilder().decorator(ScriptedTransport([])).decorator(tracing)
+    if retried:
+        builder = builder.decorator(retrying())
+    await get(builder.decorator(refuse).decorator(tracing))
+
+    attributes = heard.call.attributes
+    assert attempts == attributes["aioretry_smithy.attempts"]
+    assert "aioretry_smithy.stop_reason" not in attributes
+
+
+async def test_call_cancelled_before_its_first_attempt(heard):
+    """Whoever gives up in the first wait has made no attempt."""
+    strategy = AdaptiveRetryStrategy()
+    async with (
+        SessionBuilder()
+        .decorator(ScriptedTransport([429, 429, 200]))
+        .decorator(RetryingClient.new_decorator(strategy))
+        .decorator(heard.decorator())
+        .build()
+    ) as session:
+        await session.get(URL)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.001):
+                await session.get(URL)
+
+    last = heard.spans(SpanKind.INTERNAL)[-1]
+    assert 0 == last.attributes["aioretry_smithy.attempts"]
+    (event,) = last.events
+    assert last.start_time == pytest.approx(event.timestamp, abs=1000)
+
+
+async def test_own_retries_are_seen_from_both_sides(heard):
+    """Around a retrying decorator of another kind, each of its sends is an attempt."""
+
+    @client_decorator
+    async def again(delegate, ctx, request):
+        await delegate.execute(ctx.derive(request), request)
+        return await delegate.execute(ctx.derive(request), request)
+
+    tracing = heard.decorator()
+    builder = SessionBuilder().decorator(ScriptedTransport([503, 200]))
+    await get(builder.decorator(tracing).decorator(again).decorator(tracing))
+
+    assert 2 == len(heard.attempts)
+    assert 2 == heard.call.attributes["aioretry_smithy.attempts"]
+
+
+async def test_each_listener_hears_of_its_own(heard):
+    """Two SDKs in one chain: each has all attempts and calls, and its own resends."""
+    listeners = heard, Heard()
+    decorators = [each.decorator() for each in listeners]
+    builder = SessionBuilder().decorator(ScriptedTransport([503, 200]))
+    for decorator in (*decorators, retrying(), *decorators):
+        builder = builder.decorator(decorator)
+    await get(builder)
+
+    for each in listeners:
+        first, second = each.attempts
+        check_attempt(first, status=503, error="503")
+        check_attempt(second, status=200, resent=1)
+        assert 2 == each.call.attributes["aioretry_smithy.attempts"]
+        assert 2 == each.total("aioretry_smithy.attempts")
+        assert 1 == each.total("aioretry_smithy.retries")
+
+
+@pytest.mark.parametrize("outer", ["the same", "made again", "subclass"])
+async def test_same_providers_are_the_same_listener(heard, outer):
+    """However the two decorators were made, the outer one sees the call."""
+
+    class Ours(TracingClient):
+        """Has something to add."""
+
+    inner = heard.decorator()
+    decorators = {
+        "the same": inner,
+        "made again": heard.decorator(),
+        "subclass": Ours.new_decorator(heard.tracer_provider, heard.meter_provider),
+    }
+    builder = SessionBuilder().decorator(ScriptedTransport([200]))
+    await get(builder.decorator(inner).decorator(decorators[outer]))
+
+    assert 1 == len(heard.attempts)
+    assert "call GET" == heard.call.name
+
+
 @pytest.fixture
 def states(heard):
     """A function that returns the states by circuit breaker, where they are 1."""
@@ -638,6 +770,122 @@ def test_circuit_breaker_that_is_gone_shows_nothing(heard, states):
     del breaker
     gc.collect()
     assert {} == states()
+
+
+def test_circuit_breaker_shows_with_a_change_of_state(heard, states):
+    """A state that was set by hand is an event like any other."""
+    listener = CircuitBreakerMetrics(heard.meter_provider)
+    breaker = CircuitBreaker("orders", listeners=[listener])
+    listener.on_state_changed(breaker, CircuitState.CLOSED)
+
+    assert {"orders": ["closed"]} == states()
+
+
+def test_last_circuit_breaker_of_a_name_is_shown(heard, states):
+    """Of two with one name the one that had the last event, and one state alone."""
+    listener = CircuitBreakerMetrics(heard.meter_provider)
+    before = CircuitBreaker("orders", listeners=[listener])
+    before.enter_state(CircuitState.OPEN)
+    rebuilt = CircuitBreaker("orders", listeners=[listener])
+    rebuilt.on_success()
+
+    assert {"orders": ["closed"]} == states()
+    assert 4 == len(heard.points("aioretry_smithy.circuit_breaker.state"))
+    del before
+    gc.collect()
+    assert {"orders": ["closed"]} == states()
+
+
+def test_last_retry_budget_of_a_name_is_shown(heard):
+    """A refusal is an event too, when all tokens are left."""
+    listener = RetryBudgetMetrics(heard.meter_provider)
+    budgets = [RetryBudget("orders", capacity=size) for size in (5, 7)]
+    for budget in budgets:
+        listener.on_retry_refused(budget, None)
+
+    name = {"aioretry_smithy.retry_budget.name": "orders"}
+    assert [(name, 7.0)] == heard.points("aioretry_smithy.retry_budget.tokens")
+
+
+@pytest.fixture
+def _threads_take_turns():
+    """Let threads change as often as they can."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(usual)
+
+
+def at_once(functions):
+    """Run each function in a thread of its own."""
+    start = threading.Barrier(len(functions))
+
+    def run(function):
+        start.wait()
+        function()
+
+    with ThreadPoolExecutor(len(functions)) as pool:
+        for done in [pool.submit(run, function) for function in functions]:
+            done.result()
+
+
+@pytest.mark.usefixtures("_threads_take_turns")
+@pytest.mark.parametrize("shared", [True, False], ids=["one", "one each"])
+def test_first_events_of_many_threads_are_all_heard(shared):
+    """Whoever comes first to a provider, the instruments are made once and whole."""
+    for _ in range(40):
+        heard = Heard()
+        listeners = [CircuitBreakerMetrics(heard.meter_provider)] * 8
+        if not shared:
+            listeners = [CircuitBreakerMetrics(heard.meter_provider) for _ in range(8)]
+        breakers = [
+            CircuitBreaker(f"b{number}", listeners=[listener])
+            for number, listener in enumerate(listeners)
+        ]
+        at_once(
+            [partial(each.enter_state, CircuitState.OPEN) for each in breakers],
+        )
+
+        assert 8 == heard.total("aioretry_smithy.circuit_breaker.transitions")
+        assert 8 == heard.total("aioretry_smithy.circuit_breaker.state")
+
+
+def note_tracer(tracers, found):
+    found.append(tracers.get())
+
+
+@pytest.mark.usefixtures("_threads_take_turns")
+def test_first_spans_of_many_threads_are_all_heard():
+    """No thread finds a tracer that another one is about to find."""
+    for _ in range(40):
+        tracers = Tracers(Heard().tracer_provider)
+        found = []
+        at_once([partial(note_tracer, tracers, found)] * 8)
+
+        assert None not in found
+
+
+@pytest.mark.usefixtures("_threads_take_turns")
+def test_states_are_collected_while_circuit_breakers_come_and_go():
+    """An SDK asks in a thread of its own, whatever happens in others meanwhile."""
+    shown = Living()
+    kept = [CircuitBreaker(f"k{number}") for number in range(500)]
+    for each in kept:
+        shown.add(each)
+    asked = threading.Event()
+
+    def come_and_go():
+        while not asked.is_set():
+            shown.add(CircuitBreaker("b"))
+
+    def ask():
+        try:
+            for _ in range(200):
+                assert 500 <= len(shown.all()) <= 501
+        finally:
+            asked.set()
+
+    at_once([come_and_go, ask])
 
 
 @pytest.mark.parametrize("hashable", [True, False])

@@ -12,6 +12,7 @@ import sys
 import aiohttp
 import pytest
 from heard import Heard
+from multidict import CIMultiDict
 from opentelemetry import baggage, metrics, propagate, trace
 from opentelemetry import context as contexts
 from opentelemetry.sdk.metrics import MeterProvider
@@ -96,6 +97,34 @@ async def test_each_attempt_carries_its_own_context(heard):
         assert [traceparent(span)] == request.headers.getall("traceparent")
         assert "tracestate" not in request.headers
         assert "7" == request.headers["X-Shop"]
+
+
+async def test_state_of_the_sessions_trace_does_not_go_out(heard):
+    """Beside our traceparent, that of the session's headers would be of another."""
+    transport = ScriptedTransport([200])
+    tracing = heard.decorator()
+    builder = SessionBuilder(headers=CALLERS_OWN).decorator(transport)
+    await get(builder.decorator(tracing))
+
+    (request,) = transport.requests
+    sent = request.merged_headers(CIMultiDict(CALLERS_OWN))
+    assert [traceparent(heard.attempts[0])] == sent.getall("traceparent")
+    assert [""] == sent.getall("tracestate")
+    assert "7" == sent["X-Shop"]
+
+
+async def test_state_of_the_present_trace_goes_out(heard):
+    """What a vendor has written into the trace goes with it, in place of other."""
+    parent = trace.SpanContext(
+        1, 2, True, trace.TraceFlags(1), trace.TraceState([("vendor", "2")])
+    )
+    token = contexts.attach(trace.set_span_in_context(trace.NonRecordingSpan(parent)))
+    transport = ScriptedTransport([200])
+    builder = SessionBuilder(headers=CALLERS_OWN).decorator(transport)
+    await get(builder.decorator(heard.decorator()))
+
+    contexts.detach(token)
+    assert ["vendor=2"] == transport.requests[0].headers.getall("tracestate")
 
 
 async def test_call_is_propagated_where_no_attempt_is_traced(heard):
@@ -633,7 +662,14 @@ async def test_call_that_is_thrown_away_ends_its_spans(heard, caplog):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("tracer_provider", 7), ("meter_provider", "global"), ("propagator", object())],
+    [
+        ("tracer_provider", 7),
+        ("meter_provider", "global"),
+        ("propagator", object()),
+        ("tracer_provider", TracerProvider),
+        ("meter_provider", MeterProvider),
+        ("propagator", TraceContextTextMapPropagator),
+    ],
 )
 def test_bad_arguments(name, value):
     """What cannot do its part is refused where the decorator is made."""

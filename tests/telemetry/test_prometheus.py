@@ -27,6 +27,7 @@ from aioretry_smithy import (
     RetryStrategy,
     SessionBuilder,
     client_decorator,
+    new_response,
     request_options,
 )
 from aioretry_smithy.testing import ScriptedTransport
@@ -244,6 +245,79 @@ async def test_each_pass_is_an_attempt(registry):
     assert 3 == sum(values(registry, "retries_total").values())
 
 
+@client_decorator
+async def again(delegate, ctx, request):
+    """Send again after a 503, in the way of those who do without a RetryingClient."""
+    response = await delegate.execute(ctx.derive(request), request)
+    if response.status == 503:
+        response = await delegate.execute(ctx.derive(request), request)
+    return response
+
+
+@pytest.mark.parametrize(("last", "reason"), [(200, "none"), (503, "error")])
+async def test_retries_of_somebody_elses_have_no_reason(registry, last, reason):
+    """A call that ends with an error is no success, whoever retried."""
+    async with session_of(registry, 503, last, around=(again,)) as session:
+        await session.get("/")
+
+    assert {at(reason): 1} == values(registry, "call_duration_seconds_count")
+    assert 2 == sum(values(registry, "attempts_total").values())
+
+
+async def test_fallback_does_not_change_why_the_retries_stopped(registry):
+    """The caller got an answer, and the retries ended with none all the same."""
+
+    @client_decorator
+    async def fall_back(delegate, ctx, request):
+        await delegate.execute(ctx, request)
+        return new_response(request, 200)
+
+    around = (RETRYING, fall_back)
+    async with session_of(registry, *repeat(503, 3), around=around) as session:
+        await session.get("/")
+
+    assert {at("max_total_attempts"): 1} == values(
+        registry, "call_duration_seconds_count"
+    )
+
+
+async def test_each_registry_has_attempts_and_calls_of_its_own(registry):
+    """Two registries in one chain: neither takes the other for its inner half."""
+    registries = registry, CollectorRegistry()
+    decorators = [MetricsClient.new_decorator(each) for each in registries]
+    builder = SessionBuilder("http://example.com").decorator(
+        ScriptedTransport([503, 200])
+    )
+    for decorator in (*decorators, RETRYING, *decorators):
+        builder.decorator(decorator)
+    async with builder.build() as session:
+        await session.get("/")
+
+    for each in registries:
+        assert {at("5xx"): 1, at("2xx"): 1} == values(each, "attempts_total")
+        assert {at("5xx"): 0, at("2xx"): 1} == values(each, "retries_total")
+        assert {at("none"): 1} == values(each, "call_duration_seconds_count")
+
+
+async def test_subclass_outside_sees_calls(registry):
+    """Whoever adds to the class outside alone still counts calls there."""
+
+    class Ours(MetricsClient):
+        """Has something to add."""
+
+    builder = (
+        SessionBuilder("http://example.com")
+        .decorator(ScriptedTransport([200]))
+        .decorator(MetricsClient.new_decorator(registry))
+        .decorator(Ours.new_decorator(registry))
+    )
+    async with builder.build() as session:
+        await session.get("/")
+
+    assert {at("2xx"): 1} == values(registry, "attempts_total")
+    assert {at("none"): 1} == values(registry, "call_duration_seconds_count")
+
+
 async def test_second_pass_through_the_retries_is_a_retry(registry):
     """A decorator around the retries does not make a first attempt of the next one."""
 
@@ -445,14 +519,14 @@ async def test_error_of_a_metric_changes_nothing(registry, caplog, monkeypatch):
     assert "could not tell of a call" in caplog.text
 
 
-async def test_describe_says_what_is_measured(registry):
+async def test_describe_says_what_is_seen(registry):
     """The chain shows which of the two places is which."""
     metrics = MetricsClient.new_decorator(registry)
     builder = SessionBuilder().decorator(metrics).decorator(RETRYING).decorator(metrics)
 
     lines = [line.strip() for line in builder.describe().splitlines()]
-    assert "MetricsClient(measures calls)" == lines[0]
-    assert "MetricsClient(measures attempts)" == lines[2]
+    assert "MetricsClient(sees='calls')" == lines[0]
+    assert "MetricsClient(sees='attempts')" == lines[2]
 
 
 def states(registry, name="b"):
@@ -487,6 +561,38 @@ def test_circuit_breaker_shows_with_its_first_event(registry):
     breaker.on_success(breaker.try_request())
     assert {"closed"} == states(registry)
     assert {("b",): 0} == values(registry, "circuit_breaker_rejections_total")
+
+
+def test_new_circuit_breaker_of_an_old_name_is_shown(registry):
+    """A session that is built anew does not show the state of the one before."""
+    metrics = CircuitBreakerMetrics(registry)
+    CircuitBreaker("b", listeners=[metrics]).enter_state(CircuitState.OPEN)
+    rebuilt = CircuitBreaker("b", listeners=[metrics])
+    rebuilt.on_success(rebuilt.try_request())
+
+    assert {"closed"} == states(registry)
+
+
+async def test_host_whose_circuit_breaker_was_thrown_out_is_shown_again(registry):
+    """More hosts than are kept: the one that comes back begins with a closed one."""
+    metrics = CircuitBreakerMetrics(registry)
+    made = []
+
+    def new_breaker(host):
+        made.append(CircuitBreaker(host, listeners=[metrics]))
+        return made[-1]
+
+    decorator = CircuitBreakerClient.new_per_host_decorator(new_breaker)
+    transport = ScriptedTransport([*repeat(200, 1027)])
+    builder = SessionBuilder().decorator(transport).decorator(decorator)
+    async with builder.build() as session:
+        await session.get("http://0.example/")
+        made[0].enter_state(CircuitState.FORCED_OPEN)
+        assert {"forced_open"} == states(registry, "0.example:80")
+        for number in (*range(1, 1026), 0):
+            await session.get(f"http://{number}.example/")
+
+    assert {"closed"} == states(registry, "0.example:80")
 
 
 def test_circuit_breakers_share_the_metrics_of_a_registry(registry):
