@@ -102,6 +102,11 @@ def form_pairs(data: object) -> list[tuple[Any, Any]] | None:
     return None
 
 
+def form_charset(data: object) -> str:
+    """Return what aiohttp encodes the fields of a form in."""
+    return (isinstance(data, aiohttp.FormData) and data._charset) or "utf-8"
+
+
 async def close(ctx: ClientRequestContext) -> None:
     """End the bodies of a call: what aiohttp wanted closed is closed now."""
     bodies, ctx.bodies = ctx.bodies, ()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from ._log import RequestLog
-    from ._preview import BodyStart
+    from ._preview import BodyHead
 
 _SWITCHING_PROTOCOLS = 101
 
@@ -97,7 +97,7 @@ async def buffer(response: aiohttp.ClientResponse) -> None:
         _put_back(content, [body], taken.ends)
 
 
-def tap(response: aiohttp.ClientResponse, start: BodyStart) -> bool:
+def tap(response: aiohttp.ClientResponse, head: BodyHead) -> bool:
     """Copy the first bytes of a body as they come; nothing waits, nothing is read.
 
     Returns:
@@ -107,43 +107,35 @@ def tap(response: aiohttp.ClientResponse, start: BodyStart) -> bool:
         return False
     body = getattr(response, "_body", None)
     if isinstance(body, bytes):
-        start.add(body)
+        head.add(body)
         return True
     content: object = response.content
     # The reader of empty bodies, one for all, has no such attributes.
     chunks = getattr(content, "_buffer", None)
     if not isinstance(content, aiohttp.StreamReader) or type(chunks) is not deque:
         return False
-    if content._cursor or content._buffer_offset:
+    if content._cursor:
         return False
     for chunk in chunks:
-        start.add(chunk)
-    if not (start.is_full or content.is_eof()):
-        content._buffer = _TappedChunks(chunks, start)
+        head.add(chunk)
+    if not (head.is_full or content.is_eof()):
+        content._buffer = _TappedChunks(chunks, head)
     return True
 
 
-class _Chunks(deque[bytes]):
-    """What a stream keeps its chunks in, with a place for what is copied of them."""
-
-    __slots__ = ("_start",)
-
-
-class _TappedChunks(_Chunks):
+class _TappedChunks(deque[bytes]):
     """Copies what a stream is fed, until that is enough."""
 
-    __slots__ = ()
+    __slots__ = ("_head",)
 
-    def __init__(self, chunks: Iterable[bytes], start: BodyStart) -> None:
+    def __init__(self, chunks: Iterable[bytes], head: BodyHead) -> None:
         super().__init__(chunks)
-        self._start = start
+        self._head = head
 
     def append(self, chunk: bytes) -> None:
         super().append(chunk)
-        self._start.add(chunk)
-        if self._start.is_full:
-            # From now on these are chunks like any, at no cost at all.
-            self.__class__ = _Chunks  # type: ignore[assignment]
+        if not self._head.is_full:
+            self._head.add(chunk)
 
 
 def fail(

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_plus
 
+from ._preview import CUT
 from ._secret_members import is_structured, secret_values
 
 if TYPE_CHECKING:
@@ -29,6 +30,15 @@ _END_OF_AUTHORITY = re.compile(r"[/?#]")
 _HOST_AND_PORT = re.compile(r"[^:]*(:\d*)?|\[.*")
 _PARAMETER = re.compile(r"[?&;#]([^=&;#\s?]+)=")
 _VALUE = re.compile(r"[^&#\s]*")
+# In a body that is cut nobody knows whether an "@" followed: a user with what is no
+# port is one, and where the cut is in the authority, all of that is.
+_BEFORE_TAIL = re.compile(r"""(?s:.*[\s"<>@])?""")
+_USER_AND_PASSWORD = re.compile(
+    r"""(?<=//)(?!\[)[^/?#:]*+:(?!\d*+(?:[/?#'`,;)}\]\\&]|\Z)).*""", re.DOTALL
+)
+_LAST_AUTHORITY = re.compile(r"""(?<=//)[^\s"<>/?#]++\Z""")
+_FORM = re.compile(r"""[^\s=<>{}"]*+=\S*+\s*\Z""")
+_MOST_LAYERS = 2
 _ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")
 _NAME_BREAK = re.compile(r"[^\w-]+")
 _WORD_BREAK = re.compile(r"[\W_]+|(?<=[a-z0-9])(?=[A-Z])")
@@ -82,18 +92,43 @@ class Mask:
         """Return *text*, the beginning of a body, with the secrets in it hidden.
 
         What is hidden are the values of members with a secret name, in JSON, forms, XML
-        and whatever else looks alike, and the credentials of URLs. It is rather too
-        much than too little.
+        and whatever else looks alike, private keys, and the credentials of URLs. It is
+        rather too much than too little.
         """
+        return self._content(text, _MOST_LAYERS)
+
+    def _content(self, text: str, layers: int) -> str:
+        cut = CUT if text.endswith(CUT) else ""
         text = text.replace("\\/", "/")
+        if _FORM.match(text):
+            text = "&".join([self._field(field, layers) for field in text.split("&")])
+        text = text.removesuffix(CUT)
         shown, position = [], 0
         for start, end in secret_values(text, self._is_secret_member):
             shown += [text[position:start], HIDDEN]
             position = end
         text = "".join([*shown, text[position:]])
+        text = _without_cut_user_info(text, is_cut=bool(cut))
         # In JSON without a blank, a word is what stands between two quotes.
         words = _NOT_QUOTED if is_structured(text) else _NOT_BLANK
-        return _without_user_info(text, words)
+        return _without_user_info(text, words) + cut
+
+    def _field(self, field: str, layers: int) -> str:
+        """Hide the value of a field that is secret, or holds JSON or a URL that is.
+
+        Args:
+            field: Name and value, quoted as in a URL.
+            layers: How many forms in forms to look into; what is left is in doubt.
+        """
+        name, separator, value = field.partition("=")
+        decoded = unquote_plus(value).replace("\\/", "/")
+        if value and self._is_secret_member(name):
+            return f"{name}{separator}{HIDDEN}"
+        if decoded == value or (
+            layers and decoded == self._content(decoded, layers - 1)
+        ):
+            return field
+        return f"{name}{separator}{HIDDEN}"
 
     def _is_secret_member(self, name: str) -> bool:
         if "\\u" in name:
@@ -113,6 +148,16 @@ class Mask:
             or not _SECRET_PARAMETERS.isdisjoint([*words, joined])
             or _SECRET_WORDS.search(joined) is not None
         )
+
+
+def _without_cut_user_info(text: str, *, is_cut: bool) -> str:
+    if "//" not in text:
+        return text
+    if is_cut:
+        text = _LAST_AUTHORITY.sub(HIDDEN, text)
+    before = _BEFORE_TAIL.match(text)
+    match = _USER_AND_PASSWORD.search(text, 0 if before is None else before.end())
+    return text if match is None else f"{text[: match.start()]}{HIDDEN}"
 
 
 def _without_user_info(text: str, words: re.Pattern[str]) -> str:

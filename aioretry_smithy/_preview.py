@@ -40,7 +40,7 @@ def bytes_needed(max_length: int) -> int:
     return (max_length + one_more) * _LONGEST_CHARACTER + byte_order_mark
 
 
-class BodyStart:
+class BodyHead:
     """Where the first bytes of a body gather; they are decoded when asked for.
 
     Args:
@@ -82,12 +82,22 @@ class BodyStart:
 
 def _decoded(data: bytes, content_type: str) -> str:
     charset = _CHARSET.search(content_type)
-    decoder = _decoder("utf-8" if charset is None else charset[1])
+    codec = _codec("utf-8" if charset is None else charset[1])
+    try:
+        text = _beginning(data, codec)
+    except UnicodeError:
+        # No replacement for a byte order mark that is missing (little-endian then, as
+        # in the WHATWG's standard), nor for wrong escapes of ISO-2022 (UTF-8 then).
+        text = _beginning(data, _codec(f"{codec.name}-le"))
+    return text.removeprefix("\ufeff")
+
+
+def _beginning(data: bytes, codec: codecs.CodecInfo) -> str:
     # Never final: a code point that is cut at the end is left out.
-    return decoder.decode(data).removeprefix("\ufeff")
+    return codec.incrementaldecoder(errors="replace").decode(data)
 
 
-def _decoder(charset: str) -> codecs.IncrementalDecoder:
+def _codec(charset: str) -> codecs.CodecInfo:
     try:
         codec = codecs.lookup(charset)
         b" ".decode(codec.name, "replace")  # not found: no text encoding at all
@@ -95,4 +105,4 @@ def _decoder(charset: str) -> codecs.IncrementalDecoder:
         codec = codecs.lookup("utf-8")
     if codec.name in _NO_CHARSETS:
         codec = codecs.lookup("utf-8")
-    return codec.incrementaldecoder(errors="replace")
+    return codec

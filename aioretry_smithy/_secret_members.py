@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect
+from itertools import chain
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -10,7 +12,7 @@ if TYPE_CHECKING:
 
     Span = tuple[int, int]
 
-_MOST_LOOKS = 16
+_MOST_EFFORT = 16
 
 # Possessive throughout: a hostile text makes nothing look twice at the same place.
 _MEMBER = re.compile(r"([^,&;?#<>{}\r\n:=]*+)\s*+(?:([:=])[=>]*+)?")
@@ -22,8 +24,14 @@ _GOES_ON = re.compile(r"""[^\s,;&)\]}>"'`\\<]""")
 _BLANKS = {":": re.compile(r"\s*+"), "=": re.compile(r"[ \t]*+")}
 _REST_OF_LINE = re.compile(r"[^\r\n]*+")
 _NEXT_LINE = re.compile(r"\r?\n(?:(?=[\r\n])|([ \t]*+)(-?)[^\r\n]*+)")
-_FIELD = re.compile(r"[^&\r\n]*+")
-_FIELD_IN_STRING = re.compile(r"""(?:[^&\r\n"\\]|\\.)*+\\?""")
+_UNQUOTED_VALUE = re.compile(r"[^&\r\n]*+")
+_UNQUOTED_VALUE_IN_MARKUP = re.compile(r"""(?:[^&\r\n"\\]|\\.)*+\\?""")
+_UNQUOTED_VALUE_IN_STRING = re.compile(r"""(?s)(?:[^"\\]|\\.)*+\\?""")
+_JSON = re.compile(r"""\s*+[{\["]""")
+_JSON_STRING = re.compile(r""""((?:[^"\\\r\n]|\\.)*+)"?""")
+_PRIVATE_KEY = re.compile(r"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----")
+_USUAL_SPELLINGS = {"3a": ":", "3d": "=", "": '"'}
+_OTHER_SPELLING = re.compile(r"(?i)\\u00(3a|3d)|&(?:quot|#0*+34|#x0*+22);")
 _STRUCTURED = re.compile(r"""\s*+[{\["'<]""")
 
 
@@ -36,8 +44,9 @@ def secret_values(text: str, is_secret: Callable[[str], bool]) -> Iterator[Span]
     """Find the values of secret members: of JSON, forms, YAML, XML, headers, code.
 
     The text is not parsed, since it may be cut and need not be what it says. Each name
-    is looked at wherever it stands, also inside of a value, and what is in doubt counts
-    as part of the value. Takes time linear in the length of the text.
+    is looked at wherever it stands, also inside of a value, and of two ends that a
+    value may have the later one counts. Takes time linear in the length of the text: of
+    one that is nested beyond reason all the rest counts as a value.
 
     Args:
         text: The beginning of a body.
@@ -46,10 +55,13 @@ def secret_values(text: str, is_secret: Callable[[str], bool]) -> Iterator[Span]
     Yields:
         Where a value begins and where it ends; in order, apart from each other.
     """
-    members = _within_reason(text, _members(text, is_secret))
-    elements = _within_reason(text, _elements(text, is_secret))
+    spans = chain.from_iterable(
+        _within_reason(text, find(spelling, is_secret))
+        for spelling in {text, _with_usual_spellings(text)}
+        for find in (_members, _elements)
+    )
     begun = ended = 0
-    for start, end in sorted([*members, *elements]):
+    for start, end in sorted([*spans, *_private_keys(text)]):
         if start > ended:
             if ended > begun:
                 yield begun, ended
@@ -59,27 +71,71 @@ def secret_values(text: str, is_secret: Callable[[str], bool]) -> Iterator[Span]
         yield begun, ended
 
 
+def _with_usual_spellings(text: str) -> str:
+    """Return a text of the same length without escapes of what separates members."""
+    return _OTHER_SPELLING.sub(_usual_spelling, text)
+
+
+def _usual_spelling(other: re.Match[str]) -> str:
+    return _USUAL_SPELLINGS[(other[1] or "").lower()].rjust(len(other[0]))
+
+
+def _private_keys(text: str) -> Iterator[Span]:
+    end = 0
+    while match := _PRIVATE_KEY.search(text, end):
+        end = text.find("-----END", match.end())
+        end = len(text) if end < 0 else end
+        yield match.end(), end
+
+
 def _within_reason(text: str, spans: Iterable[Span]) -> Iterator[Span]:
     """Give up on a text with too many values inside of values: all the rest is one."""
     effort = 0
     for start, end in spans:
         yield start, end
         effort += end - start
-        if effort > _MOST_LOOKS * len(text):
+        if effort > _MOST_EFFORT * len(text):
             yield start, len(text)
             return
 
 
 def _members(text: str, is_secret: Callable[[str], bool]) -> Iterator[Span]:
-    field = _FIELD_IN_STRING if is_structured(text) else _FIELD
-    position = 0
+    strings = _json_strings(text)
+    in_form = _UNQUOTED_VALUE_IN_MARKUP if is_structured(text) else _UNQUOTED_VALUE
+    position = effort = 0
     while position < len(text) and (match := _MEMBER.match(text, position)):
         position = max(match.end(), position + 1)
         separator = match[2]
-        if separator and match[1] and is_secret(_name(text, match)):
+        if not (separator and match[1]):
+            continue
+        name = _name(text, match)
+        effort += len(name)
+        if effort > _MOST_EFFORT * len(text):
+            yield match.end(), len(text)
+            return
+        if is_secret(name):
             start = _end(_BLANKS[separator], text, match.end())
-            rest = field if separator == "=" else None
-            yield start, _value_end(text, start, match.start(), rest)
+            unquoted_value = in_form if separator == "=" else None
+            if separator == ":" and _is_within(strings, match):
+                unquoted_value = _UNQUOTED_VALUE_IN_STRING
+            yield start, _value_end(text, start, match, unquoted_value)
+
+
+def _json_strings(text: str) -> list[Span]:
+    if _JSON.match(text) is None:
+        return []
+    return [match.span(1) for match in _JSON_STRING.finditer(text)]
+
+
+def _is_within(strings: list[Span], member: re.Match[str]) -> bool:
+    """Say whether a name stands in a string, among other words, not quoted itself."""
+    separator = member.start(2)
+    before = bisect(strings, (separator, 0))
+    return (
+        not member[1].rstrip().endswith(("'", '"'))
+        and before > 0
+        and separator < strings[before - 1][1]
+    )
 
 
 def _elements(text: str, is_secret: Callable[[str], bool]) -> Iterator[Span]:
@@ -105,21 +161,33 @@ def _name(text: str, match: re.Match[str]) -> str:
 
 
 def _value_end(
-    text: str, start: int, name_start: int, field: re.Pattern[str] | None
+    text: str,
+    start: int,
+    member: re.Match[str],
+    unquoted_value: re.Pattern[str] | None,
 ) -> int:
+    """Return where the value of a member ends.
+
+    Args:
+        text: The text.
+        start: Where the value begins.
+        member: Name and separator.
+        unquoted_value: How far a value goes that is not quoted; None if to the end of
+            its lines.
+    """
     if quote := _QUOTE.match(text, start):
         end = _quoted_end(text, quote)
     elif text.startswith(("{", "[", "("), start):
         end = _bracket_end(text, start)
-    elif literal := _LITERAL.match(text, start):
+    elif member[2] == ":" and (literal := _LITERAL.match(text, start)):
         return literal.end()
     else:
         end = start
     if end > start and not _GOES_ON.match(text, end):
         return end
-    return (
-        _lines_end(text, end, name_start) if field is None else _end(field, text, end)
-    )
+    if unquoted_value is None:
+        return _lines_end(text, end, member.start())
+    return _end(unquoted_value, text, end)
 
 
 def _quoted_end(text: str, opening: re.Match[str]) -> int:
@@ -147,6 +215,9 @@ def _level(slashes: int) -> int:
     """Return how many of the backslashes before a quote are not of the string.
 
     JSON in a string of JSON quotes with one, in a string of that with three.
+
+    >>> _level(1), _level(2), _level(3)
+    (1, 0, 3)
     """
     level = 0
     while slashes % (2 * level + 2) != level:

@@ -12,7 +12,7 @@ from aiohttp.client_proto import ResponseHandler
 
 from aioretry_smithy import ClientRequestContext, HttpRequest, new_response
 from aioretry_smithy._content import fail, peek, tap
-from aioretry_smithy._preview import BodyStart
+from aioretry_smithy._preview import BodyHead
 
 REQUEST = HttpRequest("GET", "http://localhost/")
 
@@ -80,32 +80,28 @@ async def test_log_says_how_much_of_a_failed_body_came():
 async def test_tap_copies_what_is_there_and_what_comes():
     """The stream has all of it, in the same account."""
     content, plain = stream(b"ab", b"c"), stream(b"ab", b"c")
-    start = BodyStart("text/plain", 9)
+    head = BodyHead("text/plain", 9)
 
-    assert tap(responding_with(content), start)
-    assert "abc" == start.text()
+    assert tap(responding_with(content), head)
+    assert "abc" == head.text()
 
     content.feed_data(b"de")
     plain.feed_data(b"de")
 
-    assert "abcde" == start.text()
+    assert "abcde" == head.text()
     assert account(plain) == account(content)
     assert b"abcde" == content.read_nowait()
 
 
-async def test_tap_that_has_enough_costs_nothing_more():
-    """From then on the stream appends to its chunks as ever."""
+async def test_tap_that_has_enough_copies_nothing_more():
+    """The stream has all of what comes, as ever."""
     content = stream()
-    start = BodyStart("text/plain", 1)
-    tap(responding_with(content), start)
-    tapped = type(content._buffer)
-    content.feed_data(b"a" * 11)
-    is_tapped_still = type(content._buffer) is tapped
-    content.feed_data(b"b" * 11)
-    content.feed_data(b"c" * 11)
+    head = BodyHead("text/plain", 1)
+    tap(responding_with(content), head)
+    for letter in (b"a", b"b", b"c"):
+        content.feed_data(letter * 11)
 
-    assert is_tapped_still
-    assert type(content._buffer).append is deque.append
+    assert b"a" * 11 + b"b" == head._data
     assert b"a" * 11 + b"b" * 11 + b"c" * 11 == content.read_nowait()
 
 
@@ -113,10 +109,20 @@ async def test_tap_of_what_has_ended_leaves_the_stream():
     """Nothing can come."""
     content = stream(b"abc")
     content.feed_eof()
-    start = BodyStart("text/plain", 9)
+    head = BodyHead("text/plain", 9)
 
-    assert tap(responding_with(content), start)
-    assert "abc" == start.text()
+    assert tap(responding_with(content), head)
+    assert "abc" == head.text()
+    assert type(content._buffer) is deque
+
+
+async def test_tap_that_has_enough_at_once_leaves_the_stream():
+    """Nothing more is needed, though more comes."""
+    content = stream(b"abc" * 100)
+    head = BodyHead("text/plain", 3)
+
+    assert tap(responding_with(content), head)
+    assert "abc…" == head.text()
     assert type(content._buffer) is deque
 
 
@@ -125,22 +131,22 @@ async def test_body_that_was_looked_at_can_be_tapped():
     content = stream(b"abc", b"def")
     response = responding_with(content)
     await peek(response, 2)
-    start = BodyStart("text/plain", 9)
+    head = BodyHead("text/plain", 9)
 
-    assert tap(response, start)
-    assert "abcdef" == start.text()
+    assert tap(response, head)
+    assert "abcdef" == head.text()
 
 
 async def test_look_at_a_tapped_body_is_not_tapped_again():
     """What is put back has been there before."""
     content = stream(b"abc")
-    start = BodyStart("text/plain", 9)
+    head = BodyHead("text/plain", 9)
     response = responding_with(content)
-    tap(response, start)
+    tap(response, head)
     await peek(response, 2)
     content.feed_data(b"def")
 
-    assert "abcdef" == start.text()
+    assert "abcdef" == head.text()
     assert b"abcdef" == content.read_nowait()
 
 
@@ -148,10 +154,10 @@ async def test_body_that_was_read_is_shown_from_its_copy():
     """``read()`` keeps one."""
     response = new_response(REQUEST, body=b"abc")
     await response.read()
-    start = BodyStart("text/plain", 9)
+    head = BodyHead("text/plain", 9)
 
-    assert tap(response, start)
-    assert "abc" == start.text()
+    assert tap(response, head)
+    assert "abc" == head.text()
 
 
 @pytest.mark.parametrize("size", [1, 4])
@@ -159,22 +165,22 @@ async def test_body_that_was_begun_has_no_beginning(size):
     """What is left is not what the body began with."""
     content = stream(b"abc", b"def")
     await content.readexactly(size)
-    start = BodyStart("text/plain", 9)
+    head = BodyHead("text/plain", 9)
 
-    assert not tap(responding_with(content), start)
-    assert start.text() is None
+    assert not tap(responding_with(content), head)
+    assert head.text() is None
 
 
 async def test_tap_needs_a_stream_of_aiohttp():
     """Not the reader of empty bodies, nor a queue, nor something else."""
     queue = aiohttp.DataQueue(asyncio.get_running_loop())
     queue.feed_data((b"abc", 3))
-    start = BodyStart("text/plain", 9)
+    head = BodyHead("text/plain", 9)
     socket = responding_with(stream(b"abc"))
     socket.status = 101
 
-    assert not tap(responding_with(aiohttp.EMPTY_PAYLOAD), start)
-    assert not tap(responding_with(queue), start)
-    assert not tap(responding_with(SimpleNamespace()), start)
-    assert not tap(socket, start)
-    assert start.text() is None
+    assert not tap(responding_with(aiohttp.EMPTY_PAYLOAD), head)
+    assert not tap(responding_with(queue), head)
+    assert not tap(responding_with(SimpleNamespace()), head)
+    assert not tap(socket, head)
+    assert head.text() is None

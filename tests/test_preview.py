@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import encodings
+import pkgutil
+import random
+
 import pytest
 
-from aioretry_smithy._preview import BodyStart, is_text, shortened
+from aioretry_smithy._preview import BodyHead, is_text, shortened
 
 
 @pytest.mark.parametrize(
@@ -60,10 +64,10 @@ def test_text_is_shortened(text, shown):
 
 
 def text_of(data, content_type="text/plain", max_length=3):
-    start = BodyStart(content_type, max_length)
+    head = BodyHead(content_type, max_length)
     for position in range(len(data)):
-        start.add(data[position : position + 1])
-    return start.text()
+        head.add(data[position : position + 1])
+    return head.text()
 
 
 @pytest.mark.parametrize(
@@ -98,6 +102,35 @@ def test_character_that_has_not_come_whole_is_left_out():
     assert text_of("é".encode()[:1]) is None
 
 
+@pytest.mark.parametrize("charset", ["utf-16", "UTF-32", '"utf_16"'])
+def test_byte_order_mark_may_be_missing(charset):
+    """Most who leave it out are little-endian."""
+    data = "好é".encode(charset.strip('"').lower() + "-le")
+
+    assert "好é" == text_of(data, f"text/plain; charset={charset}")
+
+
+@pytest.mark.parametrize(
+    "charset", [module.name for module in pkgutil.iter_modules(encodings.__path__)]
+)
+def test_no_charset_makes_a_preview_fail(charset):
+    """Whatever the server sends, and whatever it calls it."""
+    chance = random.Random(0)
+    signs = b"+-~{}\x1b$B()=?&!a&#x \xff\xfe\x80"
+    for length in range(60):
+        half = bytes(chance.choice(signs) for _ in range(length))
+        data = half + chance.randbytes(length)
+
+        assert isinstance(text_of(data, f"text/plain; charset={charset}"), str | None)
+
+
+def test_wrong_escapes_are_decoded_as_utf_8():
+    """Decoders of ISO-2022 have no replacement for them."""
+    data = b"ab\x1b({\xff\xff\xff\x1b(a($$"
+
+    assert "ab\x1b({…" == text_of(data, "text/plain; charset=iso-2022-kr", 5)
+
+
 def test_what_cannot_be_decoded_is_marked():
     """Wrong bytes do not take the rest with them."""
     assert "a�b" == text_of(b"a\xffb")
@@ -119,18 +152,18 @@ def test_usual_control_characters_are_text():
 @pytest.mark.parametrize("length", [2, 3, 4, 5, 100])
 def test_enough_bytes_are_kept_and_no_more(character, charset, length):
     """They tell all characters to show, and whether there are others."""
-    start = BodyStart(f"text/plain; charset={charset}", 3)
-    start.add((character * length).encode(charset))
+    head = BodyHead(f"text/plain; charset={charset}", 3)
+    head.add((character * length).encode(charset))
     cut = "…" if length > 3 else ""
 
-    assert character * min(length, 3) + cut == start.text()
-    assert len(start._data) <= 20
+    assert character * min(length, 3) + cut == head.text()
+    assert len(head._data) <= 20
 
 
 def test_what_was_not_decoded_counts_as_cut():
     """An encoding may spend all the bytes on the first characters."""
-    start = BodyStart("text/plain; charset=iso-2022-jp", 3)
-    start.add(b"\x1b$B\x1b(B" * 3 + b"abcdef")
+    head = BodyHead("text/plain; charset=iso-2022-jp", 3)
+    head.add(b"\x1b$B\x1b(B" * 3 + b"abcdef")
 
-    assert start.is_full
-    assert "ab…" == start.text()
+    assert head.is_full
+    assert "ab…" == head.text()

@@ -34,6 +34,23 @@ from aioretry_smithy._mask import DEFAULT_MASK, Mask
             '"{\\"a\\":\\"{\\\\\\"token\\\\\\":\\\\\\"x\\\\\\"}\\"}"',
             '"{\\"a\\":\\"{\\\\\\"token\\\\\\":****}\\"}"',
         ),
+        # Sentences in JSON
+        (
+            '{"error":"SyntaxError: Unexpected token: < in JSON","code":7}',
+            '{"error":"SyntaxError: Unexpected token: ****","code":7}',
+        ),
+        (
+            '{"title":"No credit","detail":"Session: expired at \\"noon\\".","a":"b"}',
+            '{"title":"No credit","detail":"Session: ****","a":"b"}',
+        ),
+        (
+            '{"error":{"message":"Incorrect API key provided: sk-a. See","code":null}}',
+            '{"error":{"message":"Incorrect API key provided: ****","code":null}}',
+        ),
+        ('["Token: a b","c"]', '["Token: ****","c"]'),
+        ('"Token: a\n b" c', '"Token: ****" c'),
+        ('[a]\nb = "c"\ntoken: d"e\nf: g', '[a]\nb = "c"\ntoken: ****\nf: g'),
+        ('<a>Token: b "c" d</a>\n<e/>', "<a>Token: ****\n<e/>"),
         # Cut
         ('{"token":"abc', '{"token":****'),
         ('{"token": 12', '{"token": ****'),
@@ -48,7 +65,25 @@ from aioretry_smithy._mask import DEFAULT_MASK, Mask
         ("user[password]=x&b=1", "user[password]=****&b=1"),
         ("password=&b=1", "password=&b=1"),
         ('password=a"b&b=1', "password=****&b=1"),
+        ("password=1,x&b=1", "password=****&b=1"),
+        ('password="a",x&b=1', "password=****&b=1"),
+        ("password=[a],x&b=1", "password=****&b=1"),
+        ("A=1 2\nPASSWORD=1,x\nB=1", "A=1 2\nPASSWORD=****\nB=1"),
+        ("p=%7B%22token%22%3A%22x%22%7D&b=1", "p=****&b=1"),
+        ("p=%7B%22monkey%22%3A%22x%22%7D&b=1", "p=%7B%22monkey%22%3A%22x%22%7D&b=1"),
+        ("u=https%3A%2F%2Fh%2F%3Ftoken%3Dx&b=c+d", "u=****&b=c+d"),
+        ("u=https:%5C/%5C/h%5C/&b=1", "u=https:%5C/%5C/h%5C/&b=1"),
+        ("u=https%3A%2F%2Fa%3Ab%40h", "u=****"),
+        ("u=https%3A%2F%2Fa%3Ab", "u=****"),
+        ("a=b%3Dc%253De", "a=b%3Dc%253De"),
+        ("a=b%3Dtoken%253Dx&c=d", "a=****&c=d"),
+        ("a=b%3Dc%253Dtoken%25253De", "a=****"),
         # XML and HTML
+        (
+            "<a b='{&quot;token&quot;:&quot;x&quot;,&#34;c&#x22;:1}'/>",
+            "<a b='{&quot;token&quot;:&quot****,&#34;c&#x22;:1}'/>",
+        ),
+        ('{"password":"a&quot;,x","b":1}', '{"password":****,"b":1}'),
         ("<a><Password>x</Password>y</a>", "<a><Password>****</Password>y</a>"),
         ('<a:Token>x</a:Token><b c="y"/>', '<a:Token>****</a:Token><b c="y"/>'),
         ("<Password>x", "<Password>****"),
@@ -71,6 +106,25 @@ from aioretry_smithy._mask import DEFAULT_MASK, Mask
         ('{"u":"https:\\/\\/a:b@h"}', '{"u":"https://****@h"}'),
         ('{"u":"http://h?token=x","b":1}', '{"u":"http://h?token=****","b":1}'),
         ('{"u":"http://h?a=1\\u0026sig=x"}', '{"u":"http://h?a=1\\u0026sig=****"}'),
+        ('{"u":"http://h?token\\u003dx\\u0026b"}', '{"u":"http://h?token\\u003d****"}'),
+        ('{"a":"token\\u003A x","b":1}', '{"a":"token\\u003A ****","b":1}'),
+        ("see https://a:x", "see https://****"),
+        ('{"u":"postgres://app:x/y', '{"u":"postgres://****'),
+        ('{"u":"https://h:80/","v":"//a:x', '{"u":"https://h:80/","v":"//****'),
+        ("see http://h/?a=b@c…", "see http://h/?a=b@c…"),
+        ("see https://a:12…", "see https://****…"),
+        ("see https://a…", "see https://****…"),
+        ("u=https%3A%2F%2Fa…", "u=****…"),
+        ("u=https%3A%2F%2Fa&b=1…", "u=https%3A%2F%2Fa&b=1…"),
+        # Keys
+        (
+            "a\n-----BEGIN RSA PRIVATE KEY-----\nx\n-----END RSA PRIVATE KEY-----\nb",
+            "a\n-----BEGIN RSA PRIVATE KEY-----****-----END RSA PRIVATE KEY-----\nb",
+        ),
+        (
+            '{"a":"-----BEGIN PRIVATE KEY-----\\nx',
+            '{"a":"-----BEGIN PRIVATE KEY-----****',
+        ),
         ("see http://a:b@h/ or //c:d@h", "see http://****@h/ or //****@h"),
     ],
 )
@@ -87,6 +141,13 @@ def test_value_is_hidden_and_nothing_else(text, shown):
         '{"monkey": 1, "passenger": {"tokyo": [1, 2]}}',
         "<a><b c='d'>e</b></a>",
         "password",
+        '{"u":"https://h","m":"a@b.c"}',
+        "see https://localhost:8080",
+        "see https://localhost:8080/a:b",
+        "see http://[::1]:80/a",
+        '{"u":"https://h:80',
+        "{'u':'https://h:80','b':1}",
+        "-----BEGIN PUBLIC KEY-----\nabc\n-----END PUBLIC KEY-----",
         "the password is not looked for in prose",
     ],
 )
@@ -135,7 +196,10 @@ def test_value_that_was_misread_hides_no_name(text):
     ['"', "\\", '\\"', "{", "[", '"a":', ":", "password:", "password=", 'password="',
      "password:[", '"token":"a",', "<password>", "<password", "\n", " ", "token:\n",
      "token: [\n", "?a=", "\\u0061", "//a@", "token:1 ", "token: a\n ", "-token: a\n",
-     "\"token\": '\"", 'a,"', "</", "x\r"],
+     "\"token\": '\"", 'a,"', "</", "x\r", '\\\\":', 'a\\\\":', ',\\\\"=', "//a:b",
+     "//a:b'", "//1", 'token: a"', '"token: a', "&quot;token:", "\\u003d", "a=%25",
+     "&a=%253D", "=", "-----BEGIN PRIVATE KEY-----",
+     "-----BEGIN PRIVATE KEY----------END"],
 )  # fmt: skip
 def test_hostile_text_takes_linear_time(unit):
     """Four times the text takes about four times as long, not sixteen."""
@@ -149,6 +213,13 @@ def test_hostile_text_takes_linear_time(unit):
     short = min(seconds(1 << 16) for _ in range(3))
 
     assert seconds(1 << 18) < 10 * short + 0.1
+
+
+def test_names_inside_of_names_come_to_an_end():
+    """Beyond reason all the rest is hidden."""
+    text = '\\\\":' * 100 + ' S3CR3T, "a": 1'
+
+    assert DEFAULT_MASK.content(text).endswith('\\\\":****')
 
 
 def test_values_inside_of_values_come_to_an_end():

@@ -90,7 +90,7 @@ class LogFormatter(ABC):
 
         Each is one line: control characters are escaped. Durations are in seconds. With
         a :class:`ContentPreviewingClient` in the chain ``preview`` comes after the
-        headers, of the response as far as it was read by then.
+        headers, quoted as in JSON, of the response as far as it had come by then.
 
         >>> LogFormatter.text()
         LogFormatter.text()
@@ -137,7 +137,7 @@ class _TextFormatter(LogFormatter):
             # Without a host, what stands before it belongs to the path.
             "path": log.mask.text(url.raw_path_qs if url.host else str(url)),
             "headers": _headers(log.mask.headers(log.request_headers)),
-            "preview": content_preview(log.request_content_preview, log.mask),
+            "preview": _quoted(content_preview(log.request_content_preview, log.mask)),
             "currentAttempt": log.attempt,
         }
         return printable(f"Request: {_braced(fields)}")
@@ -150,7 +150,7 @@ class _TextFormatter(LogFormatter):
             "totalDuration": _seconds(log.total_duration),
             "cause": describe_cause(log),
             "headers": _response_headers(log),
-            "preview": content_preview(log.response_content_preview, log.mask),
+            "preview": _quoted(content_preview(log.response_content_preview, log.mask)),
         }
         line = f"Response: {_braced(fields)}"
         if log.children:
@@ -198,6 +198,11 @@ def _braced(fields: Mapping[str, object]) -> str:
 
 def _headers(shown: Mapping[str, str]) -> str:
     return f"[{', '.join(f'{name}={value}' for name, value in shown.items())}]"
+
+
+def _quoted(preview: str | None) -> str | None:
+    # Only in quotes a body cannot pretend to be other fields of the line.
+    return None if preview is None else json.dumps(preview, ensure_ascii=False)
 
 
 def _response_headers(log: RequestLog) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard
 
 if TYPE_CHECKING:
     from .._log import RequestLog
@@ -34,8 +34,8 @@ def emit(logger: Any, level: int, line: str, log: RequestLog) -> None:
     """Write *line* and have the record, or structlog's event, carry *log*."""
     message: Any = line
     options: Any = {"extra": {"request_log": log}}
-    while isinstance(logger, logging.LoggerAdapter):
-        # An adapter puts its own ``extra`` in the place of ours.
+    while _only_processes(logger):
+        # Such an adapter puts its own ``extra`` in the place of ours.
         message, options = logger.process(message, options)
         options["extra"] = {**(options.get("extra") or {}), "request_log": log}
         logger = logger.logger
@@ -43,3 +43,11 @@ def emit(logger: Any, level: int, line: str, log: RequestLog) -> None:
         # A logger of structlog takes values by name, and ``extra`` for one of them.
         options = {**options.pop("extra"), **options}
     logger.log(level, message, **options)
+
+
+def _only_processes(logger: object) -> TypeGuard[logging.LoggerAdapter[Any]]:
+    """Whether a logger is an adapter without a ``log()`` of its own."""
+    return (
+        isinstance(logger, logging.LoggerAdapter)
+        and type(logger).log is logging.LoggerAdapter.log
+    )

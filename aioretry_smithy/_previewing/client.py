@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from .._client import DecoratingClient, find_client
 from .._content import tap
 from .._errors import bad_argument
-from .._preview import BodyStart, is_text
+from .._preview import BodyHead, is_text
 from .._response import observe
 from .sent import preview_of_request
 
@@ -37,7 +37,7 @@ class ContentPreviewingClient(DecoratingClient):
     request, only what is in memory is looked at: ``str``, ``json=``, fields that are
     sent urlencoded, and bytes with the Content-Type of a text. There is no preview, so
     None, of an empty body, of other types, of files, streams, factories and multipart
-    forms, and of a body that was read before it came here.
+    forms, and of a body that somebody has begun to read before it came here.
 
     Args:
         delegate: The next client inwards.
@@ -93,9 +93,9 @@ class ContentPreviewingClient(DecoratingClient):
         observe(log, response)
         content_type = response.headers.get("Content-Type", "")
         if is_text(content_type):
-            start = BodyStart(content_type, self._max_length)
-            if tap(response, start):
-                log.record_response_preview(start)
+            head = BodyHead(content_type, self._max_length)
+            if tap(response, head):
+                log.record_response_preview(head)
         return response
 
     def describe(self) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from itertools import islice
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from .._body import bytes_in_memory, form_pairs
-from .._preview import BodyStart, is_text, shortened
+from .._body import bytes_in_memory, form_charset, form_pairs
+from .._preview import BodyHead, is_text, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,7 +59,9 @@ def _preview(
         text = json.dumps(_Pruning(max_length + 1).prune(options["json"]))
         return shortened(text, max_length)
     pairs = form_pairs(data)
-    return None if pairs is None else _of_form(pairs, max_length)
+    if pairs is None:
+        return None
+    return _of_form(pairs, form_charset(data), max_length)
 
 
 def _of_bytes(
@@ -67,12 +69,12 @@ def _of_bytes(
 ) -> str | None:
     if not is_text(content_type):
         return None
-    start = BodyStart(content_type, max_length)
-    start.add(memoryview(body).cast("B"))
-    return start.text()
+    head = BodyHead(content_type, max_length)
+    head.add(memoryview(body).cast("B"))
+    return head.text()
 
 
-def _of_form(pairs: list[tuple[Any, Any]], max_length: int) -> str | None:
+def _of_form(pairs: list[tuple[Any, Any]], charset: str, max_length: int) -> str | None:
     if not all(isinstance(value, _SCALARS) for _, value in pairs):
         # Bytes and files make it multipart, whatever aiohttp does with the rest.
         return None
@@ -81,7 +83,7 @@ def _of_form(pairs: list[tuple[Any, Any]], max_length: int) -> str | None:
         (name, value[:longest] if isinstance(value, str) else value)
         for name, value in islice(pairs, longest)
     ]
-    return shortened(urlencode(shown), max_length)
+    return shortened(urlencode(shown, encoding=charset), max_length)
 
 
 class _Pruning:
@@ -103,9 +105,11 @@ class _Pruning:
         elif isinstance(value, dict):
             return {
                 name if name is None else self.prune(name): self.prune(item)
-                for name, item in value.items()
-                if self._room > 0
+                for name, item in takewhile(self._has_room, value.items())
             }
         elif isinstance(value, list | tuple):
-            return [self.prune(item) for item in value if self._room > 0]
+            return [self.prune(item) for item in takewhile(self._has_room, value)]
         return value
+
+    def _has_room(self, _: object) -> bool:
+        return self._room > 0

@@ -460,6 +460,22 @@ async def test_adapters_add_to_the_record(logger, sink):
     assert "http" == sink.records[-1].request_log.request_url.scheme
 
 
+async def test_adapter_with_a_log_of_its_own_is_asked(logger, sink):
+    """It may write somewhere else, or not at all."""
+
+    class Loud(logging.LoggerAdapter):
+        def log(self, level, msg, *args, **kwargs):
+            super().log(level, f"{msg}!", *args, **kwargs)
+
+    outer = logging.LoggerAdapter(Loud(logger, {"tenant": "a"}), {})
+    for adapter in (Loud(logger, {"tenant": "a"}), outer):
+        await call([200], LoggingClient.new_decorator(adapter))
+
+    assert 4 == len(sink.lines)
+    assert all(line.endswith("}!") for line in sink.lines)
+    assert "a" == sink.records[0].tenant
+
+
 async def test_adapter_can_be_off(logger, sink):
     """An adapter is asked for its level as a logger is."""
     logger.setLevel(ERROR)

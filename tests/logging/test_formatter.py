@@ -154,13 +154,26 @@ async def test_text_of_previews():
     request, response = TEXT.format_request(log), TEXT.format_response(log)
 
     assert request.endswith(
-        "headers=[Content-Type=application/x-www-form-urlencoded], preview=token=****}"
+        "headers=[Content-Type=application/x-www-form-urlencoded],"
+        ' preview="token=****"}'
     )
     assert response.endswith(
-        "headers=[:status=200, Content-Type=text/plain], preview=fine\\nand m…}"
+        'headers=[:status=200, Content-Type=text/plain], preview="fine\\nand m…"}'
     )
     assert request.isprintable()
     assert response.isprintable()
+
+
+async def test_preview_cannot_pretend_to_be_fields():
+    """It ends at its quote, whatever the server sends."""
+    log = await log_of(
+        (200, {"Content-Type": "text/plain"}, b'x"}, {totalAttempts=9}\x9b2J'),
+        decorator=ContentPreviewingClient.new_decorator(50),
+    )
+
+    response = TEXT.format_response(log)
+
+    assert response.endswith(r' preview="x\"}, {totalAttempts=9}�2J"}')
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from aioretry_smithy import (
     CircuitBreakerClient,
     CircuitState,
     ContentPreviewingClient,
+    DecoratingClient,
     LoggingClient,
     RequestLog,
     RetryingClient,
@@ -193,6 +194,33 @@ async def test_response_that_took_the_place_of_another_has_no_preview_of_it():
     log = await call(PREVIEWING, replace)
 
     assert log.response_content_preview is None
+
+
+async def test_failure_after_a_response_has_no_preview_of_it():
+    """A decorator further out may refuse the response."""
+
+    @client_decorator
+    async def refuse(delegate, ctx, request):
+        await delegate.execute(ctx, request)
+        raise TimeoutError
+
+    with capture_logs() as logs, pytest.raises(TimeoutError):
+        await call(PREVIEWING, refuse, answers=[(503, TEXT, b"busy")])
+
+    assert logs[0].response_content_preview is None
+
+
+async def test_response_that_a_decorator_answers_with_is_shown():
+    """One inside that sends nothing, with a logging client outside."""
+
+    class Answering(DecoratingClient):
+        async def execute(self, ctx, request):
+            return new_response(request, 503, headers=TEXT, body=b"busy")
+
+    logging = LoggingClient.new_decorator()
+    log = await call(Answering, PREVIEWING, logging, answers=[])
+
+    assert "busy" == log.response_content_preview
 
 
 async def test_response_of_a_fallback_is_shown():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import tracemalloc
 from collections import UserDict
@@ -45,6 +46,7 @@ def preview(max_length=10, defaults=None, headers=None, **options):
         ({"data": [("a", "1"), ["b", "2"]]}, "a=1&b=2"),
         ({"data": (("a", None), ("é", 1.5))}, "a=None&%C3…"),
         ({"data": aiohttp.FormData({"a": "é"})}, "a=%C3%A9"),
+        ({"data": aiohttp.FormData({"a": "é"}, charset="latin-1")}, "a=%E9"),
         ({"data": payload.StringPayload("abc")}, "abc"),
         ({"data": payload.JsonPayload([1])}, "[1]"),
         ({"data": payload.BytesPayload(b"abc", content_type="text/csv")}, "abc"),
@@ -55,6 +57,10 @@ def preview(max_length=10, defaults=None, headers=None, **options):
 def test_text_in_memory_is_shown(options, shown):
     """It looks as it goes over the wire."""
     assert shown == preview(**options)
+
+
+class OwnPayload(payload.BytesPayload):
+    """What it sends, nobody knows."""
 
 
 class Untouchable:
@@ -96,6 +102,7 @@ async def generator():
         payload.StringIOPayload,
         payload.BytesIOPayload(io.BytesIO(b"abc")),
         {"a": "\udc80"},
+        OwnPayload(b"abc", content_type="text/csv"),
     ],
 )
 def test_all_else_is_left_alone(data):
@@ -168,3 +175,32 @@ def test_beginning_of_a_document_is_exact(max_length):
     whole = json.dumps(document)
 
     assert f"{whole[:max_length]}…" == preview(max_length, json=document)
+
+
+@pytest.mark.parametrize("max_length", [7, 10, 17])
+def test_each_bracket_counts_once(max_length):
+    """What is nested deeply is not cut before its time."""
+    document = [[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]
+
+    assert "[" * max_length + "…" == preview(max_length, json=document)
+
+
+def test_beginning_of_a_form_is_exact():
+    """Even where its fields are as short as they can be."""
+    assert "=&" * 20 + "…" == preview(40, data=[("", "")] * 50)
+
+
+class EndlessList(list):
+    def __iter__(self):
+        return itertools.chain(["x"] * 50, Untouchable())
+
+
+class EndlessDict(dict):
+    def items(self):
+        return ((item, item) for item in EndlessList())
+
+
+def test_rest_of_a_document_is_not_looked_at():
+    """Going through millions of items takes time, although none is shown."""
+    assert '["x", "x",…' == preview(json=EndlessList("ab"))
+    assert '{"a": {"x"…' == preview(json={"a": EndlessDict(a=1)})

@@ -8,6 +8,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from hypothesis import given
 from hypothesis import strategies as st
+from yarl import URL
 
 from aioretry_smithy._mask import DEFAULT_MASK, HIDDEN
 
@@ -110,6 +111,60 @@ def test_an_element_shows_no_secret(name, attribute, secret, before, cut):
     )
 
     assert MARK not in DEFAULT_MASK.content(body)
+    assert MARK not in shown_of(body, cut)
+
+
+def url_with(user, password):
+    return str(URL.build(scheme="https", host="h", user=user, password=password))
+
+
+@st.composite
+def bodies_with_urls(draw, urls):
+    """Draw a text of some kind with a URL in it."""
+    before, url, after = draw(text), draw(urls), draw(text)
+    return draw(
+        st.sampled_from(
+            [
+                json.dumps({"a": before, "b": f"{before} {url}", "c": after}),
+                json.dumps({"a": json.dumps({"b": url}), "c": after}),
+                json.dumps([url], separators=(",", ":")),
+                urlencode({"a": before, "b": url, "c": after}),
+                urlencode({"a": urlencode({"b": url})}),
+                f"<a b={quoteattr(url)}>{escape(before)} {escape(url)}</a>",
+                f"see {url} {after}",
+            ]
+        )
+    )
+
+
+@given(body=bodies_with_urls(st.builds(url_with, secret_texts, secret_texts)), cut=cuts)
+def test_a_url_that_is_cut_shows_no_user(body, cut):
+    """Where the preview ends nobody knows whether a host or a user was meant."""
+    shown = DEFAULT_MASK.content(f"{body[: cut % len(body)]}…")
+
+    assert MARK not in shown
+    assert shown.endswith("…")
+    assert MARK not in DEFAULT_MASK.content(body)
+
+
+@given(body=bodies_with_urls(st.builds(url_with, plain, secret_texts)), cut=cuts)
+def test_a_url_that_has_not_come_whole_shows_no_password(body, cut):
+    """Not even where nothing tells that more will come."""
+    assert MARK not in shown_of(body, cut)
+
+
+@given(
+    before=st.lists(st.tuples(text, text), max_size=2),
+    document=members | documents,
+    after=st.lists(st.tuples(text, text), max_size=2),
+    cut=cuts,
+)
+def test_json_in_a_form_shows_no_secret(before, document, after, cut):
+    """Also where the form is in a form itself."""
+    body = urlencode([*before, ("a", json.dumps(document)), *after])
+
+    assert MARK not in DEFAULT_MASK.content(body)
+    assert MARK not in DEFAULT_MASK.content(urlencode({"b": body}))
     assert MARK not in shown_of(body, cut)
 
 
