@@ -164,28 +164,30 @@ class RequestLog(Recording):
             path: The file to write. What was in it before is gone.
 
         Raises:
-            ValueError: *path* is none.
+            ValueError: *path* is not a path.
             OSError: It cannot be written.
         """
-        if not isinstance(path, str | os.PathLike):
+        is_path = isinstance(path, str | os.PathLike)
+        if not (is_path and isinstance(os.fspath(path), str)):
             raise bad_argument("path", path, "a path")
         # Most programs draw nothing.
         from ._timeline_svg import draw  # noqa: PLC0415
 
         Path(path).write_text(draw(self), encoding="utf-8", newline="\n")
 
-    def __rich__(self) -> RichTree | str:
+    def __rich__(self) -> RichTree:
         """Draw the tree in colours with a time bar per attempt, for ``rich.print``."""
-        try:
-            # Most programs have no use for it, and rich may not even be there.
-            from ._rich_tree import RichTree  # noqa: PLC0415
-        except ImportError:
-            return self.render()
+        # Only rich asks for it, and it need not be there.
+        from ._rich_tree import RichTree  # noqa: PLC0415
+
         return RichTree(self)
 
     def __reduce__(self) -> tuple[type[None], tuple[()]]:
         # An exception or a log record is pickled without the log that it carries.
         return type(None), ()
+
+    def __copy__(self) -> RequestLog:
+        return self
 
     def __deepcopy__(self, memo: object) -> RequestLog:
         return self

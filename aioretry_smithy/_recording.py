@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import aiohttp
 
     from ._mask import Mask
-    from ._preview import BodyStart
+    from ._preview import BodyHead
     from ._request import HttpRequest
     from ._retry.stop_reason import RetryStopReason
 
@@ -108,7 +108,7 @@ class Recording:
         self._refusal: BaseException | None = None
         self._length: int | None = None
         self._request_preview: str | None = None
-        self._response_preview: BodyStart | None = None
+        self._response_preview: BodyHead | None = None
         self._ended: float | None = None
         self._body_ended: float | None = None
         self.delay = self.delay_source = self.stop_reason = self.retry_error = None
@@ -146,7 +146,8 @@ class Recording:
         return self._refusal or self._last._cause
 
     def _add(self, child: Self) -> int:
-        self._answer = None
+        # A decorator outside may begin anew after what looked like the end.
+        self._answer = self._cause = self._ended = self._body_ended = None
         if self._children is None:
             self._children = []
         self._children.append(child)
@@ -185,9 +186,9 @@ class Recording:
         """Keep the first characters of what is sent."""
         self._request_preview = preview
 
-    def record_response_preview(self, start: BodyStart | None) -> None:
+    def record_response_preview(self, head: BodyHead | None) -> None:
         """Keep where the first bytes of the body gather, of the response that came."""
-        self._last._response_preview = start
+        self._last._response_preview = head
 
     def record_answer(self, child: Self) -> None:
         """Note that the call ends as its attempt *child* ended."""

@@ -4,54 +4,67 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
+from unicodedata import east_asian_width
 
 from ._preview import CUT
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ._log import RequestLog
     from ._mask import Mask
 
 _LONGEST_CAUSE = 72
 _NOTES = "_aioretry_smithy_notes"
 _HIDDEN_BYTES = "b'****'"
-_QUOTED_BYTES = re.compile(r"""(?s)\bb(?:'(?:[^'\\]|\\.)*'?|"(?:[^"\\]|\\.)*"?)""")
+_QUOTED_BYTES = re.compile(
+    r"""(?sx) \bb
+    # Not the end of a name, as in: circuit breaker 'service-b' is open, 'b' is open.
+    (?<! \w[-./]b ) (?! (?<='b)'(?!\w) | (?<="b)"(?!\w) )
+    (?: '(?:[^'\\]|\\.)*'? | "(?:[^"\\]|\\.)*"? )"""
+)
 
 
 def render(log: RequestLog) -> str:
     """Draw a call and its attempts."""
-    rows = aligned_rows(log)
+    return tree(log, log.children)
+
+
+def tree(log: RequestLog, attempts: Sequence[RequestLog]) -> str:
+    """Draw a call and these attempts: one that is under way may get more."""
+    rows = aligned_rows(attempts)
     margin = "│  " if rows else "   "
-    lines = [str(headline(log)), *(f"{margin}{line}" for line in sent(log))]
+    lines = [
+        str(headline(log, attempts)),
+        *(f"{margin}{line}" for line in request_preview_lines(log)),
+    ]
     if not rows:
-        lines += [f"{margin}{line}" for line in received(log)]
-    for number, (child, row) in enumerate(zip(log.children, rows, strict=True), 1):
+        lines += [f"{margin}{line}" for line in response_preview_lines(log)]
+    for number, (child, row) in enumerate(zip(attempts, rows, strict=True), 1):
         branch, margin = ("└─ ", "   ") if number == len(rows) else ("├─ ", "│  ")
         lines.append(f"{branch}{''.join(row)}".rstrip())
-        lines += [f"{margin}   {line}" for line in received(child)]
+        lines += [f"{margin}   {line}" for line in response_preview_lines(child)]
     return "\n".join(lines)
 
 
-def sent(log: RequestLog) -> list[str]:
+def request_preview_lines(log: RequestLog) -> list[str]:
     """Show how the body of the request begins, in a line, or in none."""
     return _preview_lines(">", log.request_content_preview, log.mask)
 
 
-def received(log: RequestLog) -> list[str]:
+def response_preview_lines(log: RequestLog) -> list[str]:
     """Show how the body of the response begins, in a line, or in none."""
     return _preview_lines("<", log.response_content_preview, log.mask)
 
 
 def content_preview(text: str | None, mask: Mask) -> str | None:
     """Hide the secrets in a preview of a body."""
-    if text is None:
-        return None
-    shown = mask.content(text.removesuffix(CUT))
-    return shown + CUT if text.endswith(CUT) else shown
+    return None if text is None else mask.content(text)
 
 
 def _preview_lines(arrow: str, text: str | None, mask: Mask) -> list[str]:
     shown = content_preview(text, mask)
-    return [] if shown is None else [f"{arrow} {_shortened(shown)}"]
+    return [] if shown is None else [f"{arrow} {excerpt(shown)}"]
 
 
 class Headline(NamedTuple):
@@ -65,21 +78,22 @@ class Headline(NamedTuple):
         return f"{self.request}  ->  {self.outcome}{self.rest}"
 
 
-def headline(log: RequestLog) -> Headline:
+def headline(log: RequestLog, attempts: Sequence[RequestLog]) -> Headline:
     """Say what was asked for and what became of it."""
     url = log.mask.text(str(log.request_url))
+    duration = log.duration
     parts = []
-    if log.duration is not None:
-        parts.append(f"  in {_seconds(log.duration)}")
-    if log.children:
-        number = len(log.children)
+    if duration is not None:
+        parts.append(f"  in {_seconds(duration)}")
+    if attempts:
+        number = len(attempts)
         parts.append(f", {number} attempt{'' if number == 1 else 's'}")
     if log.parent is None and log.delay is not None:
         parts.append(f", first waited {log.delay:.3f} s ({log.delay_source})")
     if log.stop_reason is not None:
         parts.append(f", stopped: {log.stop_reason}")
     request = printable(f"{log.request_method} {url}")
-    return Headline(request, outcome(log), "".join(parts))
+    return Headline(request, describe_outcome(log), "".join(parts))
 
 
 class Row(NamedTuple):
@@ -91,17 +105,17 @@ class Row(NamedTuple):
     wait: str
 
 
-def aligned_rows(log: RequestLog) -> list[Row]:
+def aligned_rows(attempts: Sequence[RequestLog]) -> list[Row]:
     """Say what became of each attempt, in columns that are as wide as each other."""
     rows = [
-        (f"{child.attempt}", outcome(child), _seconds(child.duration), _wait(child))
-        for child in log.children
+        (f"{log.attempt}", describe_outcome(log), _seconds(log.duration), _wait(log))
+        for log in attempts
     ]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(cells, column)) for column in zip(*rows, strict=True)]
     return [
         Row(
             f"{attempt:>{widths[0]}}  ",
-            f"{result:<{widths[1]}}   ",
+            f"{result}{' ' * (widths[1] - cells(result))}   ",
             f"{seconds:>{widths[2]}}   ",
             wait,
         )
@@ -109,10 +123,17 @@ def aligned_rows(log: RequestLog) -> list[Row]:
     ]
 
 
+def cells(text: str) -> int:
+    """Return how many columns of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(1 + (east_asian_width(character) in "FW") for character in text)
+
+
 def to_dict(log: RequestLog) -> dict[str, Any]:
     """Return a log and its attempts as plain JSON values."""
     mask = log.mask
-    headers = log.response_headers
+    reason, headers = log.response_reason, log.response_headers
     return {
         "name": log.name,
         "request_method": log.request_method,
@@ -122,7 +143,7 @@ def to_dict(log: RequestLog) -> dict[str, Any]:
         "request_started_at": log.request_started_at.isoformat(),
         "response_timeout": log.response_timeout,
         "response_status": log.response_status,
-        "response_reason": log.response_reason,
+        "response_reason": None if reason is None else mask.text(reason),
         "response_headers": None if headers is None else mask.headers(headers),
         "response_cause": describe_cause(log),
         "response_length": log.response_length,
@@ -159,14 +180,14 @@ def add_notes(log: RequestLog, error: BaseException) -> None:
             error.add_note(note)
 
 
-def outcome(log: RequestLog) -> str:
+def describe_outcome(log: RequestLog) -> str:
     """Say in a few words how a call or an attempt ended."""
     cause = describe_cause(log)
     status = log.response_status
     if status is None:
-        return "no response yet" if cause is None else _shortened(cause)
-    answer = printable(f"{status} {log.response_reason or ''}".rstrip())
-    return answer if cause is None else f"{answer}, {_shortened(cause)}"
+        return "no response yet" if cause is None else excerpt(cause)
+    answer = printable(log.mask.text(f"{status} {log.response_reason or ''}".rstrip()))
+    return answer if cause is None else f"{answer}, {excerpt(cause)}"
 
 
 def describe_cause(log: RequestLog) -> str | None:
@@ -202,22 +223,24 @@ def printable(text: str) -> str:
     )
 
 
+def excerpt(text: str, longest: int = _LONGEST_CAUSE) -> str:
+    """Return so many printable characters of a text, the last one a sign of a cut."""
+    # Cut before all else: what a server sends may be megabytes, and is masked by now.
+    text = printable(text[: longest + 1])
+    return text if len(text) <= longest else f"{text[: longest - 1]}{CUT}"
+
+
 def _seconds(duration: float | None) -> str:
     return "" if duration is None else f"{duration:.3f} s"
 
 
 def _note(attempt: RequestLog) -> str:
     wait = _wait(attempt)
-    parts = [outcome(attempt), _seconds(attempt.duration), *([wait] if wait else [])]
-    return f"attempt {attempt.attempt}: {', '.join(parts)}"
+    parts = [describe_outcome(attempt), _seconds(attempt.duration)]
+    return f"attempt {attempt.attempt}: {', '.join(filter(None, [*parts, wait]))}"
 
 
 def _wait(log: RequestLog) -> str:
     if log.delay is None:
         return ""
     return f"then waited {log.delay:.3f} s ({log.delay_source})"
-
-
-def _shortened(text: str) -> str:
-    text = printable(text)
-    return text if len(text) <= _LONGEST_CAUSE else f"{text[: _LONGEST_CAUSE - 1]}{CUT}"

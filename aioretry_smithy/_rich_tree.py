@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from ._render import aligned_rows, headline, received, render, sent
+from ._render import (
+    aligned_rows,
+    headline,
+    request_preview_lines,
+    response_preview_lines,
+    tree,
+)
 from ._timeline import Outcome, timeline
 
 if TYPE_CHECKING:
@@ -17,7 +23,7 @@ if TYPE_CHECKING:
 
     from ._log import RequestLog
     from ._render import Row
-    from ._timeline import Span
+    from ._timeline import Span, Timeline
 
 _COLOURS: Final = {
     Outcome.SUCCESS: "green",
@@ -34,22 +40,15 @@ _MARGIN: Final = "   "
 _SHORTEST_BESIDE: Final = 24
 """Columns that a bar needs to stand beside the words; otherwise it goes below."""
 
-
-class _Look(NamedTuple):
-    branch: str
-    last_branch: str
-    trunk: str
-    attempt: str
-    body: str
-    wait: str
-
-
-_DRAWN: Final = _Look("├─ ", "└─ ", "│  ", "█", "▒", "░")
-_TYPED: Final = _Look("|- ", "`- ", "|  ", "#", "=", ".")
+_ATTEMPT: Final = "█"
+_BODY: Final = "▒"
+_WAIT: Final = "░"
+_TYPED: Final = str.maketrans("├└│─█▒░…", "|`|-#=..")
+"""Stand-ins where an encoding lacks what is drawn."""
 
 
 class RichTree:
-    """What ``rich`` prints of a log; where there is no terminal, the plain tree.
+    """What ``rich`` prints of a log; in a file, the plain tree.
 
     Args:
         log: The log of a call.
@@ -61,49 +60,61 @@ class RichTree:
     def __rich_console__(
         self, console: Console, options: ConsoleOptions
     ) -> Iterator[Text]:
-        """Yield the lines, made for the width of the console."""
-        log = self._log
-        if not console.is_terminal:
-            yield Text(render(log))
-            return
-        look = _look(options.encoding)
+        """Yield the lines, made for the width and the encoding of the console."""
+        times = timeline(self._log)
+        if console.is_terminal or console.is_jupyter:
+            lines = self._lines(times, console, options)
+        else:
+            lines = iter([Text(tree(self._log, times.attempts))])
+        for line in lines:
+            line.plain = _written(line.plain, options.encoding)
+            yield line
+
+    def _lines(
+        self, times: Timeline, console: Console, options: ConsoleOptions
+    ) -> Iterator[Text]:
+        log, attempts = self._log, times.attempts
         room = max(1, options.max_width - 2 * len(_MARGIN))
-        yield _headline(log)
-        trunk = look.trunk if log.children else _MARGIN
-        previews = sent(log) if log.children else [*sent(log), *received(log)]
+        yield _headline(log, times)
+        trunk = "│  " if attempts else _MARGIN
+        previews = request_preview_lines(log)
+        if not attempts:
+            previews += response_preview_lines(log)
         for line in _wrapped(_dimmed(previews), console, room):
             yield Text.assemble(trunk, line)
-        for child, block in zip(log.children, _blocks(log, look, room), strict=True):
-            is_last = child is log.children[-1]
-            start = look.last_branch if is_last else look.branch
-            trunk = _MARGIN if is_last else look.trunk
+        blocks = _blocks(times, room) if attempts else ()
+        for number, block in enumerate(blocks, 1):
+            is_last = number == len(attempts)
+            start = "└─ " if is_last else "├─ "
+            trunk = _MARGIN if is_last else "│  "
             for line in _wrapped(block, console, room):
                 yield Text.assemble(start, line)
                 start = trunk + _MARGIN
 
 
-def _look(encoding: str) -> _Look:
+def _written(text: str, encoding: str) -> str:
     try:
-        "".join(_DRAWN).encode(encoding)
+        text.encode(encoding)
     except UnicodeEncodeError:
-        return _TYPED
-    return _DRAWN
+        text = text.translate(_TYPED).encode(encoding, "replace").decode(encoding)
+    return text
 
 
-def _headline(log: RequestLog) -> Text:
-    request, result, rest = headline(log)
+def _headline(log: RequestLog, times: Timeline) -> Text:
+    request, result, rest = headline(log, times.attempts)
     return Text.assemble(request, "  ->  ", (result, _COLOURS[Outcome.of(log)]), rest)
 
 
-def _blocks(log: RequestLog, look: _Look, room: int) -> Iterator[list[Text]]:
+def _blocks(times: Timeline, room: int) -> Iterator[list[Text]]:
     """Yield the lines of each attempt: words, bar and how its body begins."""
-    rows = aligned_rows(log)
-    lines = [_words(row, child) for row, child in zip(rows, log.children, strict=True)]
-    longest = max((line.cell_len for line in lines), default=0) + len(_MARGIN)
+    attempts = times.attempts
+    rows = aligned_rows(attempts)
+    lines = [_words(row, child) for row, child in zip(rows, attempts, strict=True)]
+    longest = max(line.cell_len for line in lines) + len(_MARGIN)
     is_beside = room - longest >= _SHORTEST_BESIDE
-    bars = _bars(log, look, room - longest if is_beside else room)
-    for child, line, bar in zip(log.children, lines, bars, strict=True):
-        previews = _dimmed(received(child))
+    bars = _bars(times, room - longest if is_beside else room)
+    for child, line, bar in zip(attempts, lines, bars, strict=True):
+        previews = _dimmed(response_preview_lines(child))
         if is_beside:
             line.pad_right(longest - line.cell_len)
             yield [line + bar, *previews]
@@ -121,9 +132,8 @@ def _words(row: Row, child: RequestLog) -> Text:
     return line
 
 
-def _bars(log: RequestLog, look: _Look, width: int) -> Iterator[Text]:
+def _bars(times: Timeline, width: int) -> Iterator[Text]:
     """Yield the time of each attempt and of the waits around it, to scale."""
-    times = timeline(log)
     columns = width / times.end if times.end else 0.0
     cells: list[tuple[str, str]] = []
 
@@ -135,16 +145,15 @@ def _bars(log: RequestLog, look: _Look, width: int) -> Iterator[Text]:
 
     first_wait = None
     for bar in times.bars:
-        if bar.log is log:
-            # No attempt, or one that has no line of its own.
+        if bar.is_first_wait:
             first_wait = bar.wait
             continue
         colour = _COLOURS[bar.outcome]
         cells[:] = [(" ", "")] * width
-        fill(first_wait, look.wait, _DIM)
-        fill(bar.wait, look.wait, _DIM)
-        fill(bar.body, look.body, colour, least=0)
-        fill(bar.attempt, look.attempt, colour)
+        fill(first_wait, _WAIT, _DIM)
+        fill(bar.wait, _WAIT, _DIM)
+        fill(bar.body, _BODY, colour, least=0)
+        fill(bar.attempt, _ATTEMPT, colour)
         first_wait = None
         yield _joined(cells)
 

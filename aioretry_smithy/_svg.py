@@ -5,8 +5,8 @@ from __future__ import annotations
 from html import escape
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
-from unicodedata import east_asian_width
 
+from ._render import cells
 from ._timeline import Outcome
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ _LIGHT: Final[Mapping[str, str]] = {
     Outcome.SUCCESS: "#1a7f37",
     Outcome.FAILURE: "#cf222e",
     Outcome.ERROR: "#8250df",
-    Outcome.REFUSED: "#0969da",
+    Outcome.REFUSED: "#1b7c83",
     Outcome.CANCELLED: "#9a6700",
-    Outcome.RUNNING: "#1b7c83",
+    Outcome.RUNNING: "#0969da",
 }
 _DARK: Final[Mapping[str, str]] = {
     "paper": "#0d1117",
@@ -41,11 +41,10 @@ _DARK: Final[Mapping[str, str]] = {
     Outcome.SUCCESS: "#3fb950",
     Outcome.FAILURE: "#f85149",
     Outcome.ERROR: "#bc8cff",
-    Outcome.REFUSED: "#58a6ff",
+    Outcome.REFUSED: "#39c5cf",
     Outcome.CANCELLED: "#d29922",
-    Outcome.RUNNING: "#39c5cf",
+    Outcome.RUNNING: "#58a6ff",
 }
-
 
 _LINES: Final = {"deadline", "grid"}
 
@@ -74,7 +73,7 @@ def tag(name: str, content: str) -> str:
 
 def width(content: str, size: int = _TEXT_SIZE) -> float:
     """Return how wide a text is."""
-    return _cells(content) * _CELL * size
+    return cells(content) * _CELL * size
 
 
 def text(
@@ -124,16 +123,17 @@ def line(
         room: How wide they may be.
         size: Their height.
     """
-    excess = sum(_cells(part.content) for part in parts) - int(room / (_CELL * size))
-    longest = max(parts, key=lambda part: _cells(part.content))
+    excess = sum(cells(part.content) for part in parts) - int(room / (_CELL * size))
+    longest = max(parts, key=lambda part: cells(part.content))
     for part in parts:
         content = part.content
         if part is longest and excess > 0:
-            content = _cut(content, _cells(content) - excess)
+            content = _cut(content, cells(content) - excess)
         end = x + width(content, size)
         # XML swallows blanks at both ends.
-        x += width(content, size) - width(content := content.lstrip(), size)
-        if content := content.rstrip():
+        blanks = len(content) - len(content.lstrip())
+        x += width(" " * blanks, size)
+        if content := content.strip():
             yield (
                 f'<rect class="paper" x="{x:.1f}" y="{y - size}"'
                 f' width="{width(content, size):.1f}" height="{size + 4}"/>'
@@ -142,12 +142,6 @@ def line(
         x = end
 
 
-def _cells(content: str) -> int:
-    if content.isascii():
-        return len(content)
-    return sum(1 + (east_asian_width(character) in "FW") for character in content)
-
-
-def _cut(content: str, cells: int) -> str:
-    ends = accumulate(map(_cells, content))
-    return f"{content[: sum(end < cells for end in ends)]}…"
+def _cut(content: str, room: int) -> str:
+    ends = accumulate(map(cells, content))
+    return f"{content[: sum(end < room for end in ends)]}…"

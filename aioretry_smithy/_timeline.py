@@ -61,10 +61,15 @@ class Bar:
     """To the headers or the failure; to now while it is under way."""
 
     body: Span | None = None
-    """From the headers to the end of the body, where that is known."""
+    """From the headers to the end of the body; to now while it is under way."""
 
     wait: Span | None = None
     """What was waited afterwards."""
+
+    @property
+    def is_first_wait(self) -> bool:
+        """Whether it is the wait before the first attempt."""
+        return self.attempt is None
 
     @property
     def outcome(self) -> Outcome:
@@ -72,13 +77,16 @@ class Bar:
         return Outcome.of(self.log)
 
     def spans(self) -> Iterator[Span]:
-        """Yield what there is, the most important last."""
+        """Yield what there is of it."""
         yield from filter(None, (self.body, self.wait, self.attempt))
 
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
     """A call in seconds from its start."""
+
+    attempts: tuple[RequestLog, ...]
+    """The logs that were laid out; a call under way may have more by now."""
 
     bars: tuple[Bar, ...]
     """In the order of the attempts."""
@@ -96,19 +104,19 @@ def timeline(log: RequestLog) -> Timeline:
     A wait has no time of its own in the log, only a length. It ends when the next
     attempt begins; the last one, which was cut short or goes on, when all ends.
     """
+    attempts, delay = log.children, log.delay
     # A call that was waiting for leave to begin has made no attempt.
-    attempts = log.children or ((log,) if log.delay is None else ())
-    starts = [attempt.started - log.started for attempt in attempts]
+    shown = attempts or ((log,) if delay is None else ())
+    starts = [attempt.started - log.started for attempt in shown]
     now = log.duration
-    if now is None or now < max(starts, default=0.0):
-        # A decorator outside may begin anew after what looked like the end.
+    if now is None:
         now = log.elapsed()
-    bars = [] if log.delay is None else [_first_wait(log, log.delay, starts, now)]
+    bars = [] if delay is None else [_first_wait(log, delay, starts, now)]
     followings = [*starts, now][1:]
-    for attempt, start, following in zip(attempts, starts, followings, strict=True):
+    for attempt, start, following in zip(shown, starts, followings, strict=True):
         bars.append(_bar(attempt, start, following, now))
     ends = [span.end for bar in bars for span in bar.spans()]
-    return Timeline(tuple(bars), max(ends), log.response_timeout)
+    return Timeline(attempts, tuple(bars), max(ends), log.response_timeout)
 
 
 def _first_wait(log: RequestLog, delay: float, starts: list[float], now: float) -> Bar:
@@ -117,14 +125,17 @@ def _first_wait(log: RequestLog, delay: float, starts: list[float], now: float) 
 
 
 def _bar(log: RequestLog, start: float, following: float, now: float) -> Bar:
-    duration, total = log.duration, log.total_duration
+    duration, delay = log.duration, log.delay
     end = max(start, now) if duration is None else start + duration
-    body = wait = None
-    if duration is not None and total is not None and total > duration:
-        body = Span(end, start + total)
-    if log.delay is not None:
-        wait = _wait(log.delay, end, following)
+    body = None if duration is None else _body(log, start, end)
+    wait = None if delay is None else _wait(delay, end, following)
     return Bar(log, Span(start, end), body, wait)
+
+
+def _body(log: RequestLog, start: float, headers: float) -> Span | None:
+    total = log.total_duration
+    end = start + (log.elapsed() if total is None else total)
+    return Span(headers, end) if end > headers else None
 
 
 def _wait(seconds: float, earliest: float, following: float) -> Span:

@@ -5,7 +5,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ._render import aligned_rows, describe_cause, headline, outcome, printable, render
+from ._render import (
+    aligned_rows,
+    describe_cause,
+    describe_outcome,
+    excerpt,
+    headline,
+    tree,
+)
 from ._svg import STYLE, Words, line, tag, text, width
 from ._timeline import Outcome, timeline
 
@@ -42,6 +49,9 @@ _FARTHEST_DEADLINE: Final = 3.0
 _LONG_BODY: Final = 0.01
 """Which part of the axis a body must take to be worth words."""
 
+_LONGEST_TIP: Final = 2000
+"""Characters of a message where a bar is pointed at."""
+
 
 def draw(log: RequestLog) -> str:
     """Return the timeline of a call as an SVG document."""
@@ -54,11 +64,11 @@ def draw(log: RequestLog) -> str:
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}"',
         f' {size} role="img">',
-        tag("title", str(headline(log))),
-        tag("desc", render(log)),
+        tag("title", str(headline(log, times.attempts))),
+        tag("desc", tree(log, times.attempts)),
         f"<style>{STYLE}</style>",
         f'<rect class="paper" {size} rx="6"/>',
-        *_heading(log),
+        *_heading(log, times),
         *_scale(axis, top, bottom),
         *_deadline(times, axis, bottom),
         *_rows(log, times, axis, top),
@@ -89,12 +99,13 @@ class _Axis(NamedTuple):
         enough = (n for n in (1, 2, 5) if step * n * _MOST_TICKS >= self.end)
         step *= next(enough, 10)
         digits = max(0, -math.floor(math.log10(step)))
-        for number in range(math.floor(self.end / step) + 1):
+        # What is a whole number of steps may come out a little less.
+        for number in range(math.floor(self.end / step + 1e-9) + 1):
             yield number * step, f"{number * step:.{digits}f} s"
 
 
-def _heading(log: RequestLog) -> Iterator[str]:
-    request, result, rest = headline(log)
+def _heading(log: RequestLog, times: Timeline) -> Iterator[str]:
+    request, result, rest = headline(log, times.attempts)
     yield from line([Words(request, "ink")], _LEFT, 30, _ROOM, size=_TITLE_SIZE)
     became = Words(f"{result}  ", Outcome.of(log)), Words(rest.lstrip(", "), "muted")
     yield from line(became, _LEFT, 50, _ROOM)
@@ -111,7 +122,7 @@ def _deadline(times: Timeline, axis: _Axis, bottom: int) -> Iterator[str]:
     deadline = times.deadline
     if deadline is None:
         return
-    name = f"deadline: {deadline:g} s"
+    name = f"deadline: {deadline:.15g} s"
     if deadline > axis.end:
         yield text(f"{name} →", _RIGHT, _TOP + 4, "muted", anchor="end")
         return
@@ -126,13 +137,13 @@ def _centred(name: str, x: float, y: int, kind: str) -> str:
 
 
 def _rows(log: RequestLog, times: Timeline, axis: _Axis, top: int) -> Iterator[str]:
-    rows = iter(aligned_rows(log))
+    rows = iter(aligned_rows(times.attempts))
     for number, bar in enumerate(times.bars):
         y = top + _ROW_HEIGHT * number
-        if bar.attempt is None:
+        if bar.is_first_wait:
             words = [Words(f"waited {log.delay:.3f} s ({log.delay_source})", "muted")]
         elif bar.log is log:
-            words = [Words(outcome(log), bar.outcome)]
+            words = [Words(describe_outcome(log), bar.outcome)]
         else:
             kinds = "muted", bar.outcome, "ink", "muted"
             words = [*map(Words, next(rows), kinds)]
@@ -156,7 +167,8 @@ def _bars(bar: Bar, axis: _Axis, y: int) -> Iterator[str]:
         yield _rectangle(bar.body, axis, y, _BAR_HEIGHT, kind, words, least=0.0)
     if bar.attempt is not None:
         cause = describe_cause(log)
-        words = f"{name}: {outcome(log) if cause is None else printable(cause)}"
+        said = describe_outcome(log) if cause is None else excerpt(cause, _LONGEST_TIP)
+        words = f"{name}: {said}"
         yield _rectangle(bar.attempt, axis, y, _BAR_HEIGHT, bar.outcome, words)
 
 

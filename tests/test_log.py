@@ -29,6 +29,7 @@ from aioretry_smithy import (
     client_decorator,
     new_response,
 )
+from aioretry_smithy._preview import BodyHead
 from aioretry_smithy.testing import ScriptedTransport
 
 PLAIN = HttpRequest("GET", "http://example.com/")
@@ -218,6 +219,19 @@ async def test_failure_after_a_response_counts():
 
     assert cause is log.response_cause
     assert log.response_status is log.response_reason is None
+
+
+async def test_failure_after_a_response_has_no_preview_of_it():
+    """What a response that does not count began with is nobody's."""
+    log = call().log
+    log.record_response(new_response(PLAIN))
+    head = BodyHead("text/plain", 9)
+    head.add(b"begun")
+    log.record_response_preview(head)
+    assert "begun" == log.response_content_preview
+    log.record_failure(TimeoutError())
+
+    assert log.response_content_preview is None
 
 
 async def test_root_shows_the_answer_of_its_last_attempt():
@@ -435,6 +449,8 @@ async def test_log_stays_behind_when_its_exception_is_pickled():
     assert "no" == str(travelled)
     assert RequestLog.of(travelled, None) is None
     assert RequestLog.of(copy.deepcopy(caught.value)) is RequestLog.of(caught.value)
+    log = RequestLog.of(caught.value)
+    assert log is copy.copy(log)
 
 
 async def test_log_lets_go_of_the_body_when_the_call_is_over():

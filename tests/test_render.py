@@ -23,7 +23,7 @@ from aioretry_smithy._mask import Mask
 from aioretry_smithy._render import (
     add_notes,
     describe_cause,
-    outcome,
+    describe_outcome,
     printable,
     render,
     to_dict,
@@ -107,6 +107,20 @@ async def test_columns_are_aligned():
     assert "└─ 10  200 OK     0.500 s" == lines[10]
 
 
+async def test_columns_are_aligned_by_what_a_terminal_shows():
+    """A reason in wide characters does not push the seconds out of their column."""
+    ctx = call()
+    for reason in "好的", "OK":
+        response = new_response(ctx.request)
+        response.reason = reason
+        observe(ctx.derive(ctx.request).log, response)
+
+    assert [
+        "├─ 1  200 好的   0.000 s",
+        "└─ 2  200 OK     0.000 s",
+    ] == render(ctx.log).splitlines()[1:]
+
+
 async def test_call_without_attempts_is_one_line():
     """Where nothing retries there is no tree."""
     ctx = call()
@@ -142,7 +156,7 @@ async def test_odd_statuses(status):
     ctx = call()
     answer(ctx, status)
 
-    assert str(status) == outcome(ctx.log)
+    assert str(status) == describe_outcome(ctx.log)
 
 
 async def test_failure_of_the_body_stands_beside_the_status():
@@ -151,7 +165,7 @@ async def test_failure_of_the_body_stands_beside_the_status():
     ctx.log.record_response(new_response(ctx.request))
     ctx.log.end_body(3, aiohttp.ClientPayloadError("cut off"))
 
-    assert "200 OK, ClientPayloadError: cut off" == outcome(ctx.log)
+    assert "200 OK, ClientPayloadError: cut off" == describe_outcome(ctx.log)
 
 
 async def test_long_messages_are_cut():
@@ -159,8 +173,8 @@ async def test_long_messages_are_cut():
     ctx = call()
     ctx.log.record_failure(ValueError("x" * 100))
 
-    assert f"ValueError: {'x' * 59}…" == outcome(ctx.log)
-    assert 72 == len(outcome(ctx.log))
+    assert f"ValueError: {'x' * 59}…" == describe_outcome(ctx.log)
+    assert 72 == len(describe_outcome(ctx.log))
     assert f"ValueError: {'x' * 100}" == to_dict(ctx.log)["response_cause"]
 
 
@@ -169,7 +183,7 @@ async def test_secret_is_masked_before_it_is_cut():
     ctx = call()
     ctx.log.record_failure(ValueError(f"{'x' * 40} http://user:{SECRET * 9}@h/"))
 
-    assert SECRET not in outcome(ctx.log)
+    assert SECRET not in describe_outcome(ctx.log)
 
 
 @pytest.mark.parametrize(
@@ -184,6 +198,16 @@ async def test_secret_is_masked_before_it_is_cut():
         (ValueError("b\"sid='1'\" and b'2"), "ValueError: b'****' and b'****'"),
         (ValueError("Bad status line b'HTTP'"), "ValueError: Bad status line b'HTTP'"),
         (ValueError("bob's"), "ValueError: bob's"),
+        *(
+            (ValueError(f"{before}b'sid=1'"), f"ValueError: {before}b'****'")
+            for before in ("a (", "[", "sid ", "sid=", "sid:", '"', "'", "sid...", "- ")
+        ),
+        (ValueError("[b'', b' 1']"), "ValueError: [b'****', b'****']"),
+        # The end of a name is no beginning.
+        *(
+            (ValueError(f"{name!r} is open, 'b'"), f"ValueError: {name!r} is open, 'b'")
+            for name in ("service-b", "eu.b", "shop/b", "db", "b")
+        ),
     ],
 )
 async def test_cause_is_described(cause, described):
@@ -301,7 +325,9 @@ async def test_no_view_shows_a_secret():
     for _ in range(2):
         attempt = ctx.derive(ctx.request)
         sent = [("Set-Cookie", SECRET), ("set-cookie", SECRET), ("Location", url)]
-        answer(attempt, 302, headers=sent)
+        response = new_response(ctx.request, 302, headers=sent)
+        response.reason = f"Found at {url}"
+        observe(attempt.log, response)
     failed = ctx.derive(ctx.request)
     error = aiohttp.InvalidUrlClientError(url)
     failed.log.record_failure(error)

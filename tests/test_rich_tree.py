@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import io
-import sys
 
 import pytest
 
 from aioretry_smithy import (
     Backoff,
+    CircuitBreaker,
     ClientRequestContext,
+    FailFastError,
     HttpRequest,
     RequestLog,
     RetryingClient,
@@ -18,7 +19,7 @@ from aioretry_smithy import (
     SessionBuilder,
     new_response,
 )
-from aioretry_smithy._preview import BodyStart
+from aioretry_smithy._preview import BodyHead
 from aioretry_smithy.testing import ScriptedTransport
 
 pytest.importorskip("rich", reason="needs the extra cli")
@@ -53,7 +54,7 @@ async def log():
 
 
 def preview_of(body):
-    start = BodyStart("text/plain", 20)
+    start = BodyHead("text/plain", 20)
     start.add(body)
     return start
 
@@ -94,6 +95,23 @@ async def test_bars_stand_beside_where_there_is_room(log):
     assert len(first) + 25 == len(second) + 5 == len(third)
 
 
+async def test_bars_need_some_room_beside(log):
+    """Below 24 columns a bar says little, and goes below the words."""
+    assert [7, 4] == [len(lines(log, width)) for width in (100, 101)]
+
+
+async def test_attempt_without_duration_at_the_end_fits():
+    """It has the last column."""
+    ctx = ClientRequestContext(REQUEST)
+    first = ctx.derive(REQUEST).log
+    first.record_failure(TimeoutError())
+    first.delay, first.delay_source = 1.0, "backoff"
+    await asyncio.sleep(1.0)
+    ctx.derive(REQUEST).log.record_failure(TimeoutError())
+
+    assert f"{' ' * 29}█" == lines(ctx.log, 30)[-1]
+
+
 @pytest.mark.parametrize("width", [1, 7, 20, 40, 80, 99, 100, 200])
 async def test_every_line_fits(width, log):
     """Whatever the width, nothing is cut and nothing runs over."""
@@ -112,6 +130,7 @@ async def test_lines_that_are_broken_hang(log):
         "8.000 s, 3 attempts",
     ] == [line.rstrip() for line in lines(log, 40)[:2]]
     assert all(line[0] in "├│└ " for line in lines(log, 40)[2:])
+    assert not [line for line in lines(log, 39)[2:] if line.endswith(" ")]
 
 
 @pytest.mark.parametrize(
@@ -120,6 +139,7 @@ async def test_lines_that_are_broken_hang(log):
         (200, None, 32),
         (503, None, 31),
         (None, TimeoutError(), 35),
+        (None, FailFastError(CircuitBreaker(clock=float), 1.0), 36),
         (None, asyncio.CancelledError(), 33),
         (None, None, 34),
     ],
@@ -151,6 +171,22 @@ async def test_body_and_first_wait_have_their_bars():
     child.end_body(1)
 
     assert f"      {'░' * 12}{'█' * 6}{'▒' * 6}" == lines(ctx.log, 30)[-1]
+    assert f"\x1b[32m{'█' * 6}{'▒' * 6}" in shown(ctx.log, 30)
+
+
+async def test_first_wait_is_shown_once():
+    """It belongs to the first attempt, and not to those after it."""
+    ctx = ClientRequestContext(REQUEST)
+    ctx.log.delay, ctx.log.delay_source = 2.0, "rate_limit"
+    await asyncio.sleep(2.0)
+    for _ in range(2):
+        child = ctx.derive(REQUEST).log
+        await asyncio.sleep(1.0)
+        child.record_failure(TimeoutError())
+    drawn = lines(ctx.log, 30)
+
+    assert f"│     {'░' * 12}{'█' * 6}" in drawn
+    assert f"      {' ' * 18}{'█' * 6}" == drawn[-1]
 
 
 async def test_attempt_without_duration_is_seen():
@@ -158,7 +194,28 @@ async def test_attempt_without_duration_is_seen():
     ctx = ClientRequestContext(REQUEST)
     ctx.derive(REQUEST).log.record_failure(TimeoutError())
 
-    assert lines(ctx.log)[1].endswith("   █")
+    assert "└─ 1  TimeoutError   0.000 s   █" == lines(ctx.log)[1]
+
+
+async def test_drawing_reads_the_attempts_once():
+    """A thread that prints a call does not stumble over an attempt that begins."""
+
+    class GrowingLog(RequestLog):
+        __slots__ = ()
+
+        @property
+        def children(self):
+            attempts = super().children
+            RequestLog(REQUEST, asyncio.get_running_loop(), parent=self)
+            return attempts
+
+    ctx = ClientRequestContext(REQUEST)
+    ctx.derive(REQUEST)
+    ctx.log.__class__ = GrowingLog
+
+    assert ["GET", "└─ "] == [line[:3] for line in lines(ctx.log)]
+    assert ["GET", "├─ ", "└─ "] == [line[:3] for line in ctx.log.render().splitlines()]
+    assert 4 == len(lines(ctx.log, force_terminal=False))
 
 
 async def test_call_without_attempts_is_a_line():
@@ -169,8 +226,27 @@ async def test_call_without_attempts_is_a_line():
 
 
 async def test_without_a_terminal_it_is_the_plain_tree(log):
-    """A file gets what ``render()`` returns."""
+    """A file gets what ``render()`` returns, where that fits."""
     assert f"{log.render()}\n" == shown(log, force_terminal=False)
+
+
+async def test_plain_tree_is_wrapped():
+    """``rich`` breaks what is longer than its console, and nothing is lost."""
+    path = "/".join(["orders"] * 20)
+    ctx = ClientRequestContext(HttpRequest("GET", f"http://example.com/{path}"))
+    ctx.derive(ctx.request).log.record_failure(TimeoutError())
+    drawn = lines(ctx.log, force_terminal=False)
+
+    assert 80 >= max(map(cell_len, drawn))
+    assert "".join(ctx.log.render().split()) == "".join("".join(drawn).split())
+
+
+async def test_notebook_has_colours_and_bars(log):
+    """It is no terminal, but shows what one does."""
+    console = Console(file=io.StringIO(), width=78, force_jupyter=True)
+    bars = [each.style for each in console.render(log) if "█" in each.text]
+
+    assert ["red", "magenta", "green"] == [str(style) for style in bars]
 
 
 async def test_terminal_without_colours_tells_all_the_same(log):
@@ -183,7 +259,7 @@ async def test_terminal_without_colours_tells_all_the_same(log):
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii", "latin-1"])
-async def test_poor_encodings_get_ascii(encoding, log):
+async def test_poor_encodings_get_ascii_in_a_terminal(encoding, log):
     """Where the lines of the tree cannot be written, letters stand in for them."""
     file = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     console = Console(file=file, force_terminal=True, width=78, no_color=True)
@@ -193,6 +269,21 @@ async def test_poor_encodings_get_ascii(encoding, log):
 
     assert f"|     {'#' * 9}{'.' * 18}" == drawn[2]
     assert "`- 3  200 OK" == drawn[5][:12]
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii", "latin-1", "gbk"])
+async def test_texts_are_fit_for_poor_encodings(encoding, is_terminal):
+    """Neither the sign of a cut nor a foreign letter breaks what is printed."""
+    ctx = ClientRequestContext(REQUEST)
+    ctx.derive(REQUEST).log.record_failure(ValueError("ก" * 100))
+    file = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    console = Console(file=file, force_terminal=is_terminal, width=120, no_color=True)
+    console.print(ctx.log)
+    file.flush()
+    drawn = file.buffer.getvalue().decode(encoding)
+
+    assert f"`- 1  ValueError: {'?' * 59}." in drawn
 
 
 async def test_hostile_texts_are_no_markup():
@@ -206,15 +297,6 @@ async def test_hostile_texts_are_no_markup():
 
     assert "//[red]a[/red]" in first
     assert r"200 [bold]\x1b[2J" in second
-
-
-async def test_without_rich_the_log_is_text(monkeypatch, log):
-    """Whoever else asks for the protocol gets the plain tree."""
-    monkeypatch.setitem(sys.modules, "rich", None)
-    monkeypatch.setitem(sys.modules, "rich.text", None)
-    monkeypatch.delitem(sys.modules, "aioretry_smithy._rich_tree", raising=False)
-
-    assert log.render() == log.__rich__()
 
 
 async def test_repr_does_not_change(log):

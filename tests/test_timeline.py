@@ -67,7 +67,7 @@ async def test_attempts_and_waits_follow_each_other():
 
     assert [(Span(0.0, 0.5), Span(0.5, 1.5)), (Span(1.5, 1.75), None)] == spans(times)
     assert (1.75, 10.0) == (times.end, times.deadline)
-    assert log.children == tuple(bar.log for bar in times.bars)
+    assert log.children == times.attempts == tuple(bar.log for bar in times.bars)
 
 
 async def test_wait_ends_where_the_next_attempt_begins():
@@ -152,6 +152,18 @@ async def test_abandoned_attempt_ends_with_the_call():
     assert [(Span(1.0, 2.0), None)] == spans(timeline(ctx.log))
 
 
+async def test_attempt_after_the_one_that_was_taken_has_no_length():
+    """A call that ends as an earlier attempt ended does not go back in time."""
+    ctx = call()
+    first = ctx.derive(REQUEST)
+    first.log.record_failure(TimeoutError())
+    await asyncio.sleep(1.0)
+    ctx.derive(REQUEST)
+    ctx.log.record_answer(first.log)
+
+    assert [(Span(0.0, 0.0), None), (Span(1.0, 1.0), None)] == spans(timeline(ctx.log))
+
+
 async def test_second_pass_of_a_decorator_goes_on():
     """After what looked like the end of the call, another attempt may be under way."""
     ctx = call()
@@ -162,6 +174,19 @@ async def test_second_pass_of_a_decorator_goes_on():
     await asyncio.sleep(1.0)
 
     assert [(Span(0.0, 0.0), None), (Span(1.0, 2.0), None)] == spans(timeline(ctx.log))
+
+
+async def test_call_that_goes_on_has_not_ended():
+    """What the first pass of a decorator ended with is not what the call ended with."""
+    ctx = call()
+    ctx.log.record_failure(TimeoutError())
+    ctx.derive(REQUEST)
+    await asyncio.sleep(1.0)
+    log = ctx.log
+
+    assert (None, None, None) == (log.response_cause, log.duration, log.total_duration)
+    assert not log.is_complete
+    assert Outcome.RUNNING == Outcome.of(log)
 
 
 async def test_decorator_outside_that_passes_twice():
@@ -195,6 +220,20 @@ async def test_body_may_outlive_the_next_attempt():
 
     assert Span(0.0, 2.0) == times.bars[0].body
     assert 2.0 == times.end
+
+
+async def test_body_under_way_ends_now():
+    """What is still being read is seen, also when the next attempt has begun."""
+    ctx = call()
+    first = ctx.derive(REQUEST)
+    await asyncio.sleep(1.0)
+    first.log.record_response(new_response(REQUEST))
+    ctx.log.record_answer(first.log)
+    await asyncio.sleep(2.0)
+    times = timeline(ctx.log)
+
+    assert Span(1.0, 3.0) == times.bars[0].body
+    assert 3.0 == times.end
 
 
 async def test_hundreds_of_attempts_keep_their_order():

@@ -226,11 +226,18 @@ def _header(text: str) -> tuple[str, str]:
 
 
 def _file(text: str) -> Path:
+    if text == "-":
+        _refuse(text, "a file; standard output is for the body")
     # The request may cost something, and must not be sent for nothing.
     path = Path(text)
-    if "\0" in text or not path.parent.is_dir() or path.is_dir():
+    if "\0" in text or not _is_directory(path.parent) or _is_directory(path):
         _refuse(text, "a file in a directory that exists")
     return path
+
+
+def _is_directory(path: Path) -> bool:
+    # Path.is_dir() raises for a name that is too long and for what may not be entered.
+    return os.path.isdir(path)  # noqa: PTH112
 
 
 def _attempts(text: str) -> int:

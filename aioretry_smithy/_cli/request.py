@@ -60,17 +60,24 @@ async def request(arguments: argparse.Namespace) -> ExitCode:
 
 def _show(log: RequestLog, timeline: Path | None) -> ExitCode:
     """Show what became of the call, and say so where that goes wrong."""
+    # The picture first: whoever reads standard error may have left.
+    failure = None if timeline is None else _draw(log, timeline)
     output = new_output(sys.stderr)
     output.log(log)
-    if timeline is None:
-        return ExitCode.OK
-    try:
-        log.to_svg(timeline)
-    except OSError as error:
-        complain(f"--timeline: {error}")
+    if failure is not None:
+        complain(f"--timeline: {failure}")
         return ExitCode.CANNOT_WRITE
-    output.line(f"timeline: {printable(str(timeline))}")
+    if timeline is not None:
+        output.line(f"timeline: {printable(str(timeline))}")
     return ExitCode.OK
+
+
+def _draw(log: RequestLog, file: Path) -> OSError | None:
+    try:
+        log.to_svg(file)
+    except OSError as error:
+        return error
+    return None
 
 
 def _session_builder(arguments: argparse.Namespace) -> SessionBuilder:

@@ -77,11 +77,11 @@ def output_of(capsys, monkeypatch):
     """A function that runs a script as if it were alone in its process."""
     root, ours = logging.getLogger(), logging.getLogger("aioretry_smithy")
 
-    def run(script: Path) -> str:
+    def run(script: Path, *arguments: str) -> str:
         handlers, levels = root.handlers, (root.level, ours.level)
         root.handlers = []  # so that the script may call logging.basicConfig()
         random.seed(7)  # the same jitter each time
-        monkeypatch.setattr(sys, "argv", [str(script)])
+        monkeypatch.setattr(sys, "argv", [str(script), *arguments])
         try:
             runpy.run_path(str(script), run_name="__main__")
         except ModuleNotFoundError as error:
@@ -118,6 +118,17 @@ def test_example_prints_what_is_shown(script, output_of):
     output = output_of(script)
 
     assert without_chance(shown_beside(script)) == without_chance(output)
+
+
+def test_pictures_show_what_is_drawn(output_of, tmp_path):
+    """The timelines on the pages are those that their example draws today."""
+    pytest.importorskip("rich", reason="draws the tree")
+    output_of(EXAMPLES / "see_a_call.py", "--pictures", str(tmp_path))
+
+    for name in "see-a-call.svg", "see-a-call-deadline.svg":
+        assert (DOCS / "howto" / name).read_bytes() == (tmp_path / name).read_bytes()
+    # How the tree looks is a matter of the version of rich.
+    assert (tmp_path / "see-a-call-tree.svg").stat().st_size
 
 
 @pytest.mark.parametrize("script", TUTORIAL, ids=name_of)

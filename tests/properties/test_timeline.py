@@ -45,6 +45,7 @@ def check(log):
         x, length = float(each.get("x", 0)), float(each.get("width"))
         assert x >= 0
         assert x + length <= 900.2
+    assert log.children == times.attempts
     for bar in times.bars:
         for span in bar.spans():
             assert 0.0 <= span.start <= span.end <= times.end

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from aioretry_smithy.__main__ import main
 
 FAST = ["--backoff", "fixed=1ms,jitter=0"]
 LARGE = bytes(range(256)) * 16 * 1024
+IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 
 MODULE = [sys.executable, "-m", "aioretry_smithy"]
 # Shells start background jobs with Ctrl-C ignored, and children inherit that.
@@ -346,6 +348,52 @@ def test_timeline_that_cannot_be_written(path, code, server, tmp_path, capsys):
     assert path.partition("_")[0] in out
     assert "└─ 1" in err
     assert "aioretry-smithy: error: --timeline: " in err.splitlines()[-1]
+
+
+def test_name_of_a_timeline_that_is_too_long(server, tmp_path, capsys):
+    """The system says so when the file is written, in one line."""
+    file = tmp_path / f"{'a' * 300}.svg"
+    code = main(["request", f"{server.url}/fine", "--timeline", str(file)])
+    err = capsys.readouterr().err
+
+    assert 73 == code
+    assert "aioretry-smithy: error: --timeline: " in err.splitlines()[-1]
+
+
+@pytest.mark.skipif(IS_ROOT, reason="root may enter every directory")
+def test_timeline_below_a_directory_that_may_not_be_entered(server, tmp_path, capsys):
+    """What cannot be looked at is no directory that anybody can write to."""
+    closed = tmp_path / "closed"
+    (closed / "inner").mkdir(parents=True)
+    closed.chmod(0)
+    file = closed / "inner" / "call.svg"
+    code = main(["request", f"{server.url}/fine", "--timeline", str(file)])
+    closed.chmod(0o700)
+
+    assert 64 == code
+    assert 1 == len(capsys.readouterr().err.splitlines())
+
+
+def test_timeline_is_there_when_nobody_reads_the_tree(server, tmp_path):
+    """Standard error may be a pipe that is closed; the picture was asked for."""
+    file = tmp_path / "call.svg"
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [*MODULE, "request", f"{server.url}/fine", "--timeline", str(file)]
+    subprocess.run(
+        command, check=False, stderr=writer, stdout=subprocess.DEVNULL, timeout=30
+    )
+    os.close(writer)
+
+    assert "200 OK" in file.read_text(encoding="utf-8")
+
+
+def test_name_of_a_timeline_is_one_line(server, tmp_path, capsys):
+    """Whatever is in it, it cannot pass for another line."""
+    file = tmp_path / "a\nb.svg"
+    main(["request", f"{server.url}/fine", "--timeline", str(file)])
+
+    assert r"a\nb.svg" in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_request_is_not_sent_for_a_timeline_that_has_no_place(server, tmp_path, capsys):
