@@ -37,7 +37,7 @@ class Tracers:
     def __init__(self, provider: trace.TracerProvider | None) -> None:
         check_has("tracer_provider", provider, "get_tracer")
         stands_in = isinstance(provider, trace.ProxyTracerProvider)
-        self.provider = None if stands_in else provider
+        self.provider: trace.TracerProvider | None = None if stands_in else provider
         # In one piece, so that no other thread finds half of it.
         self._found: tuple[trace.TracerProvider | None, trace.Tracer | None]
         self._found = None, None
@@ -73,7 +73,7 @@ class Meters(Generic[I]):
         check_has("meter_provider", provider, "get_meter")
         is_no_op = isinstance(provider, metrics.NoOpMeterProvider)
         stands_in = _is_mute(provider) and not is_no_op
-        self.provider = None if stands_in else provider
+        self.provider: metrics.MeterProvider | None = None if stands_in else provider
         self._new_instruments = new_instruments
         self._found: tuple[metrics.MeterProvider | None, I | None] = None, None
 
