@@ -142,9 +142,7 @@ class ClientRequestContext:
     def remaining(self) -> float:
         """Return the seconds left: ``inf`` without a deadline, 0.0 after it."""
         deadline = self.deadline
-        if deadline is None:
-            return math.inf
-        return max(0.0, deadline - asyncio.get_running_loop().time())
+        return math.inf if deadline is None else max(0.0, deadline - self.log.now())
 
     def set_response_timeout(
         self,

@@ -46,14 +46,15 @@ def attempt_timeout(
     ctx: ClientRequestContext, request: HttpRequest, session: ClientSession
 ) -> ClientTimeout | None:
     """Return the timeout that aiohttp needs, or None where its own will do."""
-    timeout = request.options.get("timeout", sentinel)
+    timeout = given = request.options.get("timeout", sentinel)
     if timeout is sentinel:
         timeout = session.timeout
     elif not isinstance(timeout, ClientTimeout):
         timeout = ClientTimeout(total=timeout)
     own = positive(timeout.total) or math.inf
     limit = ctx.remaining()
-    if _was_replaced("timeout", request, ctx):
+    if given is not ctx.root.request.options.get("timeout", sentinel):
+        # A decorator has replaced it.
         limit = min(limit, own)
     if limit <= 0:
         raise too_late(ctx)
@@ -66,11 +67,6 @@ def attempt_timeout(
         sock_connect=timeout.sock_connect,
         ceil_threshold=math.inf,
     )
-
-
-def _was_replaced(option: str, request: HttpRequest, ctx: ClientRequestContext) -> bool:
-    given = ctx.root.request.options.get(option, sentinel)
-    return request.options.get(option, sentinel) is not given
 
 
 def too_late(ctx: ClientRequestContext) -> TimeoutError:

@@ -134,6 +134,11 @@ class Recording:
         return tuple(self._children or ())
 
     @property
+    def attempts_made(self) -> int:
+        """How many attempts were begun so far; 0 where nothing retries."""
+        return 0 if self._children is None else len(self._children)
+
+    @property
     def _first(self) -> Self:
         return self._children[0] if self._children else self
 
@@ -156,6 +161,15 @@ class Recording:
     def elapsed(self) -> float:
         """Return the seconds since it began."""
         return self._loop.time() - self.started
+
+    def now(self) -> float:
+        """Return the time of the event loop."""
+        return self._loop.time()
+
+    def has_recorded(self, response: aiohttp.ClientResponse) -> bool:
+        """Say whether *response* is what the log shows already."""
+        last = self._answer or self
+        return last._headers is response.headers
 
     def record_response(self, response: aiohttp.ClientResponse) -> None:
         """Note that *response* arrived; its body is still to come."""
@@ -196,8 +210,9 @@ class Recording:
 
     def forget_bodies(self) -> None:
         """Let go of what was sent: a log may live for long."""
-        for log in (self, *self.children):
-            log._request = log._request.without_body()
+        self._request = self._request.without_body()
+        for child in self._children or ():
+            child._request = child._request.without_body()
 
     def end_body(self, length: int, cause: BaseException | None = None) -> None:
         """Note that the body of the response ended, or failed with *cause*."""

@@ -41,9 +41,9 @@ def observe(log: RequestLog, response: aiohttp.ClientResponse | None) -> None:
     if response is None:
         message = "response: None (expected: what the delegate returned)"
         raise TypeError(message)
-    headers = response.headers
-    if log.response_headers is headers:
+    if log.has_recorded(response):
         return
+    headers = response.headers
     log.record_response(response)
     connection = response.connection
     content = response.content

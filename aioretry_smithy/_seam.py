@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import weakref
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _body
@@ -115,9 +114,13 @@ class Leaf:
         session = _alive(self.session())
         try:
             arguments = _arguments(ctx, request, session)
-            # Looked up now and on the class: that is where mocks put themselves.
-            send = self.send or partial(type(session)._request, session)
-            response = await send(request.method, request.target, **arguments)
+            method, target = request.method, request.target
+            if self.send is not None:
+                response = await self.send(method, target, **arguments)
+            else:
+                # Looked up now and on the class: that is where mocks put themselves.
+                request_of = type(session)._request
+                response = await request_of(session, method, target, **arguments)
         except BaseException as cause:
             if _was_redirected(cause):
                 mark_redirected(cause)
@@ -214,8 +217,7 @@ def _arguments(
     arguments = request.arguments()
     timeout = attempt_timeout(ctx, request, session)
     data = arguments.get("data")
-    body = _body.prepare(ctx, data)
-    if body is not data:
+    if data is not None and (body := _body.prepare(ctx, data)) is not data:
         arguments = {**arguments, "data": body}
     if timeout is not None:
         arguments = {**arguments, "timeout": timeout}

@@ -134,7 +134,7 @@ async def report(
         return
     try:
         told = limiter.on_failure(ctx, cause) if failed else limiter.on_success(ctx)
-        if isinstance(told, Awaitable):
+        if told is not None and isinstance(told, Awaitable):
             await told
     except Exception:
         _logger.warning(_IGNORED, limiter, exc_info=True)

@@ -121,7 +121,7 @@ class RetrySession(ABC):
         request = self._request
         header = self._config.retry_count_header
         # Counted over the call: a decorator outside may send it through here twice.
-        made_before = len(self._ctx.log.root.children)
+        made_before = self._ctx.log.root.attempts_made
         if made_before and header is not None:
             request = request.with_header(header, str(made_before))
         self.attempt = self._ctx.derive(request, timeout=self._config.attempt_timeout)
@@ -217,7 +217,8 @@ class RetrySession(ABC):
 
     def _was_cut(self) -> bool:
         """Say whether the deadline of the call cut the attempt, and note so."""
-        if not is_timeout(self.cause) or self._ctx.remaining() > 0:
+        cause = self.cause
+        if cause is None or not is_timeout(cause) or self._ctx.remaining() > 0:
             return False
         self._time_out()
         return True

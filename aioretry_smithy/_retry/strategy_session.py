@@ -49,6 +49,8 @@ class StrategySession(RetrySession):
                 answer = strategy.should_retry(self.attempt, self.cause, content)
             else:
                 answer = strategy.should_retry(self.attempt, self.cause)
+            if answer is None:
+                continue
             if isinstance(answer, Awaitable):
                 answer = await answer
             decision = RetryDecision.of(answer)
