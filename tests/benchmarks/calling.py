@@ -1,0 +1,53 @@
+"""What all variants have in common: how they call, and what they retry."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+
+import aiohttp
+
+ATTEMPTS = 3
+DELAY = 0.0
+HOST = "orders"
+"""What those name a circuit who need a name."""
+
+Call = Callable[[str], Awaitable[int]]
+"""Gets a URL and returns the status."""
+
+
+class ServerError(Exception):
+    """What those raise for a status who retry exceptions only."""
+
+
+RETRIED = (aiohttp.ClientError, TimeoutError, ServerError)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to call."""
+
+    name: str
+    open: Callable[[], AbstractAsyncContextManager[Call]]
+    kind: str
+    retries: bool = True
+    needs: tuple[str, ...] = ()
+    """The packages that have to be installed."""
+
+
+def getting(session: aiohttp.ClientSession) -> Call:
+    """Return the call that needs no care for failures, since the session takes it."""
+
+    async def call(url: str) -> int:
+        async with session.get(url) as response:
+            return response.status
+
+    return call
+
+
+def checked(response: aiohttp.ClientResponse) -> int:
+    """Return the status, or raise where only exceptions are retried."""
+    if response.status >= 500:
+        raise ServerError(response.status)
+    return response.status

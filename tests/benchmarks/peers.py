@@ -1,0 +1,217 @@
+"""What one would take in place of this library, used as its documents show."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+
+import aiohttp
+from calling import ATTEMPTS, DELAY, HOST, RETRIED, Call, Variant, checked, getting
+
+NEVER = 10**9
+"""Failures after which a circuit opens: what is measured is a closed one."""
+
+logger = logging.getLogger("benchmarks.off")
+
+
+@asynccontextmanager
+async def by_hand() -> AsyncIterator[Call]:
+    async with aiohttp.ClientSession() as session:
+
+        async def call(url: str) -> int:
+            for attempt in range(1, ATTEMPTS + 1):
+                try:
+                    async with session.get(url) as response:
+                        if response.status < 500 or attempt == ATTEMPTS:
+                            return response.status
+                except RETRIED:
+                    if attempt == ATTEMPTS:
+                        raise
+                await asyncio.sleep(DELAY)
+            raise AssertionError
+
+        yield call
+
+
+@asynccontextmanager
+async def with_aiohttp_retry() -> AsyncIterator[Call]:
+    from aiohttp_retry import ExponentialRetry, RetryClient  # noqa: PLC0415
+
+    options = ExponentialRetry(attempts=ATTEMPTS, start_timeout=DELAY)
+    async with RetryClient(retry_options=options) as client:
+        yield getting(client)
+
+
+async def retry_middleware(request, handler):
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            response = await handler(request)
+        except RETRIED:
+            if attempt == ATTEMPTS:
+                raise
+        else:
+            if response.status < 500 or attempt == ATTEMPTS:
+                return response
+            response.release()
+        await asyncio.sleep(DELAY)
+    raise AssertionError
+
+
+async def log_middleware(request, handler):
+    response = await handler(request)
+    logger.debug("%s %s: %s", request.method, request.url, response.status)
+    return response
+
+
+class BreakerMiddleware:
+    """Counts failures in a row."""
+
+    def __init__(self) -> None:
+        self._failures = 0
+
+    async def __call__(self, request, handler):
+        if self._failures >= NEVER:
+            raise aiohttp.ClientConnectionError
+        try:
+            response = await handler(request)
+        except Exception:
+            self._failures += 1
+            raise
+        self._failures = self._failures + 1 if response.status >= 500 else 0
+        return response
+
+
+@asynccontextmanager
+async def with_middlewares(*middlewares) -> AsyncIterator[Call]:
+    async with aiohttp.ClientSession(middlewares=middlewares) as session:
+        yield getting(session)
+
+
+@asynccontextmanager
+async def with_tenacity_loop() -> AsyncIterator[Call]:
+    import tenacity  # noqa: PLC0415
+
+    async with aiohttp.ClientSession() as session:
+
+        async def call(url: str) -> int:
+            async for attempt in tenacity.AsyncRetrying(
+                stop=tenacity.stop_after_attempt(ATTEMPTS),
+                wait=tenacity.wait_fixed(DELAY),
+                retry=tenacity.retry_if_exception_type(RETRIED),
+                reraise=True,
+            ):
+                with attempt:
+                    async with session.get(url) as response:
+                        return checked(response)
+            raise AssertionError
+
+        yield call
+
+
+def tenacity_retry():
+    import tenacity  # noqa: PLC0415
+
+    return tenacity.retry(
+        stop=tenacity.stop_after_attempt(ATTEMPTS),
+        wait=tenacity.wait_fixed(DELAY),
+        retry=tenacity.retry_if_exception_type(RETRIED),
+        reraise=True,
+    )
+
+
+def backoff_retry():
+    import backoff  # noqa: PLC0415
+
+    return backoff.on_exception(
+        backoff.constant, RETRIED, max_tries=ATTEMPTS, jitter=None, interval=DELAY
+    )
+
+
+@asynccontextmanager
+async def with_decorator(new_decorator) -> AsyncIterator[Call]:
+    async with aiohttp.ClientSession() as session:
+
+        @new_decorator()
+        async def call(url: str) -> int:
+            async with session.get(url) as response:
+                return checked(response)
+
+        yield call
+
+
+@asynccontextmanager
+async def with_stamina() -> AsyncIterator[Call]:
+    import stamina  # noqa: PLC0415
+
+    # Otherwise it writes a line for each retry, which is not what is compared.
+    stamina.instrumentation.set_on_retry_hooks([])
+    async with aiohttp.ClientSession() as session:
+
+        async def call(url: str) -> int:
+            async for attempt in stamina.retry_context(
+                on=RETRIED,
+                attempts=ATTEMPTS,
+                timeout=None,
+                wait_initial=DELAY,
+                wait_max=DELAY,
+                wait_jitter=DELAY,
+            ):
+                with attempt:
+                    async with session.get(url) as response:
+                        return checked(response)
+            raise AssertionError
+
+        yield call
+
+
+@asynccontextmanager
+async def with_purgatory() -> AsyncIterator[Call]:
+    import purgatory  # noqa: PLC0415
+
+    circuits = purgatory.AsyncCircuitBreakerFactory(default_threshold=NEVER)
+    async with aiohttp.ClientSession() as session:
+
+        async def call(url: str) -> int:
+            async with await circuits.get_breaker(HOST), session.get(url) as response:
+                return checked(response)
+
+        yield call
+
+
+@asynccontextmanager
+async def assembled() -> AsyncIterator[Call]:
+    async with with_purgatory() as send:
+        send_again = tenacity_retry()(send)
+
+        async def call(url: str) -> int:
+            status = await send_again(url)
+            logger.debug("GET %s: %s", url, status)
+            return status
+
+        yield call
+
+
+def peers() -> list[Variant]:
+    """Return the others, from the thinnest to those that do most."""
+    three = (log_middleware, retry_middleware, BreakerMiddleware())
+    return [
+        Variant("hand-written loop", by_hand, "by hand"),
+        _peer("1 middleware: retry", partial(with_middlewares, retry_middleware)),
+        _peer("3 middlewares: log, retry, breaker", partial(with_middlewares, *three)),
+        _peer("aiohttp-retry", with_aiohttp_retry, "aiohttp_retry"),
+        _peer("backoff", partial(with_decorator, backoff_retry), "backoff"),
+        _peer("tenacity, loop", with_tenacity_loop, "tenacity"),
+        _peer("tenacity, @retry", partial(with_decorator, tenacity_retry), "tenacity"),
+        _peer("stamina", with_stamina, "stamina"),
+        Variant(
+            "purgatory", with_purgatory, "peer", retries=False, needs=("purgatory",)
+        ),
+        _peer("log + tenacity + purgatory", assembled, "tenacity", "purgatory"),
+    ]
+
+
+def _peer(name, opener, *needs: str) -> Variant:
+    return Variant(name, opener, "peer", needs=needs)

@@ -1,0 +1,155 @@
+"""The situations in which all variants are measured."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+import tracemalloc
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from http import HTTPStatus
+from itertools import count
+
+from calling import Call, Variant
+from rounds import differences, ratios
+from stub import ADDRESS, Gate, stubbed
+from variants import BARE, BY_HAND
+
+WARM_UP = 50
+IN_FLIGHT = 10_000
+
+Measure = Callable[[Variant, str], Awaitable[float]]
+"""Measures a variant against the server at an address."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One column of the comparison."""
+
+    title: str
+    unit: str
+    measure: Measure
+    base: str = BARE
+    compare: Callable[[Sequence[float], Sequence[float]], list[float]] = ratios
+    retries: bool = False
+    """Whether only those can take part who retry."""
+
+    rounds: int | None = None
+    """So many rounds are enough."""
+
+
+async def one_after_another(call: Call, urls: Sequence[str]) -> None:
+    for url in urls:
+        if await call(url) != HTTPStatus.OK:
+            raise AssertionError(url)
+
+
+async def all_at_once(call: Call, urls: Sequence[str]) -> None:
+    await asyncio.gather(*map(call, urls))
+
+
+async def at_once(workers: int, call: Call, urls: Sequence[str]) -> None:
+    shares = (urls[first::workers] for first in range(workers))
+    await asyncio.gather(*(one_after_another(call, share) for share in shares))
+
+
+Way = Callable[[Call, Sequence[str]], Awaitable[None]]
+
+
+async def in_stub(way: Way, calls: int, variant: Variant, server: str) -> float:
+    """Return the microseconds of CPU per call where nothing is sent."""
+    with stubbed():
+        return await _cpu(way, variant, [ADDRESS] * calls, [ADDRESS] * WARM_UP)
+
+
+async def on_loopback(way: Way, calls: int, variant: Variant, server: str) -> float:
+    """Return the microseconds of CPU per call that the client takes."""
+    url = f"{server}/ok"
+    return await _cpu(way, variant, [url] * calls, [url] * WARM_UP)
+
+
+numbers = count()
+
+
+async def on_flaky_path(way: Way, calls: int, variant: Variant, server: str) -> float:
+    """Return the same where a call needs three attempts: 503, 503, 200."""
+    # The server counts by path.
+    urls = [f"{server}/{next(numbers)}" for _ in range(calls + WARM_UP)]
+    return await _cpu(way, variant, urls[:calls], urls[calls:])
+
+
+async def _cpu(
+    way: Way, variant: Variant, urls: Sequence[str], first: Sequence[str]
+) -> float:
+    async with variant.open() as call:
+        # Connections are there, and breakers, before the clock starts.
+        await way(call, first)
+        with _garbage_of_its_own():
+            started = time.process_time()
+            await way(call, urls)
+            spent = time.process_time() - started
+    return spent / len(urls) * 1e6
+
+
+@contextmanager
+def _garbage_of_its_own() -> Iterator[None]:
+    """Let each variant pay for collecting what it makes, and for nothing older."""
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+async def in_flight(variant: Variant, server: str) -> float:
+    """Return the bytes that a call holds while it waits for its answer."""
+    gate = Gate(IN_FLIGHT)
+    with stubbed(gate):
+        async with variant.open() as call:
+            gc.collect()
+            tracemalloc.start()
+            calls = [asyncio.ensure_future(call(ADDRESS)) for _ in range(IN_FLIGHT)]
+            await gate.full.wait()
+            held, _ = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+            gate.open()
+            await asyncio.gather(*calls)
+    return held / IN_FLIGHT
+
+
+SCENARIOS = {
+    "stub-1": Scenario(
+        "stub, one after another", "us", partial(in_stub, one_after_another, 2000)
+    ),
+    "stub-1000": Scenario(
+        "stub, 1000 at once", "us", partial(in_stub, all_at_once, 1000)
+    ),
+    "loopback-1": Scenario(
+        "loopback, one after another",
+        "us",
+        partial(on_loopback, one_after_another, 150),
+    ),
+    "loopback-50": Scenario(
+        "loopback, 50 at once", "us", partial(on_loopback, partial(at_once, 50), 1000)
+    ),
+    "flaky": Scenario(
+        "loopback, 503 503 200, 50 at once",
+        "us",
+        partial(on_flaky_path, partial(at_once, 50), 300),
+        base=BY_HAND,
+        retries=True,
+    ),
+    # Counted, not timed: two rounds hardly ever differ.
+    "memory": Scenario(
+        "memory per call in flight",
+        "bytes",
+        in_flight,
+        compare=differences,
+        rounds=3,
+    ),
+}

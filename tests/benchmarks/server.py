@@ -1,0 +1,64 @@
+"""The server of the benchmarks, in a process of its own so that its CPU is its own.
+
+``/ok`` is answered with 200, each other path with 503, 503 and then 200. It prints its
+port and serves until it is ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 4\r\n\r\nbusy"
+FAILURES = 2
+
+
+class Answers(asyncio.Protocol):
+    """Answers what a client sends, which always is one whole request."""
+
+    def __init__(self, seen: Counter[bytes]) -> None:
+        self._seen = seen
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._transport.write(self._answer_to(data.split(b" ", 2)[1]))
+
+    def _answer_to(self, path: bytes) -> bytes:
+        if path == b"/ok":
+            return OK
+        self._seen[path] += 1
+        if self._seen[path] <= FAILURES:
+            return BUSY
+        del self._seen[path]
+        return OK
+
+
+async def serve() -> None:
+    seen: Counter[bytes] = Counter()
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: Answers(seen), "127.0.0.1", 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+
+@contextmanager
+def serving() -> Iterator[str]:
+    """Run the server in another process; its URL, without a slash at the end."""
+    process = subprocess.Popen([sys.executable, __file__], stdout=subprocess.PIPE)
+    try:
+        yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+    finally:
+        process.terminate()
+        process.wait()
+        process.stdout.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(serve())

@@ -1,0 +1,144 @@
+"""Everything that is compared: bare aiohttp, the peers, and chains of ours."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+
+import aiohttp
+from calling import ATTEMPTS, Call, Variant, getting
+from peers import peers
+
+from aioretry_smithy import (
+    Backoff,
+    CircuitBreaker,
+    CircuitBreakerClient,
+    DecoratingClient,
+    Decorator,
+    LoggingClient,
+    RetryBudget,
+    RetryingClient,
+    RetryStrategy,
+    SessionBuilder,
+    client_decorator,
+)
+from aioretry_smithy.smithy import (
+    StandardRetryQuota,
+    StandardRetryStrategy,
+    from_backoff,
+)
+
+BARE = "bare aiohttp"
+BY_HAND = "hand-written loop"
+
+
+@asynccontextmanager
+async def bare() -> AsyncIterator[Call]:
+    async with aiohttp.ClientSession() as session:
+        yield getting(session)
+
+
+@asynccontextmanager
+async def chain(*decorators: Decorator) -> AsyncIterator[Call]:
+    builder = SessionBuilder()
+    for decorator in decorators:
+        builder.decorator(decorator)
+    async with builder.build() as session:
+        yield getting(session)
+
+
+@asynccontextmanager
+async def standard() -> AsyncIterator[Call]:
+    # Its limits are so wide that the flaky path is not stopped by them.
+    builder = SessionBuilder.standard(
+        strategy=strategy(),
+        limiter=RetryBudget.per_host(deposit=2.0, capacity=1000.0, brake_after=None),
+        circuit_breaker=breaker(),
+    )
+    async with builder.build() as session:
+        yield getting(session)
+
+
+class PlainClient(DecoratingClient):
+    """A decorator that does nothing."""
+
+    async def execute(self, ctx, request):
+        return await self.delegate.execute(ctx, request)
+
+
+@client_decorator
+async def plain_function(delegate, ctx, request):
+    return await delegate.execute(ctx, request)
+
+
+def strategy() -> RetryStrategy:
+    return RetryStrategy.failsafe(Backoff.without_delay())
+
+
+def retrying() -> Decorator:
+    return RetryingClient.new_decorator(strategy(), max_total_attempts=ATTEMPTS)
+
+
+def breaker() -> Decorator:
+    closed = partial(CircuitBreaker, failure_rate_threshold=1.0)
+    return CircuitBreakerClient.new_per_host_decorator(closed)
+
+
+def smithy() -> Decorator:
+    without_delay = StandardRetryStrategy(
+        backoff_strategy=from_backoff(Backoff.without_delay()),
+        max_attempts=ATTEMPTS,
+        retry_quota=StandardRetryQuota(10**9),
+    )
+    return RetryingClient.new_decorator(without_delay)
+
+
+def logging_off() -> Decorator:
+    return LoggingClient.new_decorator(logging.getLogger("benchmarks.off"))
+
+
+def logging_at_info() -> Decorator:
+    logger = logging.getLogger("benchmarks.info")
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    logger.handlers = [logging.NullHandler()]
+    return LoggingClient.new_decorator(
+        logger,
+        request_log_level=logging.INFO,
+        successful_response_log_level=logging.INFO,
+    )
+
+
+def ours() -> list[Variant]:
+    """Return the chains of ours, from the shortest."""
+    full = partial(chain, breaker(), retrying(), logging_off())
+    return [
+        _chain("empty chain", retries=False),
+        _chain("1 decorator", *[PlainClient] * 1, retries=False),
+        _chain("3 decorators", *[PlainClient] * 3, retries=False),
+        _chain("6 decorators", *[PlainClient] * 6, retries=False),
+        _chain("6 decorators, functions", *[plain_function] * 6, retries=False),
+        _chain("breaker", breaker(), retries=False),
+        _chain("logging off", logging_off(), retries=False),
+        _chain("logging at INFO", logging_at_info(), retries=False),
+        _chain("retry", retrying()),
+        _chain("smithy standard", smithy()),
+        Variant("ours: retry + breaker + logging off", full, "ours"),
+        Variant("ours: standard chain", standard, "ours"),
+    ]
+
+
+def _chain(name: str, *decorators: Decorator, retries: bool = True) -> Variant:
+    return Variant(f"ours: {name}", partial(chain, *decorators), "ours", retries)
+
+
+def installed() -> tuple[list[Variant], list[Variant]]:
+    """Return the variants that can be measured here, and those that lack a package."""
+    here, missing = [], []
+    for variant in [Variant(BARE, bare, "bare", retries=False), *peers(), *ours()]:
+        there = all(map(importlib.util.find_spec, variant.needs))
+        (here if there else missing).append(variant)
+    return here, missing
