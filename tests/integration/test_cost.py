@@ -1,0 +1,310 @@
+"""What a chain costs, counted in function calls: the same on every machine.
+
+``tox run -e bench`` measures the time; these notice what makes it longer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import sys
+import tracemalloc
+from contextlib import asynccontextmanager, contextmanager
+
+import pytest
+from stub import ADDRESS, Gate, stubbed
+
+from aioretry_smithy import (
+    Backoff,
+    CircuitBreaker,
+    CircuitBreakerClient,
+    ClientRequestContext,
+    DecoratingClient,
+    HttpRequest,
+    LoggingClient,
+    RetryBudget,
+    RetryingClient,
+    RetryStrategy,
+    SessionBuilder,
+    client_decorator,
+    new_response,
+)
+from aioretry_smithy.smithy import CallError, StandardRetryQuota
+
+FEW, MANY = 10, 10_000
+
+
+class FunctionCalls:
+    """Counts the calls of Python functions, resumed coroutines among them."""
+
+    def __init__(self):
+        self.number = 0
+
+    def _count(self, frame, event, argument):
+        self.number += event == "call"
+
+    def start(self):
+        sys.setprofile(self._count)
+
+    def stop(self):
+        sys.setprofile(None)
+
+    @contextmanager
+    def counted(self):
+        self.start()
+        try:
+            yield
+        finally:
+            self.stop()
+
+
+@pytest.fixture
+def calls():
+    """A counter of function calls, which is off in the end."""
+    calls = FunctionCalls()
+    yield calls
+    calls.stop()
+
+
+def retrying():
+    strategy = RetryStrategy.failsafe(Backoff.without_delay())
+    return RetryingClient.new_decorator(strategy, max_total_attempts=MANY + 1)
+
+
+def breaking():
+    return CircuitBreakerClient.new_per_host_decorator()
+
+
+def logging_off():
+    logger = logging.getLogger("tests.cost")
+    logger.setLevel(logging.CRITICAL)
+    return LoggingClient.new_decorator(logger)
+
+
+def session_with(*decorators):
+    builder = SessionBuilder()
+    for decorator in decorators:
+        builder.decorator(decorator)
+    return builder.build()
+
+
+async def get(session):
+    async with session.get(ADDRESS) as response:
+        return response.status
+
+
+async def cost_of_a_call(*decorators):
+    """Return how many functions a successful call calls, when all is warmed up."""
+    calls = FunctionCalls()
+    with stubbed():
+        async with session_with(*decorators) as session:
+            await get(session)
+            with calls.counted():
+                await get(session)
+    return calls.number
+
+
+async def cost_of_a_bare_call():
+    calls = FunctionCalls()
+    with stubbed():
+        async with session_with() as session:
+            del session._request
+            await get(session)
+            with calls.counted():
+                await get(session)
+    return calls.number
+
+
+@pytest.mark.parametrize(
+    ("decorators", "at_most"),
+    [
+        pytest.param([], 54, id="empty chain"),
+        pytest.param([retrying()], 102, id="retry"),
+        pytest.param([breaking(), retrying(), logging_off()], 154, id="full chain"),
+    ],
+)
+async def test_a_chain_adds_few_function_calls(decorators, at_most):
+    """A call that succeeds at once needs no more than it did, and 15 %.
+
+    When it needs less, lower the bound.
+    """
+    added = await cost_of_a_call(*decorators) - await cost_of_a_bare_call()
+
+    assert 0 < added <= at_most
+
+
+async def test_a_further_decorator_adds_its_own_calls_only():
+    """Nothing stands between one decorator and the next."""
+
+    @client_decorator
+    async def function(delegate, ctx, request):
+        return await delegate.execute(ctx, request)
+
+    empty = await cost_of_a_call()
+
+    assert 6 == await cost_of_a_call(*[DecoratingClient] * 6) - empty
+    assert 12 == await cost_of_a_call(*[function] * 6) - empty
+
+
+class BusyServer:
+    """Answers 503, and looks at what the first attempt costs from a given one on."""
+
+    def __init__(self, calls, *attempts):
+        self._calls = calls
+        self._attempts = attempts
+        self.costs = []
+
+    def __call__(self, delegate):
+        return self
+
+    async def execute(self, ctx, request):
+        if ctx.attempt - 1 in self._attempts:
+            self._calls.stop()
+            _, peak = tracemalloc.get_traced_memory()
+            self.costs.append((self._calls.number, peak - self._before))
+        response = new_response(request, 503)
+        if ctx.attempt in self._attempts:
+            self._before, _ = tracemalloc.get_traced_memory()
+            tracemalloc.reset_peak()
+            self._calls.number = 0
+            self._calls.start()
+        return response
+
+
+async def test_an_attempt_costs_the_same_however_many_came_before(calls):
+    """Neither its function calls nor what it allocates grow with the attempts."""
+    server = BusyServer(calls, FEW, MANY)
+    async with session_with(server, retrying(), logging_off()) as session:
+        gc.disable()  # what it finalizes would be counted where it comes by chance
+        tracemalloc.start()
+        try:
+            await get(session)
+        finally:
+            tracemalloc.stop()
+            gc.enable()
+    (few_calls, few_bytes), (many_calls, many_bytes) = server.costs
+
+    assert few_calls == many_calls
+    assert many_bytes <= few_bytes + 4096
+
+
+@asynccontextmanager
+async def calls_in_flight(number):
+    """Let so many calls wait for their answers, which come when the block ends."""
+    gate = Gate(number)
+    with stubbed(gate):
+        async with session_with(breaking(), retrying(), logging_off()) as session:
+            tasks = [asyncio.ensure_future(get(session)) for _ in range(number)]
+            await gate.full.wait()
+            yield
+            gate.open()
+            await asyncio.gather(*tasks)
+
+
+async def test_a_call_costs_the_same_however_many_are_under_way():
+    """Ten thousand calls at once cost a thousand times as much as ten."""
+
+    async def cost_of(number):
+        calls = FunctionCalls()
+        with calls.counted():
+            async with calls_in_flight(number):
+                pass
+        return calls.number / number
+
+    assert await cost_of(MANY) <= await cost_of(FEW)
+
+
+async def test_a_call_under_way_takes_the_same_memory_however_many_there_are():
+    """Ten thousand calls hold a hundred times as many bytes as a hundred."""
+
+    async def bytes_held_by(number):
+        gc.collect()
+        tracemalloc.start()
+        try:
+            async with calls_in_flight(number):
+                held, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        return held / number
+
+    assert await bytes_held_by(MANY) <= 1.1 * await bytes_held_by(100)
+
+
+def lines_run(function):
+    """Count the lines of Python that a call of *function* runs."""
+    lines = 0
+
+    def trace(frame, event, argument):
+        nonlocal lines
+        lines += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        function()
+    finally:
+        sys.settrace(before)
+    return lines
+
+
+@pytest.mark.parametrize("step", [0.0, 0.001, 0.3, 100.0])
+def test_an_event_of_a_breaker_costs_the_same_however_many_came_before(step):
+    """Counting never looks at earlier events again, whatever time lies between."""
+    now = 0.0
+    breaker = CircuitBreaker(failure_rate_threshold=1.0, clock=lambda: now)
+
+    def count(events):
+        nonlocal now
+        for number in range(events):
+            now += step
+            permit = breaker.try_request()
+            (breaker.on_failure if number % 3 else breaker.on_success)(permit)
+
+    few = lines_run(lambda: count(FEW)) / FEW
+    many = lines_run(lambda: count(MANY)) / MANY
+
+    assert many <= few * 1.2
+
+
+def context_of(host):
+    return ClientRequestContext(HttpRequest("GET", f"http://host{host}.example/"))
+
+
+@pytest.mark.parametrize("hosts", [1, 500])
+@pytest.mark.parametrize("new_budget", [RetryBudget, RetryBudget.per_host])
+async def test_asking_a_budget_costs_the_same_however_many_asked_before(
+    new_budget, hosts
+):
+    """One that is asked by many calls, for many hosts, is as quick as a new one."""
+    budget = new_budget(brake_after=None)
+    contexts = [context_of(host) for host in range(hosts)]
+
+    def ask(times):
+        for number in range(times):
+            ctx = contexts[number % hosts]
+            budget.on_failure(ctx, None)
+            if budget.acquire(ctx, None):
+                budget.release(ctx)
+            budget.on_success(ctx)
+
+    few = lines_run(lambda: ask(FEW)) / FEW
+    many = lines_run(lambda: ask(MANY)) / MANY
+
+    assert many <= few * 1.1
+
+
+def test_asking_a_quota_costs_the_same_however_many_asked_before():
+    """The quota of the standard mode does not remember whom it has paid for."""
+    quota = StandardRetryQuota()
+    error = CallError("503", fault="server")
+
+    def ask(times):
+        for _ in range(times):
+            quota.release(release_amount=quota.acquire(error=error))
+
+    few = lines_run(lambda: ask(FEW)) / FEW
+    many = lines_run(lambda: ask(MANY)) / MANY
+
+    assert many <= few * 1.1
