@@ -1,7 +1,7 @@
 """The server of the benchmarks, in a process of its own so that its CPU is its own.
 
 ``/ok`` is answered with 200, each other path with 503, 503 and then 200. It prints its
-port and serves until it is ended.
+port and serves until its input ends, which it does too when the client is killed.
 """
 
 from __future__ import annotations
@@ -45,19 +45,17 @@ async def serve() -> None:
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: Answers(seen), "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
-    await server.serve_forever()
+    await asyncio.to_thread(sys.stdin.read)
+    server.close()
 
 
 @contextmanager
 def serving() -> Iterator[str]:
     """Run the server in another process; its URL, without a slash at the end."""
-    process = subprocess.Popen([sys.executable, __file__], stdout=subprocess.PIPE)
-    try:
+    command = [sys.executable, __file__]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
         yield f"http://127.0.0.1:{int(process.stdout.readline())}"
-    finally:
-        process.terminate()
-        process.wait()
-        process.stdout.close()
 
 
 if __name__ == "__main__":
