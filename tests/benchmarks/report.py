@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import platform
 from collections.abc import Mapping
 from importlib import metadata
@@ -90,27 +91,32 @@ def write_json(file: Path, scenarios: Mapping[str, Scenario], results: Results) 
 
 
 def plot(file: Path, scenarios: Mapping[str, Scenario], results: Results) -> None:
-    """Draw a panel of bars for each scenario."""
+    """Draw a panel of bars for each scenario, with the variants on the same lines."""
     from matplotlib import pyplot as plt  # noqa: PLC0415
 
     plt.rcParams.update(
         {"svg.fonttype": "none", "svg.hashsalt": "benchmarks", "font.size": 9}
     )
-    heights = [len(rows) + 3 for rows in results.values()]
+    columns = min(3, len(results))
+    lines = math.ceil(len(results) / columns)
+    names = max(([row.variant for row in rows] for rows in results.values()), key=len)
     figure, panels = plt.subplots(
-        len(results),
-        figsize=(7.2, 0.2 * sum(heights)),
-        height_ratios=heights,
+        lines,
+        columns,
+        figsize=(2.4 + 2.4 * columns, lines * (0.18 * len(names) + 0.7)),
+        sharey=True,
         layout="constrained",
         squeeze=False,
     )
-    for panel, (name, rows) in zip(panels[:, 0], results.items(), strict=True):
-        draw(panel, scenarios[name], rows)
+    for panel in panels.flat[len(results) :]:
+        panel.axis("off")
+    for panel, (name, rows) in zip(panels.flat, results.items(), strict=False):
+        draw(panel, scenarios[name], rows, names)
     figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None)
     plt.close(figure)
 
 
-def draw(panel, scenario: Scenario, rows: list[Row]) -> None:
+def draw(panel, scenario: Scenario, rows: list[Row], names: list[str]) -> None:
     """Draw the bars of a scenario, with their intervals."""
     middles = [row.compared.median for row in rows]
     noise = [
@@ -118,15 +124,17 @@ def draw(panel, scenario: Scenario, rows: list[Row]) -> None:
         [row.compared.high - row.compared.median for row in rows],
     ]
     panel.barh(
-        [row.variant for row in rows],
+        [names.index(row.variant) for row in rows],
         middles,
         xerr=noise,
         color=[COLORS[row.kind] for row in rows],
         error_kw={"lw": 0.8},
     )
+    panel.set_yticks(range(len(names)), names)
+    panel.set_ylim(len(names) - 0.4, -0.6)
+    unit = ", bytes"
     if scenario.compare is not differences:
         panel.axvline(1.0, color="0.6", lw=0.8, ls=":")
-    panel.invert_yaxis()
-    panel.margins(y=0.01)
-    unit = f", {scenario.unit}" if scenario.compare is differences else ""
-    panel.set_title(f"{scenario.title}: {compared_with(scenario)}{unit}", loc="left")
+        unit = ""
+    panel.set_title(scenario.title, loc="left", fontsize="medium")
+    panel.set_xlabel(f"{compared_with(scenario)}{unit}")
