@@ -27,7 +27,8 @@ def level_method(logger: object) -> str:
 
 def is_on(logger: Any, level: int) -> bool:
     """Return whether *logger* writes lines of *level*."""
-    return bool(getattr(logger, level_method(logger))(level))
+    ask = getattr(logger, "isEnabledFor", None) or logger.is_enabled_for
+    return bool(ask(level))
 
 
 def emit(logger: Any, level: int, line: str, log: RequestLog) -> None:
