@@ -464,6 +464,22 @@ class TestDeadline:
 
         assert [] == asked
 
+    async def test_failure_of_another_kind_is_no_deadline_however_late(self):
+        """Who was cut by the deadline has timed out; a reset is a reset."""
+
+        async def late_reset(ctx: ClientRequestContext, request: HttpRequest) -> int:
+            ctx.root.set_response_timeout(1.0)
+            await asyncio.sleep(1.5)
+            raise ConnectionResetError
+
+        async with session(
+            ScriptedTransport([late_reset]), retrying(RetryStrategy.never())
+        ) as client:
+            with pytest.raises(ConnectionResetError) as caught:
+                await client.get(URL)
+
+        assert RetryStopReason.NO_RETRY == RequestLog.of(caught.value).stop_reason
+
     @pytest.mark.parametrize(("delay", "attempts"), [(9.999, 2), (10.0, 1), (11.0, 1)])
     async def test_delay_as_long_as_the_rest_stops_at_once(self, delay, attempts):
         """An attempt with no time left helps nobody; the response is handed over."""

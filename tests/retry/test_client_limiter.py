@@ -228,6 +228,22 @@ async def test_limiter_that_fails_refuses_and_is_logged(caplog):
     assert ["WARNING"] == [record.levelname for record in caplog.records]
 
 
+async def test_what_a_plain_method_returns_is_nobody_s_business(caplog):
+    """A method of one line, as a lambda has it, returns what that line gives."""
+
+    class Counting(RetryLimiter):
+        def acquire(self, ctx, cause):
+            return True
+
+        def on_success(self, ctx):
+            return 1
+
+    status, _ = await outcome_of(session([200], Counting()))
+
+    assert 200 == status
+    assert [] == caplog.records
+
+
 async def test_override_brings_its_own_limiter():
     """The configuration of a block counts as a whole."""
     inner, outer = Recording(answer=False), Recording()
