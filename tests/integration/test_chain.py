@@ -18,6 +18,7 @@ from aioretry_smithy import (
     CircuitBreaker,
     CircuitBreakerClient,
     CircuitState,
+    FailFastError,
     LoggingClient,
     RequestLog,
     RetryingClient,
@@ -144,7 +145,8 @@ async def test_cancellation_at_any_await_leaves_nothing_behind(serve):
                 call.cancel()
                 outcome = await asyncio.gather(call, return_exceptions=True)
             if not isinstance(outcome[0], asyncio.CancelledError):
-                outcome[0].close()
+                # On a busy machine it is over by then: the 503 opened the circuit.
+                assert isinstance(outcome[0], FailFastError)
                 continue
             cancelled += 1
             await asyncio.sleep(0)
