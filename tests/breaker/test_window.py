@@ -1,29 +1,11 @@
 """The sliding window of successes and failures."""
 
 import dataclasses
-import sys
 
 import pytest
+from lines_run import lines_run
 
 from aioretry_smithy._breaker.window import EventCount, SlidingWindow
-
-
-def lines_run(function):
-    """Count the lines of Python that a call of *function* runs."""
-    lines = 0
-
-    def trace(frame, event, argument):
-        nonlocal lines
-        lines += event == "line"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        function()
-    finally:
-        sys.settrace(before)
-    return lines
 
 
 @pytest.fixture

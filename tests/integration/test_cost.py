@@ -13,6 +13,7 @@ import tracemalloc
 from contextlib import asynccontextmanager, contextmanager
 
 import pytest
+from lines_run import lines_run
 from stub import ADDRESS, Gate, stubbed
 
 from aioretry_smithy import (
@@ -229,24 +230,6 @@ async def test_a_call_under_way_takes_the_same_memory_however_many_there_are():
         return held / number
 
     assert await bytes_held_by(MANY) <= 1.1 * await bytes_held_by(100)
-
-
-def lines_run(function):
-    """Count the lines of Python that a call of *function* runs."""
-    lines = 0
-
-    def trace(frame, event, argument):
-        nonlocal lines
-        lines += event == "line"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        function()
-    finally:
-        sys.settrace(before)
-    return lines
 
 
 @pytest.mark.parametrize("step", [0.0, 0.001, 0.3, 100.0])
