@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from weakref import WeakKeyDictionary
@@ -19,7 +20,8 @@ _SCOPE: Final = "aioretry_smithy"
 _SCHEMA: Final = "https://opentelemetry.io/schemas/1.23.0"
 _API: Final = ("opentelemetry.trace", "opentelemetry.metrics")
 
-I = TypeVar("I")  # noqa: E741
+P = TypeVar("P")
+V = TypeVar("V")
 
 # An SDK keeps the first instrument of a name, and does not ask those who come later
 # with another one; so there is one of each kind for all.
@@ -27,38 +29,66 @@ _shared: WeakKeyDictionary[Any, dict[object, Any]] = WeakKeyDictionary()
 _lock = Lock()
 
 
-class Tracers:
-    """Finds the tracer, also one that is set up later.
+class Provided(ABC, Generic[P, V]):
+    """What a provider makes, also one that is set up later.
+
+    Args:
+        name: What the argument is called.
+        provider: Who makes it; None for the global one.
+        function: What it makes it with.
+        current: Returns the global provider.
+    """
+
+    provider: P | None
+    """Who makes it; None for the global provider, or what stands in for it."""
+
+    def __init__(
+        self, name: str, provider: P | None, function: str, current: Callable[[], P]
+    ) -> None:
+        check_has(name, provider, function)
+        self.provider = None if self._stands_in(provider) else provider
+        self._current = current
+        # In one piece, so that no other thread finds half of it.
+        self._found: tuple[P | None, V | None] = None, None
+
+    def get(self) -> V | None:
+        """Return what is made, or None where it would do nothing."""
+        provider = self._current() if self.provider is None else self.provider
+        asked, made = self._found
+        if provider is not asked:
+            made = None if _is_mute(provider) else self._make(provider)
+            self._found = provider, made
+        return made
+
+    @abstractmethod
+    def _stands_in(self, provider: P | None) -> bool: ...
+
+    @abstractmethod
+    def _make(self, provider: P) -> V | None: ...
+
+
+class Tracers(Provided[trace.TracerProvider, trace.Tracer]):
+    """Finds the tracer.
 
     Args:
         provider: Who makes it; None for the global one.
     """
 
     def __init__(self, provider: trace.TracerProvider | None) -> None:
-        check_has("tracer_provider", provider, "get_tracer")
-        stands_in = isinstance(provider, trace.ProxyTracerProvider)
-        self.provider: trace.TracerProvider | None = None if stands_in else provider
-        # In one piece, so that no other thread finds half of it.
-        self._found: tuple[trace.TracerProvider | None, trace.Tracer | None]
-        self._found = None, None
+        super().__init__(
+            "tracer_provider", provider, "get_tracer", trace.get_tracer_provider
+        )
 
-    def get(self) -> trace.Tracer | None:
-        """Return the tracer, or None where it would do nothing."""
-        provider = self.provider
-        if provider is None:
-            provider = trace.get_tracer_provider()
-        asked, tracer = self._found
-        if provider is not asked:
-            tracer = None
-            if not _is_mute(provider):
-                made = provider.get_tracer(_SCOPE, __version__, _SCHEMA)
-                tracer = None if _is_mute(made) else made
-            self._found = provider, tracer
-        return tracer
+    def _stands_in(self, provider: trace.TracerProvider | None) -> bool:
+        return isinstance(provider, trace.ProxyTracerProvider)
+
+    def _make(self, provider: trace.TracerProvider) -> trace.Tracer | None:
+        tracer = provider.get_tracer(_SCOPE, __version__, _SCHEMA)
+        return None if _is_mute(tracer) else tracer
 
 
-class Meters(Generic[I]):
-    """Finds the instruments, also when they are set up later.
+class Meters(Provided[metrics.MeterProvider, V]):
+    """Finds the instruments.
 
     Args:
         provider: Who makes the meter; None for the global one.
@@ -68,33 +98,24 @@ class Meters(Generic[I]):
     def __init__(
         self,
         provider: metrics.MeterProvider | None,
-        new_instruments: Callable[[metrics.Meter], I],
+        new_instruments: Callable[[metrics.Meter], V],
     ) -> None:
-        check_has("meter_provider", provider, "get_meter")
-        is_no_op = isinstance(provider, metrics.NoOpMeterProvider)
-        stands_in = _is_mute(provider) and not is_no_op
-        self.provider: metrics.MeterProvider | None = None if stands_in else provider
+        super().__init__(
+            "meter_provider", provider, "get_meter", metrics.get_meter_provider
+        )
         self._new_instruments = new_instruments
-        self._found: tuple[metrics.MeterProvider | None, I | None] = None, None
 
-    def get(self) -> I | None:
-        """Return the instruments, or None where they would do nothing."""
-        provider = self.provider
-        if provider is None:
-            provider = metrics.get_meter_provider()
-        asked, instruments = self._found
-        if provider is not asked:
-            instruments = None
-            if not _is_mute(provider):
-                meter = provider.get_meter(_SCOPE, __version__, _SCHEMA)
-                if not _is_mute(meter):
-                    instruments = self._instruments_of(provider, meter)
-            self._found = provider, instruments
-        return instruments
+    def _stands_in(self, provider: metrics.MeterProvider | None) -> bool:
+        is_no_op = isinstance(provider, metrics.NoOpMeterProvider)
+        return _is_mute(provider) and not is_no_op
+
+    def _make(self, provider: metrics.MeterProvider) -> V | None:
+        meter = provider.get_meter(_SCOPE, __version__, _SCHEMA)
+        return None if _is_mute(meter) else self._instruments_of(provider, meter)
 
     def _instruments_of(
         self, provider: metrics.MeterProvider, meter: metrics.Meter
-    ) -> I:
+    ) -> V:
         with _lock:
             try:
                 made = _shared.setdefault(provider, {})
@@ -103,7 +124,7 @@ class Meters(Generic[I]):
                 made = {}
             if self._new_instruments not in made:
                 made[self._new_instruments] = self._new_instruments(meter)
-            instruments: I = made[self._new_instruments]
+            instruments: V = made[self._new_instruments]
             return instruments
 
 
