@@ -72,7 +72,7 @@ def prepare(ctx: ClientRequestContext, data: object) -> object:
 
 def is_spent(ctx: ClientRequestContext, request: HttpRequest) -> bool:
     """Say whether sending *request* once more would be refused."""
-    held = _find(ctx, request.options.get("data"))
+    held = _find(ctx, request.arguments.get("data"))
     return held is not None and held.is_spent
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ._errors import raised_from
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     import aiohttp
 
@@ -42,10 +42,8 @@ def capture_logs() -> Iterator[list[RequestLog]]:
         _captures.reset(token)
 
 
-def announce(log: RequestLog) -> None:
-    """Hand the log of a call that starts to the blocks that collect logs."""
-    for logs in _captures.get():
-        logs.append(log)
+collecting: Callable[[], tuple[list[RequestLog], ...]] = _captures.get
+"""Returns the lists of the blocks around that collect logs."""
 
 
 def attach(log: Recording, source: aiohttp.ClientResponse | BaseException) -> None:

@@ -46,13 +46,15 @@ class ClientRequestContext:
     Args:
         request: The request.
         timeout: Seconds that the call, or the attempt, may take; None for no limit.
-        parent: The context of the call, for an attempt.
+        parent: The context of the call, for an attempt; a root.
+        loop: The running event loop, where it is known.
         default_headers: The headers that the session adds, for the log of a call.
         mask: What the log of a call hides.
     """
 
     __slots__ = (
         "_attributes",
+        "_derived",
         "_held",
         "_used_once",
         "attempt",
@@ -61,6 +63,7 @@ class ClientRequestContext:
         "options",
         "parent",
         "request",
+        "response",
         "was_refused",
     )
 
@@ -79,43 +82,54 @@ class ClientRequestContext:
     bodies: Sequence[HeldPayload]
     """The bodies of the call that need care (on the root)."""
 
+    response: aiohttp.ClientResponse | None
+    """The response that the log shows, for as long as the call lasts."""
+
     was_refused: bool
     """Whether a circuit breaker refused this attempt, so that nothing was sent."""
 
     options: RequestOptions | None
-    """What the block of code around the call asks for (on the root)."""
+    """What the block of code around the call asks for."""
 
+    _attributes: dict[Any, Any] | None
+    _derived: list[ClientRequestContext] | None
+    _held: list[aiohttp.ClientResponse] | None
+
+    # By position: each call pays for two of them, and names would cost as much again.
     def __init__(
         self,
         request: HttpRequest,
-        *,
         timeout: float | None = None,
         parent: ClientRequestContext | None = None,
+        loop: asyncio.AbstractEventLoop | None = None,
         default_headers: Mapping[str, str] | None = None,
         mask: Mask = DEFAULT_MASK,
     ) -> None:
         self.request = request
         self.parent = parent
-        self.log = RequestLog(
-            request,
-            asyncio.get_running_loop(),
-            timeout=timeout,
-            parent=None if parent is None else parent.log,
-            default_headers=default_headers,
-            mask=mask,
-        )
-        self.attempt = self.log.attempt
-        self._attributes: dict[Any, Any] | None = None
+        if parent is None:
+            loop = loop or asyncio.get_running_loop()
+            self.log = log = RequestLog(
+                request, loop, timeout, None, default_headers, mask
+            )
+            self.options = None
+        else:
+            outer = parent.log
+            self.options = parent.options
+            self.log = log = RequestLog(request, outer.loop, timeout, outer)
+            if parent.response is not None:
+                # A decorator outside begins anew after what looked like the end.
+                parent.part_with_response()
+        self.attempt = log.attempt
+        self.response = self._attributes = self._derived = self._held = None
         self.bodies = ()
-        self.options = None
         self.was_refused = False
-        self._held: tuple[aiohttp.ClientResponse, ...] = ()
         self._used_once: tuple[object, ...] = ()
 
     @property
     def root(self) -> ClientRequestContext:
         """The context of the whole call."""
-        return self if self.parent is None else self.parent.root
+        return self.parent or self
 
     @property
     def attributes(self) -> dict[Any, Any]:
@@ -134,10 +148,10 @@ class ClientRequestContext:
         own = self.log.deadline
         if self.parent is None:
             return own
-        outer = self.parent.deadline
-        if outer is None or own is None:
-            return outer if own is None else own
-        return min(own, outer)
+        outer = self.parent.log.deadline
+        if outer is None or (own is not None and own < outer):
+            return own
+        return outer
 
     def remaining(self) -> float:
         """Return the seconds left: ``inf`` without a deadline, 0.0 after it."""
@@ -191,22 +205,40 @@ class ClientRequestContext:
             request: What this attempt sends.
             timeout: Seconds that it may take, or None for no limit of its own.
         """
-        return ClientRequestContext(request, parent=self.root, timeout=timeout)
+        root = self.root
+        child = ClientRequestContext(request, timeout, root)
+        if root._derived is None:
+            root._derived = []
+        root._derived.append(child)
+        return child
 
-    def hold(self, response: aiohttp.ClientResponse) -> None:
-        """Remember a response whose connection is in use, in case the call fails."""
-        if response.connection is not None:
-            root = self.root
-            root._held = (*root._held, response)
+    def record_failure(self, cause: BaseException) -> None:
+        """Note that there is no response, because of *cause*."""
+        self.part_with_response()
+        self.log.record_failure(cause)
+
+    def part_with_response(self) -> None:
+        """Have the response closed that somebody has in hand, if the call fails."""
+        response = self.response
+        if response is None:
+            return
+        self.response = None
+        root = self.root
+        if root._held is None:
+            root._held = []
+        root._held.append(response)
 
     def close_held(self) -> None:
         """Close what a decorator may have had in its hands when the call failed."""
-        for response in self._held:
-            response.close()
+        for child in self._derived or ():
+            child.part_with_response()
+        for response in self._held or ():
+            if response.connection is not None:
+                response.close()
 
     def let_go(self) -> None:
         """Keep nothing of a call that is over alive."""
-        self._held = ()
+        self.response = self._derived = self._held = None
         self.log.forget_bodies()
 
     def claim(self, used_once: object) -> bool:

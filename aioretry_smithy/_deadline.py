@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # Closer than this, aiohttp's own timer is as good as one that we would set.
 _CLOSE_ENOUGH = 0.010
+_NUMBER = (int, float)
 
 
 def response_timeout(
@@ -26,34 +27,40 @@ def response_timeout(
     """Return the seconds that a call may take, or None for no limit."""
     if override is not None and override.response_timeout is not UNSET:
         return override.response_timeout
-    timeout = options.get("timeout", sentinel)
-    total = session.timeout.total
-    if isinstance(timeout, ClientTimeout):
-        # What sets other limits only does not lift the session's.
-        total = total if timeout.total is None else timeout.total
-    elif timeout is not sentinel:
-        total = timeout
+    total = session._timeout.total
+    if "timeout" in options:
+        timeout = options["timeout"]
+        if not isinstance(timeout, ClientTimeout):
+            # What it means to be given nothing, aiohttp says in this way too.
+            total = total if timeout is sentinel else timeout
+        elif timeout.total is not None:
+            # What sets other limits only does not lift the session's.
+            total = timeout.total
     return positive(total)
 
 
 def positive(total: object) -> float | None:
     """Return a ``total`` of aiohttp's as a limit, or None where it means no limit."""
     # To aiohttp 0 and less mean no limit. What is no number it will refuse itself.
-    return total if isinstance(total, int | float) and total > 0 else None
+    return total if isinstance(total, _NUMBER) and total > 0 else None
 
 
 def attempt_timeout(
     ctx: ClientRequestContext, request: HttpRequest, session: ClientSession
 ) -> ClientTimeout | None:
     """Return the timeout that aiohttp needs, or None where its own will do."""
-    timeout = given = request.options.get("timeout", sentinel)
+    timeout = given = request.arguments.get("timeout", sentinel)
     if timeout is sentinel:
-        timeout = session.timeout
+        timeout = session._timeout
     elif not isinstance(timeout, ClientTimeout):
         timeout = ClientTimeout(total=timeout)
     own = positive(timeout.total) or math.inf
-    limit = ctx.remaining()
-    if given is not ctx.root.request.options.get("timeout", sentinel):
+    deadline = ctx.deadline
+    limit = math.inf if deadline is None else deadline - ctx.log.loop.time()
+    as_called = (ctx.parent or ctx).request
+    if request is not as_called and (
+        given is not as_called.arguments.get("timeout", sentinel)
+    ):
         # A decorator has replaced it.
         limit = min(limit, own)
     if limit <= 0:

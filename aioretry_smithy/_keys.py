@@ -33,7 +33,8 @@ def host_key(request: HttpRequest) -> str | None:
     'example.com:443'
     """
     try:
-        host, port = request.url.host_subcomponent, request.url.port
+        url = request.url
+        host, port = url.host_subcomponent, url.port
     except Exception:
         return None
     return None if not host or port is None else f"{host.lower()}:{port}"

@@ -26,16 +26,17 @@ class Listeners(Generic[L]):
         ValueError: Something among the *listeners* is of another kind.
     """
 
-    __slots__ = ("_listeners", "_news", "_telling", "_whose")
+    __slots__ = ("_listeners", "_news", "_telling", "_whose", "anybody")
+
+    anybody: bool
+    """Whether there is a listener at all."""
 
     def __init__(self, whose: str, listeners: Iterable[L], kind: type[L]) -> None:
         self._whose = whose
         self._listeners = checked(listeners, kind)
+        self.anybody = bool(self._listeners)
         self._news: deque[Callable[[L], None]] = deque()
         self._telling = False
-
-    def __bool__(self) -> bool:
-        return bool(self._listeners)
 
     def tell(self, *news: Callable[[L], None]) -> None:
         """Let every listener hear the *news*, after what it is hearing now."""

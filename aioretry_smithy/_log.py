@@ -67,7 +67,7 @@ class RequestLog(Recording):
         first = self._first
         if first._sent_headers is not None:
             return first._sent_headers
-        return first._request.merged_headers(first.default_headers)
+        return first._request.merged_headers(self.default_headers)
 
     @property
     def request_content_preview(self) -> str | None:
@@ -81,7 +81,9 @@ class RequestLog(Recording):
     @property
     def request_started_at(self) -> datetime:
         """When it began, as a date and time with a timezone."""
-        return datetime.fromtimestamp(self._wall_clock, UTC)
+        root = self.root
+        seconds = root._wall_clock + self.started - root.started
+        return datetime.fromtimestamp(seconds, UTC)
 
     @property
     def response_timeout(self) -> float | None:
@@ -97,7 +99,8 @@ class RequestLog(Recording):
     @property
     def response_status(self) -> int | None:
         """The status, or None without a response."""
-        return self._last._status
+        # Read after each attempt by whoever judges it.
+        return (self._answer or self)._status
 
     @property
     def response_reason(self) -> str | None:
@@ -112,7 +115,7 @@ class RequestLog(Recording):
     @property
     def response_cause(self) -> BaseException | None:
         """What the call or the attempt failed with, also while reading the body."""
-        return self._failure
+        return self._refusal or (self._answer or self)._cause
 
     @property
     def response_length(self) -> int | None:

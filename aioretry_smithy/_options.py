@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
@@ -128,6 +128,5 @@ class _Block:
             _options.reset(self._tokens.pop())
 
 
-def current_options() -> RequestOptions | None:
-    """Return what the blocks around say, or None outside of any."""
-    return _options.get()
+current_options: Callable[[], RequestOptions | None] = _options.get
+"""Returns what the blocks around say, or None outside of any."""

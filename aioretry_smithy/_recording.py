@@ -29,10 +29,11 @@ class Recording:
         "_body_ended",
         "_cause",
         "_children",
+        "_default_headers",
         "_ended",
         "_headers",
         "_length",
-        "_loop",
+        "_mask",
         "_reason",
         "_refusal",
         "_request",
@@ -42,11 +43,11 @@ class Recording:
         "_status",
         "_wall_clock",
         "attempt",
+        "attempts_made",
         "deadline",
-        "default_headers",
         "delay",
         "delay_source",
-        "mask",
+        "loop",
         "parent",
         "retry_error",
         "started",
@@ -58,6 +59,9 @@ class Recording:
 
     attempt: int | None
     """Which attempt of the call this is, from 1; None on the root."""
+
+    attempts_made: int
+    """How many attempts were begun so far (on the root); 0 where nothing retries."""
 
     deadline: float | None
     """When its own time runs out, in seconds of the event loop's clock."""
@@ -74,54 +78,55 @@ class Recording:
     retry_error: Exception | None
     """What a Smithy strategy refused another attempt with (on the root)."""
 
+    loop: asyncio.AbstractEventLoop
+    """Whose clock the times are of."""
+
     started: float
     """When it began, in seconds of the event loop's clock."""
 
-    default_headers: Mapping[str, str] | None
-    """What the session adds to the headers of each request."""
+    _answer: Self | None
+    _children: list[Self] | None
+    _sent_headers: Mapping[str, str] | None
+    _status: int | None
+    _reason: str | None
+    _headers: Mapping[str, str] | None
+    _cause: BaseException | None
+    _refusal: BaseException | None
+    _length: int | None
+    _request_preview: str | None
+    _response_preview: BodyHead | None
+    _ended: float | None
+    _body_ended: float | None
 
-    mask: Mask
-    """What the views of this log hide."""
-
+    # By position: each call pays for two of them, and names would cost as much again.
     def __init__(
         self,
         request: HttpRequest,
         loop: asyncio.AbstractEventLoop,
-        *,
         timeout: float | None = None,
         parent: Self | None = None,
         default_headers: Mapping[str, str] | None = None,
         mask: Mask = DEFAULT_MASK,
     ) -> None:
         self._request = request
-        self._loop = loop
+        self.loop = loop
         self.parent = parent
-        self.started = loop.time()
-        self.deadline = None if timeout is None else self.started + timeout
-        self._answer: Self | None = None
-        self._children: list[Self] | None = None
-        self._sent_headers: Mapping[str, str] | None = None
-        self._status: int | None = None
-        self._reason: str | None = None
-        self._headers: Mapping[str, str] | None = None
-        self._cause: BaseException | None = None
-        self._refusal: BaseException | None = None
-        self._length: int | None = None
-        self._request_preview: str | None = None
-        self._response_preview: BodyHead | None = None
-        self._ended: float | None = None
-        self._body_ended: float | None = None
+        self.started = started = loop.time()
+        self.deadline = None if timeout is None else started + timeout
+        self._answer = self._children = self._sent_headers = None
+        self._status = self._reason = self._headers = self._cause = None
+        self._refusal = self._request_preview = self._response_preview = None
+        self._length = self._ended = self._body_ended = None
+        self.attempts_made = 0
         self.delay = self.delay_source = self.stop_reason = self.retry_error = None
         if parent is None:
             self.attempt = None
-            self.mask = mask
-            self.default_headers = default_headers
+            # What attempts have in common with their call is there once.
+            self._mask = mask
+            self._default_headers = default_headers
             self._wall_clock = time.time()
         else:
             self.attempt = parent._add(self)
-            self.mask = parent.mask
-            self.default_headers = parent.default_headers
-            self._wall_clock = parent._wall_clock + self.started - parent.started
 
     @property
     def root(self) -> Self:
@@ -129,14 +134,19 @@ class Recording:
         return self if self.parent is None else self.parent.root
 
     @property
+    def mask(self) -> Mask:
+        """What the views of this log hide."""
+        return self.root._mask
+
+    @property
+    def default_headers(self) -> Mapping[str, str] | None:
+        """What the session adds to the headers of each request."""
+        return self.root._default_headers
+
+    @property
     def children(self) -> tuple[Self, ...]:
         """The logs of the attempts, in order; empty where nothing retries."""
         return tuple(self._children or ())
-
-    @property
-    def attempts_made(self) -> int:
-        """How many attempts were begun so far; 0 where nothing retries."""
-        return 0 if self._children is None else len(self._children)
 
     @property
     def _first(self) -> Self:
@@ -148,39 +158,45 @@ class Recording:
 
     @property
     def _failure(self) -> BaseException | None:
-        return self._refusal or self._last._cause
+        return self._refusal or (self._answer or self)._cause
 
     def _add(self, child: Self) -> int:
         # A decorator outside may begin anew after what looked like the end.
         self._answer = self._cause = self._ended = self._body_ended = None
         if self._children is None:
-            self._children = []
-        self._children.append(child)
-        return len(self._children)
+            self._children = [child]
+        else:
+            self._children.append(child)
+        self.attempts_made += 1
+        return self.attempts_made
 
     def elapsed(self) -> float:
         """Return the seconds since it began."""
-        return self._loop.time() - self.started
+        return self.loop.time() - self.started
 
     def now(self) -> float:
         """Return the time of the event loop."""
-        return self._loop.time()
+        return self.loop.time()
 
-    def has_recorded(self, response: aiohttp.ClientResponse) -> bool:
-        """Say whether *response* is what the log shows already."""
-        last = self._answer or self
-        return last._headers is response.headers
+    def record_response(
+        self, response: aiohttp.ClientResponse, length: int | None = None
+    ) -> None:
+        """Note that *response* arrived.
 
-    def record_response(self, response: aiohttp.ClientResponse) -> None:
-        """Note that *response* arrived; its body is still to come."""
-        first_hop = response.history[0] if response.history else response
+        Args:
+            response: The response.
+            length: The bytes of its body, where that came with the headers.
+        """
+        history = response.history
+        first_hop = history[0] if history else response
         self._answer = self._cause = self._response_preview = None
-        self._length = self._body_ended = None
         self._status = response.status
         self._reason = response.reason
         self._headers = response.headers
         self._sent_headers = first_hop.request_info.headers
-        self._ended = self._loop.time()
+        self._ended = ended = self.loop.time()
+        self._length = length
+        self._body_ended = None if length is None else ended
 
     def record_failure(self, cause: BaseException) -> None:
         """Note that there is no response, because of *cause*; twice is once."""
@@ -190,7 +206,7 @@ class Recording:
         self._cause = cause
         self._length = self._status = self._reason = self._headers = None
         self._response_preview = None
-        self._ended = self._body_ended = self._loop.time()
+        self._ended = self._body_ended = self.loop.time()
 
     def record_refusal(self, cause: BaseException) -> None:
         """Note that the caller's ``raise_for_status`` turned the response down."""
@@ -210,14 +226,17 @@ class Recording:
 
     def forget_bodies(self) -> None:
         """Let go of what was sent: a log may live for long."""
-        self._request = self._request.without_body()
+        request = self._request
+        self._request = kept = request.without_body()
         for child in self._children or ():
-            child._request = child._request.without_body()
+            # Most attempts send the very request that the caller made.
+            sent = child._request
+            child._request = kept if sent is request else sent.without_body()
 
     def end_body(self, length: int, cause: BaseException | None = None) -> None:
         """Note that the body of the response ended, or failed with *cause*."""
         if self._body_ended is None:
-            self._body_ended = self._loop.time()
+            self._body_ended = self.loop.time()
             self._length = length
             self._cause = self._cause or cause
             if cause is not None:

@@ -15,7 +15,7 @@ from ._render import printable
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from aiohttp.typedefs import LooseHeaders, StrOrURL
+    from aiohttp.typedefs import StrOrURL
 
 
 class HttpRequest:
@@ -28,6 +28,8 @@ class HttpRequest:
         url: Where to, absolute or relative to *base_url*.
         headers: The headers of this request alone.
         base_url: What a relative *url* is joined with.
+        arguments: The *options* and *headers*, where they are in a dictionary already,
+            which is kept.
         options: The other arguments of ``session.request()``: ``data``, ``json``,
             ``params``, ``timeout`` and so on.
 
@@ -36,7 +38,7 @@ class HttpRequest:
     <HttpRequest GET https://example.com/orders>
     """
 
-    __slots__ = ("_base_url", "_headers", "_url", "method", "options", "target")
+    __slots__ = ("_base_url", "_url", "arguments", "method", "target")
 
     method: str
     """The method, in upper case."""
@@ -44,24 +46,27 @@ class HttpRequest:
     target: StrOrURL
     """The URL as it was given."""
 
-    options: dict[str, Any]
-    """The other arguments of ``session.request()``, without the headers."""
+    arguments: dict[str, Any]
+    """The keyword arguments that aiohttp is to be called with: what was given."""
 
     def __init__(
         self,
         method: str,
         url: StrOrURL,
-        *,
         base_url: URL | None = None,
+        arguments: dict[str, Any] | None = None,
         **options: Any,
     ) -> None:
+        if arguments is None:
+            arguments = options
         self.method = method.upper()
         self.target = url
-        self.options = options
-        # Without headers the key stays absent: what was not given is not passed on.
-        self._headers = _given(options)
+        self.arguments = arguments
         self._base_url = base_url
         self._url: URL | None = None
+        # An iterator would be empty when it is looked at again.
+        if "headers" in arguments and isinstance(arguments["headers"], Iterator):
+            arguments["headers"] = list(arguments["headers"])
 
     @property
     def url(self) -> URL:
@@ -83,7 +88,15 @@ class HttpRequest:
     @property
     def headers(self) -> CIMultiDict[str]:
         """The headers of this request; those of the session are not among them."""
-        return CIMultiDict(() if self._headers is None else self._headers[0] or ())
+        return CIMultiDict(self.arguments.get("headers") or ())
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The other arguments of ``session.request()``, without the headers."""
+        arguments = self.arguments
+        if "headers" not in arguments:
+            return arguments
+        return {name: arguments[name] for name in arguments if name != "headers"}
 
     def replace(self, **changes: Any) -> Self:
         """Return a copy with *changes*.
@@ -95,13 +108,12 @@ class HttpRequest:
         >>> HttpRequest("GET", "http://example.com/").replace(method="HEAD").method
         'HEAD'
         """
-        copy = object.__new__(type(self))
-        copy.method = changes.pop("method", self.method).upper()
-        copy._base_url = self._base_url
-        copy._url = None if "url" in changes else self._url
-        copy.target = changes.pop("url", self.target)
-        copy._headers = _given(changes) or self._headers
-        copy.options = {**self.options, **changes}
+        method = changes.pop("method", self.method)
+        url = None if "url" in changes else self._url
+        target = changes.pop("url", self.target)
+        arguments = {**self.arguments, **changes}
+        copy = type(self)(method, target, self._base_url, arguments)
+        copy._url = url
         return copy
 
     def with_header(self, name: str, value: str) -> Self:
@@ -112,21 +124,15 @@ class HttpRequest:
 
     def without_body(self) -> HttpRequest:
         """Return what a log needs to remember, which is not the body."""
-        options = self.options
-        if options.get("data") is None and options.get("json") is None:
+        arguments = self.arguments
+        if arguments.get("data") is None and arguments.get("json") is None:
             return self
         return self.replace(data=None, json=None)
-
-    def arguments(self) -> dict[str, Any]:
-        """Return the keyword arguments that aiohttp is to be called with."""
-        if self._headers is None:
-            return self.options
-        return {"headers": self._headers[0], **self.options}
 
     def full_url(self) -> URL:
         """Return the URL with ``params``; never raises, for logs."""
         try:
-            return self.url.extend_query(self.options.get("params") or {})
+            return self.url.extend_query(self.arguments.get("params") or {})
         except Exception:
             # aiohttp is to complain about it, not the log.
             return self._url or URL.build(path=str(self.target), encoded=True)
@@ -146,11 +152,3 @@ class HttpRequest:
     def __repr__(self) -> str:
         url = DEFAULT_MASK.text(str(self.full_url()))
         return printable(f"<{type(self).__name__} {self.method} {url}>")
-
-
-def _given(options: dict[str, Any]) -> tuple[LooseHeaders | None] | None:
-    if "headers" not in options:
-        return None
-    headers = options.pop("headers")
-    # An iterator would be empty when it is looked at again.
-    return (list(headers) if isinstance(headers, Iterator) else headers,)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from aiohttp.helpers import BaseTimerContext
 
-    from ._log import RequestLog
+    from ._context import ClientRequestContext
     from ._request import HttpRequest
 
 _DRAIN_BYTES = 64 * 1024
@@ -32,8 +32,8 @@ _HAS_STREAM_WRITER = (
 )
 
 
-def observe(log: RequestLog, response: aiohttp.ClientResponse | None) -> None:
-    """Record a response in a log, and the end of its body when it comes.
+def observe(ctx: ClientRequestContext, response: aiohttp.ClientResponse | None) -> None:
+    """Record a response in the log, and the end of its body when it comes.
 
     The stream is not wrapped: aiohttp gives the connection back at the end of the body,
     after a failure and after an early exit alike, and tells whoever asks.
@@ -41,16 +41,18 @@ def observe(log: RequestLog, response: aiohttp.ClientResponse | None) -> None:
     if response is None:
         message = "response: None (expected: what the delegate returned)"
         raise TypeError(message)
-    if log.has_recorded(response):
+    if response is ctx.response:
         return
-    headers = response.headers
-    log.record_response(response)
+    ctx.response = response
+    log = ctx.log
     connection = response.connection
     content = response.content
     if connection is None or response.status == _SWITCHING_PROTOCOLS:
         # A response class of somebody's own need not have a stream.
-        log.end_body(getattr(content, "total_bytes", 0))
+        log.record_response(response, getattr(content, "total_bytes", 0))
         return
+    log.record_response(response)
+    headers = response.headers
     timer = response._timer
 
     def end_body() -> None:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _body
-from ._capture import announce, attach
+from ._capture import attach, collecting
 from ._context import ClientRequestContext
 from ._deadline import attempt_timeout, response_timeout
 from ._errors import bad_argument, mark_redirected
@@ -111,7 +111,9 @@ class Leaf:
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> aiohttp.ClientResponse:
         """Send the request, with what the context has to add to it."""
-        session = _alive(self.session())
+        session = self.session()
+        if session is None:
+            raise _closed()
         try:
             arguments = _arguments(ctx, request, session)
             method, target = request.method, request.target
@@ -124,10 +126,9 @@ class Leaf:
         except BaseException as cause:
             if _was_redirected(cause):
                 mark_redirected(cause)
-            ctx.log.record_failure(cause)
+            ctx.record_failure(cause)
             raise
-        observe(ctx.log, response)
-        ctx.hold(response)
+        observe(ctx, response)
         return response
 
 
@@ -143,29 +144,33 @@ async def _call(
     target: StrOrURL,
     options: dict[str, Any],
 ) -> aiohttp.ClientResponse:
-    session = _alive(session)
+    if session is None:
+        raise _closed()
     refuse = options.get("raise_for_status")
     if refuse is None:
         refuse = session._raise_for_status
     if refuse:
         # The decorators are to see the status, and the body where they need it.
         options["raise_for_status"] = False
-    request = HttpRequest(method, target, base_url=session._base_url, **options)
+    request = HttpRequest(method, target, session._base_url, options)
     override = current_options()
     ctx = ClientRequestContext(
         request,
-        timeout=response_timeout(options, session, override),
-        default_headers=session.headers,
-        mask=mask,
+        response_timeout(options, session, override),
+        None,
+        session._loop,
+        session._default_headers,
+        mask,
     )
     if override is not None:
         override.apply(ctx)
-    announce(ctx.log)
+    for logs in collecting():
+        logs.append(ctx.log)
     try:
         response = await client.execute(ctx, request)
-        observe(ctx.log, response)
+        observe(ctx, response)
     except BaseException as cause:
-        ctx.log.record_failure(cause)
+        ctx.record_failure(cause)
         _annotate(cause, ctx.log)
         ctx.close_held()
         raise
@@ -203,18 +208,15 @@ def _annotate(cause: BaseException, log: RequestLog) -> None:
         add_notes(log, cause)
 
 
-def _alive(session: ClientSession | None) -> ClientSession:
-    if session is None:
-        message = "Session is closed"
-        raise RuntimeError(message)
-    return session
+def _closed() -> RuntimeError:
+    return RuntimeError("Session is closed")
 
 
 def _arguments(
     ctx: ClientRequestContext, request: HttpRequest, session: ClientSession
 ) -> dict[str, Any]:
     """Return the keyword arguments for aiohttp: the caller's where they will do."""
-    arguments = request.arguments()
+    arguments = request.arguments
     timeout = attempt_timeout(ctx, request, session)
     data = arguments.get("data")
     if data is not None and (body := _body.prepare(ctx, data)) is not data:

@@ -93,7 +93,7 @@ def test_headers_can_be_read_again_and_again(headers):
 
     assert expected == request.headers
     assert expected == request.headers
-    assert expected == CIMultiDict(request.arguments()["headers"])
+    assert expected == CIMultiDict(request.arguments["headers"])
     assert expected == request.replace(method="PUT").headers
 
 
@@ -114,10 +114,10 @@ def test_headers_cannot_be_changed_in_place():
 
 def test_arguments_are_those_that_were_given():
     """Nothing is added, for mocks that compare; ``headers=None`` stays as well."""
-    assert {} == HttpRequest("GET", "/").arguments()
-    assert {"headers": None} == HttpRequest("GET", "/", headers=None).arguments()
+    assert {} == HttpRequest("GET", "/").arguments
+    assert {"headers": None} == HttpRequest("GET", "/", headers=None).arguments
     headers = {"A": "1"}
-    arguments = HttpRequest("GET", "/", headers=headers, data=b"x").arguments()
+    arguments = HttpRequest("GET", "/", headers=headers, data=b"x").arguments
 
     assert headers is arguments["headers"]
     assert b"x" == arguments["data"]

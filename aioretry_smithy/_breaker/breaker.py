@@ -194,7 +194,7 @@ class CircuitBreaker:
         if state.window is not None:
             now = self._clock()
             state.window.add_success(now)
-            if self._listeners:
+            if self._listeners.anybody:
                 self._tell_count(state.window.count(now))
         elif state.circuit is CircuitState.HALF_OPEN:
             self.enter_state(CircuitState.CLOSED)

@@ -81,8 +81,10 @@ class SlidingWindow:
         return EventCount(self._success, self._failure)
 
     def _bucket_at(self, now: float) -> _Bucket:
-        self._forget_before(now - self._window)
         buckets = self._buckets
+        horizon = now - self._window
+        if buckets and buckets[0].started_at < horizon:
+            self._forget_before(horizon)
         # A clock that goes back finds a bucket that is still open, so nothing is lost.
         if not buckets or now - buckets[-1].started_at >= self._interval:
             buckets.append(_Bucket(now))

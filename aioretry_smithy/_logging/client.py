@@ -15,7 +15,7 @@ from .._errors import bad_argument, is_finite, raised_from
 from .._mask import Mask
 from .._response import observe
 from .formatter import LogFormatter
-from .logger import emit, is_on, level_method
+from .logger import emit, level_check, level_method
 
 if TYPE_CHECKING:
     import aiohttp
@@ -104,6 +104,7 @@ class LoggingClient(DecoratingClient):
     def __init__(self, delegate: HttpClient, settings: LoggingSettings) -> None:
         super().__init__(delegate)
         self._settings = settings
+        self._is_on = level_check(settings.logger)
         self._has_reported = False
         self.mask: Mask | None = Mask(
             settings.sensitive_headers, settings.sensitive_query_parameters
@@ -184,30 +185,32 @@ class LoggingClient(DecoratingClient):
         try:
             response = await self.delegate.execute(ctx, request)
         except BaseException as cause:
-            ctx.log.record_failure(cause)
-            self._write(ctx.log)
+            ctx.record_failure(cause)
+            self._write(ctx.log, success=False)
             raise
-        observe(ctx.log, response)
-        self._write(ctx.log)
+        observe(ctx, response)
+        log = ctx.log
+        # The body may have failed by now.
+        self._write(log, response.status < 400 and log.response_cause is None)
         return response
 
     def describe(self) -> str:
         """Return one line for ``SessionBuilder.describe()``: name and settings."""
         return f"{type(self).__name__}({self._settings})"
 
-    def _write(self, log: RequestLog) -> None:
+    def _write(self, log: RequestLog, success: bool) -> None:
         try:
-            success = _is_success(log)
-            settings = self._settings
-            request_level = self._if_on(settings.request_log_level)
-            response_level = self._if_on(
-                settings.successful_response_log_level
-                if success
-                else settings.failure_response_log_level
-            )
-            if not (request_level or response_level) or not self._is_sampled(
-                success=success
-            ):
+            settings, is_on = self._settings, self._is_on
+            level = settings.request_log_level
+            request_level = level if is_on(level) else None
+            if success:
+                level = settings.successful_response_log_level
+            else:
+                level = settings.failure_response_log_level
+            response_level = level if is_on(level) else None
+            if request_level is None and response_level is None:
+                return
+            if not self._is_sampled(success=success):
                 return
             lines = _lines(
                 settings.formatter, log, request_level, response_level, pair=not success
@@ -216,9 +219,6 @@ class LoggingClient(DecoratingClient):
                 emit(settings.logger, level, line, log)
         except Exception as error:
             self._report(error, log.response_cause)
-
-    def _if_on(self, level: int) -> int | None:
-        return level if is_on(self._settings.logger, level) else None
 
     def _is_sampled(self, *, success: bool) -> bool:
         settings = self._settings
@@ -239,11 +239,6 @@ class LoggingClient(DecoratingClient):
         except Exception:
             with suppress(Exception):
                 traceback.print_exception(error)
-
-
-def _is_success(log: RequestLog) -> bool:
-    status = log.response_status
-    return log.response_cause is None and status is not None and status < 400
 
 
 def _lines(

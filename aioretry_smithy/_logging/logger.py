@@ -6,6 +6,8 @@ import logging
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .._log import RequestLog
 
 
@@ -25,10 +27,17 @@ def level_method(logger: object) -> str:
     return next((name for name in names if hasattr(logger, name)), names[0])
 
 
-def is_on(logger: Any, level: int) -> bool:
-    """Return whether *logger* writes lines of *level*."""
-    ask = getattr(logger, "isEnabledFor", None) or logger.is_enabled_for
-    return bool(ask(level))
+def level_check(logger: Any) -> Callable[[int], bool]:
+    """Return the function that says whether *logger* writes lines of a level."""
+    if isinstance(logger, logging.Logger):
+        return logger.isEnabledFor
+
+    def is_on(level: int) -> bool:
+        # Looked up each time: a logger of structlog may be configured later.
+        ask = getattr(logger, "isEnabledFor", None) or logger.is_enabled_for
+        return bool(ask(level))
+
+    return is_on
 
 
 def emit(logger: Any, level: int, line: str, log: RequestLog) -> None:

@@ -115,25 +115,25 @@ class RetryingClient(DecoratingClient):
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> aiohttp.ClientResponse:
         """Send *request* until the strategy or a limit says stop."""
-        config = self._config_for(ctx, request)
-        new_session = TokenSession if config.uses_tokens else StrategySession
-        session: RetrySession = new_session(config, ctx, request)
+        session = self._new_session(ctx, request)
         try:
-            if isinstance(session, TokenSession):
-                await self._wait(session, await session.open())
-            while session.may_begin():
-                await self._send(session)
+            if session.asks_to_begin:
+                await _wait(session, await session.open())
+            while (attempt := session.new_attempt()) is not None:
+                try:
+                    # In no variable here: nothing may keep it once it is given up.
+                    session.response = await self.delegate.execute(
+                        attempt, attempt.request
+                    )
+                except Exception as cause:
+                    session.fail(cause)
+                else:
+                    observe(attempt, session.response)
                 wanted = await session.ask()
                 if session.limiter is not None:
-                    await report(
-                        session.limiter, session.attempt, session.cause, wanted=wanted
-                    )
-                if not session.may_go_on(wanted):
+                    await report(session.limiter, attempt, session.cause, wanted=wanted)
+                if not session.may_go_on(wanted) or not await _has_waited(session):
                     break
-                wait = session.fit(await session.next_delay())
-                if wait is None or not await session.ask_limiter(wait):
-                    break
-                await self._wait(session, wait)
             if session.planned:
                 await session.drop()
         except BaseException as error:
@@ -141,49 +141,23 @@ class RetryingClient(DecoratingClient):
             if session.planned:
                 await session.drop()
             raise
-        return _finish(session)
+        return _finish(ctx, session)
 
-    def _config_for(
+    def _new_session(
         self, ctx: ClientRequestContext, request: HttpRequest
-    ) -> RetryConfig:
-        options = ctx.root.options
+    ) -> RetrySession:
+        options, config = ctx.options, self.config
         if options is not None and options.retry is not None:
-            return options.retry
-        if isinstance(self.config, RetryConfig):
-            return self.config
-        try:
-            return self.config.config_for(ctx, request)
-        except Exception:
-            ctx.log.root.stop_reason = RetryStopReason.ERROR
-            raise
-
-    async def _send(self, session: RetrySession) -> None:
-        attempt = session.new_attempt()
-        try:
-            response = await self.delegate.execute(attempt, attempt.request)
-        except Exception as cause:
-            attempt.log.record_failure(cause)
-            session.cause = cause
-        else:
-            observe(attempt.log, response)
-            session.response = response
-
-    async def _wait(self, session: RetrySession, wait: Wait | None) -> None:
-        if wait is None:
-            return
-        log = session.log
-        if session.response is not None:
-            await discard(session.response)
-        session.let_go()
-        started = asyncio.get_running_loop().time()
-        log.delay, log.delay_source = wait
-        try:
-            await asyncio.sleep(wait.delay)
-            if waited := await session.admit():
-                log.delay, log.delay_source = wait.delay + waited, "rate_limit"
-        except BaseException:
-            log.delay = asyncio.get_running_loop().time() - started
-            raise
+            config = options.retry
+        elif not isinstance(config, RetryConfig):
+            try:
+                config = config.config_for(ctx, request)
+            except Exception:
+                ctx.root.log.stop_reason = RetryStopReason.ERROR
+                raise
+        if config.uses_tokens:
+            return TokenSession(config, ctx, request)
+        return StrategySession(config, ctx, request)
 
     def describe(self) -> str:
         """Return one line for ``SessionBuilder.describe()``: name and settings."""
@@ -205,16 +179,45 @@ class RetryingClient(DecoratingClient):
         return f"{type(self).__name__}({settings})"
 
 
-def _finish(session: RetrySession) -> aiohttp.ClientResponse:
-    last = session.attempt.log
-    log = last.root
+async def _has_waited(session: RetrySession) -> bool:
+    """Wait for the next attempt, where there is one to wait for."""
+    wait = session.fit(await session.next_delay())
+    if wait is None or not await session.ask_limiter(wait):
+        return False
+    await _wait(session, wait)
+    return True
+
+
+async def _wait(session: RetrySession, wait: Wait | None) -> None:
+    if wait is None:
+        return
+    log = session.log
+    if session.response is not None:
+        await discard(session.response)
+    session.let_go()
+    started = asyncio.get_running_loop().time()
+    log.delay, log.delay_source = wait
+    try:
+        await asyncio.sleep(wait.delay)
+        if waited := await session.admit():
+            log.delay, log.delay_source = wait.delay + waited, "rate_limit"
+    except BaseException:
+        log.delay = asyncio.get_running_loop().time() - started
+        raise
+
+
+def _finish(ctx: ClientRequestContext, session: RetrySession) -> aiohttp.ClientResponse:
+    root = ctx.root
+    log, response = root.log, session.response
     log.stop_reason = session.stop_reason
     log.retry_error = session.refusal
-    log.record_answer(last)
-    if session.cause is not None:
-        log.record_failure(session.cause)
-        raise session.cause
-    return cast("aiohttp.ClientResponse", session.response)
+    log.record_answer(session.attempt.log)
+    if response is None:
+        cause = cast("Exception", session.cause)
+        root.record_failure(cause)
+        raise cause
+    root.response = response
+    return response
 
 
 def _abandon(
@@ -225,7 +228,8 @@ def _abandon(
     # Otherwise another pass has answered meanwhile.
     is_open = log.root.duration is None or session.attempt is ctx
     if log.duration is None:
-        log.record_failure(error)
+        session.attempt.record_failure(error)
+    session.attempt.part_with_response()
     if session.response is not None:
         session.response.close()
     raised = isinstance(error, Exception)

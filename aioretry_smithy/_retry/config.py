@@ -139,6 +139,12 @@ class RetryConfig:
     strategies: tuple[AnyStrategy, ...] = field(init=False, repr=False, compare=False)
     """What is asked in turn; nothing where the strategy is of Smithy's kind."""
 
+    looks_at_content: bool = field(init=False, repr=False, compare=False)
+    """Whether one of them wants to see bodies."""
+
+    uses_tokens: bool = field(init=False, repr=False, compare=False)
+    """Whether the strategy is one of Smithy's kind."""
+
     def __post_init__(self) -> None:
         for name, (is_valid, expected) in _EXPECTED.items():
             if not is_valid(value := getattr(self, name)):
@@ -155,6 +161,9 @@ class RetryConfig:
             raise bad_argument("raise_retry_error", True, "only for a Smithy strategy")
         object.__setattr__(self, "classifiers", classifiers)
         object.__setattr__(self, "strategies", strategies)
+        looks = any(isinstance(each, RetryStrategyWithContent) for each in strategies)
+        object.__setattr__(self, "looks_at_content", looks)
+        object.__setattr__(self, "uses_tokens", not strategies)
 
     @classmethod
     def no_retry(cls) -> RetryConfig:
@@ -164,11 +173,6 @@ class RetryConfig:
         False
         """
         return cls(RetryStrategy.never(), max_total_attempts=1)
-
-    @property
-    def uses_tokens(self) -> bool:
-        """Whether the strategy is one of Smithy's kind."""
-        return not self.strategies
 
     @property
     def retries(self) -> bool:

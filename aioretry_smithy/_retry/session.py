@@ -6,10 +6,11 @@ import asyncio
 import math
 import time
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeVar
 
 from .. import _content
 from .._body import SpentBodyError, is_spent
+from .._context import ClientRequestContext
 from .._errors import ResponseTimeoutError, bad_argument, is_finite, is_timeout
 from .hints import retry_after
 from .limiter import acquired, released
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     import aiohttp
 
-    from .._context import ClientRequestContext
     from .._log import RequestLog
     from .._request import HttpRequest
     from .config import RetryConfig
@@ -59,6 +59,9 @@ class RetrySession(ABC):
         "stop_reason",
     )
 
+    asks_to_begin: ClassVar[bool] = False
+    """Whether somebody has to be asked before the first attempt."""
+
     attempt: ClientRequestContext
     """The attempt under way, or the last one; before the first, the call."""
 
@@ -83,49 +86,57 @@ class RetrySession(ABC):
     stop_reason: RetryStopReason | None
     """Why there is no further attempt; None after a success."""
 
+    _earlier_cause: Exception | None
+
     def __init__(
         self, config: RetryConfig, ctx: ClientRequestContext, request: HttpRequest
     ) -> None:
         self._config = config
-        self._ctx = ctx
+        self._ctx = self.attempt = ctx
         self._request = request
         self._made = 0
-        self._earlier_cause: Exception | None = None
         self.limiter = config.limiter
-        self.may_retry = False
-        self.planned = False
-        self.refusal = None
-        self.attempt = ctx
-        self.response = None
-        self.cause = None
-        self.stop_reason = None
+        self.may_retry = self.planned = False
+        self.response = self.cause = self._earlier_cause = None
+        self.refusal = self.stop_reason = None
 
-    def may_begin(self) -> bool:
-        """Say whether there is time for an attempt, and note so where there is none."""
-        if self.stop_reason is not None:
-            return False
-        if self._made == 0 or self._ctx.remaining() > 0:
-            return True
-        self._time_out()
-        return False
+    async def open(self) -> Wait | None:
+        """Ask, before the first attempt; return what to wait for it."""
+        return None
 
     async def admit(self) -> float:
         """Wait, when a wait is over, for leave to begin; return the seconds waited."""
         return 0.0
 
-    def new_attempt(self) -> ClientRequestContext:
-        """Begin an attempt: its own context and log, timeout and retry count."""
+    def new_attempt(self) -> ClientRequestContext | None:
+        """Begin an attempt: its own context and log, timeout and retry count.
+
+        Returns:
+            The context of the attempt; None where there is no time for it, or another
+            reason not to begin, which is noted.
+        """
+        if self.stop_reason is not None:
+            return None
+        if self._made and self._ctx.remaining() <= 0:
+            self._time_out()
+            return None
         self._made += 1
-        self.planned = False
-        self.may_retry = False
-        request = self._request
-        header = self._config.retry_count_header
+        self.planned = self.may_retry = False
+        request, config, ctx = self._request, self._config, self._ctx
+        root = ctx.parent or ctx
         # Counted over the call: a decorator outside may send it through here twice.
-        made_before = self._ctx.log.root.attempts_made
-        if made_before and header is not None:
-            request = request.with_header(header, str(made_before))
-        self.attempt = self._ctx.derive(request, timeout=self._config.attempt_timeout)
-        return self.attempt
+        made_before = root.log.attempts_made
+        if made_before and config.retry_count_header is not None:
+            request = request.with_header(config.retry_count_header, str(made_before))
+        # Not derived: what becomes of the response is looked after here.
+        attempt = ClientRequestContext(request, config.attempt_timeout, root)
+        self.attempt = attempt
+        return attempt
+
+    def fail(self, cause: Exception) -> None:
+        """Note that the attempt failed with *cause*."""
+        self.attempt.record_failure(cause)
+        self.response, self.cause = None, cause
 
     @abstractmethod
     async def ask(self) -> bool:
@@ -137,8 +148,15 @@ class RetrySession(ABC):
         Args:
             wanted: What :meth:`ask` returned.
         """
-        self.stop_reason = self._limit() if wanted else self._ending()
-        return wanted and self.stop_reason is None
+        if wanted:
+            self.stop_reason = self._limit()
+            return self.stop_reason is None
+        response = self.response
+        if response is not None and response.status < 400:
+            self.stop_reason = None
+        elif self.stop_reason is None:
+            self.stop_reason = RetryStopReason.NO_RETRY
+        return False
 
     @abstractmethod
     async def next_delay(self) -> float | None:
@@ -176,7 +194,7 @@ class RetrySession(ABC):
     def let_go(self) -> None:
         """Part with the outcome of an attempt that is followed by another."""
         self._earlier_cause = self.cause or self._earlier_cause
-        self.response = self.cause = None
+        self.response = self.cause = self.attempt.response = None
 
     async def drop(self) -> None:
         """Give the leave for a retry back that is not made after all."""
@@ -225,11 +243,6 @@ class RetrySession(ABC):
 
     def _succeeded(self) -> bool:
         return self.response is not None and self.response.status < 400
-
-    def _ending(self) -> RetryStopReason | None:
-        if self._succeeded():
-            return None
-        return self.stop_reason or RetryStopReason.NO_RETRY
 
     def _limit(self) -> RetryStopReason | None:
         if self._made >= self._config.max_total_attempts:

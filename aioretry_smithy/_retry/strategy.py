@@ -231,9 +231,9 @@ class _Failsafe(RetryStrategy):
             )
         else:
             status = ctx.log.response_status
-            again = (
-                _is_server_error(status) or status in _THROTTLED
-            ) and is_idempotent(ctx)
+            if status is None or status < 400:
+                return None
+            again = (status >= 500 or status in _THROTTLED) and is_idempotent(ctx)
         return self.backoff if again else None
 
     def __repr__(self) -> str:
@@ -300,7 +300,7 @@ def _is_server_error(status: int | None) -> bool:
 
 def is_idempotent(ctx: ClientRequestContext) -> bool:
     """Say whether the server may see the request twice, by method or by header."""
-    options = ctx.root.options
+    options = ctx.options
     if options is not None and options.idempotent is not None:
         return options.idempotent
     request = ctx.request

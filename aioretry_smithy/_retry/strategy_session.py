@@ -5,42 +5,36 @@ from __future__ import annotations
 import warnings
 from collections.abc import Awaitable
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import Any, cast
 
 from .. import _content
+from .backoff import Backoff
 from .content_strategy import RetryStrategyWithContent
 from .decision import RetryDecision
 from .session import RetrySession
-
-if TYPE_CHECKING:
-    from .._context import ClientRequestContext
-    from .._request import HttpRequest
-    from .backoff import Backoff
-    from .config import RetryConfig
 
 
 class StrategySession(RetrySession):
     """Asks for a backoff, and counts on it for as long as it is the same object."""
 
-    __slots__ = ("_answer", "_backoff", "_count")
-
-    def __init__(
-        self, config: RetryConfig, ctx: ClientRequestContext, request: HttpRequest
-    ) -> None:
-        super().__init__(config, ctx, request)
-        self._answer: Backoff | None = None
-        self._backoff: Backoff | None = None
-        self._count = 0
+    # Most calls never need them.
+    _answer: Backoff | None = None
+    _backoff: Backoff | None = None
+    _count = 0
 
     async def ask(self) -> bool:
         """Ask one strategy after the other; a backoff means another attempt."""
-        if self._config.buffer_response:
+        config = self._config
+        if config.buffer_response:
             await self._read()
-        if self._was_cut():
+        if self.cause is not None and self._was_cut():
             return False
-        for strategy in self._config.strategies:
+        strategy: Any
+        for strategy in config.strategies:
             answer: object
-            if isinstance(strategy, RetryStrategyWithContent):
+            if config.looks_at_content and (
+                isinstance(strategy, RetryStrategyWithContent)
+            ):
                 had_response = self.response is not None
                 content = await self._look(strategy)
                 if had_response and self.response is None:
@@ -51,12 +45,15 @@ class StrategySession(RetrySession):
                 answer = strategy.should_retry(self.attempt, self.cause)
             if answer is None:
                 continue
-            if isinstance(answer, Awaitable):
+            if not isinstance(answer, Backoff) and isinstance(answer, Awaitable):
                 answer = await answer
-            decision = RetryDecision.of(answer)
-            if not decision.is_next:
-                self._answer = decision.backoff
-                return decision.backoff is not None
+            if not isinstance(answer, Backoff):
+                decision = RetryDecision.of(answer)
+                if decision.is_next:
+                    continue
+                answer = decision.backoff
+            self._answer = answer
+            return answer is not None
         return False
 
     async def _look(self, strategy: RetryStrategyWithContent) -> bytes | None:

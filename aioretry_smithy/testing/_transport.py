@@ -80,9 +80,9 @@ class ScriptedTransport:
             async with asyncio.timeout_at(ctx.deadline):
                 response = await _perform(answer, ctx, request)
         except BaseException as cause:
-            ctx.log.record_failure(cause)
+            ctx.record_failure(cause)
             raise
-        observe(ctx.log, response)
+        observe(ctx, response)
         return response
 
     def _next_answer(
@@ -90,7 +90,7 @@ class ScriptedTransport:
     ) -> ScriptedAnswer:
         if ctx.remaining() <= 0:
             raise too_late(ctx)
-        body = prepare(ctx, request.options.get("data"))
+        body = prepare(ctx, request.arguments.get("data"))
         if isinstance(body, HeldPayload):
             body.start()
         try:
