@@ -84,17 +84,19 @@ async def discard(response: aiohttp.ClientResponse) -> None:
     that is large or slow to come is not worth a connection.
     """
     try:
-        if await _drain(response):
+        if _holds_no_more(response) or await _drain(response):
             response.release()
     finally:
         # After release() this does nothing; in every other case it hangs up.
         response.close()
 
 
+def _holds_no_more(response: aiohttp.ClientResponse) -> bool:
+    return response.connection is None or response.content.at_eof()
+
+
 async def _drain(response: aiohttp.ClientResponse) -> bool:
     content = response.content
-    if response.connection is None or content.at_eof():
-        return True
     if response.status == _SWITCHING_PROTOCOLS or _declares_too_much(response):
         return False
     limit = content.total_bytes + _DRAIN_BYTES

@@ -115,14 +115,19 @@ class Leaf:
         if session is None:
             raise _closed()
         try:
-            arguments = _arguments(ctx, request, session)
-            method, target = request.method, request.target
+            arguments = request.arguments
+            timeout = attempt_timeout(ctx, request, session)
+            if timeout is not None:
+                arguments = {**arguments, "timeout": timeout}
+            if "data" in arguments or "upload_tracker" in arguments:
+                arguments = _prepared(ctx, arguments)
             if self.send is not None:
-                response = await self.send(method, target, **arguments)
+                response = await self.send(request.method, request.target, **arguments)
             else:
                 # Looked up now and on the class: that is where mocks put themselves.
-                request_of = type(session)._request
-                response = await request_of(session, method, target, **arguments)
+                response = await type(session)._request(
+                    session, request.method, request.target, **arguments
+                )
         except BaseException as cause:
             if _was_redirected(cause):
                 mark_redirected(cause)
@@ -212,17 +217,11 @@ def _closed() -> RuntimeError:
     return RuntimeError("Session is closed")
 
 
-def _arguments(
-    ctx: ClientRequestContext, request: HttpRequest, session: ClientSession
-) -> dict[str, Any]:
-    """Return the keyword arguments for aiohttp: the caller's where they will do."""
-    arguments = request.arguments
-    timeout = attempt_timeout(ctx, request, session)
+def _prepared(ctx: ClientRequestContext, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments with what can be sent once, or may be, in the right form."""
     data = arguments.get("data")
     if data is not None and (body := _body.prepare(ctx, data)) is not data:
         arguments = {**arguments, "data": body}
-    if timeout is not None:
-        arguments = {**arguments, "timeout": timeout}
     tracker = arguments.get("upload_tracker")
     if tracker is not None and not ctx.claim(tracker):
         arguments = {**arguments, "upload_tracker": None}

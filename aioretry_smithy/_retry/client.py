@@ -182,7 +182,9 @@ class RetryingClient(DecoratingClient):
 async def _has_waited(session: RetrySession) -> bool:
     """Wait for the next attempt, where there is one to wait for."""
     wait = session.fit(await session.next_delay())
-    if wait is None or not await session.ask_limiter(wait):
+    if wait is None:
+        return False
+    if session.limiter is not None and not await session.ask_limiter(wait):
         return False
     await _wait(session, wait)
     return True
@@ -199,7 +201,7 @@ async def _wait(session: RetrySession, wait: Wait | None) -> None:
     log.delay, log.delay_source = wait
     try:
         await asyncio.sleep(wait.delay)
-        if waited := await session.admit():
+        if session.asks_to_begin and (waited := await session.admit()):
             log.delay, log.delay_source = wait.delay + waited, "rate_limit"
     except BaseException:
         log.delay = asyncio.get_running_loop().time() - started

@@ -51,6 +51,8 @@ def retry_after(headers: MultiMapping[str], *, now: float) -> float | None:
     >>> retry_after(CIMultiDict({"Retry-After": "120"}), now=0.0)
     120.0
     """
+    if "Retry-After" not in headers and "x-amz-retry-after" not in headers:
+        return None
     hints = [
         _whole_number(value, max_digits=13, per_second=1000)
         for value in headers.getall("x-amz-retry-after", ())

@@ -6,7 +6,7 @@ import asyncio
 import math
 import time
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeVar, cast
 
 from .. import _content
 from .._body import SpentBodyError, is_spent
@@ -60,7 +60,7 @@ class RetrySession(ABC):
     )
 
     asks_to_begin: ClassVar[bool] = False
-    """Whether somebody has to be asked before the first attempt."""
+    """Whether somebody has to be asked before attempts: :meth:`open`, :meth:`admit`."""
 
     attempt: ClientRequestContext
     """The attempt under way, or the last one; before the first, the call."""
@@ -181,9 +181,7 @@ class RetrySession(ABC):
 
     async def ask_limiter(self, wait: Wait) -> bool:
         """Ask the limiter for the retry, and note where it says no."""
-        limiter = self.limiter
-        if limiter is None:
-            return True
+        limiter = cast("RetryLimiter", self.limiter)
         if not await acquired(limiter, self.attempt, self.cause):
             self.stop_reason = RetryStopReason.LIMITER
             return False

@@ -45,9 +45,9 @@ class StrategySession(RetrySession):
                 answer = strategy.should_retry(self.attempt, self.cause)
             if answer is None:
                 continue
-            if not isinstance(answer, Backoff) and isinstance(answer, Awaitable):
-                answer = await answer
             if not isinstance(answer, Backoff):
+                if isinstance(answer, Awaitable):
+                    answer = await answer
                 decision = RetryDecision.of(answer)
                 if decision.is_next:
                     continue
