@@ -110,13 +110,16 @@ class ClientRequestContext:
         if parent is None:
             loop = loop or asyncio.get_running_loop()
             self.log = log = RequestLog(
-                request, loop, timeout, None, default_headers, mask
+                request.without_body(), loop, timeout, None, default_headers, mask
             )
             self.options = None
         else:
             outer = parent.log
             self.options = parent.options
-            self.log = log = RequestLog(request, outer.loop, timeout, outer)
+            # Most attempts send the very request that the caller made.
+            same = request is parent.request
+            sent = outer.request if same else request.without_body()
+            self.log = log = RequestLog(sent, outer.loop, timeout, outer)
             if parent.response is not None:
                 # A decorator outside begins anew after what looked like the end.
                 parent.part_with_response()
@@ -239,7 +242,6 @@ class ClientRequestContext:
     def let_go(self) -> None:
         """Keep nothing of a call that is over alive."""
         self.response = self._derived = self._held = None
-        self.log.forget_bodies()
 
     def claim(self, used_once: object) -> bool:
         """Say whether something that can be used once in a call is still unused."""

@@ -48,7 +48,7 @@ class RequestLog(Recording):
     @property
     def request_method(self) -> str:
         """The method, in upper case."""
-        return self._first._request.method
+        return self._first.request.method
 
     @property
     def request_url(self) -> URL:
@@ -56,7 +56,7 @@ class RequestLog(Recording):
 
         Credentials are in it; the views of the log hide them.
         """
-        return self._first._request.full_url()
+        return self._first.request.full_url()
 
     @property
     def request_headers(self) -> Mapping[str, str]:
@@ -67,7 +67,7 @@ class RequestLog(Recording):
         first = self._first
         if first._sent_headers is not None:
             return first._sent_headers
-        return first._request.merged_headers(self.default_headers)
+        return first.request.merged_headers(self.default_headers)
 
     @property
     def request_content_preview(self) -> str | None:

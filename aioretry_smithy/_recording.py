@@ -36,7 +36,6 @@ class Recording:
         "_mask",
         "_reason",
         "_refusal",
-        "_request",
         "_request_preview",
         "_response_preview",
         "_sent_headers",
@@ -49,6 +48,7 @@ class Recording:
         "delay_source",
         "loop",
         "parent",
+        "request",
         "retry_error",
         "started",
         "stop_reason",
@@ -56,6 +56,9 @@ class Recording:
 
     parent: Self | None
     """The log of the call whose attempt this is; None on the root."""
+
+    request: HttpRequest
+    """What is sent, without its body: a log may live for long."""
 
     attempt: int | None
     """Which attempt of the call this is, from 1; None on the root."""
@@ -108,7 +111,7 @@ class Recording:
         default_headers: Mapping[str, str] | None = None,
         mask: Mask = DEFAULT_MASK,
     ) -> None:
-        self._request = request
+        self.request = request
         self.loop = loop
         self.parent = parent
         self.started = started = loop.time()
@@ -223,15 +226,6 @@ class Recording:
     def record_answer(self, child: Self) -> None:
         """Note that the call ends as its attempt *child* ended."""
         self._answer = child
-
-    def forget_bodies(self) -> None:
-        """Let go of what was sent: a log may live for long."""
-        request = self._request
-        self._request = kept = request.without_body()
-        for child in self._children or ():
-            # Most attempts send the very request that the caller made.
-            sent = child._request
-            child._request = kept if sent is request else sent.without_body()
 
     def end_body(self, length: int, cause: BaseException | None = None) -> None:
         """Note that the body of the response ended, or failed with *cause*."""
