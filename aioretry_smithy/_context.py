@@ -46,15 +46,13 @@ class ClientRequestContext:
     Args:
         request: The request.
         timeout: Seconds that the call, or the attempt, may take; None for no limit.
-        parent: The context of the call, for an attempt; a root.
-        loop: The running event loop, where it is known.
+        parent: The context of the call, or of another attempt of it, for an attempt.
         default_headers: The headers that the session adds, for the log of a call.
         mask: What the log of a call hides.
     """
 
     __slots__ = (
         "_attributes",
-        "_derived",
         "_held",
         "_used_once",
         "attempt",
@@ -63,7 +61,6 @@ class ClientRequestContext:
         "options",
         "parent",
         "request",
-        "response",
         "was_refused",
     )
 
@@ -82,9 +79,6 @@ class ClientRequestContext:
     bodies: Sequence[HeldPayload]
     """The bodies of the call that need care (on the root)."""
 
-    response: aiohttp.ClientResponse | None
-    """The response that the log shows, for as long as the call lasts."""
-
     was_refused: bool
     """Whether a circuit breaker refused this attempt, so that nothing was sent."""
 
@@ -92,7 +86,6 @@ class ClientRequestContext:
     """What the block of code around the call asks for."""
 
     _attributes: dict[Any, Any] | None
-    _derived: list[ClientRequestContext] | None
     _held: list[aiohttp.ClientResponse] | None
 
     # By position: each call pays for two of them, and names would cost as much again.
@@ -101,14 +94,15 @@ class ClientRequestContext:
         request: HttpRequest,
         timeout: float | None = None,
         parent: ClientRequestContext | None = None,
-        loop: asyncio.AbstractEventLoop | None = None,
         default_headers: Mapping[str, str] | None = None,
         mask: Mask = DEFAULT_MASK,
     ) -> None:
+        if parent is not None and parent.parent is not None:
+            parent = parent.parent
         self.request = request
         self.parent = parent
         if parent is None:
-            loop = loop or asyncio.get_running_loop()
+            loop = asyncio.get_running_loop()
             self.log = log = RequestLog(
                 request.without_body(), loop, timeout, None, default_headers, mask
             )
@@ -120,11 +114,8 @@ class ClientRequestContext:
             same = request is parent.request
             sent = outer.request if same else request.without_body()
             self.log = log = RequestLog(sent, outer.loop, timeout, outer)
-            if parent.response is not None:
-                # A decorator outside begins anew after what looked like the end.
-                parent.part_with_response()
         self.attempt = log.attempt
-        self.response = self._attributes = self._derived = self._held = None
+        self._attributes = self._held = None
         self.bodies = ()
         self.was_refused = False
         self._used_once: tuple[object, ...] = ()
@@ -208,40 +199,22 @@ class ClientRequestContext:
             request: What this attempt sends.
             timeout: Seconds that it may take, or None for no limit of its own.
         """
-        root = self.root
-        child = ClientRequestContext(request, timeout, root)
-        if root._derived is None:
-            root._derived = []
-        root._derived.append(child)
-        return child
+        return ClientRequestContext(request, timeout, self)
 
-    def record_failure(self, cause: BaseException) -> None:
-        """Note that there is no response, because of *cause*."""
-        self.part_with_response()
-        self.log.record_failure(cause)
-
-    def part_with_response(self) -> None:
-        """Have the response closed that somebody has in hand, if the call fails."""
-        response = self.response
-        if response is None:
-            return
-        self.response = None
+    def hold(self, response: aiohttp.ClientResponse) -> None:
+        """Remember a response whose connection is in use, in case the call fails."""
         root = self.root
-        if root._held is None:
-            root._held = []
-        root._held.append(response)
+        held = [each for each in root._held or () if each.connection is not None]
+        root._held = [*held, response]
 
     def close_held(self) -> None:
         """Close what a decorator may have had in its hands when the call failed."""
-        for child in self._derived or ():
-            child.part_with_response()
         for response in self._held or ():
-            if response.connection is not None:
-                response.close()
+            response.close()
 
     def let_go(self) -> None:
         """Keep nothing of a call that is over alive."""
-        self.response = self._derived = self._held = None
+        self._held = None
 
     def claim(self, used_once: object) -> bool:
         """Say whether something that can be used once in a call is still unused."""

@@ -99,7 +99,6 @@ class RequestLog(Recording):
     @property
     def response_status(self) -> int | None:
         """The status, or None without a response."""
-        # Read after each attempt by whoever judges it.
         return (self._answer or self)._status
 
     @property

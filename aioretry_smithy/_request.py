@@ -28,8 +28,6 @@ class HttpRequest:
         url: Where to, absolute or relative to *base_url*.
         headers: The headers of this request alone.
         base_url: What a relative *url* is joined with.
-        arguments: The *options* and *headers*, where they are in a dictionary already,
-            which is kept.
         options: The other arguments of ``session.request()``: ``data``, ``json``,
             ``params``, ``timeout`` and so on.
 
@@ -53,14 +51,34 @@ class HttpRequest:
         self,
         method: str,
         url: StrOrURL,
+        *,
         base_url: URL | None = None,
-        arguments: dict[str, Any] | None = None,
         **options: Any,
     ) -> None:
-        if arguments is None:
-            arguments = options
+        self._fill(method, url, options, base_url)
+
+    @classmethod
+    def of_call(
+        cls,
+        method: str,
+        target: StrOrURL,
+        arguments: dict[str, Any],
+        base_url: URL | None,
+    ) -> Self:
+        """Make a request whose keyword arguments are in a dictionary already."""
+        request = cls.__new__(cls)
+        request._fill(method, target, arguments, base_url)
+        return request
+
+    def _fill(
+        self,
+        method: str,
+        target: StrOrURL,
+        arguments: dict[str, Any],
+        base_url: URL | None,
+    ) -> None:
         self.method = method.upper()
-        self.target = url
+        self.target = target
         self.arguments = arguments
         self._base_url = base_url
         self._url: URL | None = None
@@ -112,7 +130,7 @@ class HttpRequest:
         url = None if "url" in changes else self._url
         target = changes.pop("url", self.target)
         arguments = {**self.arguments, **changes}
-        copy = type(self)(method, target, self._base_url, arguments)
+        copy = self.of_call(method, target, arguments, self._base_url)
         copy._url = url
         return copy
 

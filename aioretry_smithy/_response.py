@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from aiohttp.helpers import BaseTimerContext
 
-    from ._context import ClientRequestContext
+    from ._log import RequestLog
     from ._request import HttpRequest
 
 _DRAIN_BYTES = 64 * 1024
@@ -32,8 +32,8 @@ _HAS_STREAM_WRITER = (
 )
 
 
-def observe(ctx: ClientRequestContext, response: aiohttp.ClientResponse | None) -> None:
-    """Record a response in the log, and the end of its body when it comes.
+def observe(log: RequestLog, response: aiohttp.ClientResponse | None) -> None:
+    """Record a response in a log, and the end of its body when it comes.
 
     The stream is not wrapped: aiohttp gives the connection back at the end of the body,
     after a failure and after an early exit alike, and tells whoever asks.
@@ -41,10 +41,10 @@ def observe(ctx: ClientRequestContext, response: aiohttp.ClientResponse | None) 
     if response is None:
         message = "response: None (expected: what the delegate returned)"
         raise TypeError(message)
-    if response is ctx.response:
+    headers = response.headers
+    # Each client on the way comes here, so this is as direct as can be.
+    if (log._answer or log)._headers is headers:
         return
-    ctx.response = response
-    log = ctx.log
     connection = response.connection
     content = response.content
     if connection is None or response.status == _SWITCHING_PROTOCOLS:
@@ -52,7 +52,6 @@ def observe(ctx: ClientRequestContext, response: aiohttp.ClientResponse | None) 
         log.record_response(response, getattr(content, "total_bytes", 0))
         return
     log.record_response(response)
-    headers = response.headers
     timer = response._timer
 
     def end_body() -> None:

@@ -131,9 +131,11 @@ class Leaf:
         except BaseException as cause:
             if _was_redirected(cause):
                 mark_redirected(cause)
-            ctx.record_failure(cause)
+            ctx.log.record_failure(cause)
             raise
-        observe(ctx, response)
+        observe(ctx.log, response)
+        if response.connection is not None:
+            ctx.hold(response)
         return response
 
 
@@ -157,13 +159,12 @@ async def _call(
     if refuse:
         # The decorators are to see the status, and the body where they need it.
         options["raise_for_status"] = False
-    request = HttpRequest(method, target, session._base_url, options)
+    request = HttpRequest.of_call(method, target, options, session._base_url)
     override = current_options()
     ctx = ClientRequestContext(
         request,
         response_timeout(options, session, override),
         None,
-        session._loop,
         session._default_headers,
         mask,
     )
@@ -173,9 +174,9 @@ async def _call(
         logs.append(ctx.log)
     try:
         response = await client.execute(ctx, request)
-        observe(ctx, response)
+        observe(ctx.log, response)
     except BaseException as cause:
-        ctx.record_failure(cause)
+        ctx.log.record_failure(cause)
         _annotate(cause, ctx.log)
         ctx.close_held()
         raise

@@ -143,9 +143,8 @@ async def test_released_twice():
 
 async def test_response_that_is_whole_is_complete_at_once():
     """A response without a connection has nothing more to come."""
-    ctx = ClientRequestContext(REQUEST)
-    log = ctx.log
-    observe(ctx, new_response(REQUEST, body=b"abc"))
+    log = ClientRequestContext(REQUEST).log
+    observe(log, new_response(REQUEST, body=b"abc"))
 
     assert log.is_complete
     assert (200, 3) == (log.response_status, log.response_length)
@@ -153,14 +152,13 @@ async def test_response_that_is_whole_is_complete_at_once():
 
 async def test_response_is_recorded_once():
     """Every client on the way may show a response to the log."""
-    ctx = ClientRequestContext(REQUEST)
-    log = ctx.log
+    log = ClientRequestContext(REQUEST).log
     response = new_response(REQUEST)
-    observe(ctx, response)
+    observe(log, response)
     await asyncio.sleep(1.0)
-    observe(ctx, response)
+    observe(log, response)
     assert 0.0 == log.duration
-    observe(ctx, new_response(REQUEST, 201))
+    observe(log, new_response(REQUEST, 201))
 
     assert (1.0, 201) == (log.duration, log.response_status)
 
@@ -292,10 +290,9 @@ async def test_cancellation_while_giving_up_closes():
 )
 async def test_end_of_a_body_has_a_cause_if_it_failed(stream, fired, cause):
     """A body read whole and one that was left early end without a cause."""
-    ctx = ClientRequestContext(REQUEST)
-    log = ctx.log
+    log = ClientRequestContext(REQUEST).log
     response = FakeResponse(stream, timer=FakeTimer(fired))
-    observe(ctx, response)
+    observe(log, response)
     assert not log.is_complete
     await asyncio.sleep(1.0)
     stream.total_bytes = 5
@@ -310,10 +307,9 @@ async def test_end_of_a_body_has_a_cause_if_it_failed(stream, fired, cause):
 
 async def test_other_protocols_are_complete_at_the_headers():
     """A web socket's traffic is no body."""
-    ctx = ClientRequestContext(REQUEST)
-    log = ctx.log
+    log = ClientRequestContext(REQUEST).log
     response = FakeResponse(FakeStream(1), status=101)
-    observe(ctx, response)
+    observe(log, response)
 
     assert log.is_complete
     assert [] == response.connection.callbacks

@@ -204,9 +204,9 @@ class CircuitBreakerClient(DecoratingClient):
         ctx.was_refused = False
         try:
             response = await self.delegate.execute(ctx, request)
-            observe(ctx, response)
+            observe(ctx.log, response)
         except Exception as cause:
-            ctx.record_failure(cause)
+            ctx.log.record_failure(cause)
             await self._report(circuit_breaker, permit, ctx, cause)
             raise
         except BaseException:
@@ -257,10 +257,10 @@ class CircuitBreakerClient(DecoratingClient):
         ctx.was_refused = True
         if self._fallback is None:
             cause = FailFastError(circuit_breaker, circuit_breaker.retry_in)
-            ctx.record_failure(cause)
+            ctx.log.record_failure(cause)
             raise cause
         response = await self._fallback(ctx, request)
-        observe(ctx, response)
+        observe(ctx.log, response)
         return response
 
 

@@ -185,21 +185,21 @@ class LoggingClient(DecoratingClient):
         try:
             response = await self.delegate.execute(ctx, request)
         except BaseException as cause:
-            ctx.record_failure(cause)
-            self._write(ctx.log, success=False)
+            ctx.log.record_failure(cause)
+            self._write(ctx.log)
             raise
-        observe(ctx, response)
-        log = ctx.log
-        # The body may have failed by now.
-        self._write(log, response.status < 400 and log.response_cause is None)
+        observe(ctx.log, response)
+        self._write(ctx.log)
         return response
 
     def describe(self) -> str:
         """Return one line for ``SessionBuilder.describe()``: name and settings."""
         return f"{type(self).__name__}({self._settings})"
 
-    def _write(self, log: RequestLog, success: bool) -> None:
+    def _write(self, log: RequestLog) -> None:
         try:
+            status = log.response_status
+            success = status is not None and status < 400 and log.response_cause is None
             settings, is_on = self._settings, self._is_on
             level = settings.request_log_level
             request_level = level if is_on(level) else None

@@ -90,7 +90,7 @@ class ContentPreviewingClient(DecoratingClient):
             preview_of_request(request, log.default_headers, self._max_length)
         )
         response = await self.delegate.execute(ctx, request)
-        observe(ctx, response)
+        observe(log, response)
         content_type = response.headers.get("Content-Type", "")
         if is_text(content_type):
             head = BodyHead(content_type, self._max_length)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Unpack, cast
 
 from .._client import DecoratingClient
 from .._errors import bad_argument, raised_from
-from .._response import discard, observe
+from .._response import discard
 from .config import RetryConfig
 from .config_mapping import RetryConfigMapping
 from .limiter import report
@@ -121,14 +121,14 @@ class RetryingClient(DecoratingClient):
                 await _wait(session, await session.open())
             while (attempt := session.new_attempt()) is not None:
                 try:
-                    # In no variable here: nothing may keep it once it is given up.
+                    # Not in a variable, which would keep it alive through a wait.
                     session.response = await self.delegate.execute(
                         attempt, attempt.request
                     )
                 except Exception as cause:
                     session.fail(cause)
                 else:
-                    observe(attempt, session.response)
+                    session.show_response()
                 wanted = await session.ask()
                 if session.limiter is not None:
                     await report(session.limiter, attempt, session.cause, wanted=wanted)
@@ -209,16 +209,14 @@ async def _wait(session: RetrySession, wait: Wait | None) -> None:
 
 
 def _finish(ctx: ClientRequestContext, session: RetrySession) -> aiohttp.ClientResponse:
-    root = ctx.root
-    log, response = root.log, session.response
+    log, response = ctx.log.root, session.response
     log.stop_reason = session.stop_reason
     log.retry_error = session.refusal
     log.record_answer(session.attempt.log)
     if response is None:
         cause = cast("Exception", session.cause)
-        root.record_failure(cause)
+        log.record_failure(cause)
         raise cause
-    root.response = response
     return response
 
 
@@ -230,8 +228,7 @@ def _abandon(
     # Otherwise another pass has answered meanwhile.
     is_open = log.root.duration is None or session.attempt is ctx
     if log.duration is None:
-        session.attempt.record_failure(error)
-    session.attempt.part_with_response()
+        log.record_failure(error)
     if session.response is not None:
         session.response.close()
     raised = isinstance(error, Exception)

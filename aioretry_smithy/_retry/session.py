@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeVar, cast
 
 from .. import _content
 from .._body import SpentBodyError, is_spent
-from .._context import ClientRequestContext
 from .._errors import ResponseTimeoutError, bad_argument, is_finite, is_timeout
+from .._response import observe
 from .hints import retry_after
 from .limiter import acquired, released
 from .stop_reason import RetryStopReason
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     import aiohttp
 
+    from .._context import ClientRequestContext
     from .._log import RequestLog
     from .._request import HttpRequest
     from .config import RetryConfig
@@ -123,20 +124,23 @@ class RetrySession(ABC):
         self._made += 1
         self.planned = self.may_retry = False
         request, config, ctx = self._request, self._config, self._ctx
-        root = ctx.parent or ctx
         # Counted over the call: a decorator outside may send it through here twice.
-        made_before = root.log.attempts_made
+        made_before = ctx.root.log.attempts_made
         if made_before and config.retry_count_header is not None:
             request = request.with_header(config.retry_count_header, str(made_before))
-        # Not derived: what becomes of the response is looked after here.
-        attempt = ClientRequestContext(request, config.attempt_timeout, root)
-        self.attempt = attempt
-        return attempt
+        self.attempt = ctx.derive(request, timeout=config.attempt_timeout)
+        return self.attempt
+
+    def show_response(self) -> None:
+        """Show the log what came, or raise what is wrong with it."""
+        response, self.response = self.response, None
+        observe(self.attempt.log, response)
+        self.response = response
 
     def fail(self, cause: Exception) -> None:
         """Note that the attempt failed with *cause*."""
-        self.attempt.record_failure(cause)
-        self.response, self.cause = None, cause
+        self.attempt.log.record_failure(cause)
+        self.cause = cause
 
     @abstractmethod
     async def ask(self) -> bool:
@@ -192,7 +196,7 @@ class RetrySession(ABC):
     def let_go(self) -> None:
         """Part with the outcome of an attempt that is followed by another."""
         self._earlier_cause = self.cause or self._earlier_cause
-        self.response = self.cause = self.attempt.response = None
+        self.response = self.cause = None
 
     async def drop(self) -> None:
         """Give the leave for a retry back that is not made after all."""

@@ -93,9 +93,9 @@ class ObservingClient(DecoratingClient, ABC):
             return await self.delegate.execute(ctx, request)
         try:
             response = await self.delegate.execute(ctx, observation.request)
-            observe(ctx, response)
+            observe(ctx.log, response)
         except BaseException as cause:
-            ctx.record_failure(cause)
+            ctx.log.record_failure(cause)
             self._end(observation, ctx, cause)
             raise
         observation.response = response

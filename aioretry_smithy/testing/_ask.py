@@ -63,9 +63,9 @@ async def ask(
         content = b"" if content is None else content
         status = 200 if status is None else status
         response = new_response(request, status, headers=headers, body=content)
-        observe(ctx, response)
+        observe(ctx.log, response)
     else:
-        ctx.record_failure(cause)
+        ctx.log.record_failure(cause)
     if isinstance(strategy, RetryStrategyWithContent):
         start = content and content[: strategy.max_content_length]
         answer = strategy.should_retry(ctx, cause, start)

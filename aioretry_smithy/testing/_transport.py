@@ -80,9 +80,9 @@ class ScriptedTransport:
             async with asyncio.timeout_at(ctx.deadline):
                 response = await _perform(answer, ctx, request)
         except BaseException as cause:
-            ctx.record_failure(cause)
+            ctx.log.record_failure(cause)
             raise
-        observe(ctx, response)
+        observe(ctx.log, response)
         return response
 
     def _next_answer(

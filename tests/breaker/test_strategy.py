@@ -36,7 +36,7 @@ def verdict(*, status=None, cause=None):
     """Ask the default strategy about an outcome."""
     ctx = ClientRequestContext(HttpRequest("GET", URL_))
     if status is not None:
-        observe(ctx, new_response(ctx.request, status))
+        observe(ctx.log, new_response(ctx.request, status))
     strategy = CircuitBreakerStrategy.on_server_error_status()
     return strategy.should_report_as_success(ctx, cause)
 

@@ -84,7 +84,7 @@ def attempt(status=None, cause=None):
     request = HttpRequest("GET", "http://localhost/")
     ctx = ClientRequestContext(request).derive(request)
     if status is not None:
-        observe(ctx, new_response(request, status))
+        observe(ctx.log, new_response(request, status))
     elif cause is not None:
         ctx.log.record_failure(cause)
     return ctx

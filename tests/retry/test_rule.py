@@ -231,7 +231,7 @@ async def test_response_of_a_failed_attempt_meets_nothing():
     )
     request = HttpRequest("GET", "http://localhost/")
     ctx = ClientRequestContext(request)
-    observe(ctx, new_response(request, 503))
+    observe(ctx.log, new_response(request, 503))
 
     assert None is rule.should_retry(ctx, aiohttp.ClientPayloadError("cut"))
 
