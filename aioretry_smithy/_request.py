@@ -45,7 +45,7 @@ class HttpRequest:
     """The URL as it was given."""
 
     arguments: dict[str, Any]
-    """The keyword arguments that aiohttp is to be called with: what was given."""
+    """The :attr:`options` and the headers: what aiohttp is to be called with."""
 
     def __init__(
         self,
@@ -110,11 +110,10 @@ class HttpRequest:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The other arguments of ``session.request()``, without the headers."""
-        arguments = self.arguments
-        if "headers" not in arguments:
-            return arguments
-        return {name: arguments[name] for name in arguments if name != "headers"}
+        """The other arguments of ``session.request()``: a copy, without the headers."""
+        options = self.arguments.copy()
+        options.pop("headers", None)
+        return options
 
     def replace(self, **changes: Any) -> Self:
         """Return a copy with *changes*.

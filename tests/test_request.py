@@ -97,6 +97,16 @@ def test_headers_can_be_read_again_and_again(headers):
     assert expected == request.replace(method="PUT").headers
 
 
+@pytest.mark.parametrize("headers", [None, {"A": "1"}])
+def test_options_cannot_be_changed_in_place(headers):
+    """With headers or without: each reader gets a copy."""
+    request = HttpRequest("GET", "/", headers=headers, data=b"x")
+    request.options["data"] = b"y"
+
+    assert {"data": b"x"} == request.options
+    assert {"headers": headers, "data": b"x"} == request.arguments
+
+
 def test_iterator_given_to_a_copy_is_kept_too():
     """A decorator may pass any form of headers on as well."""
     request = HttpRequest("GET", "/").replace(headers=iter([("A", "1")]))
