@@ -11,6 +11,7 @@ from functools import partial
 import aiohttp
 from calling import ATTEMPTS, Call, Variant, getting
 from peers import peers
+from thin import thin
 
 from aioretry_smithy import (
     Backoff,
@@ -126,7 +127,7 @@ def ours() -> list[Variant]:
         _chain("logging at INFO", logging_at_info(), retries=False),
         _chain("retry", retrying()),
         _chain("smithy standard", smithy()),
-        Variant("ours: retry + breaker + logging off", full, "ours"),
+        Variant("ours: retry + breaker + log off", full, "ours"),
         Variant("ours: standard chain", standard, "ours"),
     ]
 
@@ -138,7 +139,11 @@ def _chain(name: str, *decorators: Decorator, retries: bool = True) -> Variant:
 def installed() -> tuple[list[Variant], list[Variant]]:
     """Return the variants that can be measured here, and those that lack a package."""
     here, missing = [], []
-    for variant in [Variant(BARE, bare, "bare", retries=False), *peers(), *ours()]:
+    measures = [
+        Variant(BARE, bare, "bare", retries=False),
+        Variant("3 empty decorators, context, logs", thin, "by hand", retries=False),
+    ]
+    for variant in [*measures, *peers(), *ours()]:
         there = all(map(importlib.util.find_spec, variant.needs))
         (here if there else missing).append(variant)
     return here, missing
