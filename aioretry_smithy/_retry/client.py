@@ -117,7 +117,7 @@ class RetryingClient(DecoratingClient):
         """Send *request* until the strategy or a limit says stop."""
         session = self._new_session(ctx, request)
         try:
-            if session.asks_to_begin:
+            if type(session) is TokenSession:
                 await _wait(session, await session.open())
             while (attempt := session.new_attempt()) is not None:
                 try:
@@ -132,8 +132,9 @@ class RetryingClient(DecoratingClient):
                 wanted = await session.ask()
                 if session.limiter is not None:
                     await report(session.limiter, attempt, session.cause, wanted=wanted)
-                if not session.may_go_on(wanted) or not await _has_waited(session):
+                if not session.may_go_on(wanted):
                     break
+                await _wait_for_next(session)
             if session.planned:
                 await session.drop()
         except BaseException as error:
@@ -179,15 +180,11 @@ class RetryingClient(DecoratingClient):
         return f"{type(self).__name__}({settings})"
 
 
-async def _has_waited(session: RetrySession) -> bool:
-    """Wait for the next attempt, where there is one to wait for."""
+async def _wait_for_next(session: RetrySession) -> None:
+    """Wait for the next attempt, unless there is a reason against it."""
     wait = session.fit(await session.next_delay())
-    if wait is None:
-        return False
-    if session.limiter is not None and not await session.ask_limiter(wait):
-        return False
-    await _wait(session, wait)
-    return True
+    if wait is not None and await session.ask_limiter(wait):
+        await _wait(session, wait)
 
 
 async def _wait(session: RetrySession, wait: Wait | None) -> None:
@@ -201,7 +198,7 @@ async def _wait(session: RetrySession, wait: Wait | None) -> None:
     log.delay, log.delay_source = wait
     try:
         await asyncio.sleep(wait.delay)
-        if session.asks_to_begin and (waited := await session.admit()):
+        if waited := await session.admit():
             log.delay, log.delay_source = wait.delay + waited, "rate_limit"
     except BaseException:
         log.delay = asyncio.get_running_loop().time() - started
@@ -209,15 +206,14 @@ async def _wait(session: RetrySession, wait: Wait | None) -> None:
 
 
 def _finish(ctx: ClientRequestContext, session: RetrySession) -> aiohttp.ClientResponse:
-    log, response = ctx.log.root, session.response
+    log = ctx.log.root
     log.stop_reason = session.stop_reason
     log.retry_error = session.refusal
     log.record_answer(session.attempt.log)
-    if response is None:
-        cause = cast("Exception", session.cause)
-        log.record_failure(cause)
-        raise cause
-    return response
+    if session.cause is not None:
+        log.record_failure(session.cause)
+        raise session.cause
+    return cast("aiohttp.ClientResponse", session.response)
 
 
 def _abandon(

@@ -6,7 +6,7 @@ import asyncio
 import math
 import time
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 from .. import _content
 from .._body import SpentBodyError, is_spent
@@ -60,9 +60,6 @@ class RetrySession(ABC):
         "stop_reason",
     )
 
-    asks_to_begin: ClassVar[bool] = False
-    """Whether somebody has to be asked before attempts: :meth:`open`, :meth:`admit`."""
-
     attempt: ClientRequestContext
     """The attempt under way, or the last one; before the first, the call."""
 
@@ -100,10 +97,6 @@ class RetrySession(ABC):
         self.may_retry = self.planned = False
         self.response = self.cause = self._earlier_cause = None
         self.refusal = self.stop_reason = None
-
-    async def open(self) -> Wait | None:
-        """Ask, before the first attempt; return what to wait for it."""
-        return None
 
     async def admit(self) -> float:
         """Wait, when a wait is over, for leave to begin; return the seconds waited."""
@@ -185,7 +178,9 @@ class RetrySession(ABC):
 
     async def ask_limiter(self, wait: Wait) -> bool:
         """Ask the limiter for the retry, and note where it says no."""
-        limiter = cast("RetryLimiter", self.limiter)
+        limiter = self.limiter
+        if limiter is None:
+            return True
         if not await acquired(limiter, self.attempt, self.cause):
             self.stop_reason = RetryStopReason.LIMITER
             return False

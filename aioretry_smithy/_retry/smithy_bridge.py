@@ -56,8 +56,6 @@ class TokenSession(RetrySession):
         "_waits_for_rate",
     )
 
-    asks_to_begin = True
-
     def __init__(
         self, config: RetryConfig, ctx: ClientRequestContext, request: HttpRequest
     ) -> None:

@@ -231,9 +231,11 @@ class _Failsafe(RetryStrategy):
             )
         else:
             status = ctx.log.response_status
-            if status is None or status < 400:
-                return None
-            again = (status >= 500 or status in _THROTTLED) and is_idempotent(ctx)
+            again = (
+                status is not None
+                and (status >= 500 or status in _THROTTLED)
+                and is_idempotent(ctx)
+            )
         return self.backoff if again else None
 
     def __repr__(self) -> str:

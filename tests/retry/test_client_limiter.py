@@ -323,3 +323,25 @@ async def test_call_that_is_cancelled_while_a_leave_goes_back_says_so():
                     await client.get(URL)
 
     assert RetryStopReason.CANCELLED == logs[0].stop_reason
+
+
+class Broken:
+    """A strategy of Smithy's kind that fails before the first attempt."""
+
+    def acquire_initial_retry_token(self, *, token_scope=None):
+        raise LookupError("bug in the strategy")
+
+    def refresh_retry_token_for_retry(self, *, token_to_renew, error):
+        raise AssertionError("nothing failed")
+
+    def record_success(self, *, token):
+        raise AssertionError("nothing was sent")
+
+
+async def test_nothing_is_given_back_that_was_not_asked_for():
+    """Where a call ends before its first attempt, the limiter hears nothing."""
+    limiter = Recording()
+    with pytest.raises(LookupError):
+        await outcome_of(session([200], limiter, Broken()))
+
+    assert [] == limiter.heard

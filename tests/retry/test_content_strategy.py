@@ -530,3 +530,14 @@ async def test_chain_in_a_session():
     assert [1.0, 0.25, 1.0, None] == [
         attempt.delay for attempt in RequestLog.of(response).children
     ]
+
+
+@pytest.mark.parametrize("plain", PLAIN)
+async def test_next_of_a_chain_is_asked_in_a_session(plain):
+    """A member that leaves it to the next one says so with a decision, or with None."""
+    transport = ScriptedTransport([body(b"busy"), body(b"done")])
+    chain = plain(RetryDecision.next()) | WhileBusy()
+    async with session(transport, chain) as client:
+        response = await client.get(URL)
+
+        assert "done" == await response.text()
