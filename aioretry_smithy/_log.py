@@ -114,7 +114,7 @@ class RequestLog(Recording):
     @property
     def response_cause(self) -> BaseException | None:
         """What the call or the attempt failed with, also while reading the body."""
-        return self._refusal or (self._answer or self)._cause
+        return self._failure
 
     @property
     def response_length(self) -> int | None:

@@ -157,11 +157,11 @@ class Recording:
 
     @property
     def _last(self) -> Self:
-        return self if self._answer is None else self._answer
+        return self._answer or self
 
     @property
     def _failure(self) -> BaseException | None:
-        return self._refusal or (self._answer or self)._cause
+        return self._refusal or self._last._cause
 
     def _add(self, child: Self) -> int:
         # A decorator outside may begin anew after what looked like the end.
