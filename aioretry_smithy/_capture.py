@@ -43,7 +43,7 @@ def capture_logs() -> Iterator[list[RequestLog]]:
 
 
 collecting: Callable[[], tuple[list[RequestLog], ...]] = _captures.get
-"""Returns the lists of the blocks around that collect logs."""
+"""Returns the lists of the blocks around that collect logs; asked by each call."""
 
 
 def attach(log: Recording, source: aiohttp.ClientResponse | BaseException) -> None:

@@ -88,7 +88,7 @@ class ClientRequestContext:
     _attributes: dict[Any, Any] | None
     _held: list[aiohttp.ClientResponse] | None
 
-    # By position: each call pays for two of them, and names would cost as much again.
+    # By position: each call makes two of them, and names cost a third more.
     def __init__(
         self,
         request: HttpRequest,

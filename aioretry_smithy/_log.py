@@ -99,6 +99,7 @@ class RequestLog(Recording):
     @property
     def response_status(self) -> int | None:
         """The status, or None without a response."""
+        # Without a property between: asked after each attempt by all who judge it.
         return (self._answer or self)._status
 
     @property

@@ -129,4 +129,4 @@ class _Block:
 
 
 current_options: Callable[[], RequestOptions | None] = _options.get
-"""Returns what the blocks around say, or None outside of any."""
+"""Returns what the blocks around say, or None outside of any; asked by each call."""

@@ -101,7 +101,7 @@ class Recording:
     _ended: float | None
     _body_ended: float | None
 
-    # By position: each call pays for two of them, and names would cost as much again.
+    # By position: each call makes two of them, and names cost a third more.
     def __init__(
         self,
         request: HttpRequest,
@@ -134,7 +134,7 @@ class Recording:
     @property
     def root(self) -> Self:
         """The log of the whole call."""
-        return self if self.parent is None else self.parent.root
+        return self.parent or self
 
     @property
     def mask(self) -> Mask:

@@ -45,7 +45,7 @@ class HttpRequest:
     """The URL as it was given."""
 
     arguments: dict[str, Any]
-    """The :attr:`options` and the headers: what aiohttp is to be called with."""
+    """The :attr:`options` and the headers, for aiohttp; not to be changed."""
 
     def __init__(
         self,

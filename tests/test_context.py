@@ -42,6 +42,17 @@ async def test_child_is_an_attempt():
     assert (first.log, second.log) == ctx.log.children
 
 
+async def test_attempt_of_an_attempt_belongs_to_the_call():
+    """All attempts are children of the root, whichever context made them."""
+    ctx = call()
+    first = ctx.derive(REQUEST)
+    second = first.derive(REQUEST)
+
+    assert (1, 2) == (first.attempt, second.attempt)
+    assert ctx is second.parent
+    assert (first.log, second.log) == ctx.log.children
+
+
 async def test_attributes_belong_to_the_call():
     """What one attempt notes, the next one finds."""
     ctx = call()

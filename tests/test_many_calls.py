@@ -77,7 +77,7 @@ async def blocks_held_by(calls):
 
 
 async def test_a_hundred_thousand_calls_at_once_end():
-    """They end when one alone would, and each takes the memory of one in a thousand."""
+    """They end when one alone would, and each takes as much memory as in a thousand."""
     gc.disable()  # it would look at millions of objects, again and again
     try:
         few, many = await blocks_held_by(FEW), await blocks_held_by(MANY)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import fields
-from typing import TYPE_CHECKING, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack
 
 from .._client import DecoratingClient
 from .._errors import bad_argument, raised_from
@@ -117,6 +117,7 @@ class RetryingClient(DecoratingClient):
         """Send *request* until the strategy or a limit says stop."""
         session = self._new_session(ctx, request)
         try:
+            # An empty open() of the others would cost each call a coroutine.
             if type(session) is TokenSession:
                 await _wait(session, await session.open())
             while (attempt := session.new_attempt()) is not None:
@@ -181,7 +182,7 @@ class RetryingClient(DecoratingClient):
 
 
 async def _wait_for_next(session: RetrySession) -> None:
-    """Wait for the next attempt, unless there is a reason against it."""
+    """Wait for the next attempt, or note the reason why there is none."""
     wait = session.fit(await session.next_delay())
     if wait is not None and await session.ask_limiter(wait):
         await _wait(session, wait)
@@ -210,10 +211,12 @@ def _finish(ctx: ClientRequestContext, session: RetrySession) -> aiohttp.ClientR
     log.stop_reason = session.stop_reason
     log.retry_error = session.refusal
     log.record_answer(session.attempt.log)
-    if session.cause is not None:
-        log.record_failure(session.cause)
-        raise session.cause
-    return cast("aiohttp.ClientResponse", session.response)
+    response = session.response
+    if response is None:
+        cause: Any = session.cause
+        log.record_failure(cause)
+        raise cause
+    return response
 
 
 def _abandon(

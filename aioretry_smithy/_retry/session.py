@@ -126,6 +126,7 @@ class RetrySession(ABC):
 
     def show_response(self) -> None:
         """Show the log what came, or raise what is wrong with it."""
+        # What is no response must not be closed like one.
         response, self.response = self.response, None
         observe(self.attempt.log, response)
         self.response = response

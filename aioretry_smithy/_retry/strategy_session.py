@@ -17,7 +17,7 @@ from .session import RetrySession
 class StrategySession(RetrySession):
     """Asks for a backoff, and counts on it for as long as it is the same object."""
 
-    # Most calls never need them.
+    # Written by retries only, so that a call without one need not set them.
     _answer: Backoff | None = None
     _backoff: Backoff | None = None
     _count = 0

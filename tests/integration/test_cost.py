@@ -97,23 +97,27 @@ async def get(session):
 
 async def cost_of_a_call(*decorators):
     """Return how many functions a successful call calls, when all is warmed up."""
-    calls = FunctionCalls()
     with stubbed():
         async with session_with(*decorators) as session:
-            await get(session)
-            with calls.counted():
-                await get(session)
-    return calls.number
+            return await cost_of_getting(session)
 
 
 async def cost_of_a_bare_call():
-    calls = FunctionCalls()
     with stubbed():
         async with session_with() as session:
             del session._request
+            return await cost_of_getting(session)
+
+
+async def cost_of_getting(session):
+    calls = FunctionCalls()
+    await get(session)
+    gc.disable()  # what it finalizes would be counted where it comes by chance
+    try:
+        with calls.counted():
             await get(session)
-            with calls.counted():
-                await get(session)
+    finally:
+        gc.enable()
     return calls.number
 
 
@@ -122,7 +126,7 @@ async def cost_of_a_bare_call():
     [
         pytest.param([], 26, id="empty chain"),
         pytest.param([retrying()], 48, id="retry"),
-        pytest.param([breaking(), retrying(), logging_off()], 74, id="full chain"),
+        pytest.param([breaking(), retrying(), logging_off()], 77, id="full chain"),
     ],
 )
 async def test_a_chain_adds_few_function_calls(decorators, at_most):

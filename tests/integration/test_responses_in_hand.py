@@ -167,9 +167,11 @@ def test_times_are_those_of_the_loop_that_runs():
         assert 2.0 == loop.run(duration(real.run(build())))
 
 
-async def test_error_in_hand_is_raised_as_it_is(serve):
-    """What is closed in the end hides nothing of what went wrong."""
-    url = await serve([ConnectionResetError])
+async def test_failure_after_a_response_is_raised_as_it_is(serve):
+    """To close what is still in hand hides nothing of what went wrong."""
+    url = await serve(UNENDING, [ConnectionResetError])
     async with SessionBuilder(url).decorator(asks_twice).build() as session:
-        with pytest.raises(aiohttp.ClientError):
+        with pytest.raises(aiohttp.ClientConnectionError):
             await session.get("/")
+
+        assert set() == session.connector._acquired
