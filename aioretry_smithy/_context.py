@@ -150,7 +150,9 @@ class ClientRequestContext:
     def remaining(self) -> float:
         """Return the seconds left: ``inf`` without a deadline, 0.0 after it."""
         deadline = self.deadline
-        return math.inf if deadline is None else max(0.0, deadline - self.log.now())
+        return (
+            math.inf if deadline is None else max(0.0, deadline - self.log.loop.time())
+        )
 
     def set_response_timeout(
         self,

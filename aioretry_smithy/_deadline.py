@@ -31,7 +31,7 @@ def response_timeout(
     if "timeout" in options:
         timeout = options["timeout"]
         if not isinstance(timeout, ClientTimeout):
-            # What it means to be given nothing, aiohttp says in this way too.
+            # Somebody may have passed on what aiohttp takes for nothing given.
             total = total if timeout is sentinel else timeout
         elif timeout.total is not None:
             # What sets other limits only does not lift the session's.
@@ -55,8 +55,7 @@ def attempt_timeout(
     elif not isinstance(timeout, ClientTimeout):
         timeout = ClientTimeout(total=timeout)
     own = positive(timeout.total) or math.inf
-    deadline = ctx.deadline
-    limit = math.inf if deadline is None else deadline - ctx.log.loop.time()
+    limit = ctx.remaining()
     as_called = (ctx.parent or ctx).request
     if request is not as_called and (
         given is not as_called.arguments.get("timeout", sentinel)

@@ -40,6 +40,8 @@ class Listeners(Generic[L]):
 
     def tell(self, *news: Callable[[L], None]) -> None:
         """Let every listener hear the *news*, after what it is hearing now."""
+        if not self.anybody:
+            return
         self._news.extend(news)
         # A listener that uses the object comes back here: what it causes has to wait
         # until the others have heard what it has heard.

@@ -42,7 +42,6 @@ class Recording:
         "_status",
         "_wall_clock",
         "attempt",
-        "attempts_made",
         "deadline",
         "delay",
         "delay_source",
@@ -62,9 +61,6 @@ class Recording:
 
     attempt: int | None
     """Which attempt of the call this is, from 1; None on the root."""
-
-    attempts_made: int
-    """How many attempts were begun so far (on the root); 0 where nothing retries."""
 
     deadline: float | None
     """When its own time runs out, in seconds of the event loop's clock."""
@@ -120,7 +116,6 @@ class Recording:
         self._status = self._reason = self._headers = self._cause = None
         self._refusal = self._request_preview = self._response_preview = None
         self._length = self._ended = self._body_ended = None
-        self.attempts_made = 0
         self.delay = self.delay_source = self.stop_reason = self.retry_error = None
         if parent is None:
             self.attempt = None
@@ -152,6 +147,11 @@ class Recording:
         return tuple(self._children or ())
 
     @property
+    def attempts_made(self) -> int:
+        """How many attempts of the call were begun so far (on the root)."""
+        return 0 if self._children is None else len(self._children)
+
+    @property
     def _first(self) -> Self:
         return self._children[0] if self._children else self
 
@@ -170,16 +170,11 @@ class Recording:
             self._children = [child]
         else:
             self._children.append(child)
-        self.attempts_made += 1
-        return self.attempts_made
+        return len(self._children)
 
     def elapsed(self) -> float:
         """Return the seconds since it began."""
         return self.loop.time() - self.started
-
-    def now(self) -> float:
-        """Return the time of the event loop."""
-        return self.loop.time()
 
     def record_response(
         self, response: aiohttp.ClientResponse, length: int | None = None

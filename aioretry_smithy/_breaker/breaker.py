@@ -212,10 +212,10 @@ class CircuitBreaker:
             now = self._clock()
             state.window.add_failure(now)
             event_count = state.window.count(now)
-            if not self._settings.tolerate(event_count):
-                self.enter_state(CircuitState.OPEN)
-            elif self._listeners.anybody:
+            if self._settings.tolerate(event_count):
                 self._tell_count(event_count)
+            else:
+                self.enter_state(CircuitState.OPEN)
         elif state.circuit is CircuitState.HALF_OPEN:
             self.enter_state(CircuitState.OPEN)
 

@@ -34,8 +34,7 @@ def level_check(logger: Any) -> Callable[[int], bool]:
 
     def is_on(level: int) -> bool:
         # Looked up each time: a logger of structlog may be configured later.
-        ask = getattr(logger, "isEnabledFor", None) or logger.is_enabled_for
-        return bool(ask(level))
+        return bool(getattr(logger, level_method(logger))(level))
 
     return is_on
 

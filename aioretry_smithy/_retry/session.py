@@ -149,8 +149,7 @@ class RetrySession(ABC):
         if wanted:
             self.stop_reason = self._limit()
             return self.stop_reason is None
-        response = self.response
-        if response is not None and response.status < 400:
+        if self._succeeded():
             self.stop_reason = None
         elif self.stop_reason is None:
             self.stop_reason = RetryStopReason.NO_RETRY
