@@ -29,6 +29,9 @@ class Scripted(Backoff):
     def __init__(self, *delays: float | None) -> None:
         self.delays = delays
 
+    def __repr__(self) -> str:
+        return f"Scripted{self.delays}"
+
     def next_delay(self, num_attempts_so_far: int) -> float | None:
         return self.delays[num_attempts_so_far - 1]
 

@@ -359,6 +359,7 @@ async def test_session_inside_an_attempt_is_traced(heard):
 @pytest.mark.parametrize(
     "key",
     [SUPPRESS, contexts._SUPPRESS_INSTRUMENTATION_KEY, "suppress_instrumentation"],
+    ids=["http", "all", "by name"],
 )
 async def test_silence_is_kept_where_somebody_asks_for_it(heard, key):
     """What an exporter sends through a traced session is not told of."""
