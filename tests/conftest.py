@@ -42,9 +42,13 @@ FACADES = (aioretry_smithy, aioretry_smithy.testing, aioretry_smithy.smithy)
 REAL_TIME = {"integration", "docs", "benchmarks"}
 """The folders whose tests meet sockets or processes, which need a real clock."""
 
-# Machines of continuous integration are too noisy for a deadline per example.
-hypothesis.settings.register_profile("local", deadline=None)
-hypothesis.settings.register_profile("ci", deadline=None, derandomize=True)
+# The same examples each time in continuous integration, and no deadline for one of
+# them on machines that are shared. "thorough" runs in one environment of tox.
+IN_CI = bool(os.environ.get("CI"))
+for profile, examples in {"quick": 20, "thorough": 100}.items():
+    hypothesis.settings.register_profile(
+        profile, deadline=None, derandomize=IN_CI, max_examples=examples
+    )
 # A few examples, always the same ones and not made smaller, for each mutant.
 hypothesis.settings.register_profile(
     "mutation",
@@ -53,7 +57,7 @@ hypothesis.settings.register_profile(
     max_examples=25,
     phases=(hypothesis.Phase.explicit, hypothesis.Phase.generate),
 )
-hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "local")
+hypothesis.settings.load_profile("quick")
 
 
 def pytest_report_header() -> str:

@@ -7,6 +7,8 @@ import gc
 import logging
 import sys
 
+import pytest
+
 from aioretry_smithy import (
     Backoff,
     CircuitBreaker,
@@ -20,6 +22,7 @@ from aioretry_smithy import (
     new_response,
 )
 
+pytestmark = pytest.mark.long
 FEW, MANY = 1000, 100_000
 
 

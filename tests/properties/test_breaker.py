@@ -290,4 +290,6 @@ class BreakerMachine(RuleBasedStateMachine):
 
 
 TestBreaker = BreakerMachine.TestCase
-TestBreaker.settings = hypothesis.settings(max_examples=300)
+TestBreaker.settings = hypothesis.settings(
+    max_examples=3 * hypothesis.settings.default.max_examples
+)

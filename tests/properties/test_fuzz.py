@@ -18,6 +18,8 @@ from aioretry_smithy import Backoff, HttpRequest, LogFormatter, RequestLog
 from aioretry_smithy._mask import DEFAULT_MASK
 from aioretry_smithy._retry.hints import retry_after
 
+EXAMPLES = settings.default.max_examples
+"""As many as the profile says; what is cheap here gets a multiple of it."""
 MARK = "c4n4ry"
 # Texts of any kind, and such as are close to being something.
 anything = st.text(st.characters(codec=None), max_size=40)
@@ -41,7 +43,7 @@ texts = anything | nearly
 
 @given(values=st.lists(texts, max_size=4), amazon=texts, date=texts, now=st.floats())
 @example(values=["Sunday, 06-Nov-94 08:49:37 GMT"], amazon="", date="", now=math.nan)
-@settings(max_examples=500)
+@settings(max_examples=5 * EXAMPLES)
 def test_any_hint_is_a_wait_or_nothing(values, amazon, date, now):
     """The reader of hints returns seconds, infinity or None, and never raises."""
     assume(0 <= now < 4e9)  # the clock is the machine's own
@@ -53,7 +55,7 @@ def test_any_hint_is_a_wait_or_nothing(values, amazon, date, now):
 
 
 @given(spec=texts)
-@settings(max_examples=1000)
+@settings(max_examples=10 * EXAMPLES)
 def test_any_spec_is_a_backoff_or_a_bad_argument(spec):
     """What is read waits for a finite time; the rest is an error of one line."""
     backoff = backoff_or_complaint(spec)
@@ -82,7 +84,7 @@ names = st.sampled_from("token api_key password X-Amz-Signature clientSecret".sp
 
 
 @given(before=texts, user=st.text("abc", max_size=3), secret=secrets, after=texts)
-@settings(max_examples=1000)
+@settings(max_examples=10 * EXAMPLES)
 def test_no_password_gets_through(before, user, secret, after):
     """What stands before the host of a URL is hidden, whatever stands around it."""
     shown = DEFAULT_MASK.text(f"{before}http://{user}:{secret}@example.com/{after}")
@@ -91,7 +93,7 @@ def test_no_password_gets_through(before, user, secret, after):
 
 
 @given(before=texts, name=names, secret=secrets, after=texts)
-@settings(max_examples=1000)
+@settings(max_examples=10 * EXAMPLES)
 def test_no_parameter_gets_through(before, name, secret, after):
     """A secret parameter is hidden, whatever stands around it."""
     shown = DEFAULT_MASK.text(f"{before}?{name}={secret}&page={after}")
@@ -100,7 +102,7 @@ def test_no_parameter_gets_through(before, name, secret, after):
 
 
 @given(unit=st.text("ab:/@?&#;=%+ '\"[]\\\n1K", min_size=1, max_size=6), tail=nearly)
-@settings(max_examples=100)
+@settings(max_examples=EXAMPLES)
 @example(unit="//", tail="@")
 @example(unit="//a:1", tail="@")
 @example(unit="b'", tail="\\")
@@ -148,7 +150,7 @@ def log_of(
     reason=texts,
     failure=texts.map(ValueError) | texts.map(aiohttp.InvalidURL),
 )
-@settings(max_examples=500)
+@settings(max_examples=5 * EXAMPLES)
 def test_views_of_any_call_are_whole_and_one_line_per_entry(
     method, url, params, headers, reason, failure
 ):
@@ -177,7 +179,7 @@ def test_views_of_any_call_are_whole_and_one_line_per_entry(
 
 @pytest.mark.parametrize("name", ["Authorization", "cookie", "SET-COOKIE"])
 @given(secret=texts, other=texts)
-@settings(max_examples=100)
+@settings(max_examples=EXAMPLES)
 def test_no_secret_header_gets_through(name, secret, other):
     """The value of a secret header is in no view, whatever is in it."""
     headers = CIMultiDict({"X-Other": other, name: f"{MARK}{secret}"})

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+# One process runs them all: each simulation serves several tests.
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("storms")]
 DOCS = Path(__file__).parents[2] / "docs"
 NO_DIP = range(0)
 
