@@ -217,10 +217,11 @@ def test_readme_shows_the_demo(capsys):
     assert [] == [line for line in shown if line not in printed]
 
 
-def test_readme_has_two_commands():
-    """One command for the demo and one for the tests, each on one line."""
+def test_readme_has_three_commands():
+    """One command each for the demo, for the tests and for the rest, on one line."""
     commands = blocks_of_readme("sh")
 
-    assert [1, 1] == [len(command.splitlines()) for command in commands]
+    assert [1, 1, 1] == [len(command.splitlines()) for command in commands]
     assert commands[0].endswith("python -m aioretry_smithy demo\n")
-    assert commands[1].endswith("tox run\n")
+    assert commands[1].endswith("tox run -m quick\n")
+    assert commands[2].endswith("tox run -m rest\n")
