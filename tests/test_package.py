@@ -7,13 +7,18 @@ import importlib.util
 import inspect
 import json
 import pkgutil
+import re
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 import aioretry_smithy
+
+ROOT = Path(__file__).parents[1]
 
 EXTRAS = {
     "aioretry_smithy._cli.rich_output": "rich",
@@ -83,6 +88,25 @@ def test_version_is_the_distribution_s():
     version = importlib.metadata.version("aioretry-smithy")
 
     assert version == aioretry_smithy.__version__
+
+
+def test_oldest_aiohttp_allowed_is_the_oldest_tested():
+    """What the metadata and the README promise, an environment of tox checks."""
+    metadata = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    (requirement,) = (
+        each
+        for each in metadata["project"]["dependencies"]
+        if re.match(r"aiohttp\b", each)
+    )
+    floors = re.findall(r">=([\d.]+)", requirement)
+    tox = (ROOT / "tox.ini").read_text(encoding="utf-8")
+    tested = re.findall(r"aiohttp==([\d.]+)", tox)
+    oldest = min(tested, key=lambda version: [*map(int, version.split("."))])
+    readme = " ".join((ROOT / "README.rst").read_text(encoding="utf-8").split())
+
+    assert [oldest] == floors
+    assert f"``aiohttp`` {oldest} or newer" in readme
+    assert f"tested with {oldest}," in readme
 
 
 IMPORT_EACH_FIRST = """
