@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, suppress
-from contextvars import ContextVar, Token
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -74,7 +74,8 @@ def request_options(
 
     Calls in tasks that are started in the block count too, other tasks do not. Blocks
     can be nested: the inner one wins, and what it does not mention stays as it is
-    outside.
+    outside. One object may be entered as often as you like, by several tasks or threads
+    at once too.
 
     Args:
         retry: How to retry, in place of what the retrying client was made with.
@@ -105,27 +106,43 @@ def request_options(
     return _Block(RequestOptions(retry, seconds, idempotent, given))
 
 
-class _Block:
+class _Block(AbstractContextManager[None]):
     """A block of code with options.
 
-    It decorates no function: that of a coroutine is over before anything happens.
+    It decorates no function: that of a coroutine is over before anything happens. The
+    object knows nothing of those that are in the block, since there may be many.
     """
 
-    __slots__ = ("_options", "_tokens")
+    __slots__ = ("options",)
 
     def __init__(self, options: RequestOptions) -> None:
-        self._options = options
-        self._tokens: list[Token[RequestOptions | None]] = []
+        self.options = options
 
     def __enter__(self) -> None:
-        outer = _options.get()
-        inner = self._options if outer is None else self._options.within(outer)
-        self._tokens.append(_options.set(inner))
+        _stay_in((*_blocks.get(), self))
 
     def __exit__(self, *error: object) -> None:
-        # A generator may be closed by another task, where there is nothing to undo.
-        with suppress(ValueError):
-            _options.reset(self._tokens.pop())
+        blocks = _blocks.get()
+        # A generator may be closed by another task, where there is nothing to undo,
+        # and later than a block that was entered after its own.
+        if self in blocks:
+            last = len(blocks) - 1 - blocks[::-1].index(self)
+            _stay_in(blocks[:last] + blocks[last + 1 :])
+
+
+_blocks: ContextVar[tuple[_Block, ...]] = ContextVar(
+    "aioretry_smithy_blocks", default=()
+)
+
+
+def _stay_in(blocks: tuple[_Block, ...]) -> None:
+    """Let these blocks, the outermost first, be the ones around what comes next."""
+    merged: RequestOptions | None = None
+    for block in blocks:
+        merged = block.options if merged is None else block.options.within(merged)
+    _blocks.set(blocks)
+    # Merged here, once, and not by each call.
+    _options.set(merged)
 
 
 current_options: Callable[[], RequestOptions | None] = _options.get

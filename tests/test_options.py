@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
 import pytest
@@ -20,6 +21,7 @@ from aioretry_smithy import (
     request_options,
     smithy,
 )
+from aioretry_smithy._options import current_options
 from aioretry_smithy.testing import ScriptedTransport
 
 URL = "http://localhost/orders"
@@ -276,3 +278,78 @@ async def test_block_can_be_entered_again():
             await client.get(URL)
 
     assert [2.0, 2.0] == [ctx.deadline for ctx in transport.contexts]
+
+
+@pytest.mark.parametrize("other", [None, "same", "different"])
+async def test_block_of_overlapping_stays_ends_for_each_on_its_own(other):
+    """Two tasks enter one object, and the first to enter is the first to leave."""
+    block = request_options(idempotent=True)
+    second = {
+        None: block,
+        "same": request_options(idempotent=True),
+        "different": request_options(idempotent=False),
+    }[other]
+    transport = ScriptedTransport([200] * 4)
+    async with SessionBuilder().decorator(transport).build() as client:
+
+        async def stay(which, begin, end):
+            await asyncio.sleep(begin)
+            with which:
+                await asyncio.sleep(end - begin)
+                await client.post(URL)
+            await client.post(URL)
+
+        await asyncio.gather(stay(block, 0, 2), stay(second, 1, 3))
+    options = [ctx.options for ctx in transport.contexts]
+
+    assert [True, None, other != "different", None] == [
+        each and each.idempotent for each in options
+    ]
+
+
+async def test_stays_of_one_task_may_overlap():
+    """Generators that are closed in another order leave what is still open."""
+    transport = ScriptedTransport([200] * 3)
+    first, second = (
+        request_options(idempotent=True),
+        request_options(response_timeout=2.0),
+    )
+
+    async def within(block):
+        with block:
+            yield
+
+    one, other = within(first), within(second)
+    async with SessionBuilder().decorator(transport).build() as client:
+        await anext(one)
+        await anext(other)
+        await client.get(URL)
+        await one.aclose()
+        await client.get(URL)
+        await other.aclose()
+        await client.get(URL)
+    both, left, none = (ctx.options for ctx in transport.contexts)
+
+    assert (True, 2.0) == (both.idempotent, both.response_timeout)
+    assert (None, 2.0) == (left.idempotent, left.response_timeout)
+    assert None is none
+
+
+async def test_threads_may_share_a_block():
+    """Each thread has a context of its own, in loops or in plain code."""
+    block = request_options(response_timeout=2.0)
+
+    def enter_and_leave():
+        with block:
+            inside = current_options()
+        return inside.response_timeout, current_options()
+
+    with block:
+        with ThreadPoolExecutor(4) as threads:
+            results = [threads.submit(enter_and_leave) for _ in range(50)]
+            seen = {result.result() for result in results}
+        still_inside = current_options()
+
+    assert {(2.0, None)} == seen
+    assert 2.0 == still_inside.response_timeout
+    assert None is current_options()
