@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote_plus
 
 from ._preview import CUT
+from ._quoting import below_quoting
 from ._secret_members import is_structured, secret_values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+
+    Span = tuple[int, int]
 
 HIDDEN = "****"
 
@@ -24,11 +27,15 @@ _SECRET_WORDS = re.compile(
     "accesskey|apikey|assertion|authorization|credential|passcode|passphrase|passwd"
     "|password|privatekey|secret|session|signature|token"
 )
+# Named like secrets, and none. The second is a nonce.
+_HARMLESS = frozenset(
+    {"accesscontrolallowcredentials", "secwebsocketkey", "idempotencykey"}
+)
 _NOT_BLANK = re.compile(r"\S+")
 _NOT_QUOTED = re.compile(r"""(?:[^\s"\\]++|\\\S)++""")
 _END_OF_AUTHORITY = re.compile(r"[/?#]")
 _HOST_AND_PORT = re.compile(r"[^:]*(:\d*)?|\[.*")
-_PARAMETER = re.compile(r"[?&;#]([^=&;#\s?]+)=")
+_PARAMETER = re.compile(r"(?<=[?&;#=])([^=&;#\s?]+)=")
 _VALUE = re.compile(r"[^&#\s]*")
 # In a body that is cut nobody knows whether an "@" followed: a user with what is no
 # port is one, and where the cut is in the authority, all of that is.
@@ -66,27 +73,36 @@ class Mask:
         )
 
     def headers(self, headers: Mapping[str, str]) -> dict[str, str]:
-        """Return *headers* as one line a name, secret values hidden."""
+        """Return *headers* as one line a name, secret values hidden.
+
+        Their names are judged as those of query parameters are.
+        """
         shown: dict[str, str] = {}
         for name, value in headers.items():
-            hidden = name.lower() in self._headers
+            hidden = name.lower() in self._headers or self._is_secret(name)
             text = HIDDEN if hidden else self.text(str(value))
             before = shown.get(name)
             shown[name] = text if before is None or hidden else f"{before}, {text}"
         return shown
 
     def text(self, text: str) -> str:
-        """Return *text* with the credentials of every URL in it hidden."""
-        text = _without_user_info(text, _NOT_BLANK)
-        shown, position = [], 0
+        """Return *text* with the credentials of every URL in it hidden.
+
+        Also of a URL that is quoted in the value of a parameter of another one, and in
+        that of another one; what is quoted deeper than is looked into is hidden.
+        """
+        return _hide(text, below_quoting(text, self._in_urls))
+
+    def _in_urls(self, text: str) -> Iterator[Span]:
+        yield from _user_info(text, _NOT_BLANK)
+        position = 0
         # A value may hold a URL with parameters of its own, so it is not skipped.
         while match := _PARAMETER.search(text, position):
-            shown.append(text[position : match.end()])
             position = match.end()
             if self._is_secret(match[1]):
-                shown.append(HIDDEN)
-                position = next(_VALUE.finditer(text, position)).end()
-        return "".join([*shown, text[position:]])
+                value = next(_VALUE.finditer(text, position))
+                yield value.span()
+                position = value.end()
 
     def content(self, text: str) -> str:
         """Return *text*, the beginning of a body, with the secrets in it hidden.
@@ -100,18 +116,21 @@ class Mask:
     def _content(self, text: str, layers: int) -> str:
         cut = CUT if text.endswith(CUT) else ""
         text = text.replace("\\/", "/")
-        if _FORM.match(text):
+        is_form = _FORM.match(text) is not None
+        if is_form:
             text = "&".join([self._field(field, layers) for field in text.split("&")])
         text = text.removesuffix(CUT)
-        shown, position = [], 0
-        for start, end in secret_values(text, self._is_secret_member):
-            shown += [text[position:start], HIDDEN]
-            position = end
-        text = "".join([*shown, text[position:]])
+        # What the fields of a form quote has been looked into by now.
+        below = self._members(text) if is_form else below_quoting(text, self._members)
+        text = _hide(text, below)
         text = _without_cut_user_info(text, is_cut=bool(cut))
         # In JSON without a blank, a word is what stands between two quotes.
         words = _NOT_QUOTED if is_structured(text) else _NOT_BLANK
-        return _without_user_info(text, words) + cut
+        users = below_quoting(text, lambda layer: _user_info(layer, words))
+        return _hide(text, users) + cut
+
+    def _members(self, text: str) -> Iterator[Span]:
+        return secret_values(text, self._is_secret_member)
 
     def _field(self, field: str, layers: int) -> str:
         """Hide the value of a field that is secret, or holds JSON or a URL that is.
@@ -143,9 +162,15 @@ class Mask:
         name = unquote_plus(parameter)
         words = [word.lower() for word in _WORD_BREAK.split(name)]
         joined = "".join(words)
+        if name.lower() in self._parameters:
+            return True
+        if joined.removeprefix("x") in _HARMLESS or (
+            # How many tokens a language model still grants.
+            "ratelimit" in joined and "tokens" in joined
+        ):
+            return False
         return (
-            name.lower() in self._parameters
-            or not _SECRET_PARAMETERS.isdisjoint([*words, joined])
+            not _SECRET_PARAMETERS.isdisjoint([*words, joined])
             or _SECRET_WORDS.search(joined) is not None
         )
 
@@ -160,29 +185,35 @@ def _without_cut_user_info(text: str, *, is_cut: bool) -> str:
     return text if match is None else f"{text[: match.start()]}{HIDDEN}"
 
 
-def _without_user_info(text: str, words: re.Pattern[str]) -> str:
-    return words.sub(_hide_user_info, text) if "//" in text and "@" in text else text
+def _user_info(text: str, words: re.Pattern[str]) -> Iterator[Span]:
+    """Find the user and the password of each URL in a text."""
+    if "//" not in text or "@" not in text:
+        return
+    for word in words.finditer(text):
+        position, last = word.start(), text.rfind("@", *word.span())
+        while (start := text.find("//", position, max(last, 0))) >= 0:
+            while text.startswith("/", start):
+                # One slash too many, and it is no URL; the password is one all the
+                # same.
+                start += 1
+            end = _END_OF_AUTHORITY.search(text, start, word.end())
+            stop = word.end() if end is None else end.start()
+            at = text.rfind("@", start, stop)
+            if at < 0 and not _HOST_AND_PORT.fullmatch(text, start, stop):
+                # No host and no port: a password that nobody quoted goes on behind.
+                at = last
+            position = max(start, at)
+            if at >= start:
+                yield start, at
 
 
-def _hide_user_info(word: re.Match[str]) -> str:
-    """Hide the user and the password of each URL in a text without blanks."""
-    text = word[0]
-    last = text.rfind("@")
-    shown, position = [], 0
-    while (start := text.find("//", position, last)) >= 0:
-        while text.startswith("/", start):
-            # One slash too many, and it is no URL; the password is one all the same.
-            start += 1
-        end = _END_OF_AUTHORITY.search(text, start)
-        stop = len(text) if end is None else end.start()
-        at = text.rfind("@", start, stop)
-        if at < 0 and not _HOST_AND_PORT.fullmatch(text, start, stop):
-            # No host and no port: a password that nobody quoted goes on behind.
-            at = last
-        shown.append(text[position:start])
-        position = start if at < 0 else at
-        if at >= 0:
-            shown.append(HIDDEN)
+def _hide(text: str, spans: Iterable[Span]) -> str:
+    """Return *text* without these parts of it."""
+    shown, position, hidden = [], 0, -1
+    for start, end in sorted(spans):
+        if start > hidden:
+            shown += [text[position:start], HIDDEN]
+        position = hidden = max(hidden, end)
     return "".join([*shown, text[position:]])
 
 

@@ -53,22 +53,16 @@ def secret_values(text: str, is_secret: Callable[[str], bool]) -> Iterator[Span]
         is_secret: Says so of the name of a member.
 
     Yields:
-        Where a value begins and where it ends; in order, apart from each other.
+        Where a value begins and where it ends, in no order; some overlap.
     """
     spans = chain.from_iterable(
         _within_reason(text, find(spelling, is_secret))
         for spelling in {text, _with_usual_spellings(text)}
         for find in (_members, _elements)
     )
-    begun = ended = 0
-    for start, end in sorted([*spans, *_private_keys(text)]):
-        if start > ended:
-            if ended > begun:
-                yield begun, ended
-            begun = ended = start
-        ended = max(ended, end)
-    if ended > begun:
-        yield begun, ended
+    for start, end in (*spans, *_private_keys(text)):
+        if end > start:
+            yield start, end
 
 
 def _with_usual_spellings(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from urllib.parse import quote
 
 import pytest
 from multidict import CIMultiDict
@@ -120,6 +121,153 @@ def test_very_many_parameters_take_no_time():
     assert "?a=" * 20_000 + "?token=****" == DEFAULT_MASK.text(text)
 
 
+def quoted(text, times=1):
+    """Return *text* as it stands in a parameter of a URL, or deeper."""
+    for _ in range(times):
+        text = quote(text, safe="")
+    return text
+
+
+@pytest.mark.parametrize("times", range(1, 6))
+@pytest.mark.parametrize(
+    ("inner", "shown"),
+    [
+        ("https://me/hook?token=S3CR3T&a=1", "https://me/hook?token=HIDDEN&a=1"),
+        ("https://me/?a=1#access_token=S3CR3T", "https://me/?a=1#access_token=HIDDEN"),
+        ("https://u:S3CR3T@example.com/", "https://HIDDEN@example.com/"),
+        ("//S3CR3T@example.com/", "//HIDDEN@example.com/"),
+        ("https://u:S3CR 3T@example.com/", "https://HIDDEN@example.com/"),
+        ("/login?password=S3 CR3T&a=1", "/login?password=HIDDEN&a=1"),
+        ("token=S3CR3T&a=1", "token=HIDDEN&a=1"),
+        ("https://me/?page=2&mail=a@example.com", None),
+        ("100% of Größe, 2+2=4", None),
+    ],
+)
+def test_quoted_urls_are_looked_into(times, inner, shown):
+    """A URL in a parameter of another one shows no secret, and the rest of it."""
+    url = f"https://example.com/?back={quoted(inner, times)}&page=2"
+    shown = f"https://example.com/?back={quoted(shown or inner, times)}&page=2"
+
+    assert shown.replace("HIDDEN", "****") == DEFAULT_MASK.text(url)
+
+
+def test_urls_in_urls_in_urls_are_looked_into():
+    """Each secret is hidden where it stands, however deep; the rest is shown."""
+    url, shown = "/?to%6Ben=S3CR3T", "/?to%6Ben=HIDDEN"
+    for _ in range(4):
+        url = f"/?key=S3CR3T&next={quoted(url)}&page=2"
+        shown = f"/?key=HIDDEN&next={quoted(shown)}&page=2"
+
+    assert shown.replace("HIDDEN", "****") == DEFAULT_MASK.text(url)
+
+
+@pytest.mark.parametrize("times", [6, 7, 20])
+def test_what_is_quoted_deeper_is_hidden(times):
+    """Nobody looks that deep, so it counts as a secret."""
+    inner = quoted("https://me/?token=S3CR3T", times)
+
+    assert "/?back=****&page=2" == DEFAULT_MASK.text(f"/?back={inner}&page=2")
+    assert "/?****&page=2" == DEFAULT_MASK.text(f"/?{inner}&page=2")
+    assert "**** of 3" == DEFAULT_MASK.text(f"{inner} of 3")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "X-Api-Key",
+        "X-Auth-Token",
+        "X-Amz-Security-Token",
+        "X-Goog-Api-Key",
+        "X-Vault-Token",
+        "X-CSRF-Token",
+        "X-Hub-Signature-256",
+        "Ocp-Apim-Subscription-Key",
+        "CF-Access-Client-Secret",
+        "X-Session-Id",
+        "apikey",
+        "PRIVATE-TOKEN",
+        "X-RateLimit-Token",
+        "Idempotency-Key-Secret",
+    ],
+)
+def test_headers_with_secret_names_are_hidden(name):
+    """The names of headers are judged as those of query parameters are."""
+    assert {name: "****"} == DEFAULT_MASK.headers({name: "S3CR3T"})
+    assert f"?{name}=****" == DEFAULT_MASK.text(f"?{name}=S3CR3T")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Idempotency-Key",
+        "idempotency_key",
+        "X-Idempotency-Key",
+        "armeria-retry-count",
+        "amz-sdk-request",
+        "amz-sdk-invocation-id",
+        "Access-Control-Allow-Credentials",
+        "Sec-WebSocket-Key",
+        "X-RateLimit-Remaining-Tokens",
+        "anthropic-ratelimit-tokens-reset",
+        "WWW-Authenticate",
+        "Retry-After",
+        "X-Amz-Request-Id",
+        "ETag",
+    ],
+)
+def test_headers_that_explain_a_retry_are_shown(name):
+    """What sounds like a secret and is none helps those who read the log."""
+    assert {name: "7"} == DEFAULT_MASK.headers({name: "7"})
+    assert f"?{name}=7" == DEFAULT_MASK.text(f"?{name}=7")
+
+
+def test_what_was_named_is_hidden_also_where_it_is_harmless():
+    """Who asks for a name to be hidden gets it."""
+    mask = Mask(headers=["Idempotency-Key"], query_parameters=["idempotency_key"])
+
+    assert {"idempotency-key": "****"} == mask.headers({"idempotency-key": "7"})
+    assert "?idempotency_key=****" == mask.text("?idempotency_key=7")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("Referer", "https://u:p@h/?key=k", "https://****@h/?key=****"),
+        (
+            "Link",
+            '<https://h/?token=S3CR3T&page=2>; rel="next"',
+            '<https://h/?token=****&page=2>; rel="next"',
+        ),
+        (
+            "Location",
+            "/login?back=https%3A%2F%2Fh%2F%3Ftoken%3DS3CR3T%26page%3D2",
+            "/login?back=https%3A%2F%2Fh%2F%3Ftoken%3D****%26page%3D2",
+        ),
+    ],
+)
+def test_urls_that_headers_quote_are_looked_into(name, value, shown):
+    """Headers that lead elsewhere are masked as any URL is."""
+    assert {name: shown} == DEFAULT_MASK.headers({name: value})
+
+
+@pytest.mark.parametrize(
+    ("content", "shown"),
+    [
+        (
+            '{"next":"https://h/?cb=https%3A%2F%2Fme%3Ftoken%3DS3CR3T","a":1}',
+            '{"next":"https://h/?cb=https%3A%2F%2Fme%3Ftoken%3D****","a":1}',
+        ),
+        (
+            '{"next":"https://h/?cb=https%253A%252F%252Fu%253AS3CR3T%2540me","a":1}',
+            '{"next":"https://h/?cb=https%253A%252F%252F****%2540me","a":1}',
+        ),
+    ],
+)
+def test_urls_that_bodies_quote_are_looked_into(content, shown):
+    """A preview hides what a URL in it quotes."""
+    assert shown == DEFAULT_MASK.content(content)
+
+
 def test_secret_headers_are_hidden():
     """The four headers of credentials are, in any case; others show their value."""
     headers = CIMultiDict(
@@ -177,7 +325,17 @@ def test_masks_add_up():
 
 
 @pytest.mark.parametrize(
-    "text", ["//a:b" * 40_000, "//a:b@" * 40_000, "?a=b&" * 40_000]
+    "text",
+    [
+        "//a:b" * 40_000,
+        "//a:b@" * 40_000,
+        "?a=b&" * 40_000,
+        f"%{'25' * 100_000}",
+        "%2F%2Fa%3Ab" * 18_000,
+        "%252F%252Fa%253Ab%2540" * 9_000,
+        "%3Ftoken%3D%2526" * 12_000,
+        "x" * 200_000 + "%25252525252525",
+    ],
 )
 def test_masking_takes_time_in_proportion_to_the_text(text):
     """A server that sends such a header must not stop the event loop."""

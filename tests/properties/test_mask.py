@@ -28,6 +28,14 @@ def spellings(draw, names):
     fragment=st.none() | secrets.map(lambda text: text.replace("&", "")),
     around=st.tuples(st.text(), st.text()),
 )
+@example(
+    user=MARK,
+    password=f"{MARK}#{MARK}",
+    path="",
+    query=[],
+    fragment=f"{MARK}@{MARK}",
+    around=("", ""),
+)
 def test_a_url_shows_no_secret(user, password, path, query, fragment, around):
     """However the secret is written, yarl quotes it and the mask hides all of it."""
     url = URL.build(
@@ -44,6 +52,32 @@ def test_a_url_shows_no_secret(user, password, path, query, fragment, around):
 
     assert MARK not in shown
     assert "example.com" in shown
+
+
+@given(
+    user=secrets,
+    name=spellings(words),
+    value=secrets,
+    fragment=secrets,
+    outer=st.lists(st.sampled_from(["back", "next", "u"]), min_size=1, max_size=4),
+)
+def test_a_quoted_url_shows_no_secret(user, name, value, fragment, outer):
+    """However often a URL is put into the query of another one."""
+    url = URL.build(
+        scheme="https",
+        host="example.com",
+        user=user,
+        path="/",
+        query={name: value},
+        fragment=f"access_token={fragment.replace('&', '')}",
+    )
+    for parameter in outer:
+        url = URL("https://example.com/").with_query({parameter: str(url), "page": "2"})
+    shown = DEFAULT_MASK.text(f"see {url} there")
+
+    assert MARK not in shown
+    assert shown.startswith("see https://example.com/?")
+    assert shown.endswith("&page=2 there")
 
 
 @given(
@@ -72,7 +106,10 @@ def test_a_parameter_that_was_named_shows_no_secret(name, value):
     assert shown.endswith("&page=2")
 
 
-@given(text=st.text("ab:/@?&#;=%key []\n1", max_size=60))
+pieces = st.sampled_from([*"ab:/@?&#;=%key []\n1", "%3A", "%2F", "%40", "%3D", "%25"])
+
+
+@given(text=st.lists(pieces, max_size=60).map("".join))
 @example("//:@//:@")
 @example("//a:b//c:d@")
 @example("?key=?key=")
