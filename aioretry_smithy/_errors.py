@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, TypeGuard
 
 import aiohttp
 
+from ._text import encodable
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -246,7 +248,7 @@ def bad_argument(name: str, value: object, expected: str) -> ValueError:
     >>> bad_argument("max_delay", 1, ">= min_delay, 2")
     ValueError('max_delay: 1 (expected: >= min_delay, 2)')
     """
-    return ValueError(f"{name}: {value!r} (expected: {expected})")
+    return ValueError(encodable(f"{name}: {value!r} (expected: {expected})"))
 
 
 def is_finite(value: object) -> TypeGuard[float]:

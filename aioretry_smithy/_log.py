@@ -12,6 +12,7 @@ from ._capture import find_log
 from ._errors import bad_argument
 from ._recording import Recording
 from ._render import render, to_dict
+from ._text import encodable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -228,4 +229,5 @@ class RequestLog(Recording):
             return log
         if default is not _MISSING:
             return default
-        raise LookupError(f"no log: {source!r} is not of a call of a decorated session")
+        shown = encodable(repr(source))
+        raise LookupError(f"no log: {shown} is not of a call of a decorated session")

@@ -9,6 +9,7 @@ from urllib.parse import unquote_plus
 from ._preview import CUT
 from ._quoting import below_quoting
 from ._secret_members import is_structured, secret_values
+from ._text import encodable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -54,6 +55,8 @@ _WORD_BREAK = re.compile(r"[\W_]+|(?<=[a-z0-9])(?=[A-Z])")
 class Mask:
     """Hides credentials: the usual ones, and those that it is told of.
 
+    What it returns is for others to see, so UTF-8 can carry it.
+
     Args:
         headers: Further header names, in any case.
         query_parameters: Further names of query parameters, in any case.
@@ -78,7 +81,8 @@ class Mask:
         Their names are judged as those of query parameters are.
         """
         shown: dict[str, str] = {}
-        for name, value in headers.items():
+        for given, value in headers.items():
+            name = encodable(given)
             hidden = name.lower() in self._headers or self._is_secret(name)
             text = HIDDEN if hidden else self.text(str(value))
             before = shown.get(name)
@@ -91,6 +95,7 @@ class Mask:
         Also of a URL that is quoted in the value of a parameter of another one, and in
         that of another one; what is quoted deeper than is looked into is hidden.
         """
+        text = encodable(text)
         return _hide(text, below_quoting(text, self._in_urls))
 
     def _in_urls(self, text: str) -> Iterator[Span]:
@@ -111,7 +116,7 @@ class Mask:
         and whatever else looks alike, private keys, and the credentials of URLs. It is
         rather too much than too little.
         """
-        return self._content(text, _MOST_LAYERS)
+        return self._content(encodable(text), _MOST_LAYERS)
 
     def _content(self, text: str, layers: int) -> str:
         cut = CUT if text.endswith(CUT) else ""

@@ -135,8 +135,8 @@ def to_dict(log: RequestLog) -> dict[str, Any]:
     mask = log.mask
     reason, headers = log.response_reason, log.response_headers
     return {
-        "name": log.name,
-        "request_method": log.request_method,
+        "name": mask.text(log.name),
+        "request_method": mask.text(log.request_method),
         "request_url": mask.text(str(log.request_url)),
         "request_headers": mask.headers(log.request_headers),
         "request_content_preview": content_preview(log.request_content_preview, mask),

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 from ._breaker.listener import CircuitBreakerListener
 from ._retry.budget import RetryBudgetListener
 from ._telemetry.instruments import (
-    BREAKER_NAME,
-    BREAKER_STATE,
-    BUDGET_NAME,
     CircuitBreakerInstruments,
     RetryBudgetInstruments,
     TrafficInstruments,
+    breaker_attributes,
+    budget_attributes,
 )
 from ._telemetry.observing import ObservingClient
 from ._telemetry.providers import Meters, Tracers, check_has
@@ -156,9 +155,7 @@ class CircuitBreakerMetrics(CircuitBreakerListener):
         instruments = self._meters.get()
         if instruments is not None:
             instruments.circuit_breakers.add(circuit_breaker)
-            instruments.transitions.add(
-                1, {BREAKER_NAME: circuit_breaker.name, BREAKER_STATE: str(state)}
-            )
+            instruments.transitions.add(1, breaker_attributes(circuit_breaker, state))
 
     def on_event_count_updated(
         self, circuit_breaker: CircuitBreaker, event_count: EventCount
@@ -173,7 +170,7 @@ class CircuitBreakerMetrics(CircuitBreakerListener):
         instruments = self._meters.get()
         if instruments is not None:
             instruments.circuit_breakers.add(circuit_breaker)
-            instruments.rejections.add(1, {BREAKER_NAME: circuit_breaker.name})
+            instruments.rejections.add(1, breaker_attributes(circuit_breaker))
 
 
 class RetryBudgetMetrics(RetryBudgetListener):
@@ -200,7 +197,7 @@ class RetryBudgetMetrics(RetryBudgetListener):
         instruments = self._meters.get()
         if instruments is not None:
             instruments.budgets.add(budget)
-            instruments.refusals.add(1, {BUDGET_NAME: budget.name})
+            instruments.refusals.add(1, budget_attributes(budget))
 
     def on_tokens_changed(self, budget: RetryBudget) -> None:
         """Show the tokens."""

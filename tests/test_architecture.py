@@ -14,7 +14,7 @@ ROOT = Path(aioretry_smithy.__file__).parent
 PACKAGE = ROOT.name
 
 LAYERS = (
-    ("_secret_members", "_preview", "_quoting"),
+    ("_text", "_secret_members", "_preview", "_quoting"),
     ("_errors", "_mask", "_clock"),
     ("_capture", "_render", "_listeners", "_timeline"),
     ("_svg", "_rich_tree"),

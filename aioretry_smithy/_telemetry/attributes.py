@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from .._text import encodable
 from .outcome import ANOTHER_METHOD, error_type, known_method
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def server_attributes(request: HttpRequest) -> Attributes:
         return {}
     if not host or port is None:
         return {}
-    return {"server.address": host.lower(), "server.port": port}
+    return {"server.address": encodable(host.lower()), "server.port": port}
 
 
 def error_attributes(

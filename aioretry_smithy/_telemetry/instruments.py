@@ -8,6 +8,7 @@ from weakref import WeakValueDictionary
 from opentelemetry.metrics import Observation
 
 from .._breaker.breaker import CircuitState
+from .._text import encodable
 from .outcome import DURATION_BUCKETS
 
 if TYPE_CHECKING:
@@ -23,9 +24,20 @@ T = TypeVar("T", bound="CircuitBreaker | RetryBudget")
 _BREAKER: Final = "aioretry_smithy.circuit_breaker"
 _BUDGET: Final = "aioretry_smithy.retry_budget"
 
-BREAKER_NAME: Final = f"{_BREAKER}.name"
-BREAKER_STATE: Final = f"{_BREAKER}.state"
-BUDGET_NAME: Final = f"{_BUDGET}.name"
+_BREAKER_STATE: Final = f"{_BREAKER}.state"
+
+
+def breaker_attributes(
+    circuit_breaker: CircuitBreaker, state: CircuitState | None = None
+) -> dict[str, str]:
+    """Say which circuit breaker is meant, and which of its states."""
+    attributes = {f"{_BREAKER}.name": encodable(circuit_breaker.name)}
+    return attributes if state is None else {**attributes, _BREAKER_STATE: str(state)}
+
+
+def budget_attributes(budget: RetryBudget) -> dict[str, str]:
+    """Say which retry budget is meant."""
+    return {f"{_BUDGET}.name": encodable(budget.name)}
 
 
 class Living(Generic[T]):
@@ -86,7 +98,7 @@ class CircuitBreakerInstruments:
             f"{_BREAKER}.rejections", "{request}", "Requests that were refused."
         )
         meter.create_observable_gauge(
-            BREAKER_STATE,
+            _BREAKER_STATE,
             [self._states],
             "1",
             "1 for the state that a circuit breaker is in, 0 for the others.",
@@ -98,7 +110,7 @@ class CircuitBreakerInstruments:
             for state in CircuitState:
                 yield Observation(
                     int(state is present),
-                    {BREAKER_NAME: circuit_breaker.name, BREAKER_STATE: str(state)},
+                    breaker_attributes(circuit_breaker, state),
                 )
 
 
@@ -116,4 +128,4 @@ class RetryBudgetInstruments:
 
     def _tokens(self, options: CallbackOptions) -> Iterator[Observation]:
         for budget in self.budgets.all():
-            yield Observation(budget.tokens, {BUDGET_NAME: budget.name})
+            yield Observation(budget.tokens, budget_attributes(budget))

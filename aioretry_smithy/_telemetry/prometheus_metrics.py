@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from .._breaker.breaker import CircuitState
 from .._errors import bad_argument
+from .._text import encodable
 from .outcome import DURATION_BUCKETS
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ class Names(dict[str, str]):
     def __missing__(self, name: str) -> str:
         if len(self) >= _MAX_NAMES:
             return _ANOTHER_NAME
-        # A lone surrogate would break every scrape from now on.
-        shown = self[name] = name.encode("utf-8", "backslashreplace").decode()
+        # Otherwise it might break every scrape from now on.
+        shown = self[name] = encodable(name)
         return shown
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from opentelemetry.trace import SpanKind
 
 from .._mask import HIDDEN
+from .._text import encodable
 from .attributes import error_attributes, span_name
 from .outcome import ANOTHER_METHOD, known_method
 from .spans import Traced
@@ -56,7 +57,7 @@ class TracedAttempt(Traced):
         method = known_method(request)
         attributes: Attributes = {"http.request.method": method, **self._server}
         if method == ANOTHER_METHOD:
-            attributes["http.request.method_original"] = request.method
+            attributes["http.request.method_original"] = encodable(request.method)
         if self._server:
             url = ctx.log.mask.text(str(request.full_url()))
             attributes["url.full"] = url.replace(

@@ -1,0 +1,254 @@
+"""Whatever comes in: UTF-8 can carry what the views of a call hand out."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import io
+import json
+import logging
+
+import aiohttp
+import pytest
+
+from aioretry_smithy import (
+    Backoff,
+    CircuitBreaker,
+    CircuitState,
+    ContentPreviewingClient,
+    FailFastError,
+    LogFormatter,
+    LoggingClient,
+    RetryBudget,
+    RetryingClient,
+    RetryStrategy,
+    SessionBuilder,
+    capture_logs,
+)
+from aioretry_smithy._errors import bad_argument
+from aioretry_smithy.testing import ScriptedTransport
+
+HALF = "\udcff"
+"""Half a surrogate pair: what aiohttp makes of the byte 0xFF in a header."""
+
+ANSWERS = {
+    "reason": b"HTTP/1.1 503 Bad \xff\r\nContent-Length: 0\r\n\r\n",
+    "header": b"HTTP/1.1 503 Bad\r\nX-A: \xff\xfe\r\nContent-Length: 0\r\n\r\n",
+    "repeated header": (
+        b"HTTP/1.1 503 Bad\r\nX-A: \xff\r\nX-A: \xfe\r\nContent-Length: 0\r\n\r\n"
+    ),
+    "name": b"HTTP/1.1 503 Bad\r\nX-\xff: 1\r\nContent-Length: 0\r\n\r\n",
+    "status": b"HTTP/1.1 \xff Bad\r\nContent-Length: 0\r\n\r\n",
+    "redirect": (
+        b"HTTP/1.1 302 Found\r\nLocation: http://[\xff/\r\nContent-Length: 0\r\n\r\n"
+    ),
+    "redirect elsewhere": (
+        b"HTTP/1.1 302 Found\r\nLocation: \xff://a/\r\nContent-Length: 0\r\n\r\n"
+    ),
+    "hint": (b"HTTP/1.1 503 Bad\r\nRetry-After: \xff\r\nContent-Length: 0\r\n\r\n"),
+    "body": (
+        b"HTTP/1.1 503 Bad\r\nContent-Type: text/plain; charset=utf-7\r\n"
+        b"Content-Length: 5\r\n\r\n+2AA-"
+    ),
+    "encoding": (
+        b"HTTP/1.1 503 Bad\r\nContent-Type: text/plain; charset=\xff\r\n"
+        b"Content-Encoding: \xff\r\nContent-Length: 1\r\n\r\na"
+    ),
+}
+
+CALLS = {
+    "method": {"method": f"GET{HALF}"},
+    "url": {"url": f"http://localhost/{HALF}"},
+    "host": {"url": f"http://{HALF}/"},
+    "parameter": {"params": f"a={HALF}"},
+    "header": {"headers": {"X-A": HALF}},
+    "name": {"headers": {f"X-{HALF}": "1"}},
+    "content": {"data": HALF},
+}
+
+
+class Always(RetryStrategy):
+    def should_retry(self, ctx, cause):
+        return Backoff.without_delay()
+
+
+class Odd:
+    def __repr__(self):
+        return HALF
+
+
+@pytest.fixture
+def lines(caplog):
+    """A function that returns what the loggers wrote."""
+    caplog.set_level(logging.DEBUG, "aioretry_smithy")
+    return lambda: [record.getMessage() for record in caplog.records]
+
+
+def builder(*inside, around=lambda client: client):
+    """Make a chain that shows as much of a call as it can, and tries twice."""
+    chain = SessionBuilder()
+    for decorator in inside:
+        chain.decorator(decorator)
+    for decorator in (
+        around,
+        LoggingClient.new_decorator(),
+        ContentPreviewingClient.new_decorator(100),
+        RetryingClient.new_decorator(Always(), max_total_attempts=2),
+        LoggingClient.new_decorator(formatter=LogFormatter.json(nested=True)),
+        LoggingClient.new_decorator(formatter=LogFormatter.json()),
+        around,
+    ):
+        chain.decorator(decorator)
+    return chain
+
+
+async def made(chain, method="GET", url="http://localhost/", **options):
+    """Make a call, and return its log and what it raised."""
+    async with chain.build() as session:
+        with capture_logs() as logs:
+            try:
+                async with session.request(method, url, **options) as response:
+                    await response.read()
+            except (aiohttp.ClientError, ValueError, TypeError) as error:
+                return logs[0], error
+    return logs[0], None
+
+
+def texts_in(value):
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, dict):
+        return [text for item in value.items() for text in texts_in(item)]
+    if isinstance(value, list | tuple):
+        return [text for item in value for text in texts_in(item)]
+    return []
+
+
+def views(log, error, directory):
+    """Return all that a call shows of itself to people and to machines."""
+    log.to_svg(directory / "call.svg")
+    shown = [
+        log.render(),
+        repr(log),
+        repr(log.request),
+        (directory / "call.svg").read_text(encoding="utf-8"),
+        *getattr(error, "__notes__", ()),
+        *texts_in(log.to_dict()),
+        json.dumps(log.to_dict(), ensure_ascii=False),
+    ]
+    for each in (log, *log.children):
+        for formatter in (LogFormatter.text(), LogFormatter.json()):
+            shown.append(formatter.format_request(each))
+            shown.append(formatter.format_response(each))
+    if importlib.util.find_spec("rich"):
+        output, rich = io.StringIO(), importlib.import_module("rich.console")
+        rich.Console(file=output, force_terminal=True, width=100).print(log)
+        shown.append(output.getvalue())
+    return shown
+
+
+def broken(texts):
+    """Return those that UTF-8 cannot carry, also in the JSON that they hold."""
+    texts = list(texts)
+    for text in list(texts):
+        if text.startswith("{"):
+            texts += texts_in(json.loads(text))
+    return [text for text in texts if any("\ud800" <= c <= "\udfff" for c in text)]
+
+
+@pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
+async def test_what_a_server_sends_is_shown_encodable(serve, lines, tmp_path, answer):
+    """In the tree, as values, in the lines, in the notes and in the pictures."""
+    log, error = await made(builder(), url=await serve([answer]))
+
+    assert 2 == log.total_attempts
+    assert [] == broken([*views(log, error, tmp_path), *lines()])
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+async def test_what_a_caller_sends_is_shown_encodable(lines, tmp_path, call):
+    """Many a caller passes on what came from elsewhere."""
+    transport = ScriptedTransport([503, 503])
+    log, error = await made(builder(transport), **call)
+
+    assert [] == broken([*views(log, error, tmp_path), *lines()])
+
+
+@pytest.fixture
+def heard():
+    pytest.importorskip("opentelemetry.sdk")
+    return importlib.import_module("heard").Heard()
+
+
+def exported(heard):
+    """Return all texts that an exporter would get."""
+    for span in heard.spans():
+        yield from (span.name, span.status.description or "")
+        for each in (span, *span.events):
+            yield from (each.name, *texts_in(dict(each.attributes)))
+    for metric in heard.metrics().values():
+        for point in metric.data.data_points:
+            yield from texts_in(dict(point.attributes))
+
+
+@pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
+async def test_spans_of_what_a_server_sends_can_be_exported(serve, heard, answer):
+    """A single attribute that cannot be encoded costs an exporter the whole batch."""
+    await made(builder(around=heard.decorator()), url=await serve([answer]))
+
+    assert 3 == len(heard.spans())
+    assert [] == broken(exported(heard))
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+async def test_spans_of_what_a_caller_sends_can_be_exported(heard, call):
+    """Also where aiohttp would refuse to send it."""
+    transport = ScriptedTransport([503, 503])
+    await made(builder(transport, around=heard.decorator()), **call)
+
+    assert heard.spans()
+    assert [] == broken(exported(heard))
+
+
+@pytest.mark.parametrize("answer", [ANSWERS["redirect"], ANSWERS["reason"]])
+async def test_metrics_can_be_scraped(serve, answer):
+    """Labels are made of hosts, methods and outcomes."""
+    prometheus = pytest.importorskip("prometheus_client")
+    client = importlib.import_module("aioretry_smithy.prometheus").MetricsClient
+    registry = prometheus.CollectorRegistry()
+    counting = client.new_decorator(registry)
+    await made(builder(around=counting), url=await serve([answer]))
+
+    assert b"aioretry_smithy_attempts_total" in prometheus.generate_latest(registry)
+
+
+@pytest.mark.parametrize("kind", ["opentelemetry", "prometheus"])
+def test_names_of_breakers_and_budgets_can_be_exported(kind, heard):
+    """They may be made of what came from elsewhere."""
+    prometheus = pytest.importorskip("prometheus_client")
+    telemetry = importlib.import_module(f"aioretry_smithy.{kind}")
+    registry = prometheus.CollectorRegistry()
+    place = registry if kind == "prometheus" else heard.meter_provider
+    breaker = CircuitBreaker(HALF, listeners=[telemetry.CircuitBreakerMetrics(place)])
+    breaker.enter_state(CircuitState.FORCED_OPEN)
+    breaker.try_request()
+    metrics, budget = telemetry.RetryBudgetMetrics(place), RetryBudget(HALF)
+    metrics.on_tokens_changed(budget)
+    metrics.on_retry_refused(budget, None)
+    texts = [*exported(heard), prometheus.generate_latest(registry).decode()]
+
+    assert any(r"\udcff" in text for text in texts)
+    assert [] == broken(texts)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        FailFastError(CircuitBreaker(HALF)),
+        bad_argument("name", Odd(), "something else"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_errors_of_ours_say_nothing_that_breaks(error):
+    """Whoever logs them need not know what is in them."""
+    assert [] == broken([str(error), repr(error)])
