@@ -54,6 +54,7 @@ class ClientRequestContext:
     __slots__ = (
         "_attributes",
         "_held",
+        "_max_attempts",
         "_used_once",
         "attempt",
         "bodies",
@@ -88,6 +89,9 @@ class ClientRequestContext:
     _attributes: dict[Any, Any] | None
     _held: list[aiohttp.ClientResponse] | None
 
+    # How many attempts the call may make (on the root), where that is known.
+    _max_attempts: int | None
+
     # By position: each call makes two of them, and names cost a third more.
     def __init__(
         self,
@@ -115,7 +119,7 @@ class ClientRequestContext:
             sent = outer.request if same else request.without_body()
             self.log = log = RequestLog(sent, outer.loop, timeout, outer)
         self.attempt = log.attempt
-        self._attributes = self._held = None
+        self._attributes = self._held = self._max_attempts = None
         self.bodies = ()
         self.was_refused = False
         self._used_once: tuple[object, ...] = ()

@@ -45,6 +45,7 @@ LAYERS = (
     ("_retry.session",),
     ("_retry.strategy_session", "_retry.smithy_bridge"),
     ("_retry.client", "_breaker.client", "_logging.client", "_previewing.client"),
+    ("_retry.sdk_headers",),
     # Assembly
     ("_deadline", "_standard"),
     ("_seam",),

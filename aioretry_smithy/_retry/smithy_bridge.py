@@ -61,6 +61,9 @@ class TokenSession(RetrySession):
     ) -> None:
         super().__init__(config, ctx, request)
         strategy: Any = config.strategy
+        most = getattr(strategy, "max_attempts", None)
+        if isinstance(most, int):
+            ctx.root._max_attempts = min(most, config.max_total_attempts)
         self._strategy = strategy
         self._our_strategy: StandardRetryStrategy | None = (
             strategy if _keeps_methods(strategy) else None

@@ -4,6 +4,7 @@ Give one to a retrying client, or use it in a loop of your own: none of it needs
 session.
 """
 
+from .._retry.sdk_headers import sdk_headers
 from .adaptive import AdaptiveRetryStrategy
 from .backoff import (
     ExponentialBackoffJitterType,
@@ -75,6 +76,7 @@ __all__ = [
     "by_status",
     "from_backoff",
     "only_idempotent",
+    "sdk_headers",
     "strategy_from_env",
     "to_backoff",
 ]
@@ -82,5 +84,5 @@ __all__ = [
 # Tracebacks, reprs and pickles then say where a name is to be imported from.
 for _name in __all__:
     _public = globals()[_name]
-    if getattr(_public, "__module__", "").startswith(f"{__name__}."):
+    if getattr(_public, "__module__", "").startswith(f"{__name__.partition('.')[0]}."):
         _public.__module__ = __name__

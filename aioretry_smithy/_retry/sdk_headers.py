@@ -1,0 +1,83 @@
+"""The headers by which the AWS SDKs tell a server of retries."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+from uuid import uuid4
+
+from .._client import DecoratingClient
+
+if TYPE_CHECKING:
+    import aiohttp
+
+    from .._client import HttpClient
+    from .._context import ClientRequestContext
+    from .._request import HttpRequest
+
+_ID: Final = "amz-sdk-invocation-id"
+_REQUEST: Final = "amz-sdk-request"
+_FOR_EVER: Final = 1e9
+"""Seconds; a deadline that is farther away is none."""
+
+
+def sdk_headers(delegate: HttpClient) -> HttpClient:
+    """Tell the server which attempt of which call a request is, as the AWS SDKs do.
+
+    A decorator, for inside the retrying client. Each attempt has two headers:
+
+    ``amz-sdk-invocation-id``
+        A UUID, the same for all attempts of a call; one of the caller's own stays.
+    ``amz-sdk-request``
+        ``attempt=2; max=3; ttl=20261122T040000Z``: the number of the attempt, from 1;
+        how many there may be, where a retrying client says so; and, where there is a
+        deadline, the second in UTC by which the attempt is over, rounded up.
+
+    The time is that of this machine; what the server's clock says is not considered.
+
+    Args:
+        delegate: The next client inwards.
+
+    Source: the SDKs' retry behaviour, and smithy-python.
+
+    >>> builder = (
+    ...     SessionBuilder("https://service.example.com")
+    ...     .decorator(sdk_headers)
+    ...     .decorator(RetryingClient.new_decorator(StandardRetryStrategy()))
+    ... )
+    """
+    return SdkHeadersClient(delegate)
+
+
+class SdkHeadersClient(DecoratingClient):
+    """Adds the headers of :func:`sdk_headers`."""
+
+    async def execute(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> aiohttp.ClientResponse:
+        """Send *request* with the headers."""
+        attributes = ctx.attributes
+        if _ID not in attributes:
+            attributes[_ID] = str(uuid4())
+        headers = request.headers
+        headers.setdefault(_ID, attributes[_ID])
+        headers[_REQUEST] = _told_of(ctx)
+        return await self.delegate.execute(ctx, request.replace(headers=headers))
+
+
+def _told_of(ctx: ClientRequestContext) -> str:
+    attempt = ctx.attempt or 1
+    told, most = [f"attempt={attempt}"], ctx.root._max_attempts
+    # A decorator outside may begin anew, and count beyond what was meant.
+    if most is not None and most >= attempt:
+        told.append(f"max={most}")
+    remaining = ctx.remaining()
+    if remaining < _FOR_EVER:
+        root = ctx.log.root
+        elapsed = root.elapsed() + remaining
+        ends = root.request_started_at.timestamp() + elapsed
+        # A server that honours a second rounded down would give up too early.
+        second = datetime.fromtimestamp(math.ceil(round(ends, 3)), UTC)
+        told.append(f"ttl={second:%Y%m%dT%H%M%SZ}")
+    return "; ".join(told)
