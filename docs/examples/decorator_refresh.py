@@ -5,15 +5,21 @@ from aioretry_smithy.testing import ScriptedTransport
 
 
 def refresh_on_401(token, fetch_token):
+    refreshes, lock = 0, asyncio.Lock()
+
     @client_decorator
     async def refreshing(delegate, ctx, request):
-        nonlocal token
+        nonlocal token, refreshes
+        refreshes_before = refreshes
         with_token = request.with_header("Authorization", f"Bearer {token}")
         response = await delegate.execute(ctx, with_token)
         if response.status != 401:
             return response
         response.release()  # given up, so its connection goes back
-        token = await fetch_token()
+        async with lock:
+            if refreshes == refreshes_before:  # nobody was faster
+                token = await fetch_token()
+                refreshes += 1
         with_token = request.with_header("Authorization", f"Bearer {token}")
         return await delegate.execute(ctx, with_token)
 
@@ -21,20 +27,25 @@ def refresh_on_401(token, fetch_token):
 
 
 async def fetch_token():
+    print("refreshed")
+    await asyncio.sleep(0.5)
     return "fresh"
 
 
+def answer(ctx, request):
+    return 200 if request.headers["Authorization"] == "Bearer fresh" else 401
+
+
 async def main():
-    transport = ScriptedTransport([401, 200])
     builder = (
         SessionBuilder("https://api.example.com", raise_for_status=True)
-        .decorator(transport)
+        .decorator(ScriptedTransport([answer] * 20))
         .decorator(refresh_on_401("stale", fetch_token))
     )
-    order = {"id": 1}
-    async with builder.build() as session, session.post("/", json=order) as response:
-        sent = [request.headers["Authorization"] for request in transport.requests]
-        print(response.status, sent)
+    async with builder.build() as session:
+        calls = [session.post("/orders", json={"id": n}) for n in range(10)]
+        responses = await asyncio.gather(*calls)
+        print([response.status for response in responses])
 
 
 asyncio.run(main())
