@@ -1,8 +1,9 @@
 """Parts for the tests of those who use this library, and of the library itself."""
 
+from ._answer import ScriptedAnswer
 from ._ask import ask
 from ._loop import VirtualTimeLoop
-from ._transport import ScriptedAnswer, ScriptedTransport
+from ._transport import ScriptedTransport
 
 __all__ = ["ScriptedAnswer", "ScriptedTransport", "VirtualTimeLoop", "ask"]
 

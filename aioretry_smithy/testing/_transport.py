@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import aiohttp
 
 from .._body import HeldPayload, prepare
 from .._deadline import too_late
 from .._errors import bad_argument
-from .._response import new_response, observe
+from .._response import observe
+from ._answer import check, respond
 
 if TYPE_CHECKING:
     from .._client import HttpClient
     from .._context import ClientRequestContext
     from .._request import HttpRequest
+    from ._answer import ScriptedAnswer
 
-ScriptedAnswer: TypeAlias = (
-    int
-    | BaseException
-    | type[BaseException]
-    | tuple[int, Mapping[str, str], bytes]
-    | aiohttp.ClientResponse
-    | Callable[["ClientRequestContext", "HttpRequest"], Any]
-)
-"""What a scripted transport answers with.
-
-A status; an exception, or a class of one, that is raised; ``(status, headers, body)``;
-a response; or a function of the context and the request, plain or ``async``, that
-returns one of these.
-"""
+_SCHEMES = frozenset({"http", "https", "ws", "wss"})
 
 
 class ScriptedTransport:
@@ -40,13 +29,20 @@ class ScriptedTransport:
     It is a client and, at once, a decorator that ignores the client it is given: add it
     first, and the rest of the chain talks to it instead of to aiohttp. The responses
     are real ones. The deadline of an attempt holds for an answer that takes its time:
-    the attempt fails with a :class:`TimeoutError`, as with aiohttp.
+    the attempt fails with a :class:`TimeoutError`, as with aiohttp. What aiohttp
+    refuses before it sends anything is refused here too: no URL, a relative one where
+    there is no base, one of another scheme, ``data`` beside ``json``.
 
     Args:
-        answers: The answers, in order. One request too many is an
-            :class:`AssertionError`.
+        answers: The answers, in order, each a :data:`ScriptedAnswer`. One request too
+            many is an :class:`AssertionError`. An iterator may be endless: of it no
+            more is taken than is asked for.
 
-    >>> transport = ScriptedTransport([503, TimeoutError(), (200, {}, b"fine")])
+    Raises:
+        ValueError: One of *answers* is none; those of an iterator are looked at when
+            their turn comes.
+
+    >>> transport = ScriptedTransport([503, TimeoutError(), (200, {"orders": [7]})])
     >>> builder = (
     ...     SessionBuilder()
     ...     .decorator(transport)
@@ -60,10 +56,37 @@ class ScriptedTransport:
     requests: list[HttpRequest]
     """The requests seen so far."""
 
-    def __init__(self, answers: Iterable[ScriptedAnswer]) -> None:
-        self._answers = iter(answers)
+    # With object, so that a list in a variable passes: of what stands in it a type
+    # checker remembers only the class that all have in common. The other half tells it
+    # what the arguments of a lambda are.
+    def __init__(self, answers: Iterable[ScriptedAnswer | object]) -> None:
+        if isinstance(answers, str | bytes | Mapping) or not isinstance(
+            answers, Iterable
+        ):
+            raise bad_argument("answers", answers, "a list, such as [503, 200]")
+        self._script = answers if isinstance(answers, Iterator) else list(answers)
+        if isinstance(self._script, list):
+            for number, answer in enumerate(self._script):
+                check(f"answers[{number}]", answer)
+        self._answers = iter(self._script)
+        self._answered = 0
         self.contexts = []
         self.requests = []
+
+    @property
+    def unused(self) -> list[object]:
+        """The answers that no request has got so far.
+
+        Raises:
+            ValueError: They come from an iterator, which cannot be looked into.
+
+        >>> ScriptedTransport([503, 200]).unused
+        [503, 200]
+        """
+        if not isinstance(self._script, list):
+            expected = "a list, for its rest to be known"
+            raise bad_argument("answers", self._script, expected)
+        return self._script[self._answered :]
 
     def __call__(self, delegate: HttpClient) -> HttpClient:
         """Be the decorator that puts this transport in the place of *delegate*."""
@@ -76,9 +99,9 @@ class ScriptedTransport:
         self.contexts.append(ctx)
         self.requests.append(request)
         try:
-            answer = self._next_answer(ctx, request)
+            name, answer = self._next_answer(ctx, request)
             async with asyncio.timeout_at(ctx.deadline):
-                response = await _perform(answer, ctx, request)
+                response = await respond(name, answer, ctx, request)
         except BaseException as cause:
             ctx.log.record_failure(cause)
             raise
@@ -87,38 +110,31 @@ class ScriptedTransport:
 
     def _next_answer(
         self, ctx: ClientRequestContext, request: HttpRequest
-    ) -> ScriptedAnswer:
+    ) -> tuple[str, object]:
+        _refuse(request)
         if ctx.remaining() <= 0:
             raise too_late(ctx)
         body = prepare(ctx, request.arguments.get("data"))
         if isinstance(body, HeldPayload):
             body.start()
         try:
-            return next(self._answers)
+            answer = next(self._answers)
         except StopIteration:
             message = f"request {len(self.requests)} has no answer: {request!r}"
             raise AssertionError(message) from None
+        name = f"answers[{self._answered}]"
+        self._answered += 1
+        check(name, answer)
+        return name, answer
 
 
-async def _perform(
-    answer: Any, ctx: ClientRequestContext, request: HttpRequest
-) -> aiohttp.ClientResponse:
-    if isinstance(answer, BaseException):
-        raise answer
-    if isinstance(answer, type) and issubclass(answer, BaseException):
-        raise answer
-    if isinstance(answer, aiohttp.ClientResponse):
-        return answer
-    if isinstance(answer, int) and not isinstance(answer, bool):
-        return new_response(request, answer)
-    if isinstance(answer, tuple):
-        status, headers, body = answer
-        return new_response(request, status, headers=headers, body=body)
-    if not callable(answer):
-        raise bad_argument(
-            "answer", answer, "a status, exception, tuple, response or function"
-        )
-    result = answer(ctx, request)
-    if isinstance(result, Awaitable):
-        result = await result
-    return await _perform(result, ctx, request)
+def _refuse(request: HttpRequest) -> None:
+    """Refuse what aiohttp refuses before it sends anything."""
+    arguments = request.arguments
+    if arguments.get("data") is not None and arguments.get("json") is not None:
+        raise bad_argument("json", arguments["json"], "None beside data")
+    url = request.url
+    if url.scheme and url.scheme not in _SCHEMES:
+        raise aiohttp.NonHttpUrlClientError(url)
+    if not (url.scheme and url.raw_host):
+        raise aiohttp.InvalidUrlClientError(url)

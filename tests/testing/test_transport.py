@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from http import HTTPStatus
+from unittest.mock import Mock
 
 import aiohttp
 import pytest
@@ -44,6 +46,8 @@ async def in_two_steps(ctx, request):
     "answer",
     [
         202,
+        HTTPStatus.ACCEPTED,
+        (202, b""),
         (202, {}, b""),
         lambda ctx, request: 202,
         lambda ctx, request: new_response(request, 202),
@@ -90,13 +94,104 @@ async def test_exceptions_are_raised(answer):
         await send(answer)
 
 
-@pytest.mark.parametrize("answer", [True, "503", None, [503]])
-async def test_what_is_no_answer_is_an_error(answer):
-    """A slip in the list is named when it comes up."""
-    with pytest.raises(
-        ValueError, match=r"^answer: .*\(expected: a status, exception,"
-    ):
-        await send(answer)
+NO_ANSWERS = {
+    "truth value": (True, "a status such as 503"),
+    "nothing": (None, "a status such as 503"),
+    "status in quotes": ("503", "503 without quotes, for a status"),
+    "text": ("fine", "(200, 'fine'), for a body"),
+    "bytes": (b"fine", "(200, b'fine'), for a body"),
+    "status that is none": (42, "a status from 100 to 999"),
+    "status with a body that is none": ((42, b""), "a status from 100 to 999"),
+    "class": (dict, "a status such as 503"),
+    "one in a tuple": ((200,), "(status, body) or (status, headers, body)"),
+    "body first": ((b"", 200), "(200, b''), for a body"),
+    "headers in a list": ((200, [], b""), "(status, body) or (status, headers, body)"),
+    "body that is a number": ((200, 7), "a body of bytes, a str, or a dict or list"),
+    "JSON of bytes": ({"a": b""}, "a body of bytes, a str, or a dict or list"),
+    "function of nothing": (lambda: 200, "lambda ctx, request: ..."),
+}
+
+
+@pytest.mark.parametrize(("answer", "expected"), NO_ANSWERS.values(), ids=NO_ANSWERS)
+def test_bad_answer_is_refused_at_once(answer, expected):
+    """A slip in the list is named before a request is made, and what to write too."""
+    with pytest.raises(ValueError, match=r"^answers\[1\]: ") as caught:
+        ScriptedTransport([200, answer])
+
+    assert expected in str(caught.value).partition(" (expected: ")[2]
+
+
+def test_coroutine_is_no_answer():
+    """What can be awaited once must be made by a function; nothing warns of it."""
+    answer = asynchronous(None, None)
+
+    with pytest.raises(ValueError, match=r"makes it anew: lambda ctx, request: \.\.\."):
+        ScriptedTransport([answer])
+
+
+@pytest.mark.parametrize("answers", [503, None, "503", b"503", {503: 200}])
+def test_answers_are_a_list(answers):
+    """A single answer, and what is a list by chance only, are refused."""
+    with pytest.raises(ValueError, match=r"^answers: .* a list, such as \[503, 200\]"):
+        ScriptedTransport(answers)
+
+
+@pytest.mark.parametrize("answer", [asyncio.TimeoutError, max, Mock(return_value=204)])
+def test_what_does_not_tell_its_arguments_passes(answer):
+    """Classes of exceptions, built-in functions and mocks may be what they may."""
+    assert [answer] == ScriptedTransport([answer]).unused
+
+
+async def test_what_a_function_returns_is_checked():
+    """It has the name of the answer that it came from."""
+    with pytest.raises(ValueError, match=r"^answers\[0\]\(\): '503' .*without quotes"):
+        await send(lambda ctx, request: "503")
+
+
+async def test_answers_of_an_iterator_are_checked_in_their_turn():
+    """What is not a list yet cannot be refused before it is there."""
+    transport = ScriptedTransport(iter([200, "503"]))
+    ctx = ClientRequestContext(REQUEST)
+    await transport.execute(ctx, REQUEST)
+
+    with pytest.raises(ValueError, match=r"^answers\[1\]: '503'"):
+        await transport.execute(ctx, REQUEST)
+
+
+JSON, TEXT = "application/json", "text/plain; charset=utf-8"
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "content_type", "body"),
+    [
+        ((201, b"abc"), 201, None, b"abc"),
+        ((201, "aä"), 201, TEXT, "aä".encode()),
+        ((409, {"error": "busy"}), 409, JSON, b'{"error": "busy"}'),
+        ((409, []), 409, JSON, b"[]"),
+        ((409, {"Content-Type": "a/b"}, [1]), 409, "a/b", b"[1]"),
+        ((409, {"content-type": "a/b"}, "x"), 409, "a/b", b"x"),
+        ((409, {}, {"a": 1}), 409, JSON, b'{"a": 1}'),
+        ((409, None, b"x"), 409, None, b"x"),
+        ({"orders": [7]}, 200, JSON, b'{"orders": [7]}'),
+        ([], 200, JSON, b"[]"),
+        ([503, 200], 200, JSON, b"[503, 200]"),
+        (lambda ctx, request: {"a": 1}, 200, JSON, b'{"a": 1}'),
+    ],
+)
+async def test_bodies_get_the_type_of_their_form(answer, status, content_type, body):
+    """JSON and text say what they are, unless the headers do."""
+    response = await send(answer)
+
+    assert status == response.status
+    assert content_type == response.headers.get("Content-Type")
+    assert body == await response.read()
+
+
+async def test_json_can_be_read():
+    """The caller's ``json()`` finds the type that it insists on."""
+    response = await send((200, {"orders": [7]}))
+
+    assert {"orders": [7]} == await response.json()
 
 
 async def test_functions_see_context_and_request():
@@ -145,6 +240,72 @@ async def test_answers_may_be_endless():
 
     for _ in range(100):
         assert 200 == (await transport.execute(ctx, REQUEST)).status
+
+
+async def test_unused_answers_are_known():
+    """What no request has asked for is left, as it was given."""
+    error = TimeoutError()
+    transport = ScriptedTransport((503, error, {"a": 1}))
+    ctx = ClientRequestContext(REQUEST)
+    before = transport.unused
+    await transport.execute(ctx, REQUEST)
+
+    assert [503, error, {"a": 1}] == before
+    assert [error, {"a": 1}] == transport.unused
+
+
+async def test_an_answer_that_fails_is_used():
+    """An exception that was raised has been an answer."""
+    transport = ScriptedTransport([TimeoutError])
+    with pytest.raises(TimeoutError):
+        await transport.execute(ClientRequestContext(REQUEST), REQUEST)
+
+    assert [] == transport.unused
+
+
+def test_rest_of_an_iterator_is_unknown():
+    """It is said so, rather than that nothing is left."""
+    transport = ScriptedTransport(iter([200]))
+
+    with pytest.raises(ValueError, match=r"^answers: .*a list, for its rest"):
+        _ = transport.unused
+
+
+REFUSED = {
+    "relative": ("/orders", {}),
+    "without a host": ("http:///orders", {}),
+    "without a scheme": ("orders", {}),
+    "empty": ("", {}),
+    "broken": ("http://[", {}),
+    "no text": (7, {}),
+    "other scheme": ("ftp://example.com/", {}),
+    "two bodies": ("http://example.com/", {"data": b"x", "json": {}}),
+}
+
+
+@pytest.mark.parametrize(("url", "options"), REFUSED.values(), ids=REFUSED)
+async def test_what_aiohttp_refuses_is_refused(url, options):
+    """The same class of exception comes, and the answer is still there."""
+    transport = ScriptedTransport([200])
+    scripted = SessionBuilder().decorator(transport).build()
+    async with aiohttp.ClientSession() as plain, scripted:
+        with pytest.raises(Exception) as theirs:
+            await plain.get(url, **options)
+        with pytest.raises(type(theirs.value)) as ours:
+            await scripted.get(url, **options)
+
+    assert type(theirs.value) is type(ours.value)
+    assert [200] == transport.unused
+
+
+@pytest.mark.parametrize("url", ["orders", "/orders", "?a=b"])
+async def test_relative_urls_have_a_base(url):
+    """What is joined with the base of the session is answered."""
+    builder = SessionBuilder("http://h/").decorator(ScriptedTransport([204]))
+    async with builder.build() as session:
+        response = await session.get(url)
+
+    assert 204 == response.status
 
 
 async def test_deadline_cuts_a_slow_answer():

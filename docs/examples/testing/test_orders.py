@@ -6,8 +6,6 @@ from orders import count_orders, with_our_chain
 from aioretry_smithy import RequestLog, SessionBuilder, capture_logs
 from aioretry_smithy.testing import ScriptedTransport
 
-JSON = {"Content-Type": "application/json"}
-
 
 def session_that_meets(*answers):
     transport = ScriptedTransport(answers)
@@ -16,7 +14,7 @@ def session_that_meets(*answers):
 
 
 async def test_conflicts_are_waited_out():
-    async with session_that_meets(409, 409, (200, JSON, b"[1, 2]")) as session:
+    async with session_that_meets(409, 409, [1, 2]) as session:
         with capture_logs() as logs:
             assert await count_orders(session) == 2
 

@@ -1,0 +1,161 @@
+"""What a scripted transport may answer with, and the response that comes of it."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import aiohttp
+from multidict import CIMultiDict
+
+from .._errors import bad_argument
+from .._response import new_response
+
+if TYPE_CHECKING:
+    from .._context import ClientRequestContext
+    from .._request import HttpRequest
+
+ScriptedBody: TypeAlias = bytes | str | dict[str, Any] | list[Any]
+"""Bytes; text, which is sent as UTF-8; or what is sent as JSON."""
+
+ScriptedAnswer: TypeAlias = (
+    int
+    | tuple[int, ScriptedBody]
+    | tuple[int, Mapping[str, str], ScriptedBody]
+    | dict[str, Any]
+    | list[Any]
+    | BaseException
+    | type[BaseException]
+    | aiohttp.ClientResponse
+    | Callable[["ClientRequestContext", "HttpRequest"], Any]
+)
+"""What a scripted transport answers with.
+
+A status; ``(status, body)``; ``(status, headers, body)``; a dict or a list, sent as
+JSON with the status 200; an exception, or a class of one, that is raised; a response;
+or a function of the context and the request, plain or ``async``, that returns one of
+these. A body is bytes, text, or a dict or list for JSON. Text and JSON get their
+``Content-Type`` unless *headers* has one.
+"""
+
+_TUPLE = "(status, body) or (status, headers, body)"
+_BODY = "bytes, a str, or a dict or list that JSON can carry"
+_ANSWER = (
+    f"a status such as 503, {_TUPLE}, a dict or list for JSON, an exception, "
+    "a response, or a function of ctx and request"
+)
+
+
+def check(name: str, answer: object) -> None:
+    """Refuse what is no answer, and say what to write instead.
+
+    Args:
+        name: What the answer is called.
+        answer: What may be one.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if isinstance(answer, BaseException | aiohttp.ClientResponse):
+        return
+    if isinstance(answer, type):
+        if not issubclass(answer, BaseException):
+            raise bad_argument(name, answer, _ANSWER)
+    elif callable(answer):
+        _check_function(name, answer)
+    elif isinstance(answer, tuple):
+        _check_tuple(name, answer)
+    elif isinstance(answer, dict | list):
+        _check_body(name, answer, answer)
+    else:
+        _check_status(name, answer)
+
+
+def _check_function(name: str, answer: Callable[..., Any]) -> None:
+    try:
+        signature = inspect.signature(answer)
+    except (TypeError, ValueError):  # some that are written in C do not tell
+        return
+    try:
+        signature.bind(None, None)
+    except TypeError:
+        expected = "a function of two arguments: lambda ctx, request: ..."
+        raise bad_argument(name, answer, expected) from None
+
+
+def _check_tuple(name: str, answer: tuple[object, ...]) -> None:
+    match answer:
+        case (status, Mapping() | None, body):
+            pass
+        case (status, body):
+            pass
+        case _:
+            raise bad_argument(name, answer, _TUPLE)
+    _check_status(name, status)
+    _check_body(name, answer, body)
+
+
+def _check_body(name: str, answer: object, body: object) -> None:
+    try:
+        _encode(body)
+    except (TypeError, ValueError):
+        raise bad_argument(name, answer, f"a body of {_BODY}") from None
+
+
+def _check_status(name: str, answer: object) -> None:
+    if isinstance(answer, int) and not isinstance(answer, bool):
+        if not 100 <= answer <= 999:
+            raise bad_argument(name, answer, "a status from 100 to 999")
+        return
+    expected = _ANSWER
+    if isinstance(answer, str) and answer.isdecimal():
+        expected = f"{answer} without quotes, for a status"
+    elif isinstance(answer, str | bytes):
+        expected = f"(200, {answer!r}), for a body"
+    elif inspect.iscoroutine(answer):
+        answer.close()  # it will not run, and need not warn of that too
+        expected = "a function that makes it anew: lambda ctx, request: ..."
+    raise bad_argument(name, answer, expected)
+
+
+async def respond(
+    name: str, answer: Any, ctx: ClientRequestContext, request: HttpRequest
+) -> aiohttp.ClientResponse:
+    """Do what a checked answer says: return a response, or raise."""
+    while callable(answer) and not isinstance(answer, type):
+        answer = answer(ctx, request)
+        if isinstance(answer, Awaitable):
+            answer = await answer
+        name = f"{name}()"
+        check(name, answer)
+    if isinstance(answer, BaseException | type):
+        raise answer
+    if isinstance(answer, aiohttp.ClientResponse):
+        return answer
+    match answer:
+        case (status, headers, body) if isinstance(answer, tuple):
+            pass
+        case (status, body) if isinstance(answer, tuple):
+            headers = None
+        case int():
+            status, headers, body = answer, None, b""
+        case _:
+            status, headers, body = 200, None, answer
+    content, content_type = _encode(body)
+    given = CIMultiDict(headers or {})
+    if content_type is not None:
+        given.setdefault("Content-Type", content_type)
+    return new_response(request, status, headers=given, body=content)
+
+
+def _encode(body: object) -> tuple[bytes, str | None]:
+    """Return a body as bytes, and its type where that follows from its form."""
+    if isinstance(body, bytes):
+        return body, None
+    if isinstance(body, str):
+        return body.encode(), "text/plain; charset=utf-8"
+    if isinstance(body, dict | list):
+        return json.dumps(body).encode(), "application/json"
+    raise TypeError(_BODY)
