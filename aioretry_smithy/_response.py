@@ -27,7 +27,7 @@ _DRAIN_BYTES = 64 * 1024
 _DRAIN_SECONDS = 0.1
 _SWITCHING_PROTOCOLS = 101
 # aiohttp 3.14 asks for the writer of the request line too.
-_HAS_STREAM_WRITER = (
+HAS_STREAM_WRITER = (
     "stream_writer" in inspect.signature(aiohttp.ClientResponse.__init__).parameters
 )
 
@@ -157,7 +157,7 @@ def new_response(
         "loop": loop,
         "session": None,
     }
-    if _HAS_STREAM_WRITER:
+    if HAS_STREAM_WRITER:
         arguments["stream_writer"] = SimpleNamespace(output_size=len(body))
     response = aiohttp.ClientResponse(request.method, url, **arguments)
     given = CIMultiDict(headers or ())

@@ -10,7 +10,6 @@ import logging
 import os
 import platform
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import aiohttp
@@ -22,7 +21,7 @@ from yarl import URL
 import aioretry_smithy
 import aioretry_smithy.smithy
 import aioretry_smithy.testing
-from aioretry_smithy.testing import VirtualTimeLoop
+from aioretry_smithy.testing import VirtualTimeLoop, patch_aioresponses
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -126,20 +125,7 @@ async def _task_check() -> AsyncIterator[None]:
 
 
 @pytest.fixture
-def aioresponses_mock(
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[aioresponses.aioresponses]:
+def aioresponses_mock() -> Iterator[aioresponses.aioresponses]:
     """Mocked answers by aioresponses, on every aiohttp that we support."""
-    monkeypatch.setattr(aioresponses.core, "ClientResponse", MockedResponse)
-    with aioresponses.aioresponses() as mock:
+    with patch_aioresponses(), aioresponses.aioresponses() as mock:
         yield mock
-
-
-class MockedResponse(aiohttp.ClientResponse):
-    """A response that aioresponses 0.7.9 can make, which knows no ``stream_writer``."""
-
-    def __init__(self, *args: object, **options: object) -> None:
-        parameters = inspect.signature(aiohttp.ClientResponse.__init__).parameters
-        if "stream_writer" in parameters:
-            options.setdefault("stream_writer", SimpleNamespace(output_size=0))
-        super().__init__(*args, **options)

@@ -1,12 +1,11 @@
 import asyncio
-import inspect
-from types import SimpleNamespace
 
-import aiohttp
-import aioresponses
 import pytest
+from aioresponses import aioresponses
 
-from aioretry_smithy.testing import VirtualTimeLoop
+from aioretry_smithy.testing import VirtualTimeLoop, patch_aioresponses
+
+patch_aioresponses()
 
 
 def pytest_asyncio_loop_factories(item):
@@ -16,18 +15,7 @@ def pytest_asyncio_loop_factories(item):
     return {"virtual": VirtualTimeLoop}
 
 
-class MockedResponse(aiohttp.ClientResponse):
-    """What aioresponses can make, though it knows no ``stream_writer``."""
-
-    def __init__(self, *args, **options):
-        parameters = inspect.signature(aiohttp.ClientResponse.__init__).parameters
-        if "stream_writer" in parameters:
-            options.setdefault("stream_writer", SimpleNamespace(output_size=0))
-        super().__init__(*args, **options)
-
-
 @pytest.fixture
-def mocked(monkeypatch):
-    monkeypatch.setattr(aioresponses.core, "ClientResponse", MockedResponse)
-    with aioresponses.aioresponses() as mock:
+def mocked():
+    with aioresponses() as mock:
         yield mock
