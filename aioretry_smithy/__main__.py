@@ -37,9 +37,10 @@ def _run(argv: Sequence[str] | None) -> ExitCode:
     try:
         arguments = parse(argv)
         return asyncio.run(_COMMANDS[arguments.command](arguments))
-    except SystemExit:
-        # Help was asked for, or the version; or rich found that the reader left.
-        return ExitCode.OK
+    except SystemExit as stop:
+        # Otherwise help was asked for, or the version, or rich found that the reader
+        # left.
+        return ExitCode.USAGE if stop.code == ExitCode.USAGE else ExitCode.OK
     except UsageError as error:
         complain(str(error))
         return ExitCode.USAGE

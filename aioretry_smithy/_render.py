@@ -168,16 +168,16 @@ def add_notes(log: RequestLog, error: BaseException) -> None:
     are raised again and again, in aiohttp as well as in tests.
     """
     attempts = log.children if len(log.children) > 1 else ()
-    notes = [_note(attempt) for attempt in attempts]
+    notes = [note(attempt) for attempt in attempts]
     attributes = vars(error)
     stale = attributes.pop(_NOTES, ())
     if stale:
         kept = getattr(error, "__notes__", ())
-        error.__notes__ = [note for note in kept if note not in stale]
+        error.__notes__ = [line for line in kept if line not in stale]
     if notes:
         attributes[_NOTES] = notes
-        for note in notes:
-            error.add_note(note)
+        for line in notes:
+            error.add_note(line)
 
 
 def describe_outcome(log: RequestLog) -> str:
@@ -234,7 +234,8 @@ def _seconds(duration: float | None) -> str:
     return "" if duration is None else f"{duration:.3f} s"
 
 
-def _note(attempt: RequestLog) -> str:
+def note(attempt: RequestLog) -> str:
+    """Say in a line what became of an attempt."""
     wait = _wait(attempt)
     parts = [describe_outcome(attempt), _seconds(attempt.duration)]
     return f"attempt {attempt.attempt}: {', '.join(filter(None, [*parts, wait]))}"

@@ -6,6 +6,7 @@ import argparse
 import math
 import os
 import re
+import sys
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias, TypeVar
@@ -14,6 +15,7 @@ from yarl import URL
 
 from .. import Backoff, RetryStrategy
 from .._mask import DEFAULT_MASK
+from .exit_code import ExitCode
 from .output import PROGRAM
 
 if TYPE_CHECKING:
@@ -49,7 +51,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
     Raises:
         UsageError: They make no sense.
-        SystemExit: Help or version was asked for and is printed.
+        SystemExit: Help or version was asked for and is printed; or there were no
+            arguments, so the help is on standard error and the code is that of bad
+            usage.
     """
     parser = _Parser(
         prog=PROGRAM,
@@ -64,6 +68,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     _add_demo(commands)
     _add_request(commands)
+    if not (sys.argv[1:] if arguments is None else arguments):
+        parser.print_help(sys.stderr)
+        raise SystemExit(ExitCode.USAGE)
     return parser.parse_args(arguments)
 
 
@@ -97,7 +104,8 @@ def _add_request(commands: _Commands) -> None:
         "request",
         help="send a request, again where that helps, and show its attempts",
         description="Send a request, again where that helps. The body goes to standard"
-        " output, the log of the attempts to standard error.",
+        " output, the log of the attempts to standard error, those that fail as they"
+        " end.",
         epilog="Exit code: 0 for a status below 400, 1 for any other status, 2 without"
         " a response or with half a body, 64 for bad usage, 73 for a timeline that"
         " cannot be written, 130 for Ctrl-C.",
@@ -111,6 +119,12 @@ def _add_request(commands: _Commands) -> None:
         metavar="FILE",
         type=_file,
         help="draw attempts, waits and deadline into an SVG file (default: do not)",
+    )
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print the log as a JSON document to standard output, and not the body"
+        " (default: the body, and the log as text)",
     )
 
 

@@ -47,6 +47,16 @@ def write(chunk: bytes) -> None:
         raise
 
 
+def end_line(last: bytes) -> None:
+    """Let what follows on a terminal begin a line; in a pipe or a file add nothing.
+
+    Args:
+        last: What was written last to standard output.
+    """
+    if last and not last.endswith(b"\n") and sys.stdout and sys.stdout.isatty():
+        write(b"\n")
+
+
 @contextlib.contextmanager
 def reader_may_leave() -> Iterator[None]:
     """Let whoever reads standard output, such as ``head``, stop early."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import sys
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,9 @@ import aiohttp
 from multidict import CIMultiDict
 
 from .. import (
+    ClientRequestContext,
+    DecoratingClient,
+    HttpRequest,
     RetryConfig,
     RetryingClient,
     SessionBuilder,
@@ -18,10 +22,10 @@ from .. import (
     is_unprocessed,
 )
 from .._mask import DEFAULT_MASK
-from .._render import describe_error, printable
+from .._render import describe_error, note, printable
 from .arguments import STRATEGIES, UsageError
 from .exit_code import ExitCode
-from .output import complain, new_output, write
+from .output import complain, end_line, new_output, write
 
 if TYPE_CHECKING:
     import argparse
@@ -36,6 +40,8 @@ _FORM = "application/x-www-form-urlencoded"
 async def request(arguments: argparse.Namespace) -> ExitCode:
     """Send a request: its body to standard output, its log to standard error.
 
+    With ``--json`` the log goes to standard output, and the body nowhere.
+
     Raises:
         UsageError: It cannot be sent like that.
     """
@@ -45,25 +51,53 @@ async def request(arguments: argparse.Namespace) -> ExitCode:
             async with builder.build() as session:
                 code = await _send(session, arguments)
         except asyncio.CancelledError:
-            _show(logs[0], arguments.timeline)
+            _show(logs[0], arguments)
             raise
         except (aiohttp.ClientError, OSError, ValueError) as error:
             message = describe_error(error, DEFAULT_MASK)
             if _is_misuse(error):
                 raise UsageError(message) from None
-            _show(logs[0], arguments.timeline)
+            _show(logs[0], arguments)
             complain(message)
             return ExitCode.NO_RESPONSE
-    shown = _show(logs[0], arguments.timeline)
+    shown = _show(logs[0], arguments)
     return code or shown
 
 
-def _show(log: RequestLog, timeline: Path | None) -> ExitCode:
+class _ShowFailures(DecoratingClient):
+    """Shows each attempt that fails as it ends; the waits may be long."""
+
+    async def execute(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> aiohttp.ClientResponse:
+        """Send *request*, and say what became of it unless it succeeded."""
+        try:
+            response = await self.delegate.execute(ctx, request)
+        except Exception as error:
+            if not _is_misuse(error):
+                _show_attempt(ctx.log)
+            raise
+        if response.status >= 400:
+            _show_attempt(ctx.log)
+        return response
+
+
+def _show_attempt(log: RequestLog) -> None:
+    # Whether anybody reads it must not change what becomes of the call.
+    with contextlib.suppress(OSError):
+        new_output(sys.stderr).line(note(log))
+
+
+def _show(log: RequestLog, arguments: argparse.Namespace) -> ExitCode:
     """Show what became of the call, and say so where that goes wrong."""
-    # The picture first: whoever reads standard error may have left.
+    timeline: Path | None = arguments.timeline
+    # The picture first: whoever reads the log may have left.
     failure = None if timeline is None else _draw(log, timeline)
     output = new_output(sys.stderr)
-    output.log(log)
+    if arguments.json:
+        print(json.dumps(log.to_dict(), indent=2))
+    else:
+        output.log(log)
     if failure is not None:
         complain(f"--timeline: {failure}")
         return ExitCode.CANNOT_WRITE
@@ -89,7 +123,10 @@ def _session_builder(arguments: argparse.Namespace) -> SessionBuilder:
         config = RetryConfig(strategy, **settings)
     except ValueError as error:  # the environment has a say in the settings
         raise UsageError(error) from None
-    builder = SessionBuilder().decorator(RetryingClient.new_decorator(config))
+    builder = SessionBuilder()
+    if not arguments.json:
+        builder.decorator(_ShowFailures)
+    builder.decorator(RetryingClient.new_decorator(config))
     if arguments.response_timeout is not None:
         builder.response_timeout(arguments.response_timeout)
     return builder
@@ -107,10 +144,21 @@ async def _send(
     async with session.request(
         method, arguments.url, headers=headers, data=data
     ) as response:
-        with contextlib.suppress(BrokenPipeError):  # the reader has seen enough
-            async for chunk in response.content.iter_any():
-                write(chunk)
+        await _read(response, shown=not arguments.json)
         return ExitCode.HTTP_ERROR if response.status >= 400 else ExitCode.OK
+
+
+async def _read(response: aiohttp.ClientResponse, *, shown: bool) -> None:
+    """Read a body to its end, or until whoever reads it has seen enough."""
+    chunk = b""
+    with contextlib.suppress(BrokenPipeError):
+        try:
+            async for chunk in response.content.iter_any():
+                if shown:
+                    write(chunk)
+        finally:
+            if shown:
+                end_line(chunk)
 
 
 def _is_misuse(error: Exception) -> bool:

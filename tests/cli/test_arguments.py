@@ -31,6 +31,7 @@ def test_request_has_the_defaults_of_the_library():
     assert arguments.attempt_timeout is None
     assert arguments.response_timeout is None
     assert arguments.timeline is None
+    assert not arguments.json
 
 
 def test_request_reads_every_option():
@@ -55,6 +56,7 @@ def test_request_reads_every_option():
             "--attempt-timeout=0.5",
             "--response-timeout=7",
             "--timeline=call.svg",
+            "--json",
         ]
     )
 
@@ -67,6 +69,7 @@ def test_request_reads_every_option():
     assert 0.5 == arguments.attempt_timeout
     assert 7.0 == arguments.response_timeout
     assert Path("call.svg") == arguments.timeline
+    assert arguments.json
 
 
 def test_data_keeps_bytes_that_are_no_text():
@@ -85,7 +88,6 @@ def test_good_url_passes(url):
 
 
 BAD = {
-    "no command": ([], "the following arguments are required: COMMAND"),
     "unknown command": (["dance"], "argument COMMAND: invalid choice: 'dance'"),
     "no URL": (["request"], "the following arguments are required: URL"),
     "unknown option": (["request", URL_TEXT, "--dance"], "unrecognized arguments: "),
@@ -192,13 +194,26 @@ def test_help_succeeds(arguments, capsys):
     assert out.startswith(" ".join(["usage: aioretry-smithy", *arguments]))
 
 
+def test_no_argument_prints_the_help(capsys, monkeypatch):
+    """The bare name shows what there is, and is bad usage for a script."""
+    main(["--help"])
+    asked_for = capsys.readouterr().out
+    monkeypatch.setattr(sys, "argv", ["aioretry-smithy"])
+    codes = [main([]), main()]
+    out, err = capsys.readouterr()
+
+    assert [64, 64] == codes
+    assert "" == out
+    assert asked_for * 2 == err
+
+
 def test_help_says_every_default(capsys):
     """No option of ``request`` leaves its reader guessing what happens without it."""
     main(["request", "--help"])
     _, options = capsys.readouterr().out.split("options:")
     described = [part for part in options.split("\n  -")[2:] if part]
 
-    assert 9 == len(described)
+    assert 10 == len(described)
     assert all("(default:" in " ".join(part.split()) for part in described)
 
 

@@ -15,7 +15,13 @@ import pytest
 
 from aioretry_smithy import Backoff, RequestLog, RetryingClient, RetryStrategy
 from aioretry_smithy import SessionBuilder as Builder
-from aioretry_smithy._cli.output import complain, new_output, reader_may_leave, write
+from aioretry_smithy._cli.output import (
+    complain,
+    end_line,
+    new_output,
+    reader_may_leave,
+    write,
+)
 from aioretry_smithy._cli.plain_output import PlainOutput
 from aioretry_smithy.testing import ScriptedTransport
 
@@ -148,6 +154,32 @@ def test_write_tells_that_the_reader_left():
         write(b"this goes nowhere")
 
 
+class Stdout(io.TextIOWrapper):
+    def __init__(self, *, is_terminal):
+        super().__init__(io.BytesIO())
+        self.isatty = lambda: is_terminal
+
+
+@pytest.mark.parametrize(
+    ("body", "is_terminal", "expected"),
+    [
+        (b"fine", True, b"fine\n"),
+        (b"fine\n", True, b"fine\n"),
+        (b"", True, b""),
+        (b"fine", False, b"fine"),
+        (b"fine\n", False, b"fine\n"),
+    ],
+)
+def test_line_is_ended_on_a_terminal(body, is_terminal, expected, monkeypatch):
+    """What follows a body begins a line; a pipe or a file gets the body alone."""
+    stdout = Stdout(is_terminal=is_terminal)
+    monkeypatch.setattr(sys, "stdout", stdout)
+    write(body)
+    end_line(body)
+
+    assert expected == stdout.buffer.getvalue()
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_full_disk_is_an_error_once(monkeypatch):
     """What could not be written is reported, and not again when Python exits."""
@@ -163,5 +195,6 @@ def test_streams_that_the_shell_closed_swallow_all(monkeypatch):
     monkeypatch.setattr(sys, "stderr", None)
     with reader_may_leave():
         write(b"x")
+        end_line(b"x")
         complain("x")
         new_output(sys.stdout).table(TABLE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -28,6 +29,7 @@ WITHOUT_RICH = (
     "import runpy, sys; sys.modules['rich'] = None;"
     "runpy.run_module('aioretry_smithy', run_name='__main__')"
 )
+PLAIN = [sys.executable, "-c", WITHOUT_RICH]
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -119,10 +121,12 @@ def test_body_and_log_go_separate_ways(server, capfdbinary):
     """The body alone is on standard output, the tree alone on standard error."""
     code = main(["request", f"{server.url}/flaky", *FAST])
     out, err = capfdbinary.readouterr()
-    headline, *attempts = err.decode().splitlines()
+    first, second, headline, *attempts = err.decode().splitlines()
 
     assert 0 == code
     assert b"200\n" == out
+    assert first.startswith("attempt 1: 503 Service Unavailable, 0.")
+    assert second.startswith("attempt 2: 503 Service Unavailable, 0.")
     assert headline.startswith(f"GET {server.url}/flaky  ->  200 OK  in ")
     assert ["├─ 1  503", "├─ 2  503", "└─ 3  200"] == [line[:9] for line in attempts]
 
@@ -144,10 +148,12 @@ def test_no_response_is_2(capsys):
     arguments = [*FAST, "--max-total-attempts", "2"]
     code = main(["request", "http://user:hunter2@127.0.0.1:1/", *arguments])
     out, err = capsys.readouterr()
-    *tree, last = err.splitlines()
+    first, second, *tree, last = err.splitlines()
 
     assert 2 == code
     assert "" == out
+    assert first.startswith("attempt 1: ClientConnectorError: ")
+    assert second.startswith("attempt 2: ClientConnectorError: ")
     assert 3 == len(tree)
     assert last.startswith("aioretry-smithy: error: ClientConnectorError: Cannot ")
     assert "hunter2" not in err
@@ -161,6 +167,119 @@ def test_half_a_body_is_2(server, capsysbinary):
     assert 2 == code
     assert b"half" == out
     assert b"aioretry-smithy: error: ClientPayloadError" in err
+
+
+def test_attempts_are_shown_as_they_end(server):
+    """Whoever waits sees what for: the failure is there while the wait goes on."""
+    command = [*MODULE, "request", f"{server.url}/busy", "--backoff", "fixed=60s"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        line = process.stderr.readline().decode()
+        is_running = process.poll() is None
+        process.kill()
+
+    assert line.startswith("attempt 1: 503 Service Unavailable, 0.")
+    assert is_running
+
+
+def test_attempt_that_succeeds_is_shown_once(server, capsys):
+    """A call without trouble is its tree, as the tree follows at once."""
+    main(["request", f"{server.url}/fine"])
+
+    assert ["GET", "└─ "] == [line[:3] for line in capsys.readouterr().err.splitlines()]
+
+
+def test_attempts_are_made_though_nobody_reads_of_them(server):
+    """A closed standard error does not count as a failure of the server."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [*MODULE, "request", f"{server.url}/flaky", *FAST]
+    process = subprocess.run(
+        command, check=False, stdout=subprocess.PIPE, stderr=writer, timeout=30
+    )
+    os.close(writer)
+
+    assert b"200\n" == process.stdout
+    assert 3 == len(server.seen)
+
+
+def on_a_terminal(command):
+    """Run a command on a terminal of its own and return what it shows."""
+    controller, terminal = os.openpty()
+    with subprocess.Popen(command, stdout=terminal, stderr=terminal) as process:
+        os.close(terminal)
+        shown = b""
+        # Linux says so with an error when nobody has the terminal any more.
+        with contextlib.suppress(OSError):
+            while chunk := os.read(controller, 4096):
+                shown += chunk
+    os.close(controller)
+    assert process.returncode is not None
+    return shown.decode().replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize(("path", "body"), [("half", "half"), ("fine", "fine")])
+def test_log_begins_a_line_on_a_terminal(path, body, server):
+    """It is not glued to a body that does not end its line, nor is the prompt."""
+    shown = on_a_terminal([*PLAIN, "request", f"{server.url}/{path}"])
+
+    assert shown.startswith(f"{body}\nGET {server.url}/{path}  ->  ")
+    assert shown.endswith("\n")
+
+
+def test_json_is_the_log(server, capsys):
+    """Standard output is one document, and nothing of the body."""
+    code = main(["request", f"{server.url}/flaky", "--json", *FAST])
+    out, err = capsys.readouterr()
+    log = json.loads(out)
+
+    assert 0 == code
+    assert "" == err
+    assert f"{server.url}/flaky" == log["request_url"]
+    assert [503, 503, 200] == [each["response_status"] for each in log["children"]]
+    assert log["is_complete"]
+    assert len("200\n") == log["response_length"]
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "cause"),
+    [
+        ("nothing", 1, None),
+        ("half", 2, "ClientPayloadError"),
+        ("silence", 2, "ResponseTimeoutError"),
+    ],
+)
+def test_json_of_a_call_that_failed(path, code, cause, server, capsys):
+    """The document says so; exit codes and errors are those of any request."""
+    arguments = ["--json", "--response-timeout", "0.5"]
+    ended = main(["request", f"{server.url}/{path}", *arguments])
+    out, err = capsys.readouterr()
+    told = json.loads(out)["response_cause"]
+
+    assert code == ended
+    assert cause == (told and told.partition(":")[0])
+    assert (cause is not None) == err.startswith("aioretry-smithy: error: ")
+
+
+@pytest.mark.usefixtures("ctrl_c_works")
+def test_json_of_a_call_that_was_interrupted(server, capsys):
+    """Who gives up gets the document all the same."""
+    code = main(["request", f"{server.url}/interrupt", "--json"])
+
+    assert 130 == code
+    assert "cancelled" == json.loads(capsys.readouterr().out)["stop_reason"]
+
+
+def test_json_and_a_timeline(server, tmp_path, capsys):
+    """Standard output stays one document; the picture is told of elsewhere."""
+    file = tmp_path / "call.svg"
+    code = main(["request", f"{server.url}/fine", "--json", "--timeline", str(file)])
+    out, err = capsys.readouterr()
+
+    assert 0 == code
+    assert 200 == json.loads(out)["response_status"]
+    assert f"timeline: {file}\n" == err
 
 
 def test_large_body_arrives_whole(server, capfdbinary):
@@ -297,7 +416,7 @@ def test_shell_sees_code_and_body(arguments, code, out, server):
 
 def test_shell_without_rich_sees_the_same(server):
     """The extra is optional: without it the tree is as good."""
-    command = [sys.executable, "-c", WITHOUT_RICH, "request", f"{server.url}/fine"]
+    command = [*PLAIN, "request", f"{server.url}/fine"]
     process = subprocess.run(command, capture_output=True, check=False, timeout=30)
 
     assert 0 == process.returncode
