@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib.metadata
 import importlib.util
 import inspect
+import io
 import logging
 import os
 import platform
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import aiohttp
 import aioresponses
@@ -21,6 +24,8 @@ from yarl import URL
 import aioretry_smithy
 import aioretry_smithy.smithy
 import aioretry_smithy.testing
+from aioretry_smithy.__main__ import main
+from aioretry_smithy._cli.demo import Call, play
 from aioretry_smithy.testing import VirtualTimeLoop, patch_aioresponses
 
 if TYPE_CHECKING:
@@ -122,6 +127,50 @@ async def _task_check() -> AsyncIterator[None]:
     left = asyncio.all_tasks() - {asyncio.current_task()}
 
     assert not left
+
+
+class DemoRun(NamedTuple):
+    """What the demo printed, and how long it took."""
+
+    text: str
+    json: str
+    errors: str
+    seconds: float
+
+
+@pytest.fixture(scope="session")
+def demo_run() -> DemoRun:
+    """The demo, which waits for real: one run for all tests that look at it.
+
+    What is printed for machines is of the same calls. With pytest-xdist the tests need
+    ``xdist_group("demo")``, or each worker has a run of its own.
+    """
+    out, as_json, errors = io.StringIO(), io.StringIO(), io.StringIO()
+    played: list[Call] = []
+
+    async def record(show: Callable[[Call], None]) -> None:
+        def record_and_show(call: Call) -> None:
+            played.append(call)
+            show(call)
+
+        await play(record_and_show)
+
+    async def replay(show: Callable[[Call], None]) -> None:
+        for call in played:
+            show(call)
+
+    start = time.monotonic()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stderr(errors):
+        patch.setattr("aioretry_smithy._cli.demo.play", record)
+        with contextlib.redirect_stdout(out):
+            code = main(["demo"])
+        seconds = time.monotonic() - start
+        patch.setattr("aioretry_smithy._cli.demo.play", replay)
+        with contextlib.redirect_stdout(as_json):
+            code_as_json = main(["demo", "--json"])
+
+    assert [0, 0] == [code, code_as_json]
+    return DemoRun(out.getvalue(), as_json.getvalue(), errors.getvalue(), seconds)
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import pytest
 
-from aioretry_smithy.__main__ import main
 from aioretry_smithy.testing import VirtualTimeLoop
 
 ROOT = Path(__file__).parents[2]
@@ -200,7 +199,8 @@ def test_readme_shows_the_quickstart():
     assert shown_beside(quickstart) in blocks_of_readme("text")
 
 
-def test_readme_shows_the_demo(capsys):
+@pytest.mark.xdist_group("demo")
+def test_readme_shows_the_demo(demo_run):
     """What the README shows of the demo is what the demo prints."""
 
     def lines_of(text):
@@ -209,11 +209,8 @@ def test_readme_shows_the_demo(capsys):
         return [line for line in lines if line.strip("─ ")]
 
     shown = lines_of(without_measurements(blocks_of_readme("text")[-1]))
+    printed = iter(lines_of(without_measurements(demo_run.text)))
 
-    code = main(["demo"])
-
-    printed = iter(lines_of(without_measurements(capsys.readouterr().out)))
-    assert 0 == code
     assert [] == [line for line in shown if line not in printed]
 
 

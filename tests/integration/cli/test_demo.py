@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import itertools
 import json
-import time
 
 import pytest
-
-from aioretry_smithy.__main__ import main
 
 TITLES = [
     "503 twice",
@@ -25,31 +20,22 @@ TITLES = [
 ]
 
 
-def run(*arguments):
-    out, err = io.StringIO(), io.StringIO()
-    start = time.monotonic()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = main(["demo", *arguments])
-
-    assert 0 == code
-    assert "" == err.getvalue()
-    assert time.monotonic() - start < 15
-    return out.getvalue()
+pytestmark = pytest.mark.xdist_group("demo")
 
 
-@pytest.fixture(scope="module")
-def text():
+@pytest.fixture
+def text(demo_run):
     """What the demo prints for people."""
-    return run()
+    return demo_run.text
 
 
-@pytest.fixture(scope="module")
-def document():
+@pytest.fixture
+def document(demo_run):
     """What the demo prints for machines."""
-    return json.loads(run("--json"))
+    return json.loads(demo_run.json)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def logs(document):
     """The logs of the calls by their titles."""
     return {call["title"]: call["log"] for call in document["calls"]}
@@ -57,6 +43,12 @@ def logs(document):
 
 def statuses(log):
     return [attempt["response_status"] for attempt in log["children"]]
+
+
+def test_demo_is_over_soon(demo_run):
+    """Whoever tries the library does not wait long, and nothing else is said."""
+    assert demo_run.seconds < 15
+    assert "" == demo_run.errors
 
 
 def test_every_call_is_a_tree(text):
