@@ -56,8 +56,8 @@ class ScriptedTransport:
     requests: list[HttpRequest]
     """The requests seen so far."""
 
-    # With object, so that a list in a variable passes: of what stands in it a type
-    # checker remembers only the class that all have in common. The other half tells it
+    # With object, so that a list in a variable passes: of what stands in it mypy
+    # remembers only the class that all have in common. The other half tells editors
     # what the arguments of a lambda are.
     def __init__(self, answers: Iterable[ScriptedAnswer | object]) -> None:
         if isinstance(answers, str | bytes | Mapping) or not isinstance(

@@ -4,7 +4,7 @@ from aioretry_smithy import RetryingClient, RetryStrategy, SessionBuilder
 from aioretry_smithy.testing import ScriptedTransport
 
 
-async def main():
+async def main() -> None:
     strategy = RetryStrategy.on_server_error_status()
     builder = (
         SessionBuilder("https://api.example.com")

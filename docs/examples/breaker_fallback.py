@@ -1,19 +1,25 @@
 import asyncio
 
+import aiohttp
+
 from aioretry_smithy import (
     CircuitBreaker,
     CircuitBreakerClient,
+    ClientRequestContext,
+    HttpRequest,
     SessionBuilder,
     new_response,
 )
 from aioretry_smithy.testing import ScriptedTransport
 
 
-async def no_orders(ctx, request):
+async def no_orders(
+    ctx: ClientRequestContext, request: HttpRequest
+) -> aiohttp.ClientResponse:
     return new_response(request, 200, body=b"[]")
 
 
-async def main():
+async def main() -> None:
     breaker = CircuitBreaker("orders", minimum_request_threshold=2)
     builder = (
         SessionBuilder("https://api.example.com")

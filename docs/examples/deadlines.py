@@ -12,7 +12,7 @@ from aioretry_smithy import (
 from aioretry_smithy.testing import ScriptedTransport
 
 
-async def call_a_silent_server(backoff):
+async def call_a_silent_server(backoff: Backoff) -> None:
     silence = [lambda ctx, request: asyncio.sleep(3600)] * 10
     strategy = RetryStrategy.on_server_error_status(backoff)
     builder = (
@@ -29,7 +29,7 @@ async def call_a_silent_server(backoff):
             print(RequestLog.of(error).render(), end="\n\n")
 
 
-async def main():
+async def main() -> None:
     await call_a_silent_server(Backoff.without_delay())
     await call_a_silent_server(Backoff.fixed(3.0))
 

@@ -1,14 +1,26 @@
 import asyncio
 
-from aioretry_smithy import SessionBuilder, client_decorator, new_response
+import aiohttp
+
+from aioretry_smithy import (
+    ClientRequestContext,
+    Decorator,
+    HttpClient,
+    HttpRequest,
+    SessionBuilder,
+    client_decorator,
+    new_response,
+)
 from aioretry_smithy.testing import ScriptedTransport
 
 
-def last_good_answer():
+def last_good_answer() -> Decorator:
     answers = {}
 
     @client_decorator
-    async def remembering(delegate, ctx, request):
+    async def remembering(
+        delegate: HttpClient, ctx: ClientRequestContext, request: HttpRequest
+    ) -> aiohttp.ClientResponse:
         key = request.method, request.full_url()
         response = await delegate.execute(ctx, request)
         if response.status == 200:
@@ -21,7 +33,7 @@ def last_good_answer():
     return remembering
 
 
-async def main():
+async def main() -> None:
     builder = (
         SessionBuilder("https://api.example.com")
         .decorator(ScriptedTransport([(200, {}, b"[1, 2]"), 503]))

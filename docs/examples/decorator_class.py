@@ -1,8 +1,14 @@
 import asyncio
 
+import aiohttp
+
 from aioretry_smithy import (
     Backoff,
+    ClientRequestContext,
     DecoratingClient,
+    Decorator,
+    HttpClient,
+    HttpRequest,
     RequestLog,
     RetryingClient,
     RetryStrategy,
@@ -16,19 +22,21 @@ from aioretry_smithy.testing import ScriptedTransport
 class InFlightLimit(DecoratingClient):
     """Turn requests away when too many are under way."""
 
-    def __init__(self, delegate, limit):
+    def __init__(self, delegate: HttpClient, limit: int) -> None:
         super().__init__(delegate)
         self.limit = limit
         self.in_flight = 0
 
     @classmethod
-    def new_decorator(cls, limit):
+    def new_decorator(cls, limit: int) -> Decorator:
         return lambda delegate: cls(delegate, limit)
 
-    def describe(self):
+    def describe(self) -> str:
         return f"InFlightLimit(limit={self.limit})"
 
-    async def execute(self, ctx, request):
+    async def execute(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> aiohttp.ClientResponse:
         if self.in_flight >= self.limit:
             raise UnprocessedRequestError(f"more than {self.limit} requests in flight")
         self.in_flight += 1
@@ -38,12 +46,12 @@ class InFlightLimit(DecoratingClient):
             self.in_flight -= 1
 
 
-async def slow(ctx, request):
+async def slow(ctx: ClientRequestContext, request: HttpRequest) -> int:
     await asyncio.sleep(0.4)
     return 200
 
 
-async def main():
+async def main() -> None:
     strategy = RetryStrategy.on_unprocessed(Backoff.fixed(0.5))
     builder = (
         SessionBuilder("https://api.example.com")
@@ -56,7 +64,8 @@ async def main():
         calls = [session.post("/orders", json={"id": n}) for n in (1, 2)]
         for response in await asyncio.gather(*calls):
             print(RequestLog.of(response).render())
-        print(unwrap(session, InFlightLimit).in_flight, "in flight")
+        if limit := unwrap(session, InFlightLimit):
+            print(limit.in_flight, "in flight")
 
 
 asyncio.run(main())

@@ -1,7 +1,12 @@
 import asyncio
 import uuid
 
+import aiohttp
+
 from aioretry_smithy import (
+    ClientRequestContext,
+    HttpClient,
+    HttpRequest,
     RetryingClient,
     RetryStrategy,
     SessionBuilder,
@@ -11,13 +16,15 @@ from aioretry_smithy.testing import ScriptedTransport
 
 
 @client_decorator
-async def idempotency_key(delegate, ctx, request):
+async def idempotency_key(
+    delegate: HttpClient, ctx: ClientRequestContext, request: HttpRequest
+) -> aiohttp.ClientResponse:
     if request.method == "POST" and "Idempotency-Key" not in request.headers:
         request = request.with_header("Idempotency-Key", str(uuid.uuid4()))
     return await delegate.execute(ctx, request)
 
 
-async def main():
+async def main() -> None:
     transport = ScriptedTransport([503, 200, 200])
     builder = (
         SessionBuilder("https://api.example.com")

@@ -1,14 +1,26 @@
 import asyncio
+from collections.abc import Awaitable, Callable
 
-from aioretry_smithy import SessionBuilder, client_decorator
+import aiohttp
+
+from aioretry_smithy import (
+    ClientRequestContext,
+    Decorator,
+    HttpClient,
+    HttpRequest,
+    SessionBuilder,
+    client_decorator,
+)
 from aioretry_smithy.testing import ScriptedTransport
 
 
-def refresh_on_401(token, fetch_token):
+def refresh_on_401(token: str, fetch_token: Callable[[], Awaitable[str]]) -> Decorator:
     refreshes, lock = 0, asyncio.Lock()
 
     @client_decorator
-    async def refreshing(delegate, ctx, request):
+    async def refreshing(
+        delegate: HttpClient, ctx: ClientRequestContext, request: HttpRequest
+    ) -> aiohttp.ClientResponse:
         nonlocal token, refreshes
         refreshes_before = refreshes
         with_token = request.with_header("Authorization", f"Bearer {token}")
@@ -26,17 +38,17 @@ def refresh_on_401(token, fetch_token):
     return refreshing
 
 
-async def fetch_token():
+async def fetch_token() -> str:
     print("refreshed")
     await asyncio.sleep(0.5)
     return "fresh"
 
 
-def answer(ctx, request):
+def answer(ctx: ClientRequestContext, request: HttpRequest) -> int:
     return 200 if request.headers["Authorization"] == "Bearer fresh" else 401
 
 
-async def main():
+async def main() -> None:
     builder = (
         SessionBuilder("https://api.example.com", raise_for_status=True)
         .decorator(ScriptedTransport([answer] * 20))

@@ -1,9 +1,12 @@
 import asyncio
+from contextlib import AbstractAsyncContextManager
 
 import aiohttp
 
 from aioretry_smithy import (
     Backoff,
+    ClientRequestContext,
+    HttpRequest,
     RequestLog,
     RetryingClient,
     RetryStrategy,
@@ -12,12 +15,12 @@ from aioretry_smithy import (
 from aioretry_smithy.testing import ScriptedTransport
 
 
-async def slow(ctx, request):
+async def slow(ctx: ClientRequestContext, request: HttpRequest) -> int:
     await asyncio.sleep(2.0)
     return 200
 
 
-async def report(call):
+async def report(call: AbstractAsyncContextManager[aiohttp.ClientResponse]) -> None:
     try:
         async with call as response:
             print(RequestLog.of(response).render(), end="\n\n")
@@ -25,7 +28,7 @@ async def report(call):
         print(RequestLog.of(error).render(), end="\n\n")
 
 
-async def main():
+async def main() -> None:
     strategy = RetryStrategy.failsafe(Backoff.fixed(0.5))
     builder = (
         SessionBuilder("https://api.example.com")

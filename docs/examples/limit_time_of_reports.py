@@ -1,6 +1,11 @@
 import asyncio
 
+import aiohttp
+
 from aioretry_smithy import (
+    ClientRequestContext,
+    HttpClient,
+    HttpRequest,
     RequestLog,
     ResponseTimeoutMode,
     SessionBuilder,
@@ -9,19 +14,21 @@ from aioretry_smithy import (
 from aioretry_smithy.testing import ScriptedTransport
 
 
-async def slow(ctx, request):
+async def slow(ctx: ClientRequestContext, request: HttpRequest) -> int:
     await asyncio.sleep(5.0)
     return 200
 
 
 @client_decorator
-async def patience_for_reports(delegate, ctx, request):
+async def patience_for_reports(
+    delegate: HttpClient, ctx: ClientRequestContext, request: HttpRequest
+) -> aiohttp.ClientResponse:
     if request.url.path.startswith("/reports/"):
         ctx.set_response_timeout(30.0, ResponseTimeoutMode.SET_FROM_START)
     return await delegate.execute(ctx, request)
 
 
-async def main():
+async def main() -> None:
     builder = (
         SessionBuilder("https://api.example.com")
         .decorator(ScriptedTransport([slow, slow]))

@@ -9,7 +9,7 @@ LOGGING = LoggingClient.new_decorator(
 )
 
 
-async def main():
+async def main() -> None:
     builder = (
         SessionBuilder("https://me:1234@api.example.com")
         .decorator(ScriptedTransport([200]))

@@ -14,7 +14,7 @@ logging.basicConfig(stream=sys.stdout, format="%(message)s")
 logging.getLogger("aioretry_smithy").setLevel(logging.DEBUG)
 
 
-async def main():
+async def main() -> None:
     strategy = RetryStrategy.on_server_error_status()
     builder = (
         SessionBuilder("https://api.example.com")

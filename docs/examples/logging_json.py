@@ -8,7 +8,7 @@ from aioretry_smithy.testing import ScriptedTransport
 logging.basicConfig(stream=sys.stdout, format="%(message)s")
 
 
-async def main():
+async def main() -> None:
     builder = (
         SessionBuilder("https://api.example.com")
         .decorator(ScriptedTransport([503]))

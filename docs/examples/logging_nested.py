@@ -20,7 +20,7 @@ ONE_LINE_PER_CALL = LoggingClient.new_decorator(
 )
 
 
-async def main():
+async def main() -> None:
     strategy = RetryStrategy.on_server_error_status(Backoff.fixed(0.5))
     builder = (
         SessionBuilder("https://api.example.com")

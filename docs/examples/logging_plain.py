@@ -3,24 +3,24 @@ import json
 import logging
 import sys
 
-from aioretry_smithy import LogFormatter, LoggingClient, SessionBuilder
+from aioretry_smithy import LogFormatter, LoggingClient, RequestLog, SessionBuilder
 from aioretry_smithy.testing import ScriptedTransport
 
 
 class OneLine(LogFormatter):
     """One line a call: what was asked for and what became of it."""
 
-    def format_request(self, log):
+    def format_request(self, log: RequestLog) -> None:
         return None
 
-    def format_response(self, log):
+    def format_response(self, log: RequestLog) -> str:
         return log.render().partition("\n")[0]
 
 
 class JsonFormatter(logging.Formatter):
     """Any record as an object; the call, where the record is of one, as data."""
 
-    def format(self, record):
+    def format(self, record: logging.LogRecord) -> str:
         shown = {
             "level": record.levelname,
             "logger": record.name,
@@ -43,7 +43,7 @@ LOGGING = LoggingClient.new_decorator(
 )
 
 
-async def main():
+async def main() -> None:
     logging.getLogger("shop").info("the shop opens")
     builder = (
         SessionBuilder("https://api.example.com")

@@ -2,22 +2,23 @@ import asyncio
 import logging
 
 import structlog
+from structlog.typing import EventDict
 
-from aioretry_smithy import LogFormatter, LoggingClient, SessionBuilder
+from aioretry_smithy import LogFormatter, LoggingClient, RequestLog, SessionBuilder
 from aioretry_smithy.testing import ScriptedTransport
 
 
 class OneLine(LogFormatter):
     """One event a call: what was asked for and what became of it."""
 
-    def format_request(self, log):
+    def format_request(self, log: RequestLog) -> None:
         return None
 
-    def format_response(self, log):
+    def format_response(self, log: RequestLog) -> str:
         return log.render().partition("\n")[0]
 
 
-def expand_log(logger, name, event):
+def expand_log(logger: object, name: str, event: EventDict) -> EventDict:
     if event.get("request_log") is not None:
         event["request_log"] = event["request_log"].to_dict()
     return event
@@ -39,7 +40,7 @@ LOGGING = LoggingClient.new_decorator(
 )
 
 
-async def main():
+async def main() -> None:
     builder = (
         SessionBuilder("https://api.example.com")
         .decorator(ScriptedTransport([200]))

@@ -1,16 +1,27 @@
 import asyncio
 
-from aioretry_smithy import SessionBuilder, client_decorator, request_options
+import aiohttp
+
+from aioretry_smithy import (
+    ClientRequestContext,
+    HttpClient,
+    HttpRequest,
+    SessionBuilder,
+    client_decorator,
+    request_options,
+)
 from aioretry_smithy.testing import ScriptedTransport
 
 
 @client_decorator
-async def show(delegate, ctx, request):
+async def show(
+    delegate: HttpClient, ctx: ClientRequestContext, request: HttpRequest
+) -> aiohttp.ClientResponse:
     print(f"{request.url.path}: {ctx.remaining():.0f} s, {ctx.attributes}")
     return await delegate.execute(ctx, request)
 
 
-async def main():
+async def main() -> None:
     builder = (
         SessionBuilder("https://api.example.com")
         .decorator(ScriptedTransport([200] * 5))

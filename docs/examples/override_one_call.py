@@ -1,4 +1,5 @@
 import asyncio
+from contextlib import AbstractAsyncContextManager
 
 import aiohttp
 
@@ -23,7 +24,7 @@ builder = (
 )
 
 
-async def report(call):
+async def report(call: AbstractAsyncContextManager[aiohttp.ClientResponse]) -> None:
     try:
         async with call as response:
             print(RequestLog.of(response).render(), end="\n\n")
@@ -31,7 +32,7 @@ async def report(call):
         print(RequestLog.of(error).render(), end="\n\n")
 
 
-async def main():
+async def main() -> None:
     async with builder.build() as session:
         await report(session.get("/orders"))
         with request_options(retry=RetryConfig.no_retry()):

@@ -16,7 +16,7 @@ ANSWERS = [
 ]
 
 
-async def main():
+async def main() -> None:
     builder = (
         SessionBuilder("https://api.example.com")
         .decorator(ScriptedTransport(ANSWERS))

@@ -7,6 +7,8 @@ from aioretry_smithy import (
     Backoff,
     CircuitBreaker,
     CircuitBreakerClient,
+    ClientRequestContext,
+    HttpRequest,
     RetryBudget,
     RetryingClient,
     RetryStrategy,
@@ -24,7 +26,7 @@ metrics = MetricsClient.new_decorator(registry)
 breakers = CircuitBreakerMetrics(registry)
 
 
-async def late_503(ctx, request):
+async def late_503(ctx: ClientRequestContext, request: HttpRequest) -> int:
     await asyncio.sleep(0.25)
     return 503
 
@@ -48,7 +50,7 @@ builder = (
 )
 
 
-async def main():
+async def main() -> None:
     async with builder.build() as session:
         await session.get("/orders/1")
         await session.get("/orders/2")

@@ -20,7 +20,7 @@ builder = (
 )
 
 
-async def main():
+async def main() -> None:
     async with builder.build() as session, session.get("/orders") as response:
         print(RequestLog.of(response).render())
 

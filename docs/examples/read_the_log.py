@@ -11,7 +11,7 @@ from aioretry_smithy import (
 from aioretry_smithy.testing import ScriptedTransport
 
 
-async def main():
+async def main() -> None:
     strategy = RetryStrategy.failsafe(Backoff.fixed(1.0))
     builder = (
         SessionBuilder("https://api.example.com")

@@ -1,4 +1,7 @@
 import asyncio
+from collections.abc import Iterable
+
+import aiohttp
 
 from aioretry_smithy import (
     Backoff,
@@ -13,7 +16,7 @@ from aioretry_smithy.testing import ScriptedTransport
 budgets = RetryBudget.per_host()
 
 
-def new_session(host, answers):
+def new_session(host: str, answers: Iterable[object]) -> aiohttp.ClientSession:
     decorator = RetryingClient.new_decorator(
         RetryStrategy.failsafe(Backoff.fixed(0.1)), limiter=budgets
     )
@@ -25,7 +28,7 @@ def new_session(host, answers):
     )
 
 
-async def call(host, *answers):
+async def call(host: str, *answers: object) -> None:
     async with new_session(host, answers) as session, session.get("/") as response:
         log = RequestLog.of(response)
     budget = budgets.budget_for(f"{host}:443")
@@ -35,7 +38,7 @@ async def call(host, *answers):
     )
 
 
-async def main():
+async def main() -> None:
     await call("orders.example.com", 503, 503, 503, 503)
     await call("orders.example.com", 503)
     await call("stock.example.com", 503, 200)

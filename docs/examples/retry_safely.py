@@ -1,5 +1,8 @@
 import asyncio
 import uuid
+from typing import Any
+
+import aiohttp
 
 from aioretry_smithy import (
     Backoff,
@@ -12,12 +15,12 @@ from aioretry_smithy import (
 from aioretry_smithy.testing import ScriptedTransport
 
 
-async def pay(session, **arguments):
+async def pay(session: aiohttp.ClientSession, **arguments: Any) -> None:
     async with session.post("/payments", json={"amount": 5}, **arguments) as response:
         print(RequestLog.of(response).render(), end="\n\n")
 
 
-async def main():
+async def main() -> None:
     builder = (
         SessionBuilder("https://api.example.com")
         .decorator(ScriptedTransport([503, 503, 201, 503, 201]))

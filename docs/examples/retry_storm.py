@@ -94,7 +94,9 @@ class Process:
     def __init__(self, client, chance, server):
         self.session = client(lambda delegate: self, chance).build()
         self.server = server
-        self.begun, self.succeeded, self.sent = Counter(), Counter(), Counter()
+        self.begun = Counter[int]()
+        self.succeeded = Counter[int]()
+        self.sent = Counter[int]()
 
     async def call(self):
         second = int(asyncio.get_running_loop().time())
@@ -121,9 +123,9 @@ class Record:
     """What has happened in each second; calls count where they began."""
 
     processes: list[Process]
-    begun: Counter = field(default_factory=Counter)
-    succeeded: Counter = field(default_factory=Counter)
-    sent: Counter = field(default_factory=Counter)
+    begun: Counter[int] = field(default_factory=Counter)
+    succeeded: Counter[int] = field(default_factory=Counter)
+    sent: Counter[int] = field(default_factory=Counter)
 
     def __post_init__(self):
         for process in self.processes:
@@ -213,8 +215,8 @@ def plot(file, records, scale):
     figure, panels = plt.subplots(
         2, 2, figsize=(7.2, 5.2), sharex=True, sharey="row", layout="constrained"
     )
-    colors = ["black", "tab:red", "tab:orange", "tab:blue"]
-    colors = dict(zip(CLIENTS, colors, strict=True))
+    names = ["black", "tab:red", "tab:orange", "tab:blue"]
+    colors = dict(zip(CLIENTS, names, strict=True))
     for column, count in zip(panels.T, (50, 500), strict=True):
         sent, succeeded = column
         for (name, processes), record in records.items():
@@ -239,7 +241,7 @@ def plot(file, records, scale):
     figure.savefig(file, metadata={"Date": None} if file.endswith(".svg") else None)
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scale", type=int, default=10, help="how many times smaller")
     parser.add_argument("--plot", metavar="FILE", help="draw it, as SVG or PNG")

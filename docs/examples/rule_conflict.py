@@ -6,7 +6,7 @@ from aioretry_smithy.testing import ScriptedTransport
 rule = RetryRule(statuses=[409], on_timeout=True, on_unprocessed=True)
 
 
-async def main():
+async def main() -> None:
     builder = (
         SessionBuilder("https://api.example.com")
         .decorator(ScriptedTransport([409, 409, 200]))

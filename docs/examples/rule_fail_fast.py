@@ -20,7 +20,7 @@ rule = RetryRule(
 )
 
 
-async def main():
+async def main() -> None:
     breaker = CircuitBreaker("orders", minimum_request_threshold=3)
     builder = (
         SessionBuilder("https://api.example.com")

@@ -2,6 +2,7 @@ import asyncio
 
 from aioretry_smithy import (
     Backoff,
+    HttpRequest,
     RequestLog,
     RetryingClient,
     RetryRule,
@@ -11,7 +12,7 @@ from aioretry_smithy import (
 from aioretry_smithy.testing import ScriptedTransport
 
 
-def is_payment(request):
+def is_payment(request: HttpRequest) -> bool:
     return request.url.path.startswith("/payments")
 
 
@@ -23,7 +24,7 @@ strategy = (
 )
 
 
-async def main():
+async def main() -> None:
     builder = (
         SessionBuilder("https://api.example.com")
         .decorator(ScriptedTransport([503, 503, 409, 501]))

@@ -16,7 +16,7 @@ on_conflict = RetryRule(statuses=[409], backoff=Backoff.fixed(0.1))
 rules = on_server_error_or_timeout | on_conflict
 
 
-async def main():
+async def main() -> None:
     builder = (
         SessionBuilder("https://api.example.com")
         .decorator(ScriptedTransport([503, 503, 409, 409, 503, 200]))

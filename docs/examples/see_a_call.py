@@ -13,23 +13,25 @@ import aiohttp
 
 from aioretry_smithy import (
     Backoff,
+    ClientRequestContext,
+    HttpRequest,
     RequestLog,
     RetryingClient,
     RetryStrategy,
     SessionBuilder,
 )
-from aioretry_smithy.testing import ScriptedTransport, VirtualTimeLoop
+from aioretry_smithy.testing import ScriptedAnswer, ScriptedTransport, VirtualTimeLoop
 
 
-def answer_after(seconds, status):
-    async def answer(ctx, request):
+def answer_after(seconds: float, status: int) -> ScriptedAnswer:
+    async def answer(ctx: ClientRequestContext, request: HttpRequest) -> int:
         await asyncio.sleep(seconds)
         return status
 
     return answer
 
 
-async def call(*answers):
+async def call(*answers: object) -> RequestLog:
     strategy = RetryStrategy.failsafe(Backoff.exponential(0.4))
     builder = (
         SessionBuilder("https://api.example.com")
@@ -45,7 +47,7 @@ async def call(*answers):
             return RequestLog.of(error)
 
 
-def draw_tree(log, file):
+def draw_tree(log: RequestLog, file: Path) -> None:
     from rich.console import Console  # noqa: PLC0415
 
     console = Console(file=io.StringIO(), force_terminal=True, record=True, width=108)
@@ -56,7 +58,7 @@ def draw_tree(log, file):
     file.write_text(picture, encoding="utf-8")
 
 
-async def main():
+async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pictures", metavar="DIRECTORY", type=Path, help="draw them")
     arguments = parser.parse_args()

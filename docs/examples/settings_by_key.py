@@ -1,7 +1,11 @@
 import asyncio
 
+import aiohttp
+
 from aioretry_smithy import (
     Backoff,
+    ClientRequestContext,
+    HttpRequest,
     RequestLog,
     RetryBudget,
     RetryConfig,
@@ -22,17 +26,17 @@ settings = {
 }
 
 
-def priority(ctx, request):
-    return ctx.attributes.get("priority", "normal")
+def priority(ctx: ClientRequestContext, request: HttpRequest) -> str:
+    return str(ctx.attributes.get("priority", "normal"))
 
 
-async def call(session):
+async def call(session: aiohttp.ClientSession) -> None:
     async with session.get("/orders") as response:
         log = RequestLog.of(response)
     print(f"{log.response_status}, attempts: {log.total_attempts}")
 
 
-async def main():
+async def main() -> None:
     mapping = RetryConfigMapping.of(priority, lambda key: settings[key])
     builder = SessionBuilder.standard(
         "https://api.example.com",

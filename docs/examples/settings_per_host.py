@@ -19,12 +19,12 @@ settings = {
 }
 
 
-def settings_for(host):
+def settings_for(host: str) -> RetryConfig:
     print("settings for", host)
     return settings.get(host, usual)
 
 
-async def main():
+async def main() -> None:
     decorator = RetryingClient.new_mapped_decorator(
         RetryConfigMapping.per_host(settings_for)
     )

@@ -1,7 +1,17 @@
 import asyncio
 import uuid
 
-from aioretry_smithy import RequestLog, RetryingClient, SessionBuilder, client_decorator
+import aiohttp
+
+from aioretry_smithy import (
+    ClientRequestContext,
+    HttpClient,
+    HttpRequest,
+    RequestLog,
+    RetryingClient,
+    SessionBuilder,
+    client_decorator,
+)
 from aioretry_smithy.smithy import AdaptiveRetryStrategy
 from aioretry_smithy.testing import ScriptedTransport
 
@@ -9,7 +19,9 @@ strategy = AdaptiveRetryStrategy()
 
 
 @client_decorator
-async def sdk_headers(delegate, ctx, request):
+async def sdk_headers(
+    delegate: HttpClient, ctx: ClientRequestContext, request: HttpRequest
+) -> aiohttp.ClientResponse:
     """Say which call and which attempt it is, as the SDKs do."""
     call = ctx.root.attributes.setdefault("invocation-id", str(uuid.uuid4()))
     request = request.with_header("amz-sdk-invocation-id", call)
@@ -18,7 +30,7 @@ async def sdk_headers(delegate, ctx, request):
     return await delegate.execute(ctx, request)
 
 
-async def main():
+async def main() -> None:
     json_1_0 = {"Content-Type": "application/x-amz-json-1.0"}
     throttled = b'{"__type": "com.example#ThrottlingException"}'
     transport = ScriptedTransport(

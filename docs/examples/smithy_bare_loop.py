@@ -1,26 +1,35 @@
 import asyncio
+from collections.abc import Awaitable, Callable, Iterator
 
-from aioretry_smithy.smithy import AdaptiveRetryStrategy, CallError, RetryError
+from aioretry_smithy.smithy import (
+    AdaptiveRetryStrategy,
+    CallError,
+    RetryError,
+    StandardRetryToken,
+)
 
 strategy = AdaptiveRetryStrategy()  # one for all calls
 
 
-async def with_retries(send):
+async def with_retries(send: Callable[[], Awaitable[str]]) -> str:
     token = await strategy.acquire_initial_retry_token()
     while True:
         await asyncio.sleep(token.retry_delay)
         try:
             result = await send()
         except Exception as error:
-            token = await renewed(token, error)
-            if token is None:
+            renewal = await renewed(token, error)
+            if renewal is None:
                 raise
+            token = renewal
         else:
             await strategy.record_success(token=token)
             return result
 
 
-async def renewed(token, error):
+async def renewed(
+    token: StandardRetryToken, error: Exception
+) -> StandardRetryToken | None:
     try:
         return await strategy.refresh_retry_token_for_retry(
             token_to_renew=token, error=error
@@ -30,10 +39,11 @@ async def renewed(token, error):
         return None
 
 
-async def main():
-    outcomes = iter([CallError("slow down", is_throttling_error=True), "done"])
+async def main() -> None:
+    throttled = CallError("slow down", is_throttling_error=True)
+    outcomes: Iterator[Exception | str] = iter([throttled, "done"])
 
-    async def send():
+    async def send() -> str:
         outcome = next(outcomes)
         if isinstance(outcome, Exception):
             raise outcome

@@ -4,6 +4,7 @@ from aioretry_smithy import RequestLog, RetryingClient, SessionBuilder
 from aioretry_smithy.smithy import (
     DEFAULT_CLASSIFIERS,
     ErrorKind,
+    Failure,
     RetryAction,
     StandardRetryStrategy,
     only_idempotent,
@@ -11,17 +12,21 @@ from aioretry_smithy.smithy import (
 from aioretry_smithy.testing import ScriptedTransport
 
 
-def conflicts_pass(failure, previous):
+def conflicts_pass(
+    failure: Failure, previous: RetryAction | None
+) -> RetryAction | None:
     return RetryAction.retry() if failure.status == 409 else None
 
 
-def maintenance_takes_seconds(failure, previous):
+def maintenance_takes_seconds(
+    failure: Failure, previous: RetryAction | None
+) -> RetryAction | None:
     if failure.status == 503 and failure.code == "Maintenance":
         return RetryAction.retry(ErrorKind.THROTTLING, retry_after=3.0)
     return None
 
 
-async def main():
+async def main() -> None:
     classifiers = [*DEFAULT_CLASSIFIERS, conflicts_pass, maintenance_takes_seconds]
     maintenance = (503, {"x-amzn-errortype": "Maintenance"}, b"")
     builder = (

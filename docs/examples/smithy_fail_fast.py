@@ -5,7 +5,7 @@ from aioretry_smithy.smithy import AdaptiveRetryStrategy, CapacityNotAvailableEr
 from aioretry_smithy.testing import ScriptedTransport
 
 
-async def main():
+async def main() -> None:
     strategy = AdaptiveRetryStrategy(fail_fast=True)
     builder = (
         SessionBuilder("https://orders.example.com")

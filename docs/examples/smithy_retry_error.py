@@ -5,7 +5,7 @@ from aioretry_smithy.smithy import RetryError, StandardRetryStrategy
 from aioretry_smithy.testing import ScriptedTransport
 
 
-async def main():
+async def main() -> None:
     strategy = StandardRetryStrategy(max_attempts=2)
     builder = (
         SessionBuilder("https://api.example.com")
@@ -17,7 +17,7 @@ async def main():
             await session.get("/orders")
         except RetryError as error:
             print(error)
-            print(repr(error.__cause__), error.__cause__.status)
+            print(repr(error.__cause__), getattr(error.__cause__, "status", None))
             print(RequestLog.of(error).render())
 
 

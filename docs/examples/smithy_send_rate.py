@@ -25,9 +25,9 @@ class Server:
     """Answers after 50 ms: 429 to all above its limit in the last second."""
 
     def __init__(self):
-        self.served_at = deque()
-        self.sent = Counter()
-        self.served = Counter()
+        self.served_at = deque[float]()
+        self.sent = Counter[int]()
+        self.served = Counter[int]()
 
     async def answer(self, ctx, request):
         await asyncio.sleep(0.05)
@@ -49,7 +49,7 @@ async def work(session, failed):
 
 
 async def measure(strategy):
-    server, failed = Server(), Counter()
+    server, failed = Server(), Counter[bool]()
     builder = (
         SessionBuilder("https://api.example.com")
         .decorator(ScriptedTransport(repeat(server.answer)))
@@ -109,7 +109,7 @@ def plot(file, standard, adaptive):
     figure.savefig(file, metadata={"Date": None} if file.endswith(".svg") else None)
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--plot", metavar="FILE", help="draw the table, as SVG or PNG")
     arguments = parser.parse_args()

@@ -1,5 +1,7 @@
 import asyncio
 
+import aiohttp
+
 from aioretry_smithy import FailFastError, RequestLog, SessionBuilder
 from aioretry_smithy.testing import ScriptedTransport
 
@@ -10,7 +12,7 @@ builder = SessionBuilder.standard(
 )
 
 
-async def call(session, method):
+async def call(session: aiohttp.ClientSession, method: str) -> RequestLog:
     try:
         async with session.request(method, "/orders") as response:
             return RequestLog.of(response)
@@ -18,7 +20,7 @@ async def call(session, method):
         return RequestLog.of(error)
 
 
-async def main():
+async def main() -> None:
     async with builder.build() as session:
         for method in ("GET", "POST"):
             log = await call(session, method)

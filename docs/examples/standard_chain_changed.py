@@ -1,4 +1,5 @@
 import asyncio
+from collections.abc import Iterable
 
 from aioretry_smithy import RequestLog, RetryBudget, SessionBuilder, smithy
 from aioretry_smithy.testing import ScriptedTransport
@@ -6,7 +7,7 @@ from aioretry_smithy.testing import ScriptedTransport
 budgets = RetryBudget.per_host(capacity=50)
 
 
-def builder_for(host, answers):
+def builder_for(host: str, answers: Iterable[object]) -> SessionBuilder:
     return SessionBuilder.standard(
         f"https://{host}",
         response_timeout=60.0,
@@ -19,7 +20,7 @@ def builder_for(host, answers):
     )
 
 
-async def main():
+async def main() -> None:
     builder = builder_for("orders.example.com", [503, 201])
     for line in builder.describe().splitlines():
         print(line.partition("(")[0])

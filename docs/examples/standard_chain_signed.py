@@ -2,19 +2,30 @@ import asyncio
 import hashlib
 import hmac
 
-from aioretry_smithy import RequestLog, SessionBuilder, client_decorator
+import aiohttp
+
+from aioretry_smithy import (
+    ClientRequestContext,
+    HttpClient,
+    HttpRequest,
+    RequestLog,
+    SessionBuilder,
+    client_decorator,
+)
 from aioretry_smithy.testing import ScriptedTransport
 
 
 @client_decorator
-async def sign(delegate, ctx, request):
+async def sign(
+    delegate: HttpClient, ctx: ClientRequestContext, request: HttpRequest
+) -> aiohttp.ClientResponse:
     text = f"{ctx.attempt} {request.method} {request.url.path}"
     signature = hmac.new(b"secret", text.encode(), hashlib.sha256).hexdigest()
     request = request.with_header("X-Signature", signature[:8])
     return await delegate.execute(ctx, request)
 
 
-async def main():
+async def main() -> None:
     transport = ScriptedTransport([503, 503, 200])
     builder = SessionBuilder.standard(
         "https://api.example.com",

@@ -2,6 +2,7 @@ import asyncio
 
 from aioretry_smithy import (
     Backoff,
+    ClientRequestContext,
     RequestLog,
     RetryingClient,
     RetryStrategy,
@@ -15,10 +16,12 @@ from aioretry_smithy.testing import ScriptedTransport
 class RetryOnConflict(RetryStrategy):
     """Wait until somebody else has let go of the order."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.backoff = Backoff.of_default()  # made once, returned each time
 
-    def should_retry(self, ctx, cause):
+    def should_retry(
+        self, ctx: ClientRequestContext, cause: Exception | None
+    ) -> Backoff | None:
         if is_timeout(cause) or is_unprocessed(cause):
             return self.backoff
         if ctx.log.response_status == 409:
@@ -26,7 +29,7 @@ class RetryOnConflict(RetryStrategy):
         return None  # stop: this outcome goes to the caller
 
 
-async def main():
+async def main() -> None:
     builder = (
         SessionBuilder("https://api.example.com")
         .decorator(ScriptedTransport([409, 409, 200]))

@@ -2,6 +2,7 @@ import asyncio
 
 from aioretry_smithy import (
     Backoff,
+    ClientRequestContext,
     RequestLog,
     RetryingClient,
     RetryStrategyWithContent,
@@ -15,16 +16,18 @@ from aioretry_smithy.testing import ScriptedTransport
 class RetryWhenAsked(RetryStrategyWithContent):
     max_content_length = 1024  # bytes; enough to see the question
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.backoff = Backoff.of_default()
 
-    def should_retry(self, ctx, cause, content):
+    def should_retry(
+        self, ctx: ClientRequestContext, cause: Exception | None, content: bytes | None
+    ) -> Backoff | None:
         if is_timeout(cause) or is_unprocessed(cause):
             return self.backoff
         return self.backoff if content == b"Should I retry?" else None
 
 
-async def main():
+async def main() -> None:
     answers = [(200, {}, b"Should I retry?"), TimeoutError(), (200, {}, b"two orders")]
     builder = (
         SessionBuilder("https://api.example.com")

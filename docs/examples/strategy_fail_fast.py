@@ -4,6 +4,7 @@ from aioretry_smithy import (
     Backoff,
     CircuitBreaker,
     CircuitBreakerClient,
+    ClientRequestContext,
     FailFastError,
     RequestLog,
     RetryingClient,
@@ -16,10 +17,12 @@ from aioretry_smithy.testing import ScriptedTransport
 
 
 class StopAtOpenCircuit(RetryStrategy):
-    def __init__(self):
+    def __init__(self) -> None:
         self.backoff = Backoff.fixed(0.5)
 
-    def should_retry(self, ctx, cause):
+    def should_retry(
+        self, ctx: ClientRequestContext, cause: Exception | None
+    ) -> Backoff | None:
         if isinstance(cause, FailFastError):
             return None  # the circuit is open: the next attempt would be refused too
         if is_timeout(cause) or is_unprocessed(cause):
@@ -28,7 +31,7 @@ class StopAtOpenCircuit(RetryStrategy):
         return self.backoff if status is not None and status >= 500 else None
 
 
-async def main():
+async def main() -> None:
     breaker = CircuitBreaker("orders", minimum_request_threshold=3)
     builder = (
         SessionBuilder("https://api.example.com")

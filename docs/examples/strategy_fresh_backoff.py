@@ -3,6 +3,7 @@ import warnings
 
 from aioretry_smithy import (
     Backoff,
+    ClientRequestContext,
     RequestLog,
     RetryingClient,
     RetryStrategy,
@@ -12,13 +13,15 @@ from aioretry_smithy.testing import ScriptedTransport
 
 
 class Forgetful(RetryStrategy):
-    def should_retry(self, ctx, cause):
+    def should_retry(
+        self, ctx: ClientRequestContext, cause: Exception | None
+    ) -> Backoff | None:
         if ctx.log.response_status == 503:
             return Backoff.exponential(0.5, 10.0)  # wrong: a new one each time
         return None
 
 
-async def main():
+async def main() -> None:
     builder = (
         SessionBuilder("https://api.example.com")
         .decorator(ScriptedTransport([503, 503, 503, 200]))

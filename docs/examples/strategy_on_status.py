@@ -13,11 +13,13 @@ from aioretry_smithy.testing import ScriptedTransport
 BACKOFF = Backoff.fixed(0.5)
 
 
-def on_conflict_or_timeout(status, cause):
+def on_conflict_or_timeout(
+    status: int | None, cause: Exception | None
+) -> Backoff | None:
     return BACKOFF if status == 409 or is_timeout(cause) else None
 
 
-async def main():
+async def main() -> None:
     strategy = RetryStrategy.on_status(on_conflict_or_timeout)
     builder = (
         SessionBuilder("https://api.example.com")

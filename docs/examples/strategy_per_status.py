@@ -2,6 +2,7 @@ import asyncio
 
 from aioretry_smithy import (
     Backoff,
+    ClientRequestContext,
     RequestLog,
     RetryingClient,
     RetryStrategy,
@@ -13,11 +14,13 @@ from aioretry_smithy.testing import ScriptedTransport
 
 
 class BackoffByStatus(RetryStrategy):
-    def __init__(self):
+    def __init__(self) -> None:
         self.on_server_error_or_timeout = Backoff.of_default()
         self.on_conflict = Backoff.fixed(0.1)
 
-    def should_retry(self, ctx, cause):
+    def should_retry(
+        self, ctx: ClientRequestContext, cause: Exception | None
+    ) -> Backoff | None:
         if is_timeout(cause) or is_unprocessed(cause):
             return self.on_server_error_or_timeout
         status = ctx.log.response_status
@@ -28,7 +31,7 @@ class BackoffByStatus(RetryStrategy):
         return self.on_conflict if status == 409 else None
 
 
-async def main():
+async def main() -> None:
     builder = (
         SessionBuilder("https://api.example.com")
         .decorator(ScriptedTransport([503, 503, 409, 409, 503, 200]))

@@ -1,8 +1,11 @@
 import asyncio
+from collections.abc import Awaitable, Callable
 
 from aioretry_smithy import (
     Backoff,
+    ClientRequestContext,
     RequestLog,
+    RetryDecision,
     RetryingClient,
     RetryStrategy,
     SessionBuilder,
@@ -13,21 +16,27 @@ from aioretry_smithy.testing import ScriptedTransport
 class AsLongAsSwitchedOn(RetryStrategy):
     """Ask a switch, somewhere else, before each retry."""
 
-    def __init__(self, strategy, is_on):
+    def __init__(
+        self, strategy: RetryStrategy, is_on: Callable[[], Awaitable[bool]]
+    ) -> None:
         self.strategy = strategy
         self.is_on = is_on
 
-    async def should_retry(self, ctx, cause):
-        backoff = self.strategy.should_retry(ctx, cause)
-        if backoff is None or not await self.is_on():
+    async def should_retry(
+        self, ctx: ClientRequestContext, cause: Exception | None
+    ) -> Backoff | RetryDecision | None:
+        answer = self.strategy.should_retry(ctx, cause)
+        if isinstance(answer, Awaitable):
+            answer = await answer
+        if answer is None or not await self.is_on():
             return None
-        return backoff
+        return answer
 
 
-async def main():
+async def main() -> None:
     states = iter([True, False])
 
-    async def is_on():
+    async def is_on() -> bool:
         return next(states)
 
     strategy = AsLongAsSwitchedOn(RetryStrategy.failsafe(Backoff.fixed(0.5)), is_on)

@@ -23,7 +23,7 @@ def after(seconds, status):
     return answer
 
 
-async def main():
+async def main() -> None:
     strategy = RetryStrategy.failsafe(Backoff.exponential(0.25, multiplier=2.0))
     builder = (
         SessionBuilder("https://api.example.com")
@@ -66,8 +66,8 @@ def draw(spans, width=40):
     for label, span in named(spans):
         bar = [" "] * width
         fill(bar, span.start_time, span.end_time, "#")
-        for wait in waits(span):
-            fill(bar, *wait, ".")
+        for begin, end_of_it in waits(span):
+            fill(bar, begin, end_of_it, ".")
         seconds = (span.end_time - span.start_time) / 1e9
         print(f"{label:28} |{''.join(bar)}| {seconds:.3f} s")
 
@@ -105,8 +105,9 @@ if sys.argv[1:2] == ["--plot"]:
 for span in spans:
     print()
     print(span.kind.name, span.name, span.status.status_code.name)
-    for name, value in sorted(span.attributes.items()):
-        print(f"    {name}: {value}")
+    for name, value in sorted((span.attributes or {}).items()):
+        print(f"    {name}:", value)
     for event in span.events:
-        told = (f"{name} = {value!r}" for name, value in event.attributes.items())
+        attributes = event.attributes or {}
+        told = (f"{name} = {value!r}" for name, value in attributes.items())
         print(f"    * {event.name}", *told, sep="\n          ")

@@ -195,7 +195,7 @@ def test_readme_shows_the_quickstart():
     """The README has the first example as it runs, and the log that it prints."""
     quickstart = EXAMPLES / "quickstart.py"
 
-    assert quickstart.read_text(encoding="utf-8") in blocks_of_readme("python")
+    assert [quickstart.read_text(encoding="utf-8")] == blocks_of_readme("python")
     assert shown_beside(quickstart) in blocks_of_readme("text")
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 from typing import assert_type
 
@@ -48,7 +50,12 @@ from aioretry_smithy import (
     undecorate,
     unwrap,
 )
-from aioretry_smithy.testing import ScriptedTransport, ask
+from aioretry_smithy.testing import (
+    ScriptedAnswer,
+    ScriptedTransport,
+    ask,
+    patch_aioresponses,
+)
 
 
 class Plain(RetryStrategy):
@@ -279,6 +286,33 @@ async def use() -> None:
         ClientRequestContext(HttpRequest("GET", "/")), HttpRequest("GET", "/")
     )
     await result
+
+
+def silence(ctx: ClientRequestContext, request: HttpRequest) -> int:
+    """Be one of several answers."""
+    return 200
+
+
+def use_scripted_answers() -> None:
+    """Answer from lists in variables, of one kind or mixed, and from what is alike."""
+    mixed = [503, lambda ctx, request: asyncio.sleep(60), 200]
+    ScriptedTransport(mixed)
+    statuses = [503, 200]
+    ScriptedTransport(statuses)
+    failures = [TimeoutError(), aiohttp.ServerDisconnectedError]
+    ScriptedTransport(failures)
+    bodies = [(503, b"busy"), (200, {"orders": [7]}), (200, {"A": "1"}, "text")]
+    ScriptedTransport(bodies)
+    documents = [{"orders": [7]}, [7], 503, silence]
+    ScriptedTransport(documents)
+    ScriptedTransport((503, 200))
+    ScriptedTransport(repeat(503))
+    annotated: list[ScriptedAnswer] = [503, silence, (200, {"orders": [7]}), [7]]
+    transport = ScriptedTransport(annotated)
+    assert_type(transport.unused, list[object])
+    assert_type(transport.requests, list[HttpRequest])
+    with patch_aioresponses():
+        patch_aioresponses()
 
 
 def use_opentelemetry() -> None:

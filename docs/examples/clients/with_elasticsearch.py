@@ -1,3 +1,5 @@
+from typing import Any
+
 from elastic_transport import AiohttpHttpNode
 from elasticsearch import AsyncElasticsearch
 
@@ -9,12 +11,12 @@ RETRYING = RetryingClient.new_decorator(RetryStrategy.failsafe())
 class RetryingNode(AiohttpHttpNode):
     """Decorates the session as soon as the node has built it."""
 
-    def _create_aiohttp_session(self):
+    def _create_aiohttp_session(self) -> None:
         super()._create_aiohttp_session()
         decorate(self.session, RETRYING)
 
 
-async def find_order(url, number):
+async def find_order(url: str, number: str) -> dict[str, Any]:
     # Without retries of its own it leaves all attempts to the session.
     async with AsyncElasticsearch(
         url, node_class=RetryingNode, max_retries=0, request_timeout=10.0

@@ -1,9 +1,12 @@
+from typing import Any
+
+import aiohttp
 from fsspec.implementations.http import HTTPFileSystem
 
 from aioretry_smithy import RetryingClient, RetryStrategy, SessionBuilder
 
 
-async def get_client(**arguments):
+async def get_client(**arguments: Any) -> aiohttp.ClientSession:
     return (
         SessionBuilder(**arguments)
         .decorator(RetryingClient.new_decorator(RetryStrategy.failsafe()))
@@ -11,12 +14,12 @@ async def get_client(**arguments):
     )
 
 
-def read(url):
+def read(url: str) -> bytes:
     """Read a file; fsspec runs the session on a loop in a thread of its own."""
     return HTTPFileSystem(get_client=get_client).cat_file(url)
 
 
-async def read_in_a_coroutine(url):
+async def read_in_a_coroutine(url: str) -> bytes:
     """The same on the loop that is running."""
     files = HTTPFileSystem(get_client=get_client, asynchronous=True)
     async with await files.set_session():

@@ -3,7 +3,7 @@ from gidgethub.aiohttp import GitHubAPI
 from aioretry_smithy import RetryingClient, RetryStrategy, SessionBuilder
 
 
-async def stars_of(repository, base_url="https://api.github.com"):
+async def stars_of(repository: str, base_url: str = "https://api.github.com") -> int:
     builder = SessionBuilder().decorator(
         RetryingClient.new_decorator(RetryStrategy.failsafe(), attempt_timeout=5.0)
     )

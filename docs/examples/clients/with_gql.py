@@ -6,7 +6,7 @@ from aioretry_smithy import RetryingClient, RetryStrategy, decorate
 ORDERS = gql("query { orders { id } }")
 
 
-async def orders(url):
+async def orders(url: str) -> list[str]:
     transport = AIOHTTPTransport(url)
     # A query is a POST too, which failsafe() would not send again.
     strategy = RetryStrategy.on_server_error_status()

@@ -5,7 +5,9 @@ from aioretry_smithy import RetryingClient, RetryStrategy, decorate
 RETRYING = RetryingClient.new_decorator(RetryStrategy.failsafe())
 
 
-async def names_of_pods(configuration, namespace):
+async def names_of_pods(
+    configuration: client.Configuration, namespace: str
+) -> list[str]:
     async with client.ApiClient(configuration) as api:
         decorate(api.rest_client.pool_manager, RETRYING)
         pods = await client.CoreV1Api(api).list_namespaced_pod(namespace)

@@ -1,28 +1,16 @@
 from slack_sdk.web.async_client import AsyncWebClient
 
-from aioretry_smithy import (
-    Backoff,
-    RetryingClient,
-    RetryStrategy,
-    SessionBuilder,
-)
+from aioretry_smithy import RetryingClient, RetryRule, RetryStrategy, SessionBuilder
+
+# Sends again what was throttled, by any method, and what changes nothing.
+STRATEGY = RetryRule(statuses=[429]) | RetryStrategy.failsafe()
 
 
-class WhatSlackAllows(RetryStrategy):
-    """Send again what was throttled, by any method, and what changes nothing."""
-
-    backoff = Backoff.of_default()
-    careful = RetryStrategy.failsafe(backoff)
-
-    def should_retry(self, ctx, cause):
-        if ctx.log.response_status == 429:
-            return self.backoff
-        return self.careful.should_retry(ctx, cause)
-
-
-async def announce(text, token, base_url=AsyncWebClient.BASE_URL):
+async def announce(
+    text: str, token: str, base_url: str = AsyncWebClient.BASE_URL
+) -> int:
     builder = SessionBuilder().decorator(
-        RetryingClient.new_decorator(WhatSlackAllows(), attempt_timeout=10.0)
+        RetryingClient.new_decorator(STRATEGY, attempt_timeout=10.0)
     )
     async with builder.build() as session:
         # Without handlers of its own it leaves all attempts to the session.

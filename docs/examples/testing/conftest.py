@@ -1,4 +1,5 @@
 import asyncio
+from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 from aioresponses import aioresponses
@@ -8,7 +9,9 @@ from aioretry_smithy.testing import VirtualTimeLoop, patch_aioresponses
 patch_aioresponses()
 
 
-def pytest_asyncio_loop_factories(item):
+def pytest_asyncio_loop_factories(
+    item: pytest.Item,
+) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
     """Run tests in virtual time, except where they meet sockets."""
     if "integration" in item.path.parts:
         return {"real": asyncio.new_event_loop}
@@ -16,6 +19,6 @@ def pytest_asyncio_loop_factories(item):
 
 
 @pytest.fixture
-def mocked():
+def mocked() -> Iterator[aioresponses]:
     with aioresponses() as mock:
         yield mock

@@ -1,23 +1,26 @@
 """The service of the tutorial: on loopback, and it misbehaves as it is told."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Literal
 
 from aiohttp import web
 
 
 @asynccontextmanager
-async def service(*answers):
+async def service(*answers: int | Literal["silence"]) -> AsyncIterator[str]:
     """Serve until the block ends and yield the URL.
 
     Each request gets the next of *answers*, a status or "silence"; the last one stays.
     """
     pending = list(answers)
 
-    async def handle(request):
+    async def handle(request: web.Request) -> web.Response:
         answer = pending.pop(0) if len(pending) > 1 else pending[0]
         if answer == "silence":
             await asyncio.sleep(60)
+            answer = 504
         return web.json_response({"orders": [1, 2]}, status=answer)
 
     app = web.Application()

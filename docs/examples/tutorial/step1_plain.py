@@ -4,7 +4,7 @@ import aiohttp
 from service import service
 
 
-async def main():
+async def main() -> None:
     async with (
         service(503, 200) as url,
         aiohttp.ClientSession(url) as session,

@@ -5,7 +5,7 @@ from service import service
 from aioretry_smithy import RequestLog, RetryingClient, RetryStrategy, SessionBuilder
 
 
-async def main():
+async def main() -> None:
     async with service(503, 200) as url:
         builder = SessionBuilder(url).decorator(
             RetryingClient.new_decorator(RetryStrategy.failsafe())

@@ -13,7 +13,7 @@ from aioretry_smithy import (
 strategy = RetryStrategy.failsafe(Backoff.exponential(0.05, 1.0).with_jitter(0.2))
 
 
-async def main():
+async def main() -> None:
     async with service(503, "silence", 200) as url:
         builder = SessionBuilder(url).decorator(
             RetryingClient.new_decorator(strategy, attempt_timeout=0.2)

@@ -14,7 +14,7 @@ strategy = RetryStrategy.failsafe(Backoff.exponential(0.05, 1.0).with_jitter(0.2
 once = {"Idempotency-Key": "3f2a"}
 
 
-async def main():
+async def main() -> None:
     async with service(503, 503, 200) as url:
         builder = SessionBuilder(url).decorator(RetryingClient.new_decorator(strategy))
         async with builder.build() as session:

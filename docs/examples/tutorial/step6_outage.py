@@ -17,7 +17,7 @@ strategy = RetryStrategy.failsafe(Backoff.exponential(0.02, 1.0).with_jitter(0.2
 breaker = CircuitBreaker("orders", minimum_request_threshold=4)
 
 
-async def main():
+async def main() -> None:
     async with service(503) as url:
         builder = (
             SessionBuilder(url)

@@ -16,7 +16,7 @@ logging.basicConfig(stream=sys.stdout, format="%(levelname)s %(message)s")
 strategy = RetryStrategy.failsafe(Backoff.exponential(0.05, 1.0).with_jitter(0.2))
 
 
-async def main():
+async def main() -> None:
     async with service(503, 200) as url:
         builder = (
             SessionBuilder(url)

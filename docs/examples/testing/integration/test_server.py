@@ -1,12 +1,13 @@
 from aiohttp import web
+from pytest_aiohttp import AiohttpClient
 
 from aioretry_smithy import Backoff, RetryingClient, RetryStrategy, decorate, undecorate
 
 
-async def test_service_recovers(aiohttp_client):
+async def test_service_recovers(aiohttp_client: AiohttpClient) -> None:
     answers = iter([503, 200])
 
-    async def orders(request):
+    async def orders(request: web.Request) -> web.Response:
         return web.json_response([1, 2], status=next(answers))
 
     app = web.Application()
