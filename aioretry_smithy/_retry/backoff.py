@@ -32,7 +32,7 @@ class Backoff(ABC):
     [0.5, 1.0, 1.5, None]
     """
 
-    __slots__ = ()
+    __slots__ = ("__weakref__",)
 
     @abstractmethod
     def next_delay(self, num_attempts_so_far: int) -> float | None:

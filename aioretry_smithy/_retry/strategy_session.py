@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+import weakref
 from collections.abc import Awaitable
 from functools import partial
 from typing import Any, cast
@@ -65,10 +66,14 @@ class StrategySession(RetrySession):
         """Ask the backoff; one that is not the last one's object counts from 1."""
         backoff = cast("Backoff", self._answer)
         if backoff is not self._backoff:
-            if self._backoff is not None and backoff == self._backoff:
-                _warn_about_equal_backoff(backoff)
-            self._backoff = backoff
+            last, self._backoff = self._backoff, backoff
             self._count = 0
+            if last is not None and backoff == last:
+                kept = weakref.ref(last)
+                del last
+                # Two rules may have equal backoffs. What nobody keeps is made anew.
+                if kept() is None:
+                    _warn_about_equal_backoff(backoff)
         self._count += 1
         return backoff.next_delay(self._count)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import math
+import operator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +48,17 @@ class Always(RetryStrategy):
         self, ctx: ClientRequestContext, cause: Exception | None
     ) -> Backoff:
         return self.backoff
+
+
+class Kept:
+    """Answers a status with a backoff that is made once."""
+
+    def __init__(self, status: int) -> None:
+        self.status = status
+        self.backoff = Backoff.exponential()
+
+    def __call__(self, status: int | None, cause: Exception | None) -> Backoff | None:
+        return self.backoff if status == self.status else None
 
 
 class Recording(Backoff):
@@ -222,6 +235,36 @@ async def test_backoff_made_anew_each_time_warns():
         " Make it once and keep it."
     )
     assert [expected] == [str(warning.message) for warning in warned]
+
+
+@pytest.mark.parametrize("number", [2, 3])
+async def test_equal_backoffs_that_are_kept_do_not_warn(number):
+    """Each of several rules has a backoff of its own, which may equal another's."""
+    turns = [
+        RetryStrategy.on_status(Kept(status)) for status in range(500, 500 + number)
+    ]
+    strategy = functools.reduce(operator.or_, turns)
+    answers = [*range(500, 500 + number)] * 2
+    async with session(
+        ScriptedTransport(answers), retrying(strategy, max_total_attempts=len(answers))
+    ) as client:
+        response = await client.get(URL)
+
+    assert len(answers) == RequestLog.of(response).total_attempts
+
+
+async def test_equal_backoff_made_anew_among_kept_ones_warns():
+    """One rule that forgets is enough."""
+    kept = Backoff.exponential()
+    strategy = RetryStrategy.on_status(
+        lambda status, cause: kept if status == 500 else Backoff.exponential()
+    )
+    async with session(
+        ScriptedTransport([500, 503, 503, 500]),
+        retrying(strategy, max_total_attempts=4),
+    ) as client:
+        with pytest.warns(RuntimeWarning, match="equals the last one"):
+            await client.get(URL)
 
 
 @pytest.mark.parametrize("delay", [-1, math.nan, math.inf, "1", True])
