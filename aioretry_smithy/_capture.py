@@ -17,7 +17,21 @@ if TYPE_CHECKING:
     from ._recording import Recording
 
 _KEY = "_aioretry_smithy_log"
-_captures: ContextVar[tuple[list[RequestLog], ...]] = ContextVar(
+
+
+class _Block:
+    """A block that collects, for as long as any context may be in it."""
+
+    __slots__ = ("append",)
+
+    append: Callable[[RequestLog], object]
+    """Takes the log of a call that starts."""
+
+    def __init__(self, logs: list[RequestLog]) -> None:
+        self.append = logs.append
+
+
+_captures: ContextVar[tuple[_Block, ...]] = ContextVar(
     "aioretry_smithy_captures", default=()
 )
 
@@ -35,15 +49,27 @@ def capture_logs() -> Iterator[list[RequestLog]]:
     []
     """
     logs: list[RequestLog] = []
-    token = _captures.set((*_captures.get(), logs))
+    block = _Block(logs)
+    token = _captures.set((*_captures.get(), block))
     try:
         yield logs
     finally:
-        _captures.reset(token)
+        # Blocks in generators need not end in the order in which they began.
+        others = tuple(other for other in _captures.get() if other is not block)
+        try:
+            _captures.reset(token)
+        except ValueError:
+            # Nor where they began, and that context cannot be reached from here.
+            block.append = _ignore
+        _captures.set(others)
 
 
-collecting: Callable[[], tuple[list[RequestLog], ...]] = _captures.get
-"""Returns the lists of the blocks around that collect logs; asked by each call."""
+def _ignore(log: RequestLog) -> None:
+    """Collect nothing."""
+
+
+collecting: Callable[[], tuple[_Block, ...]] = _captures.get
+"""Returns the blocks around that collect logs; asked by each call."""
 
 
 def attach(log: Recording, source: aiohttp.ClientResponse | BaseException) -> None:

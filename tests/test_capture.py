@@ -120,3 +120,46 @@ async def test_log_is_found_in_a_group_of_exceptions():
                 group.create_task(session.get("http://localhost/"))
 
     assert RequestLog.of(caught.value.exceptions[0]) is RequestLog.of(caught.value)
+
+
+async def collecting():
+    """Be a generator that collects while it is not finished."""
+    with capture_logs() as logs:
+        yield logs
+
+
+async def test_block_in_a_generator_may_end_in_another_task():
+    """A fixture is finished by whoever cleans up; it collects nothing after that."""
+    block = collecting()
+    logs = await anext(block)
+    await get("/in")
+    with pytest.raises(StopAsyncIteration):
+        await asyncio.create_task(anext(block))
+    await get("/after")
+
+    assert ["/in"] == paths(logs)
+
+
+async def test_block_in_a_generator_may_begin_in_another_task():
+    """The task that finishes it keeps the blocks of its own."""
+    block = collecting()
+    with capture_logs() as own:
+        logs = await asyncio.create_task(anext(block))
+        await block.aclose()
+        await get("/own")
+
+    assert [] == logs
+    assert ["/own"] == paths(own)
+
+
+async def test_blocks_may_end_in_any_order():
+    """One that ends late does not bring back one that has ended."""
+    first, second = collecting(), collecting()
+    early, late = await anext(first), await anext(second)
+    await first.aclose()
+    await get("/late")
+    await second.aclose()
+    await get("/after")
+
+    assert [] == early
+    assert ["/late"] == paths(late)
