@@ -41,8 +41,13 @@ def response_timeout(
 
 def positive(total: object) -> float | None:
     """Return a ``total`` of aiohttp's as a limit, or None where it means no limit."""
-    # To aiohttp 0 and less mean no limit. What is no number it will refuse itself.
+    # What is no number it will refuse itself.
     return total if isinstance(total, _NUMBER) and total > 0 else None
+
+
+def lifts(total: object) -> bool:
+    """Say whether a ``total`` of aiohttp's is a number that means no limit."""
+    return isinstance(total, _NUMBER) and total <= 0
 
 
 def attempt_timeout(

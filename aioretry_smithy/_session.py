@@ -12,7 +12,7 @@ from aiohttp import ClientSession, ClientTimeout
 
 from . import _seam
 from ._client import HttpClient, chain_of, find_client
-from ._deadline import positive
+from ._deadline import lifts, positive
 from ._errors import bad_argument, is_finite
 from ._mask import DEFAULT_MASK, Mask
 from ._options import UNSET, Unset
@@ -87,7 +87,8 @@ class SessionBuilder:
         Args:
             base_url: What relative URLs are joined with.
             response_timeout: Seconds that a call may take, with all its attempts, > 0;
-                None for no limit. Unless given: the ``total`` of ``timeout=``, or 30.0.
+                None for no limit. Unless given: the ``total`` of ``timeout=``, where 0
+                and less mean no limit, or 30.0.
             attempt_timeout: Seconds that one attempt may take, > 0, or None; 10.0
                 unless given.
             max_total_attempts: Attempts of one call, the first one included; 3 unless
@@ -128,6 +129,8 @@ class SessionBuilder:
         if response_timeout is UNSET:
             total = getattr(client_session_arguments.get("timeout"), "total", None)
             response_timeout = 30.0 if total is None else total
+            if lifts(total):
+                response_timeout = None
         return builder.response_timeout(response_timeout)
 
     def decorator(self, decorator: Decorator) -> Self:

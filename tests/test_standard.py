@@ -237,12 +237,21 @@ def test_strategy_cannot_be_none():
         ({"timeout": ClientTimeout(sock_read=3)}, 30.0),
         ({"timeout": ClientTimeout(total=12), "response_timeout": 20.0}, 20.0),
         ({"timeout": ClientTimeout(total=12), "response_timeout": None}, None),
+        ({"timeout": ClientTimeout(total=0)}, None),
+        ({"timeout": ClientTimeout(total=-1)}, None),
+        ({"timeout": ClientTimeout(total=0), "response_timeout": 20.0}, 20.0),
     ],
 )
 async def test_total_of_the_timeout_counts_unless_said_otherwise(options, total):
     """A limit that somebody gave is not lifted silently."""
     async with standard([], **options) as client:
         assert total == client.timeout.total
+
+
+def test_total_that_is_no_number_is_refused():
+    """It must not be taken for no limit."""
+    with pytest.raises(ValueError, match="seconds: '5'"):
+        SessionBuilder.standard(timeout=ClientTimeout(total="5"))
 
 
 @pytest.mark.parametrize(
