@@ -78,7 +78,8 @@ def request_options(
     at once too.
 
     Args:
-        retry: How to retry, in place of what the retrying client was made with.
+        retry: How to retry, in place of what the retrying client was made with. A
+            session without a retrying client retries nothing, here as elsewhere.
         response_timeout: Seconds that a call may take, finite and > 0; None for no
             limit. It has precedence over the ``timeout=`` of a request.
         idempotent: Whether the server may see a request twice, whatever its method:

@@ -272,8 +272,8 @@ def _install(
     wanted = (getattr(link, "mask", None) for link in chain_of(client))
     masks = (mask for mask in wanted if isinstance(mask, Mask))
     mask = reduce(or_, masks, DEFAULT_MASK)
-    retrying = find_client(client, RetryingClient)
-    resend = retrying is None or not retrying.retries
+    # Also where it retries nothing by itself: a block of code may ask it to.
+    resend = find_client(client, RetryingClient) is None
     _seam.install(session, leaf, client, mask=mask, resend=resend)
     return session
 

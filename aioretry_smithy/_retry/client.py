@@ -106,11 +106,6 @@ class RetryingClient(DecoratingClient):
 
         return decorator
 
-    @property
-    def retries(self) -> bool:
-        """Whether there can be a second attempt at all."""
-        return not isinstance(self.config, RetryConfig) or self.config.retries
-
     async def execute(
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> aiohttp.ClientResponse:

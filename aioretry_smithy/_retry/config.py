@@ -169,17 +169,10 @@ class RetryConfig:
     def no_retry(cls) -> RetryConfig:
         """Return the settings of a client that never retries.
 
-        >>> RetryConfig.no_retry().retries
-        False
+        >>> RetryConfig.no_retry().max_total_attempts
+        1
         """
         return cls(RetryStrategy.never(), max_total_attempts=1)
-
-    @property
-    def retries(self) -> bool:
-        """Whether there can be a second attempt at all."""
-        return (
-            self.max_total_attempts > 1 and self.strategy is not RetryStrategy.never()
-        )
 
 
 def _is_count(value: object) -> bool:

@@ -16,12 +16,14 @@ from aioretry_smithy import (
     Backoff,
     DecoratingClient,
     RequestLog,
+    RetryConfig,
     RetryingClient,
     RetryStrategy,
     SessionBuilder,
     capture_logs,
     client_decorator,
     decorate,
+    request_options,
     undecorate,
 )
 
@@ -34,10 +36,9 @@ if TYPE_CHECKING:
     Serve = Callable[[Handler], Awaitable[TestServer]]
 
 AT_ONCE = Backoff.without_delay()
-RETRYING = RetryingClient.new_decorator(RetryStrategy.on_server_error_status(AT_ONCE))
-ONCE_MORE = RetryingClient.new_decorator(
-    RetryStrategy.on_server_error_status(AT_ONCE), max_total_attempts=2
-)
+ALWAYS = RetryStrategy.on_server_error_status(AT_ONCE)
+RETRYING = RetryingClient.new_decorator(ALWAYS)
+ONCE_MORE = RetryingClient.new_decorator(ALWAYS, max_total_attempts=2)
 
 
 @pytest.fixture
@@ -454,12 +455,16 @@ async def test_subclass_of_a_session_keeps_its_own_request(serve):
 # The hidden resend
 
 
+def broken_connection() -> Any:
+    return pytest.raises(aiohttp.ServerDisconnectedError)
+
+
 @pytest.mark.parametrize(
     ("decorators", "attempts", "on_the_wire"),
     [
         ([], 1, 2),
         ([DecoratingClient], 1, 2),
-        ([RetryingClient.new_decorator(RetryStrategy.never())], 1, 2),
+        ([RetryingClient.new_decorator(RetryStrategy.never())], 1, 1),
         ([ONCE_MORE], 2, 2),
         ([RETRYING], 10, 10),
     ],
@@ -477,6 +482,34 @@ async def test_attempt_is_one_request_on_the_wire(
 
     assert on_the_wire == len(requests)
     assert attempts == RequestLog.of(caught.value).total_attempts
+
+
+@pytest.mark.parametrize("usual", [RetryConfig.no_retry(), RetryConfig(ALWAYS)])
+@pytest.mark.parametrize("attempts", [1, 3])
+async def test_attempt_of_a_block_is_one_request_on_the_wire(deaf, usual, attempts):
+    """Whatever the retrying client would do by itself."""
+    url, requests = deaf
+    retry = RetryConfig(ALWAYS, max_total_attempts=attempts)
+    async with aiohttp.ClientSession() as session:
+        decorate(session, RetryingClient.new_decorator(usual))
+        with request_options(retry=retry), broken_connection() as caught:
+            await session.get(url)
+
+    assert attempts == len(requests)
+    assert attempts == RequestLog.of(caught.value).total_attempts
+
+
+async def test_block_retries_nothing_where_no_client_retries(deaf):
+    """The session is as aiohttp made it, its own resend included."""
+    url, requests = deaf
+    retry = RetryConfig(ALWAYS, max_total_attempts=3)
+    async with aiohttp.ClientSession() as session:
+        decorate(session, DecoratingClient)
+        with request_options(retry=retry), broken_connection() as caught:
+            await session.get(url)
+
+    assert 2 == len(requests)
+    assert 1 == RequestLog.of(caught.value).total_attempts
 
 
 async def test_undecorated_session_resends_again(deaf):

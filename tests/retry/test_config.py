@@ -152,22 +152,6 @@ def test_strategy_looks_at_one_byte_at_least(length):
     )
 
 
-@pytest.mark.parametrize(
-    ("strategy", "attempts", "expected"),
-    [
-        (RetryStrategy.failsafe(), 2, True),
-        (RetryStrategy.failsafe(), 1, False),
-        (RetryStrategy.never(), 10, False),
-        (Looking(), 10, True),
-    ],
-)
-def test_config_knows_whether_it_retries_at_all(strategy, attempts, expected):
-    """Where it does not, aiohttp is left as it is."""
-    config = RetryConfig(strategy, max_total_attempts=attempts)
-
-    assert expected is config.retries
-
-
 def test_settings_that_never_retry():
     """By one attempt, and by a strategy that says so."""
     expected = RetryConfig(RetryStrategy.never(), max_total_attempts=1)

@@ -197,6 +197,5 @@ async def test_session_with_a_mapping_counts_as_one_that_retries():
     async with session([], mapping) as client:
         retrying = unwrap(client, RetryingClient)
 
-        assert retrying.retries
         assert not client._retry_connection
         assert f"RetryingClient(mapping={mapping!r})" == retrying.describe()
