@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # Closer than this, aiohttp's own timer is as good as one that we would set.
 _CLOSE_ENOUGH = 0.010
 _NUMBER = (int, float)
+_FIRM = "_aioretry_smithy_firm_limit"
 
 
 def response_timeout(
@@ -33,10 +34,18 @@ def response_timeout(
         if not isinstance(timeout, ClientTimeout):
             # Somebody may have passed on what aiohttp takes for nothing given.
             total = total if timeout is sentinel else timeout
-        elif timeout.total is not None:
-            # What sets other limits only does not lift the session's.
+        elif timeout.total is not None or _FIRM not in vars(session):
             total = timeout.total
     return positive(total)
+
+
+def make_firm(session: ClientSession) -> None:
+    """Keep the session's limit where a request's ``ClientTimeout`` has no total.
+
+    What sets other limits alone replaces a limit of aiohttp's own, as it does without
+    a chain, but not one that was set through a builder.
+    """
+    vars(session)[_FIRM] = True
 
 
 def positive(total: object) -> float | None:

@@ -12,7 +12,7 @@ from aiohttp import ClientSession, ClientTimeout
 
 from . import _seam
 from ._client import HttpClient, chain_of, find_client
-from ._deadline import lifts, positive
+from ._deadline import lifts, make_firm, positive
 from ._errors import bad_argument, is_finite
 from ._mask import DEFAULT_MASK, Mask
 from ._options import UNSET, Unset
@@ -59,6 +59,7 @@ class SessionBuilder:
         self._base_url = base_url
         self._arguments = client_session_arguments
         self._decorators: list[Decorator] = []
+        self._has_firm_limit = False
 
     @classmethod
     def standard(
@@ -153,7 +154,9 @@ class SessionBuilder:
         """Limit the time of a whole call, to the end of its body.
 
         The session's ``ClientTimeout.total``, kept to the millisecond; its other
-        limits stay as they are.
+        limits stay as they are. A request's ``timeout=`` replaces it by a ``total`` of
+        its own, and lifts it by None or a ``total`` of 0; a ``ClientTimeout`` that
+        says nothing about the total leaves it.
 
         Args:
             seconds: The limit, finite and > 0; None for no limit.
@@ -173,6 +176,7 @@ class SessionBuilder:
             sock_connect=timeout.sock_connect,
             ceil_threshold=math.inf,
         )
+        self._has_firm_limit = True
         return self
 
     def describe(self) -> str:
@@ -208,6 +212,8 @@ class SessionBuilder:
         client = _chain(leaf, self._decorators)
         _check_attempt_timeout(client, self._total)
         session = ClientSession(self._base_url, **self._arguments)
+        if self._has_firm_limit:
+            make_firm(session)
         return _install(session, leaf, client)
 
     def _total(self) -> float | None:

@@ -239,15 +239,6 @@ async def test_other_limits_of_the_request_survive(wire):
     assert exact(9.0, **limits) == wire.timeouts[1]
 
 
-async def test_other_limits_do_not_lift_the_session_s(wire):
-    """``ClientTimeout(sock_read=2)`` would drop the total; it is put back."""
-    await get(
-        session_timeout=ClientTimeout(total=10.0), timeout=ClientTimeout(sock_read=2)
-    )
-
-    assert [exact(10.0, sock_read=2)] == wire.timeouts
-
-
 @pytest.mark.parametrize(
     "given", [None, 0, -1, ClientTimeout(total=0), ClientTimeout(total=-1)], ids=str
 )
