@@ -125,7 +125,15 @@ def find_client(client: HttpClient, wanted: type[_C]) -> _C | None:
 def chain_of(client: HttpClient) -> list[HttpClient]:
     """Return the clients of a chain from the outside in."""
     chain = [client]
-    # Asked statically first: a mock has another delegate for as long as one asks.
-    while inspect.getattr_static(chain[-1], "delegate", None) is not None:
-        chain.append(chain[-1].delegate)  # type: ignore[attr-defined]
+    while isinstance(delegate := _delegate_of(chain[-1]), HttpClient):
+        if any(link is delegate for link in chain):
+            break
+        chain.append(delegate)
     return chain
+
+
+def _delegate_of(client: HttpClient) -> object:
+    # Asked statically first: a mock has another delegate for as long as one asks.
+    if inspect.getattr_static(client, "delegate", None) is None:
+        return None
+    return getattr(client, "delegate", None)

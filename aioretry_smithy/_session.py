@@ -11,7 +11,13 @@ import aiohttp
 from aiohttp import ClientSession, ClientTimeout
 
 from . import _seam
-from ._client import HttpClient, chain_of, find_client
+from ._assembly import (
+    assemble,
+    check_attempt_timeout,
+    checked_decorator,
+    describe_client,
+)
+from ._client import chain_of, find_client
 from ._deadline import lifts, make_firm, positive
 from ._errors import bad_argument, is_finite
 from ._mask import DEFAULT_MASK, Mask
@@ -20,11 +26,11 @@ from ._retry.client import RetryingClient
 from ._standard import standard_decorators
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from aiohttp.typedefs import StrOrURL
 
-    from ._client import Decorator
+    from ._client import Decorator, HttpClient
     from ._retry.config import Strategy
     from ._retry.limiter import RetryLimiter
 
@@ -143,11 +149,10 @@ class SessionBuilder:
                 :func:`client_decorator`.
 
         Raises:
-            ValueError: It cannot be called with a client.
+            ValueError: It cannot be called with a client, or is a coroutine function
+                that lacks :func:`client_decorator`.
         """
-        if not callable(decorator):
-            raise bad_argument("decorator", decorator, "a function of a client")
-        self._decorators.append(decorator)
+        self._decorators.append(checked_decorator(decorator))
         return self
 
     def response_timeout(self, seconds: float | None) -> Self:
@@ -195,10 +200,10 @@ class SessionBuilder:
         base_url = DEFAULT_MASK.text(str(self._base_url))
         where = "" if self._base_url is None else f"base_url={base_url!r}, "
         session = f"aiohttp.ClientSession({where}response_timeout={total})"
-        clients = chain_of(_chain(_seam.Leaf(), self._decorators))
+        clients = chain_of(assemble(_seam.Leaf(), self._decorators))
         if isinstance(clients[-1], _seam.Leaf):
             clients.pop()
-        lines = [*map(_describe, clients), session]
+        lines = [*map(describe_client, clients), session]
         return "\n".join(f"{'  ' * depth}{line}" for depth, line in enumerate(lines))
 
     def build(self) -> ClientSession:
@@ -206,11 +211,12 @@ class SessionBuilder:
 
         Raises:
             ValueError: There are two retrying clients in the chain, an attempt may take
-                longer than the call, or a decorator is none.
+                longer than the call, a decorator is none, or it hides others: its
+                client has no ``.delegate``.
         """
         leaf = _seam.Leaf()
-        client = _chain(leaf, self._decorators)
-        _check_attempt_timeout(client, self._total)
+        client = assemble(leaf, self._decorators)
+        check_attempt_timeout(client, self._total)
         session = ClientSession(self._base_url, **self._arguments)
         if self._has_firm_limit:
             make_firm(session)
@@ -233,13 +239,14 @@ def decorate(session: ClientSession, *decorators: Decorator) -> ClientSession:
 
     Raises:
         ValueError: The session has decorators already, there are two retrying clients,
-            an attempt may take longer than the call, or a decorator is none.
+            an attempt may take longer than the call, a decorator is none, or it hides
+            others: its client has no ``.delegate``.
     """
     if _seam.installed(_checked(session)) is not None:
         raise bad_argument("session", session, "not decorated yet")
     leaf = _seam.Leaf()
-    client = _chain(leaf, decorators)
-    _check_attempt_timeout(client, lambda: positive(session.timeout.total))
+    client = assemble(leaf, decorators)
+    check_attempt_timeout(client, lambda: positive(session.timeout.total))
     return _install(session, leaf, client)
 
 
@@ -282,33 +289,3 @@ def _install(
     resend = find_client(client, RetryingClient) is None
     _seam.install(session, leaf, client, mask=mask, resend=resend)
     return session
-
-
-def _chain(leaf: HttpClient, decorators: Iterable[Decorator]) -> HttpClient:
-    client = leaf
-    for decorator in decorators:
-        wrapped = decorator(client)
-        if not isinstance(wrapped, HttpClient):
-            raise bad_argument("decorator", decorator, "one that returns an HttpClient")
-        client = wrapped
-    retrying = [link for link in chain_of(client) if isinstance(link, RetryingClient)]
-    if len(retrying) > 1:
-        raise bad_argument("decorators", len(retrying), "at most one RetryingClient")
-    return client
-
-
-def _check_attempt_timeout(
-    client: HttpClient, response_timeout: Callable[[], float | None]
-) -> None:
-    retrying = find_client(client, RetryingClient)
-    config = None if retrying is None else retrying.config
-    attempt: float | None = getattr(config, "attempt_timeout", None)
-    limit = None if attempt is None else response_timeout()
-    if limit is not None and attempt is not None and attempt > limit:
-        expected = f"<= response_timeout, {limit}"
-        raise bad_argument("attempt_timeout", attempt, expected)
-
-
-def _describe(client: HttpClient) -> str:
-    describe = getattr(client, "describe", None)
-    return type(client).__name__ if describe is None else str(describe())

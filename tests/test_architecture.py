@@ -47,7 +47,7 @@ LAYERS = (
     ("_retry.client", "_breaker.client", "_logging.client", "_previewing.client"),
     ("_retry.sdk_headers",),
     # Assembly
-    ("_deadline", "_standard"),
+    ("_assembly", "_deadline", "_standard"),
     ("_seam",),
     ("_session",),
     # The facade and what is built upon it

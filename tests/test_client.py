@@ -121,6 +121,22 @@ def test_chain_ends_at_a_mock():
     assert [mock] == chain_of(mock)
 
 
+@pytest.mark.parametrize("delegate", [None, "itself", "text", "missing"])
+def test_chain_ends_where_there_is_no_other_client(delegate):
+    """A delegate that is none, or the client itself, is the end of the chain."""
+
+    class Odd:
+        __slots__ = ("delegate",)
+
+        async def execute(self, ctx, request): ...
+
+    odd = Odd()
+    if delegate != "missing":
+        odd.delegate = odd if delegate == "itself" else delegate
+
+    assert [odd] == chain_of(odd)
+
+
 def test_function_of_a_decorator_must_be_one():
     """A decorator made of nothing would fail at the first call only."""
     with pytest.raises(ValueError, match=r"function: None \(expected: async"):

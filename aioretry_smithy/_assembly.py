@@ -1,0 +1,89 @@
+"""Chains: decorators put around a transport, and what has no place in one."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING
+
+from ._client import HttpClient, chain_of, find_client
+from ._errors import bad_argument
+from ._retry.client import RetryingClient
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ._client import Decorator
+
+
+def checked_decorator(decorator: Decorator) -> Decorator:
+    """Return a decorator, if it can be one.
+
+    Raises:
+        ValueError: It cannot be called with a client, or is a coroutine function.
+    """
+    expected = "a function of a client"
+    if not callable(decorator):
+        raise bad_argument("decorator", decorator, expected)
+    called = type(decorator).__call__
+    if inspect.iscoroutinefunction(decorator) or inspect.iscoroutinefunction(called):
+        expected += "; write @client_decorator above a coroutine function"
+        raise bad_argument("decorator", decorator, expected)
+    return decorator
+
+
+def assemble(transport: HttpClient, decorators: Iterable[Decorator]) -> HttpClient:
+    """Put decorators around a transport and return the outermost client.
+
+    Args:
+        transport: What sends, at the inner end of the chain.
+        decorators: From the innermost to the outermost.
+
+    Raises:
+        ValueError: A decorator is none or hides what it wraps, or two retry.
+    """
+    client, may_be_hidden = transport, True
+    for decorator in map(checked_decorator, decorators):
+        wrapped: object = decorator(client)
+        if not isinstance(wrapped, HttpClient):
+            raise bad_argument("decorator", decorator, "one that returns an HttpClient")
+        if not may_be_hidden and _hides(wrapped, client):
+            name = describe_client(client).partition("(")[0]
+            expected = (
+                "a client that has the one it wraps as .delegate, or the first place;"
+                f" it hides {name}"
+            )
+            raise bad_argument("decorator", decorator, expected)
+        # A transport of a test is a decorator that ignores what it is given.
+        may_be_hidden &= any(wrapped is each for each in (decorator, transport))
+        client = wrapped
+    retrying = [link for link in chain_of(client) if isinstance(link, RetryingClient)]
+    if len(retrying) > 1:
+        raise bad_argument("decorators", len(retrying), "at most one RetryingClient")
+    return client
+
+
+def check_attempt_timeout(
+    client: HttpClient, response_timeout: Callable[[], float | None]
+) -> None:
+    """Refuse a chain whose attempts may take longer than its calls.
+
+    Raises:
+        ValueError: They may.
+    """
+    retrying = find_client(client, RetryingClient)
+    config = None if retrying is None else retrying.config
+    attempt: float | None = getattr(config, "attempt_timeout", None)
+    limit = None if attempt is None else response_timeout()
+    if limit is not None and attempt is not None and attempt > limit:
+        expected = f"<= response_timeout, {limit}"
+        raise bad_argument("attempt_timeout", attempt, expected)
+
+
+def describe_client(client: HttpClient) -> str:
+    """Return one line about a client: its own words, or its class."""
+    describe = getattr(client, "describe", None)
+    return type(client).__name__ if describe is None else str(describe())
+
+
+def _hides(wrapped: HttpClient, client: HttpClient) -> bool:
+    return all(link is not client for link in chain_of(wrapped))
