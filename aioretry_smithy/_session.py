@@ -23,6 +23,7 @@ from ._errors import bad_argument, is_finite
 from ._mask import DEFAULT_MASK, Mask
 from ._options import UNSET, Unset
 from ._retry.client import RetryingClient
+from ._session_arguments import check_names
 from ._standard import standard_decorators
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from ._client import Decorator, HttpClient
     from ._retry.config import Strategy
     from ._retry.limiter import RetryLimiter
+    from ._standard import Retrying
 
 _C = TypeVar("_C")
 
@@ -49,6 +51,9 @@ class SessionBuilder:
         base_url: What relative URLs are joined with.
         client_session_arguments: Any other argument of :class:`aiohttp.ClientSession`.
 
+    Raises:
+        ValueError: There is no such argument.
+
     >>> builder = (
     ...     SessionBuilder("https://api.example.com")
     ...     .decorator(LoggingClient.new_decorator())
@@ -62,6 +67,7 @@ class SessionBuilder:
     def __init__(
         self, base_url: StrOrURL | None = None, **client_session_arguments: Any
     ) -> None:
+        check_names(client_session_arguments)
         self._base_url = base_url
         self._arguments = client_session_arguments
         self._decorators: list[Decorator] = []
@@ -78,7 +84,7 @@ class SessionBuilder:
         strategy: Strategy | Literal[Unset.UNSET] = UNSET,
         limiter: RetryLimiter | Literal[Unset.UNSET] | None = UNSET,
         logging: Decorator | Literal[Unset.UNSET] | None = UNSET,
-        retrying: Decorator | Literal[Unset.UNSET] | None = UNSET,
+        retrying: Retrying | Literal[Unset.UNSET] | None = UNSET,
         circuit_breaker: Decorator | Literal[Unset.UNSET] | None = UNSET,
         inside: Iterable[Decorator] = (),
         **client_session_arguments: Any,
@@ -106,8 +112,9 @@ class SessionBuilder:
             limiter: Limits the retries of all calls, or None;
                 :meth:`RetryBudget.per_host` unless given.
             logging: A decorator to log with, or None to leave it out.
-            retrying: A decorator to retry with, or None to leave it out. The four
-                settings above are then its own matter.
+            retrying: A :class:`RetryConfig`, a :class:`RetryConfigMapping` or a
+                decorator to retry with, or None to leave it out. The four settings
+                above are then its own matter: see :meth:`RetryConfig.standard`.
             circuit_breaker: A decorator to break circuits with, or None to leave it
                 out. Unless given: one per host, which opens for 5 s when more than half
                 of at least 10 attempts in 10 s have failed.
@@ -121,6 +128,7 @@ class SessionBuilder:
 
         >>> builder = SessionBuilder.standard("https://api.example.com")
         """
+        check_names(client_session_arguments, standard=True)
         builder = cls(base_url, **client_session_arguments)
         for decorator in standard_decorators(
             attempt_timeout=attempt_timeout,

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ._breaker.breaker import CircuitBreaker
 from ._breaker.client import CircuitBreakerClient
 from ._errors import bad_argument
 from ._logging.client import LoggingClient
 from ._options import UNSET, Unset
-from ._retry.backoff import Backoff
-from ._retry.budget import RetryBudget
 from ._retry.client import RetryingClient
-from ._retry.strategy import RetryStrategy
+from ._retry.config import RetryConfig
+from ._retry.config_mapping import RetryConfigMapping
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,8 +22,11 @@ if TYPE_CHECKING:
     from ._retry.config import Strategy
     from ._retry.limiter import RetryLimiter
 
-_ATTEMPT_TIMEOUT = 10.0
-_MAX_TOTAL_ATTEMPTS = 3
+_CONFIGS = (RetryConfig, RetryConfigMapping)
+
+
+Retrying: TypeAlias = "Decorator | RetryConfig | RetryConfigMapping"
+"""What the standard chain may be told to retry with."""
 
 
 def standard_decorators(
@@ -34,7 +36,7 @@ def standard_decorators(
     strategy: Strategy | Literal[Unset.UNSET],
     limiter: RetryLimiter | Literal[Unset.UNSET] | None,
     logging: Decorator | Literal[Unset.UNSET] | None,
-    retrying: Decorator | Literal[Unset.UNSET] | None,
+    retrying: Retrying | Literal[Unset.UNSET] | None,
     circuit_breaker: Decorator | Literal[Unset.UNSET] | None,
     inside: Iterable[Decorator],
 ) -> Iterator[Decorator]:
@@ -45,7 +47,10 @@ def standard_decorators(
         "strategy": strategy,
         "limiter": limiter,
     }
-    _check_parts(logging=logging, retrying=retrying, circuit_breaker=circuit_breaker)
+    _check_part("logging", logging)
+    _check_part("circuit_breaker", circuit_breaker)
+    if not isinstance(retrying, _CONFIGS):
+        _check_part("retrying", retrying, "a RetryConfig, a RetryConfigMapping, ")
     if not isinstance(inside, Iterable):
         raise bad_argument("inside", inside, "a list of decorators")
     given = {name: value for name, value in settings.items() if value is not UNSET}
@@ -55,22 +60,22 @@ def standard_decorators(
     elif circuit_breaker is not None:
         yield circuit_breaker
     if retrying is UNSET:
-        yield _retrying(**given)
+        yield RetryingClient.new_decorator(RetryConfig.standard(**given))
     elif given:
         name, value = next(iter(given.items()))
         raise bad_argument(name, value, "left to what is given as retrying")
     elif retrying is not None:
-        yield retrying
+        yield _retrying(retrying)
     if logging is UNSET:
         yield LoggingClient.new_decorator()
     elif logging is not None:
         yield logging
 
 
-def _check_parts(**parts: object) -> None:
-    for name, part in parts.items():
-        if not (part is UNSET or part is None or callable(part)):
-            raise bad_argument(name, part, "a decorator, or None to leave it out")
+def _check_part(name: str, part: object, others: str = "") -> None:
+    if not (part is UNSET or part is None or callable(part)):
+        expected = f"{others}a decorator, or None to leave it out"
+        raise bad_argument(name, part, expected)
 
 
 def _circuit_breaker() -> Decorator:
@@ -84,20 +89,9 @@ def _circuit_breaker() -> Decorator:
     return CircuitBreakerClient.new_per_host_decorator(factory)
 
 
-def _retrying(
-    *,
-    attempt_timeout: float | None = _ATTEMPT_TIMEOUT,
-    max_total_attempts: int = _MAX_TOTAL_ATTEMPTS,
-    strategy: Any = UNSET,
-    **limiter: Any,
-) -> Decorator:
-    if strategy is UNSET:
-        backoff = Backoff.exponential(0.1, 20.0, 2.0).with_full_jitter()
-        strategy = RetryStrategy.failsafe(backoff)
-    limiter.setdefault("limiter", RetryBudget.per_host())
-    return RetryingClient.new_decorator(
-        strategy,
-        max_total_attempts=max_total_attempts,
-        attempt_timeout=attempt_timeout,
-        **limiter,
-    )
+def _retrying(retrying: Retrying) -> Decorator:
+    if isinstance(retrying, RetryConfig):
+        return RetryingClient.new_decorator(retrying)
+    if isinstance(retrying, RetryConfigMapping):
+        return RetryingClient.new_mapped_decorator(retrying)
+    return retrying

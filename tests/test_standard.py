@@ -14,6 +14,7 @@ from aioretry_smithy import (
     RequestLog,
     RetryBudget,
     RetryConfig,
+    RetryConfigMapping,
     RetryingClient,
     RetryStopReason,
     RetryStrategy,
@@ -186,6 +187,33 @@ def test_settings_of_retries_are_refused_beside_a_retrying_part(name, value):
     assert f"{name}: {value!r} (expected: {expected})" == str(caught.value)
 
 
+async def test_settings_may_take_the_place_of_the_retrying_part():
+    """All of them; those of the standard chain with changes are one call away."""
+    config = RetryConfig.standard(buffer_response=True)
+    async with standard([], retrying=config) as client:
+        assert config is unwrap(client, RetryingClient).config
+
+
+async def test_mapping_may_take_the_place_of_the_retrying_part():
+    """So that each host has settings of its own, in the standard chain."""
+    mapping = RetryConfigMapping.per_host(lambda host: RetryConfig.standard())
+    async with standard([503] * 4, retrying=mapping) as client:
+        _, log = await outcome_of(client)
+
+        assert mapping is unwrap(client, RetryingClient).config
+    assert 3 == log.total_attempts
+
+
+async def test_standard_settings_are_those_of_the_standard_chain():
+    """Apart from the limiter, which each has of its own."""
+    async with standard([]) as client:
+        config = unwrap(client, RetryingClient).config
+    alone = RetryConfig.standard()
+
+    assert repr(config) == repr(alone)
+    assert config.limiter is not alone.limiter
+
+
 async def test_attempt_that_may_take_longer_than_the_call_is_refused():
     """One of the two cannot be meant."""
     builder = SessionBuilder.standard(response_timeout=5.0)
@@ -261,7 +289,7 @@ def test_total_that_is_no_number_is_refused():
         (
             "retrying",
             RetryStrategy.never(),
-            "a decorator, or None to leave it out",
+            "a RetryConfig, a RetryConfigMapping, a decorator, or None to leave it out",
         ),
         ("circuit_breaker", 5, "a decorator, or None to leave it out"),
         ("inside", DecoratingClient, "a list of decorators"),

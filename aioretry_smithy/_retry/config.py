@@ -6,12 +6,14 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 
 from .._errors import bad_argument, is_finite
 from ..smithy.classify import DEFAULT_CLASSIFIERS
 from ..smithy.interfaces import RetryStrategy as SmithyRetryStrategy
 from ..smithy.interfaces import hands_out_tokens
+from .backoff import Backoff
+from .budget import RetryBudget
 from .content_strategy import (
     RetryStrategyWithContent,
     checked_length,
@@ -45,6 +47,12 @@ class RetrySettings(TypedDict, total=False):
     retry_count_header: str | None
     classifiers: Sequence[Classifier]
     raise_retry_error: bool
+
+
+class StandardChanges(RetrySettings, total=False):
+    """The keyword arguments of :meth:`RetryConfig.standard`."""
+
+    strategy: Strategy
 
 
 def default_max_total_attempts() -> int:
@@ -164,6 +172,37 @@ class RetryConfig:
         looks = any(isinstance(each, RetryStrategyWithContent) for each in strategies)
         object.__setattr__(self, "looks_at_content", looks)
         object.__setattr__(self, "uses_tokens", not strategies)
+
+    @classmethod
+    def standard(cls, **changes: Unpack[StandardChanges]) -> RetryConfig:
+        """Return the settings of the standard chain, with changes.
+
+        Up to 3 attempts of at most 10 s each, by :meth:`RetryStrategy.failsafe` with
+        ``Backoff.exponential(0.1, 20.0, 2.0).with_full_jitter()``, and a budget of
+        their own for the retries to each host, :meth:`RetryBudget.per_host`. The
+        environment variable does not count.
+
+        Args:
+            changes: Any argument of :class:`RetryConfig`.
+
+        Raises:
+            ValueError: An argument is out of range.
+
+        >>> config = RetryConfig.standard(attempt_timeout=2.0, buffer_response=True)
+        >>> config.max_total_attempts, config.attempt_timeout
+        (3, 2.0)
+        """
+        settings: StandardChanges = {
+            "max_total_attempts": 3,
+            "attempt_timeout": 10.0,
+            **changes,
+        }
+        if "strategy" not in settings:
+            backoff = Backoff.exponential(0.1, 20.0, 2.0).with_full_jitter()
+            settings["strategy"] = RetryStrategy.failsafe(backoff)
+        if "limiter" not in settings:
+            settings["limiter"] = RetryBudget.per_host()
+        return cls(**settings)
 
     @classmethod
     def no_retry(cls) -> RetryConfig:

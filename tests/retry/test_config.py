@@ -152,6 +152,30 @@ def test_strategy_looks_at_one_byte_at_least(length):
     )
 
 
+def test_standard_settings_ignore_the_environment(monkeypatch):
+    """They are chosen together."""
+    monkeypatch.setenv(VARIABLE, "7")
+
+    assert 3 == RetryConfig.standard().max_total_attempts
+
+
+def test_standard_settings_can_be_changed():
+    """Each by its keyword, to None too; the others stay."""
+    strategy = RetryStrategy.never()
+    config = RetryConfig.standard(strategy=strategy, limiter=None, max_retry_after=5.0)
+    expected = RetryConfig(
+        strategy, max_total_attempts=3, attempt_timeout=10.0, max_retry_after=5.0
+    )
+
+    assert expected == config
+
+
+def test_bad_change_of_the_standard_settings_is_told_at_once():
+    """As where the settings are made one by one."""
+    with pytest.raises(ValueError, match="max_total_attempts: 0 "):
+        RetryConfig.standard(max_total_attempts=0)
+
+
 def test_settings_that_never_retry():
     """By one attempt, and by a strategy that says so."""
     expected = RetryConfig(RetryStrategy.never(), max_total_attempts=1)

@@ -32,6 +32,7 @@ from aioretry_smithy import (
     RequestLog,
     RetryBudget,
     RetryConfig,
+    RetryConfigMapping,
     RetryDecision,
     RetryingClient,
     RetryRule,
@@ -209,6 +210,12 @@ async def fallback(
 async def use() -> None:
     """Stack, call, read."""
     config = RetryConfig(Plain(Linear(0.1)), max_total_attempts=3, attempt_timeout=None)
+    standard = RetryConfig.standard(strategy=Plain(Linear(0.1)), limiter=None)
+    assert_type(standard, RetryConfig)
+    SessionBuilder.standard(retrying=standard)
+    SessionBuilder.standard(retrying=RetryConfigMapping.per_host(lambda host: standard))
+    SessionBuilder.standard(retrying=RetryingClient.new_decorator(standard))
+    SessionBuilder.standard(retrying=None)
     builder = (
         SessionBuilder("http://localhost", headers={"User-Agent": "x"})
         .decorator(ScriptedTransport([503, TimeoutError(), (200, {}, b"")]))
