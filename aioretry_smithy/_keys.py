@@ -114,6 +114,10 @@ class BoundedMap(Generic[V]):
     def __len__(self) -> int:
         return len(self._values)
 
+    def copy(self) -> dict[str, V]:
+        """Return the values that are kept, the least recently used first."""
+        return dict(self._values)
+
     def get(self, key: str) -> V:
         """Return the value of *key*, making it when the key is not known.
 

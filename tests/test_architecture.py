@@ -34,6 +34,7 @@ LAYERS = (
     # Policies
     ("_retry.strategy", "_breaker.breaker"),
     ("_retry.content_strategy", "_retry.rule", "_breaker.strategy"),
+    ("_breaker.per_key",),
     ("_logging.formatter", "_previewing.sent", "_logging.logger"),
     ("smithy.simple", "smithy.standard", "smithy.error_code", "smithy.failure"),
     ("smithy.adaptive", "smithy.classify"),

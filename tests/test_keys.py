@@ -128,6 +128,17 @@ def test_map_drops_the_least_recently_used():
     assert 2 == len(values)
 
 
+def test_copy_of_a_map_is_independent():
+    """It shows what is kept, in the order in which it was last asked for."""
+    values = BoundedMap(str.upper)
+    for key in ("a", "b", "a"):
+        values.get(key)
+    copy = values.copy()
+    values.get("c")
+
+    assert [("b", "B"), ("a", "A")] == list(copy.items())
+
+
 def test_map_keeps_1024_values_by_default():
     """However many hosts there are, the map stays small."""
     values = BoundedMap(str)

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeAlias
 
 from .._client import DecoratingClient
 from .._errors import FailFastError, bad_argument
-from .._keys import BoundedMap, host_and_method_key, host_key, method_key
+from .._keys import host_and_method_key, host_key, method_key
 from .._response import observe
 from .breaker import CircuitBreaker
+from .per_key import OneForAll, PerKey, name_of
 from .strategy import CircuitBreakerStrategy
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import aiohttp
 
     from .._client import Decorator, HttpClient
     from .._context import ClientRequestContext
     from .._request import HttpRequest
     from .breaker import CircuitPermit
+    from .per_key import CircuitBreakerFactory, CircuitBreakers
 
 Fallback: TypeAlias = Callable[
-    ["ClientRequestContext", "HttpRequest"], Awaitable["aiohttp.ClientResponse"]
+    ["ClientRequestContext", "HttpRequest"],
+    "aiohttp.ClientResponse | Awaitable[aiohttp.ClientResponse]",
 ]
-CircuitBreakerFactory: TypeAlias = Callable[[str], CircuitBreaker]
 
 
 class CircuitBreakerClient(DecoratingClient):
@@ -70,9 +74,10 @@ class CircuitBreakerClient(DecoratingClient):
             circuit_breaker: Whom to ask.
             strategy: What counts as a failure;
                 :meth:`CircuitBreakerStrategy.on_server_error_status` by default.
-            fallback: ``async (ctx, request) -> response``, awaited in place of a
-                request that the circuit breaker refused; what it raises goes to the
-                caller.
+            fallback: ``(ctx, request) -> response``, plain or async, called in place
+                of a request that the circuit breaker refused. While it runs,
+                ``ctx.log.response_cause`` is the :class:`FailFastError`; what it
+                raises goes to the caller.
 
         Returns:
             The decorator.
@@ -85,7 +90,7 @@ class CircuitBreakerClient(DecoratingClient):
         """
         if not isinstance(circuit_breaker, CircuitBreaker):
             raise bad_argument("circuit_breaker", circuit_breaker, "a CircuitBreaker")
-        return cls._decorator(_One(circuit_breaker), strategy, fallback)
+        return cls._decorator(OneForAll(circuit_breaker), strategy, fallback)
 
     @classmethod
     def new_per_host_decorator(
@@ -117,7 +122,7 @@ class CircuitBreakerClient(DecoratingClient):
         ...     return CircuitBreaker(key, minimum_request_threshold=5)
         >>> decorator = CircuitBreakerClient.new_per_host_decorator(breaker)
         """
-        return cls._decorator(_PerKey("host", host_key, factory), strategy, fallback)
+        return cls._decorator(PerKey("host", host_key, factory), strategy, fallback)
 
     @classmethod
     def new_per_method_decorator(
@@ -142,7 +147,7 @@ class CircuitBreakerClient(DecoratingClient):
 
         >>> decorator = CircuitBreakerClient.new_per_method_decorator()
         """
-        per_key = _PerKey("method", method_key, factory)
+        per_key = PerKey("method", method_key, factory)
         return cls._decorator(per_key, strategy, fallback)
 
     @classmethod
@@ -169,7 +174,7 @@ class CircuitBreakerClient(DecoratingClient):
 
         >>> decorator = CircuitBreakerClient.new_per_host_and_method_decorator()
         """
-        per_key = _PerKey("host and method", host_and_method_key, factory)
+        per_key = PerKey("host and method", host_and_method_key, factory)
         return cls._decorator(per_key, strategy, fallback)
 
     @classmethod
@@ -184,7 +189,7 @@ class CircuitBreakerClient(DecoratingClient):
         if not isinstance(strategy, CircuitBreakerStrategy):
             raise bad_argument("strategy", strategy, "a CircuitBreakerStrategy")
         if fallback is not None and not callable(fallback):
-            raise bad_argument("fallback", fallback, "async (ctx, request) -> response")
+            raise bad_argument("fallback", fallback, "(ctx, request) -> response")
 
         def decorator(delegate: HttpClient) -> CircuitBreakerClient:
             return cls(delegate, circuit_breakers, strategy, fallback)
@@ -219,10 +224,23 @@ class CircuitBreakerClient(DecoratingClient):
             raise
         return response
 
+    @property
+    def circuit_breakers(self) -> Mapping[str, CircuitBreaker]:
+        """The circuit breakers in use by their keys, as of now, for health pages.
+
+        That of :meth:`new_decorator` stands under its name.
+
+        >>> decorator = CircuitBreakerClient.new_decorator(CircuitBreaker("orders"))
+        >>> breakers = decorator(ScriptedTransport([])).circuit_breakers
+        >>> {key: breaker.state.value for key, breaker in breakers.items()}
+        {'orders': 'closed'}
+        """
+        return MappingProxyType(self._circuit_breakers.in_use())
+
     def describe(self) -> str:
         """Return the name and the settings of this client."""
         fallback = (
-            "" if self._fallback is None else f", fallback={_name(self._fallback)}"
+            "" if self._fallback is None else f", fallback={name_of(self._fallback)}"
         )
         whom = f"{self._circuit_breakers!r}, strategy={self._strategy!r}"
         return f"{type(self).__name__}({whom}{fallback})"
@@ -255,55 +273,12 @@ class CircuitBreakerClient(DecoratingClient):
         request: HttpRequest,
     ) -> aiohttp.ClientResponse:
         ctx.was_refused = True
+        cause = FailFastError(circuit_breaker, circuit_breaker.retry_in)
+        ctx.log.record_failure(cause)
         if self._fallback is None:
-            cause = FailFastError(circuit_breaker, circuit_breaker.retry_in)
-            ctx.log.record_failure(cause)
             raise cause
-        response = await self._fallback(ctx, request)
+        response = self._fallback(ctx, request)
+        if isinstance(response, Awaitable):
+            response = await response
         observe(ctx.log, response)
         return response
-
-
-class CircuitBreakers(Protocol):
-    """Whom to ask about a request."""
-
-    def of(self, request: HttpRequest) -> CircuitBreaker | None:
-        """Return the circuit breaker of a request, or None where there is none."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class _One:
-    circuit_breaker: CircuitBreaker
-
-    def of(self, request: HttpRequest) -> CircuitBreaker | None:
-        return self.circuit_breaker
-
-    def __repr__(self) -> str:
-        return f"circuit_breaker={self.circuit_breaker!r}"
-
-
-class _PerKey:
-    __slots__ = ("_circuit_breakers", "_factory", "_key", "_per")
-
-    def __init__(
-        self,
-        per: str,
-        key: Callable[[HttpRequest], str | None],
-        factory: CircuitBreakerFactory | None,
-    ) -> None:
-        self._per = per
-        self._key = key
-        self._factory = CircuitBreaker if factory is None else factory
-        self._circuit_breakers = BoundedMap(self._factory, kind=CircuitBreaker)
-
-    def of(self, request: HttpRequest) -> CircuitBreaker | None:
-        key = self._key(request)
-        return None if key is None else self._circuit_breakers.get(key)
-
-    def __repr__(self) -> str:
-        return f"per={self._per!r}, factory={_name(self._factory)}"
-
-
-def _name(function: object) -> str:
-    return getattr(function, "__qualname__", None) or repr(function)

@@ -23,11 +23,13 @@ from aioretry_smithy import (
     capture_logs,
     client_decorator,
     new_response,
+    unwrap,
 )
 from aioretry_smithy.testing import ScriptedTransport
 
 CLOSED, OPEN, HALF_OPEN, FORCED_OPEN = CircuitState
 URL = "http://localhost/orders"
+RETRYING = RetryingClient.new_decorator(RetryStrategy.failsafe())
 PER_KEY = [
     CircuitBreakerClient.new_per_host_decorator,
     CircuitBreakerClient.new_per_method_decorator,
@@ -429,6 +431,40 @@ class TestFallback:
         assert "GET" == request.method
         assert OPEN is breaker.state
 
+    async def test_a_fallback_may_be_plain(self, breaker):
+        """What has nothing to wait for need not be a coroutine."""
+
+        def fallback(ctx, request):
+            return new_response(request, 203)
+
+        breaker.enter_state(OPEN)
+        decorator = CircuitBreakerClient.new_decorator(breaker, fallback=fallback)
+        async with Scripted([], decorator) as scripted:
+            assert 203 == await scripted.get()
+
+    @pytest.mark.parametrize("outside", [[], [RETRYING]], ids=["call", "attempt"])
+    async def test_a_fallback_sees_the_refusal(self, breaker, outside):
+        """In the log while it runs; afterwards the log has its response alone."""
+        seen = []
+
+        def fallback(ctx, request):
+            seen.append(ctx.log.response_cause)
+            return new_response(request, 203)
+
+        breaker.enter_state(OPEN)
+        decorator = CircuitBreakerClient.new_decorator(breaker, fallback=fallback)
+        async with (
+            Scripted([], decorator, *outside) as scripted,
+            scripted.session.get(URL) as response,
+        ):
+            log = RequestLog.of(response)
+
+        (cause,) = seen
+        assert type(cause) is FailFastError
+        assert breaker is cause.circuit_breaker
+        assert 10.0 == cause.retry_in
+        assert (203, None) == (log.response_status, log.response_cause)
+
     async def test_a_failure_gets_no_fallback(self, breaker):
         """Only what the open circuit refused is answered by it."""
 
@@ -692,7 +728,7 @@ class TestArguments:
             (
                 (CircuitBreaker("orders"),),
                 {"fallback": 203},
-                "fallback: 203 (expected: async (ctx, request) -> response)",
+                "fallback: 203 (expected: (ctx, request) -> response)",
             ),
         ],
     )
@@ -751,6 +787,49 @@ class TestArguments:
         assert builder.describe().startswith(
             f"CircuitBreakerClient(per={per!r}, factory={factory!r}, strategy="
         )
+
+
+class TestCircuitBreakers:
+    """The circuit breakers in use, for those who show their health."""
+
+    async def test_they_are_found_by_key(self):
+        """Those of a session's hosts that were asked for, with their present state."""
+        decorator = CircuitBreakerClient.new_per_host_decorator()
+        async with Scripted([200, 200], decorator) as scripted:
+            client = unwrap(scripted.session, CircuitBreakerClient)
+            before = client.circuit_breakers
+            await scripted.get("http://a/")
+            await scripted.get("http://b/")
+            after = client.circuit_breakers
+
+        assert {} == before
+        assert ["a:80", "b:80"] == list(after)
+        assert [1, 1] == [each.event_count.success for each in after.values()]
+
+    async def test_to_look_changes_nothing(self):
+        """The mapping is read-only, and looking into it is no use of a key."""
+        decorator = CircuitBreakerClient.new_per_host_decorator()
+        async with Scripted([200] * 4, decorator) as scripted:
+            client = unwrap(scripted.session, CircuitBreakerClient)
+            await scripted.get("http://a/")
+            await scripted.get("http://b/")
+            breakers = client.circuit_breakers
+            assert CLOSED is breakers["a:80"].state
+            with pytest.raises(TypeError):
+                breakers["a:80"] = None
+            for _ in breakers:
+                await scripted.get("http://c/")
+
+            assert ["a:80", "b:80", "c:80"] == list(client.circuit_breakers)
+
+    async def test_one_for_all_stands_under_its_name(self):
+        """It has no key, for it is not looked for."""
+        breaker = CircuitBreaker("orders")
+        decorator = CircuitBreakerClient.new_decorator(breaker)
+        async with Scripted([], decorator) as scripted:
+            client = unwrap(scripted.session, CircuitBreakerClient)
+
+            assert {"orders": breaker} == client.circuit_breakers
 
 
 async def test_a_call_that_succeeds_makes_no_timer_and_no_task(breaker):

@@ -1,0 +1,75 @@
+"""Which circuit breaker is asked about a request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from .._keys import BoundedMap
+from .breaker import CircuitBreaker
+
+if TYPE_CHECKING:
+    from .._request import HttpRequest
+
+CircuitBreakerFactory: TypeAlias = Callable[[str], CircuitBreaker]
+
+
+class CircuitBreakers(Protocol):
+    """Whom to ask about a request."""
+
+    def of(self, request: HttpRequest) -> CircuitBreaker | None:
+        """Return the circuit breaker of a request, or None where there is none."""
+        ...
+
+    def in_use(self) -> dict[str, CircuitBreaker]:
+        """Return the circuit breakers that there are now, by their keys."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OneForAll:
+    """One circuit breaker for all requests."""
+
+    circuit_breaker: CircuitBreaker
+
+    def of(self, request: HttpRequest) -> CircuitBreaker | None:
+        return self.circuit_breaker
+
+    def in_use(self) -> dict[str, CircuitBreaker]:
+        return {self.circuit_breaker.name: self.circuit_breaker}
+
+    def __repr__(self) -> str:
+        return f"circuit_breaker={self.circuit_breaker!r}"
+
+
+class PerKey:
+    """A circuit breaker for each key, made on demand."""
+
+    __slots__ = ("_circuit_breakers", "_factory", "_key", "_per")
+
+    def __init__(
+        self,
+        per: str,
+        key: Callable[[HttpRequest], str | None],
+        factory: CircuitBreakerFactory | None,
+    ) -> None:
+        self._per = per
+        self._key = key
+        self._factory = CircuitBreaker if factory is None else factory
+        self._circuit_breakers = BoundedMap(self._factory, kind=CircuitBreaker)
+
+    def of(self, request: HttpRequest) -> CircuitBreaker | None:
+        key = self._key(request)
+        return None if key is None else self._circuit_breakers.get(key)
+
+    def in_use(self) -> dict[str, CircuitBreaker]:
+        return self._circuit_breakers.copy()
+
+    def __repr__(self) -> str:
+        return f"per={self._per!r}, factory={name_of(self._factory)}"
+
+
+def name_of(function: object) -> str:
+    """Return what describes a function in one line."""
+    return getattr(function, "__qualname__", None) or repr(function)
