@@ -8,14 +8,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ._breaker.listener import CircuitBreakerListener
+from ._extras import missing_extra
 from ._retry.budget import RetryBudgetListener
-from ._telemetry.instruments import (
-    CircuitBreakerInstruments,
-    RetryBudgetInstruments,
-    TrafficInstruments,
-    breaker_attributes,
-    budget_attributes,
-)
+
+try:
+    from ._telemetry.instruments import (
+        CircuitBreakerInstruments,
+        RetryBudgetInstruments,
+        TrafficInstruments,
+        breaker_attributes,
+        budget_attributes,
+    )
+except ModuleNotFoundError as cause:
+    raise missing_extra("opentelemetry", cause) from cause
+
 from ._telemetry.observing import ObservingClient
 from ._telemetry.providers import Meters, Tracers, check_has
 from ._telemetry.spans import Telemetry, is_suppressed

@@ -8,7 +8,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from prometheus_client import REGISTRY, CollectorRegistry
+from ._extras import missing_extra
+
+try:
+    from prometheus_client import REGISTRY, CollectorRegistry
+except ModuleNotFoundError as cause:
+    raise missing_extra("prometheus", cause) from cause
 
 from ._breaker.listener import CircuitBreakerListener
 from ._retry.budget import RetryBudgetListener

@@ -15,7 +15,7 @@ PACKAGE = ROOT.name
 
 LAYERS = (
     ("_text", "_secret_members", "_preview", "_quoting"),
-    ("_errors", "_mask", "_clock"),
+    ("_errors", "_mask", "_clock", "_extras"),
     ("_session_arguments",),
     ("_capture", "_render", "_listeners", "_timeline"),
     ("_svg", "_rich_tree"),
