@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING
 
-from ._client import HttpClient, chain_of, find_client
+from ._client import HttpClient, chain_of, find_client, recorded
 from ._errors import bad_argument
 from ._retry.client import RetryingClient
 
@@ -55,7 +55,7 @@ def assemble(transport: HttpClient, decorators: Iterable[Decorator]) -> HttpClie
             raise bad_argument("decorator", decorator, expected)
         # A transport of a test is a decorator that ignores what it is given.
         may_be_hidden &= any(wrapped is each for each in (decorator, transport))
-        client = wrapped
+        client = recorded(wrapped)
     retrying = [link for link in chain_of(client) if isinstance(link, RetryingClient)]
     if len(retrying) > 1:
         raise bad_argument("decorators", len(retrying), "at most one RetryingClient")

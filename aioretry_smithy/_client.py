@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from ._errors import bad_argument
+from ._response import record_response
 
 if TYPE_CHECKING:
     import aiohttp
@@ -62,7 +63,7 @@ class DecoratingClient:
     """What this client wants hidden in logs, beyond the usual secrets."""
 
     def __init__(self, delegate: HttpClient) -> None:
-        self.delegate = delegate
+        self.delegate = recorded(delegate)
 
     async def execute(
         self, ctx: ClientRequestContext, request: HttpRequest
@@ -117,19 +118,62 @@ def client_decorator(function: DecoratingFunction) -> Decorator:
     return decorator
 
 
+class RecordingJoint:
+    """Records what a client that is not ours made of the outcome of a call.
+
+    The transport records what came back. A decorator around it may return another
+    response, raise another exception, or answer where the transport failed.
+
+    Args:
+        delegate: The foreign client.
+    """
+
+    __slots__ = ("delegate",)
+
+    def __init__(self, delegate: HttpClient) -> None:
+        self.delegate = delegate
+
+    async def execute(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> aiohttp.ClientResponse:
+        """Pass the request on, and record the outcome if it is a new one."""
+        try:
+            response = await self.delegate.execute(ctx, request)
+            record_response(ctx.log, response)
+        except BaseException as cause:
+            ctx.log.record_failure(cause)
+            raise
+        return response
+
+
+def recorded(client: HttpClient) -> HttpClient:
+    """Return a client that keeps the log true: *client*, or a joint around it."""
+    return client if _keeps_log_true(client) else RecordingJoint(client)
+
+
+def _keeps_log_true(client: HttpClient) -> bool:
+    if isinstance(client, _FunctionClient) or "execute" in getattr(
+        client, "__dict__", ()
+    ):
+        return False
+    # Where it was written counts: a subclass that overrides it is not ours.
+    execute = getattr(type(client), "execute", None)
+    return getattr(execute, "__module__", "").partition(".")[0] == __package__
+
+
 def find_client(client: HttpClient, wanted: type[_C]) -> _C | None:
     """Return the outermost client of a class in a chain, or None."""
     return next((link for link in chain_of(client) if isinstance(link, wanted)), None)
 
 
 def chain_of(client: HttpClient) -> list[HttpClient]:
-    """Return the clients of a chain from the outside in."""
+    """Return the clients of a chain from the outside in, without the joints."""
     chain = [client]
     while isinstance(delegate := _delegate_of(chain[-1]), HttpClient):
         if any(link is delegate for link in chain):
             break
         chain.append(delegate)
-    return chain
+    return [link for link in chain if type(link) is not RecordingJoint]
 
 
 def _delegate_of(client: HttpClient) -> object:

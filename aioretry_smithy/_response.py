@@ -32,7 +32,7 @@ HAS_STREAM_WRITER = (
 )
 
 
-def observe(log: RequestLog, response: aiohttp.ClientResponse | None) -> None:
+def record_response(log: RequestLog, response: aiohttp.ClientResponse | None) -> None:
     """Record a response in a log, and the end of its body when it comes.
 
     The stream is not wrapped: aiohttp gives the connection back at the end of the body,
@@ -42,7 +42,7 @@ def observe(log: RequestLog, response: aiohttp.ClientResponse | None) -> None:
         message = "response: None (expected: what the delegate returned)"
         raise TypeError(message)
     headers = response.headers
-    # Each client on the way comes here, so this is as direct as can be.
+    # Each joint on the way comes here, so this is as direct as can be.
     if (log._answer or log)._headers is headers:
         return
     connection = response.connection

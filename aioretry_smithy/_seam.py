@@ -14,7 +14,7 @@ from ._errors import bad_argument, mark_redirected
 from ._options import current_options
 from ._render import add_notes
 from ._request import HttpRequest
-from ._response import observe
+from ._response import record_response
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
@@ -133,7 +133,7 @@ class Leaf:
                 mark_redirected(cause)
             ctx.log.record_failure(cause)
             raise
-        observe(ctx.log, response)
+        record_response(ctx.log, response)
         if response.connection is not None:
             ctx.hold(response)
         return response
@@ -174,9 +174,7 @@ async def _call(
         logs.append(ctx.log)
     try:
         response = await client.execute(ctx, request)
-        observe(ctx.log, response)
     except BaseException as cause:
-        ctx.log.record_failure(cause)
         _annotate(cause, ctx.log)
         ctx.close_held()
         raise

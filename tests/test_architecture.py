@@ -22,7 +22,8 @@ LAYERS = (
     ("_recording", "_timeline_svg"),
     ("_log", "_request"),
     ("_context",),
-    ("_client", "_keys", "_body", "_content", "_response"),
+    ("_keys", "_body", "_content", "_response"),
+    ("_client",),
     # Values
     ("_retry.spec", "_retry.hints", "_retry.stop_reason", "_breaker.window"),
     ("_retry.rule_arguments",),

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from unittest.mock import Mock
 
+import aiohttp
 import pytest
 
 from aioretry_smithy import (
+    Backoff,
+    CircuitBreakerClient,
     ClientRequestContext,
+    ContentPreviewingClient,
     DecoratingClient,
     HttpClient,
     HttpRequest,
+    LoggingClient,
+    RequestLog,
+    RetryingClient,
+    RetryStrategy,
+    SessionBuilder,
+    capture_logs,
     client_decorator,
+    new_response,
+    unwrap,
 )
-from aioretry_smithy._client import chain_of, find_client
+from aioretry_smithy._client import RecordingJoint, chain_of, find_client
 from aioretry_smithy.testing import ScriptedTransport
 
 REQUEST = HttpRequest("GET", "http://example.com/")
@@ -141,3 +154,198 @@ def test_function_of_a_decorator_must_be_one():
     """A decorator made of nothing would fail at the first call only."""
     with pytest.raises(ValueError, match=r"function: None \(expected: async"):
         client_decorator(None)
+
+
+RETRY = RetryingClient.new_decorator(RetryStrategy.failsafe(Backoff.without_delay()))
+OURS = (
+    CircuitBreakerClient.new_per_host_decorator(),
+    ContentPreviewingClient.new_decorator(10),
+    RETRY,
+    LoggingClient.new_decorator(),
+)
+
+
+class Plain:
+    """A client that derives from nothing."""
+
+    def __init__(self, change, delegate):
+        self.delegate = delegate
+        self.change = change
+
+    async def execute(self, ctx, request):
+        return await self.change(self.delegate, ctx, request)
+
+
+def as_function(change):
+    return client_decorator(change)
+
+
+def as_class(change):
+    return functools.partial(Plain, change)
+
+
+def as_subclass(change):
+    class Changing(LoggingClient):
+        async def execute(self, ctx, request):
+            return await change(self.delegate, ctx, request)
+
+    return Changing.new_decorator()
+
+
+def as_attribute(change):
+    def decorator(delegate):
+        client = DecoratingClient(delegate)
+        client.execute = functools.partial(change, delegate)
+        return client
+
+    return decorator
+
+
+def hidden_in_ours(change):
+    """Return one decorator that makes two clients, with ours outside."""
+    return lambda delegate: DecoratingClient(Plain(change, delegate))
+
+
+async def swap(delegate, ctx, request):
+    await delegate.execute(ctx, request)
+    return new_response(request, 418)
+
+
+async def refuse(delegate, ctx, request):
+    await delegate.execute(ctx, request)
+    raise aiohttp.InvalidURL("mine")
+
+
+async def replace(delegate, ctx, request):
+    try:
+        return await delegate.execute(ctx, request)
+    except TimeoutError:
+        return new_response(request, 418)
+
+
+async def translate(delegate, ctx, request):
+    try:
+        return await delegate.execute(ctx, request)
+    except TimeoutError:
+        raise aiohttp.InvalidURL("mine") from None
+
+
+@pytest.mark.parametrize(
+    "put", [as_function, as_class, as_subclass, as_attribute, hidden_in_ours]
+)
+@pytest.mark.parametrize(
+    ("change", "answer", "expected"),
+    [
+        (swap, 200, (418, None)),
+        (refuse, 200, (None, aiohttp.InvalidURL)),
+        (replace, TimeoutError(), (418, None)),
+        (translate, TimeoutError(), (None, aiohttp.InvalidURL)),
+    ],
+)
+@pytest.mark.parametrize("is_outside", [False, True])
+async def test_what_a_foreign_decorator_made_is_in_the_log(
+    put, change, answer, expected, is_outside
+):
+    """Its neighbour outwards, ours or not, finds there what came to it."""
+    seen = []
+
+    @client_decorator
+    async def look(delegate, ctx, request):
+        try:
+            return await delegate.execute(ctx, request)
+        finally:
+            cause = ctx.log.response_cause
+            seen.append((ctx.log.response_status, cause and type(cause)))
+
+    never = RetryingClient.new_decorator(RetryStrategy.never())
+    foreign = [put(change), look]
+    decorators = [never, *foreign] if is_outside else [*foreign, never]
+    builder = SessionBuilder().decorator(ScriptedTransport([answer]))
+    for decorator in decorators:
+        builder.decorator(decorator)
+    async with builder.build() as session:
+        with capture_logs() as logs, contextlib.suppress(aiohttp.InvalidURL):
+            await session.get("http://example.com/")
+
+    assert [expected] == seen
+    assert expected[0] == logs[0].response_status
+
+
+def test_chain_of_our_own_has_no_joint():
+    """What they would record is recorded already."""
+    client = ScriptedTransport([])
+    for decorator in (*OURS, DecoratingClient, Inner):
+        client = decorator(client)
+    links = []
+    while client is not None:
+        links.append(type(client))
+        client = getattr(client, "delegate", None)
+
+    assert RecordingJoint not in links
+    assert 7 == len(links)
+
+
+async def test_joints_are_not_seen():
+    """Neither the description of a chain nor ``unwrap()`` shows one."""
+    made = []
+
+    def decorator(delegate):
+        made.append(Marking(delegate))
+        return made[-1]
+
+    builder = SessionBuilder().decorator(mark).decorator(decorator).decorator(RETRY)
+    async with builder.build() as session:
+        assert made[-1] is unwrap(session, Marking)
+        assert unwrap(session, RecordingJoint) is None
+    names = [line.strip().partition("(")[0] for line in builder.describe().splitlines()]
+
+    assert ["RetryingClient", "Marking", "mark", "aiohttp.ClientSession"] == names
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        ([200], ["response"]),
+        ([503, 200], ["response", "response"]),
+        ([TimeoutError(), 200], ["failure", "response"]),
+        ([aiohttp.InvalidURL("x")], ["failure"]),
+    ],
+)
+async def test_each_outcome_is_recorded_once(monkeypatch, answers, expected):
+    """The transport says what came back; our decorators repeat nothing."""
+    written = []
+    for name in ("response", "failure"):
+        write = getattr(RequestLog, f"record_{name}")
+
+        def note(log, *values, name=name, write=write):
+            written.append(name)
+            write(log, *values)
+
+        monkeypatch.setattr(RequestLog, f"record_{name}", note)
+    builder = SessionBuilder().decorator(ScriptedTransport(answers))
+    for decorator in OURS:
+        builder.decorator(decorator)
+    async with builder.build() as session:
+        try:
+            await session.get("http://example.com/")
+        except aiohttp.InvalidURL:
+            # That the call ends as its last attempt did.
+            expected = [*expected, "failure"]
+
+    assert expected == written
+
+
+async def test_client_made_by_hand_keeps_its_log_true():
+    """Ours around a transport of somebody's own retries by what came back."""
+
+    class Transport:
+        answers = iter([503, 200])
+
+        async def execute(self, ctx, request):
+            return new_response(request, next(self.answers))
+
+    ctx = ClientRequestContext(REQUEST)
+    response = await RETRY(Transport()).execute(ctx, REQUEST)
+
+    assert 200 == response.status
+    assert [503, 200] == [child.response_status for child in ctx.log.children]

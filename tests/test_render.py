@@ -28,7 +28,7 @@ from aioretry_smithy._render import (
     render,
     to_dict,
 )
-from aioretry_smithy._response import observe
+from aioretry_smithy._response import record_response
 from aioretry_smithy.testing import ScriptedTransport
 
 SECRET = "S3CR3T"
@@ -66,7 +66,7 @@ def call(url="http://example.com/", mask=None, **options):
 
 def answer(ctx, status, **options):
     response = new_response(ctx.request, status, **options)
-    observe(ctx.log, response)
+    record_response(ctx.log, response)
     return response
 
 
@@ -113,7 +113,7 @@ async def test_columns_are_aligned_by_what_a_terminal_shows():
     for reason in "好的", "OK":
         response = new_response(ctx.request)
         response.reason = reason
-        observe(ctx.derive(ctx.request).log, response)
+        record_response(ctx.derive(ctx.request).log, response)
 
     assert [
         "├─ 1  200 好的   0.000 s",
@@ -241,7 +241,7 @@ async def test_hostile_texts_keep_their_line():
     response = new_response(ctx.request)
     response.reason = "O\rK\x1b[0m"
     attempt = ctx.derive(ctx.request)
-    observe(attempt.log, response)
+    record_response(attempt.log, response)
     ctx.derive(ctx.request).log.record_failure(ValueError("a\nb\x1b"))
     ctx.log.record_failure(ValueError("a\nb"))
     drawn = render(ctx.log)
@@ -327,7 +327,7 @@ async def test_no_view_shows_a_secret():
         sent = [("Set-Cookie", SECRET), ("set-cookie", SECRET), ("Location", url)]
         response = new_response(ctx.request, 302, headers=sent)
         response.reason = f"Found at {url}"
-        observe(attempt.log, response)
+        record_response(attempt.log, response)
     failed = ctx.derive(ctx.request)
     error = aiohttp.InvalidUrlClientError(url)
     failed.log.record_failure(error)

@@ -13,7 +13,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from aioretry_smithy import ClientRequestContext, HttpRequest, new_response
-from aioretry_smithy._response import discard, observe
+from aioretry_smithy._response import discard, record_response
 
 REQUEST = HttpRequest("GET", "http://example.com/a?b=1", headers={"A": "1"})
 
@@ -144,7 +144,7 @@ async def test_released_twice():
 async def test_response_that_is_whole_is_complete_at_once():
     """A response without a connection has nothing more to come."""
     log = ClientRequestContext(REQUEST).log
-    observe(log, new_response(REQUEST, body=b"abc"))
+    record_response(log, new_response(REQUEST, body=b"abc"))
 
     assert log.is_complete
     assert (200, 3) == (log.response_status, log.response_length)
@@ -154,11 +154,11 @@ async def test_response_is_recorded_once():
     """Every client on the way may show a response to the log."""
     log = ClientRequestContext(REQUEST).log
     response = new_response(REQUEST)
-    observe(log, response)
+    record_response(log, response)
     await asyncio.sleep(1.0)
-    observe(log, response)
+    record_response(log, response)
     assert 0.0 == log.duration
-    observe(log, new_response(REQUEST, 201))
+    record_response(log, new_response(REQUEST, 201))
 
     assert (1.0, 201) == (log.duration, log.response_status)
 
@@ -292,7 +292,7 @@ async def test_end_of_a_body_has_a_cause_if_it_failed(stream, fired, cause):
     """A body read whole and one that was left early end without a cause."""
     log = ClientRequestContext(REQUEST).log
     response = FakeResponse(stream, timer=FakeTimer(fired))
-    observe(log, response)
+    record_response(log, response)
     assert not log.is_complete
     await asyncio.sleep(1.0)
     stream.total_bytes = 5
@@ -309,7 +309,7 @@ async def test_other_protocols_are_complete_at_the_headers():
     """A web socket's traffic is no body."""
     log = ClientRequestContext(REQUEST).log
     response = FakeResponse(FakeStream(1), status=101)
-    observe(log, response)
+    record_response(log, response)
 
     assert log.is_complete
     assert [] == response.connection.callbacks

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from .._client import DecoratingClient
 from .._errors import FailFastError, bad_argument
 from .._keys import host_and_method_key, host_key, method_key
-from .._response import observe
+from .._response import record_response
 from .breaker import CircuitBreaker
 from .per_key import OneForAll, PerKey, name_of
 from .strategy import CircuitBreakerStrategy
@@ -200,7 +200,11 @@ class CircuitBreakerClient(DecoratingClient):
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> aiohttp.ClientResponse:
         """Send *request* if its circuit breaker permits it, and report the outcome."""
-        circuit_breaker = self._circuit_breakers.of(request)
+        try:
+            circuit_breaker = self._circuit_breakers.of(request)
+        except Exception as cause:
+            ctx.log.record_failure(cause)
+            raise
         if circuit_breaker is None:
             return await self.delegate.execute(ctx, request)
         permit = circuit_breaker.try_request()
@@ -209,9 +213,7 @@ class CircuitBreakerClient(DecoratingClient):
         ctx.was_refused = False
         try:
             response = await self.delegate.execute(ctx, request)
-            observe(ctx.log, response)
         except Exception as cause:
-            ctx.log.record_failure(cause)
             await self._report(circuit_breaker, permit, ctx, cause)
             raise
         except BaseException:
@@ -256,8 +258,9 @@ class CircuitBreakerClient(DecoratingClient):
             verdict = self._strategy.should_report_as_success(ctx, cause)
             if not (verdict is True or verdict is False or verdict is None):
                 verdict = await verdict
-        except BaseException:
+        except BaseException as error:
             circuit_breaker.on_ignored(permit)
+            ctx.log.record_failure(error)
             raise
         if verdict is None:
             circuit_breaker.on_ignored(permit)
@@ -273,12 +276,16 @@ class CircuitBreakerClient(DecoratingClient):
         request: HttpRequest,
     ) -> aiohttp.ClientResponse:
         ctx.was_refused = True
-        cause = FailFastError(circuit_breaker, circuit_breaker.retry_in)
-        ctx.log.record_failure(cause)
+        refusal = FailFastError(circuit_breaker, circuit_breaker.retry_in)
+        ctx.log.record_failure(refusal)
         if self._fallback is None:
-            raise cause
-        response = self._fallback(ctx, request)
-        if isinstance(response, Awaitable):
-            response = await response
-        observe(ctx.log, response)
+            raise refusal
+        try:
+            response = self._fallback(ctx, request)
+            if isinstance(response, Awaitable):
+                response = await response
+            record_response(ctx.log, response)
+        except BaseException as cause:
+            ctx.log.record_failure(cause)
+            raise
         return response

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from .._client import DecoratingClient
 from .._errors import bad_argument, is_finite, raised_from
 from .._mask import Mask
-from .._response import observe
 from .formatter import LogFormatter
 from .logger import emit, level_check, level_method
 
@@ -184,11 +183,9 @@ class LoggingClient(DecoratingClient):
         """Send *request* and log what became of it."""
         try:
             response = await self.delegate.execute(ctx, request)
-        except BaseException as cause:
-            ctx.log.record_failure(cause)
+        except BaseException:
             self._write(ctx.log)
             raise
-        observe(ctx.log, response)
         self._write(ctx.log)
         return response
 

@@ -8,7 +8,6 @@ from .._client import DecoratingClient, find_client
 from .._content import tap
 from .._errors import bad_argument
 from .._preview import BodyHead, is_text
-from .._response import observe
 from .sent import preview_of_request
 
 if TYPE_CHECKING:
@@ -90,7 +89,6 @@ class ContentPreviewingClient(DecoratingClient):
             preview_of_request(request, log.default_headers, self._max_length)
         )
         response = await self.delegate.execute(ctx, request)
-        observe(log, response)
         content_type = response.headers.get("Content-Type", "")
         if is_text(content_type):
             head = BodyHead(content_type, self._max_length)

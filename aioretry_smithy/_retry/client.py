@@ -122,9 +122,7 @@ class RetryingClient(DecoratingClient):
                         attempt, attempt.request
                     )
                 except Exception as cause:
-                    session.fail(cause)
-                else:
-                    session.show_response()
+                    session.cause = cause
                 wanted = await session.ask()
                 if session.limiter is not None:
                     await report(session.limiter, attempt, session.cause, wanted=wanted)
@@ -149,8 +147,9 @@ class RetryingClient(DecoratingClient):
         elif not isinstance(config, RetryConfig):
             try:
                 config = config.config_for(ctx, request)
-            except Exception:
+            except Exception as cause:
                 ctx.root.log.stop_reason = RetryStopReason.ERROR
+                ctx.log.record_failure(cause)
                 raise
         if config.uses_tokens:
             return TokenSession(config, ctx, request)
@@ -189,7 +188,7 @@ async def _wait(session: RetrySession, wait: Wait | None) -> None:
     log = session.log
     if session.response is not None:
         await discard(session.response)
-    session.let_go()
+    session.forget_outcome()
     started = asyncio.get_running_loop().time()
     log.delay, log.delay_source = wait
     try:
@@ -221,12 +220,11 @@ def _abandon(
     log, cause = session.attempt.log, session.cause
     # Otherwise another pass has answered meanwhile.
     is_open = log.root.duration is None or session.attempt is ctx
-    if log.duration is None:
-        log.record_failure(error)
     if session.response is not None:
         session.response.close()
     raised = isinstance(error, Exception)
     if is_open:
+        log.root.record_failure(error)
         log.root.stop_reason = (
             session.stop_reason or RetryStopReason.ERROR
             if raised

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 from .. import _content
 from .._body import SpentBodyError, is_spent
 from .._errors import ResponseTimeoutError, bad_argument, is_finite, is_timeout
-from .._response import observe
 from .hints import retry_after
 from .limiter import acquired, released
 from .stop_reason import RetryStopReason
@@ -125,18 +124,6 @@ class RetrySession(ABC):
         self.attempt = ctx.derive(request, timeout=config.attempt_timeout)
         return self.attempt
 
-    def show_response(self) -> None:
-        """Show the log what came, or raise what is wrong with it."""
-        # What is no response must not be closed like one.
-        response, self.response = self.response, None
-        observe(self.attempt.log, response)
-        self.response = response
-
-    def fail(self, cause: Exception) -> None:
-        """Note that the attempt failed with *cause*."""
-        self.attempt.log.record_failure(cause)
-        self.cause = cause
-
     @abstractmethod
     async def ask(self) -> bool:
         """Ask, after an attempt, whether another one is wanted."""
@@ -189,7 +176,7 @@ class RetrySession(ABC):
         # It may have taken its time.
         return self._accept(self._fit(wait.delay)) is not None
 
-    def let_go(self) -> None:
+    def forget_outcome(self) -> None:
         """Part with the outcome of an attempt that is followed by another."""
         self._earlier_cause = self.cause or self._earlier_cause
         self.response = self.cause = None

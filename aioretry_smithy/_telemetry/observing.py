@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from .._client import DecoratingClient, chain_of
-from .._response import observe
 from .._retry.client import RetryingClient
 
 if TYPE_CHECKING:
@@ -93,9 +92,7 @@ class ObservingClient(DecoratingClient, ABC):
             return await self.delegate.execute(ctx, request)
         try:
             response = await self.delegate.execute(ctx, observation.request)
-            observe(ctx.log, response)
         except BaseException as cause:
-            ctx.log.record_failure(cause)
             self._end(observation, ctx, cause)
             raise
         observation.response = response

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .._context import ClientRequestContext
 from .._errors import bad_argument
 from .._request import HttpRequest
-from .._response import new_response, observe
+from .._response import new_response, record_response
 from .._retry.content_strategy import RetryStrategyWithContent
 from .._retry.decision import RetryDecision
 
@@ -63,7 +63,7 @@ async def ask(
         content = b"" if content is None else content
         status = 200 if status is None else status
         response = new_response(request, status, headers=headers, body=content)
-        observe(ctx.log, response)
+        record_response(ctx.log, response)
     else:
         ctx.log.record_failure(cause)
     if isinstance(strategy, RetryStrategyWithContent):

@@ -11,7 +11,7 @@ import aiohttp
 from .._body import HeldPayload, prepare
 from .._deadline import too_late
 from .._errors import bad_argument
-from .._response import observe
+from .._response import record_response
 from ._answer import check, respond
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class ScriptedTransport:
         except BaseException as cause:
             ctx.log.record_failure(cause)
             raise
-        observe(ctx.log, response)
+        record_response(ctx.log, response)
         return response
 
     def _next_answer(

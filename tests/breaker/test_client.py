@@ -533,6 +533,43 @@ async def test_a_decorator_outside_finds_the_refusal_in_the_log(breaker, has_fal
     assert [(203, type(None)) if has_fallback else (None, FailFastError)] == seen
 
 
+async def test_a_fallback_finds_the_refusal_in_the_log(breaker):
+    """It may say why the circuit is open, and when the next trial is due."""
+    seen = []
+
+    async def fallback(ctx, request):
+        seen.append(type(ctx.log.response_cause))
+        return new_response(request, 203)
+
+    breaker.enter_state(OPEN)
+    decorator = CircuitBreakerClient.new_decorator(breaker, fallback=fallback)
+    async with Scripted([], decorator) as scripted:
+        await scripted.get()
+
+    assert [FailFastError] == seen
+
+
+@pytest.mark.parametrize("broken", ["factory", "strategy", "fallback"])
+async def test_error_in_what_a_client_asks_is_in_the_log(breaker, broken):
+    """What the functions of the user's own raise becomes the outcome."""
+
+    def fail(*arguments):
+        raise aiohttp.InvalidURL(broken)
+
+    new = CircuitBreakerClient.new_decorator
+    decorators = {
+        "factory": CircuitBreakerClient.new_per_host_decorator(fail),
+        "strategy": new(CircuitBreaker("shop"), Verdict(aiohttp.InvalidURL("x"))),
+        "fallback": new(breaker, fallback=fail),
+    }
+    breaker.enter_state(OPEN)
+    async with Scripted([200], decorators[broken]) as scripted:
+        with pytest.raises(aiohttp.InvalidURL) as caught:
+            await scripted.session.get(URL)
+
+    assert caught.value is RequestLog.of(caught.value).response_cause
+
+
 async def test_a_request_sent_again_after_a_refusal_is_not_refused(breaker):
     """Telemetry and limiters ask the context, where only the last word counts."""
     seen = []

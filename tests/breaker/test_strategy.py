@@ -19,7 +19,7 @@ from aioretry_smithy import (
     UnprocessedRequestError,
     new_response,
 )
-from aioretry_smithy._response import observe
+from aioretry_smithy._response import record_response
 
 URL_ = URL("http://localhost/")
 KEY = ConnectionKey("localhost", 80, False, True, None, None, None)
@@ -36,7 +36,7 @@ def verdict(*, status=None, cause=None):
     """Ask the default strategy about an outcome."""
     ctx = ClientRequestContext(HttpRequest("GET", URL_))
     if status is not None:
-        observe(ctx.log, new_response(ctx.request, status))
+        record_response(ctx.log, new_response(ctx.request, status))
     strategy = CircuitBreakerStrategy.on_server_error_status()
     return strategy.should_report_as_success(ctx, cause)
 

@@ -146,7 +146,7 @@ async def test_what_is_no_response_ends_the_call(serve):
         with pytest.raises(AttributeError) as caught:
             await session.get("/")
 
-        assert RetryStopReason.ERROR == RequestLog.of(caught.value).stop_reason
+        assert RetryStopReason.NO_RETRY == RequestLog.of(caught.value).stop_reason
         assert set() == session.connector._acquired
 
 

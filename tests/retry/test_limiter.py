@@ -8,7 +8,7 @@ import pytest
 from aioretry_smithy import CircuitBreaker, FailFastError, UnprocessedRequestError
 from aioretry_smithy._context import ClientRequestContext
 from aioretry_smithy._request import HttpRequest
-from aioretry_smithy._response import new_response, observe
+from aioretry_smithy._response import new_response, record_response
 from aioretry_smithy._retry.limiter import RetryLimiter, acquired, released, report
 
 REFUSED = FailFastError(CircuitBreaker("orders"))
@@ -84,7 +84,7 @@ def attempt(status=None, cause=None):
     request = HttpRequest("GET", "http://localhost/")
     ctx = ClientRequestContext(request).derive(request)
     if status is not None:
-        observe(ctx.log, new_response(request, status))
+        record_response(ctx.log, new_response(request, status))
     elif cause is not None:
         ctx.log.record_failure(cause)
     return ctx

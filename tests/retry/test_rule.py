@@ -25,7 +25,7 @@ from aioretry_smithy import (
     UnprocessedRequestError,
     new_response,
 )
-from aioretry_smithy._response import observe
+from aioretry_smithy._response import record_response
 from aioretry_smithy.testing import ask
 
 BACKOFF = Backoff.fixed(0.5)
@@ -231,7 +231,7 @@ async def test_response_of_a_failed_attempt_meets_nothing():
     )
     request = HttpRequest("GET", "http://localhost/")
     ctx = ClientRequestContext(request)
-    observe(ctx.log, new_response(request, 503))
+    record_response(ctx.log, new_response(request, 503))
 
     assert None is rule.should_retry(ctx, aiohttp.ClientPayloadError("cut"))
 
