@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
+from ._causes import LOG_KEY
 from ._errors import raised_from
 
 if TYPE_CHECKING:
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 
     from ._log import RequestLog
     from ._recording import Recording
-
-_KEY = "_aioretry_smithy_log"
 
 
 class _Block:
@@ -74,13 +73,13 @@ collecting: Callable[[], tuple[_Block, ...]] = _captures.get
 
 def attach(log: Recording, source: aiohttp.ClientResponse | BaseException) -> None:
     """Let :meth:`RequestLog.of` find *log* from *source*."""
-    vars(source)[_KEY] = log
+    vars(source)[LOG_KEY] = log
 
 
 def find_log(source: object) -> RequestLog | None:
     """Return the log attached to *source*, or to what it was raised from."""
     for link in raised_from(source):
-        log: RequestLog | None = getattr(link, "__dict__", {}).get(_KEY)
+        log: RequestLog | None = getattr(link, "__dict__", {}).get(LOG_KEY)
         if log is not None:
             return log
     return None

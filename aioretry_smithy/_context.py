@@ -117,7 +117,8 @@ class ClientRequestContext:
             # Most attempts send the very request that the caller made.
             same = request is parent.request
             sent = outer.request if same else request.without_body()
-            self.log = log = RequestLog(sent, outer.loop, timeout, outer)
+            loop = outer._call.loop
+            self.log = log = RequestLog(sent, loop, timeout, outer)
         self.attempt = log.attempt
         self._attributes = self._held = self._max_attempts = None
         self.bodies = ()
@@ -143,10 +144,11 @@ class ClientRequestContext:
 
         That of an attempt is never later than that of its call.
         """
-        own = self.log.deadline
+        log = self.log
+        outer = log._call.deadline
         if self.parent is None:
-            return own
-        outer = self.parent.log.deadline
+            return outer
+        own = log._deadline
         if outer is None or (own is not None and own < outer):
             return own
         return outer
@@ -155,7 +157,9 @@ class ClientRequestContext:
         """Return the seconds left: ``inf`` without a deadline, 0.0 after it."""
         deadline = self.deadline
         return (
-            math.inf if deadline is None else max(0.0, deadline - self.log.loop.time())
+            math.inf
+            if deadline is None
+            else max(0.0, deadline - self.log._call.loop.time())
         )
 
     def set_response_timeout(
@@ -180,18 +184,24 @@ class ClientRequestContext:
             expected = "finite" if extend else "finite and > 0"
             raise bad_argument("seconds", seconds, expected)
         if mode == ResponseTimeoutMode.SET_FROM_NOW:
-            self.log.deadline = asyncio.get_running_loop().time() + seconds
+            self._move_deadline(asyncio.get_running_loop().time() + seconds)
         elif mode == ResponseTimeoutMode.SET_FROM_START:
-            self.log.deadline = self.log.started + seconds
+            self._move_deadline(self.log.started + seconds)
         elif not extend:
             raise bad_argument("mode", mode, "a ResponseTimeoutMode")
         else:
             deadline = self.deadline
-            self.log.deadline = None if deadline is None else deadline + seconds
+            self._move_deadline(None if deadline is None else deadline + seconds)
 
     def clear_response_timeout(self) -> None:
         """Take the deadline away; on a child, that of the attempt alone."""
-        self.log.deadline = None
+        self._move_deadline(None)
+
+    def _move_deadline(self, deadline: float | None) -> None:
+        if self.parent is None:
+            self.log._call.deadline = deadline
+        else:
+            self.log._deadline = deadline
 
     def derive(
         self, request: HttpRequest, *, timeout: float | None = None

@@ -39,7 +39,7 @@ class RequestLog(Recording):
     @property
     def total_attempts(self) -> int | None:
         """How many attempts were made so far (on the root; 1 where nothing retries)."""
-        return None if self.parent is not None else len(self._children or (self,))
+        return None if self.attempt is not None else len(self._children or (self,))
 
     @property
     def name(self) -> str:
@@ -82,8 +82,8 @@ class RequestLog(Recording):
     @property
     def request_started_at(self) -> datetime:
         """When it began, as a date and time with a timezone."""
-        root = self.root
-        seconds = root._wall_clock + self.started - root.started
+        call = self._call
+        seconds = call.wall_clock + self.started - call.started
         return datetime.fromtimestamp(seconds, UTC)
 
     @property
@@ -92,10 +92,11 @@ class RequestLog(Recording):
 
         An attempt ends when its call does all the same.
         """
-        if self.deadline is None or self.deadline == math.inf:
+        deadline = self.deadline
+        if deadline is None or deadline == math.inf:
             return None
         # To the microsecond, or clocks that run for long would show in the digits.
-        return round(self.deadline - self.started, 6)
+        return round(deadline - self.started, 6)
 
     @property
     def response_status(self) -> int | None:
@@ -112,11 +113,6 @@ class RequestLog(Recording):
     def response_headers(self) -> Mapping[str, str] | None:
         """The headers of the response, or None without one."""
         return self._last._headers
-
-    @property
-    def response_cause(self) -> BaseException | None:
-        """What the call or the attempt failed with, also while reading the body."""
-        return self._failure
 
     @property
     def response_length(self) -> int | None:

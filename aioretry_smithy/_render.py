@@ -88,7 +88,7 @@ def headline(log: RequestLog, attempts: Sequence[RequestLog]) -> Headline:
     if attempts:
         number = len(attempts)
         parts.append(f", {number} attempt{'' if number == 1 else 's'}")
-    if log.parent is None and log.delay is not None:
+    if log.attempt is None and log.delay is not None:
         parts.append(f", first waited {log.delay:.3f} s ({log.delay_source})")
     if log.stop_reason is not None:
         parts.append(f", stopped: {log.stop_reason}")

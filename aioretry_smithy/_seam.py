@@ -182,6 +182,7 @@ async def _call(
         if ctx.bodies:
             await _body.close(ctx)
         ctx.let_go()
+        ctx.log.end_call()
     attach(ctx.log, response)
     if refuse:
         await _refuse(response, refuse, ctx.log)

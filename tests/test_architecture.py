@@ -16,7 +16,7 @@ PACKAGE = ROOT.name
 LAYERS = (
     ("_text", "_secret_members", "_preview", "_quoting"),
     ("_errors", "_mask", "_clock", "_extras"),
-    ("_session_arguments",),
+    ("_session_arguments", "_causes"),
     ("_capture", "_render", "_listeners", "_timeline"),
     ("_svg", "_rich_tree"),
     ("_recording", "_timeline_svg"),

@@ -87,6 +87,64 @@ async def test_root_and_child_know_each_other():
     assert () == first.children
 
 
+async def test_log_of_an_attempt_that_is_kept_alone_shows_the_same():
+    """It keeps nothing of the call but what its views need."""
+    url = "http://user:secret@example.com/?key=secret"
+    ctx = ClientRequestContext(
+        HttpRequest("GET", url), 10.0, default_headers={"Cookie": "secret"}
+    )
+    first = ctx.derive(ctx.request, timeout=1.0).log
+    ctx.derive(ctx.request).log.record_failure(TimeoutError())
+    before = first.to_dict(), first.render()
+    root = weakref.ref(ctx.log)
+    del ctx
+
+    assert root() is None
+    assert first.parent is None
+    assert first is first.root
+    assert (1, None) == (first.attempt, first.total_attempts)
+    assert before == (first.to_dict(), first.render())
+    assert "secret" not in str(before)
+
+
+async def test_failure_after_the_end_of_the_call_keeps_no_exception():
+    """Such as that of an attempt that nobody waited for."""
+    ctx = call()
+    late = ctx.derive(PLAIN).log
+    ctx.log.end_call()
+    cause = aiohttp.ClientError("late")
+    late.record_failure(cause)
+    reference = weakref.ref(cause)
+    same = late.response_cause is cause
+    del cause
+
+    assert same
+    assert reference() is None
+    assert "late" == str(late.response_cause)
+
+
+async def test_ending_a_call_twice_changes_nothing():
+    """What is kept of its exceptions stays."""
+    ctx = call()
+    ctx.log.record_failure(TimeoutError("late"))
+    ctx.log.end_call()
+    kept = ctx.log.response_cause
+    ctx.log.end_call()
+
+    assert kept is ctx.log.response_cause
+
+
+async def test_body_that_failed_while_the_call_ran_has_the_log():
+    """Whoever reads it meets the same exception."""
+    ctx, cause = call(), aiohttp.ClientPayloadError()
+    ctx.log.record_response(new_response(PLAIN))
+    ctx.log.end_body(3, cause)
+    ctx.log.end_call()
+
+    assert ctx.log is RequestLog.of(cause)
+    assert cause is ctx.log.response_cause
+
+
 async def test_total_attempts_without_retries():
     """A call that nothing retries was one attempt."""
     log = call().log
@@ -257,7 +315,7 @@ async def test_root_shows_the_answer_of_its_last_attempt():
 
 async def test_refusal_keeps_the_response():
     """What ``raise_for_status`` turned down had a status, which the log keeps."""
-    ctx, cause = call(), ValueError()
+    ctx, cause = call(), aiohttp.ClientError()
     attempt = ctx.derive(PLAIN)
     attempt.log.record_response(new_response(PLAIN, 418))
     attempt.log.end_body(3)
@@ -328,7 +386,7 @@ async def test_log_of_an_exception():
         with pytest.raises(TimeoutError) as caught:
             await session.get("/")
 
-    assert caught.value is RequestLog.of(caught.value).response_cause
+    assert TimeoutError is type(RequestLog.of(caught.value).response_cause)
 
 
 def logged(error=None):

@@ -480,7 +480,7 @@ async def test_refusal_comes_after_the_last_attempt(
     log = RequestLog.of(caught.value)
 
     assert caught.type is error
-    assert (404, caught.value) == (log.response_status, log.response_cause)
+    assert (404, error) == (log.response_status, type(log.response_cause))
     assert (2, RetryStopReason.NO_RETRY) == (log.total_attempts, log.stop_reason)
     assert 2 == len(caught.value.__notes__)
     assert not any(options.get("raise_for_status") for options in wire.options)
@@ -675,7 +675,7 @@ async def test_decorator_that_forgot_to_return(wire, decorators):
         await get(forgetful, *decorators)
 
     assert 1 == len(wire.calls)
-    assert caught.value is logs[0].response_cause
+    assert repr(caught.value) == repr(logs[0].response_cause)
     assert logs[0] is RequestLog.of(caught.value)
 
 

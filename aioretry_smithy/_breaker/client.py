@@ -34,13 +34,11 @@ Fallback: TypeAlias = Callable[
 class CircuitBreakerClient(DecoratingClient):
     """Refuses requests while their circuit is open; after Armeria's class of that name.
 
-    Inside a retrying client, which is the usual place, the circuit breaker sees every
-    attempt; outside it sees one outcome per call. The response is handed on at once and
-    unread, whatever is made of it.
+    Inside a retrying client, as usual, the circuit breaker sees every attempt; outside
+    one outcome per call. The response is handed on unread, whatever is made of it.
 
     A refused call raises :class:`FailFastError`, or gets what *fallback* returns. A
-    cancelled one is not counted. What the strategy raises goes to the caller, with
-    the response closed and nothing counted.
+    cancelled one is not counted. An error of the strategy goes to the caller.
 
     >>> decorator = CircuitBreakerClient.new_per_host_decorator()
     """
@@ -67,8 +65,7 @@ class CircuitBreakerClient(DecoratingClient):
     ) -> Decorator:
         """Return a decorator with one circuit breaker for all requests.
 
-        Use it for a session that talks to one server; otherwise a server that fails
-        keeps requests from the others.
+        For a session that talks to one server: a server that fails stops all requests.
 
         Args:
             circuit_breaker: Whom to ask.
@@ -103,8 +100,7 @@ class CircuitBreakerClient(DecoratingClient):
         """Return a decorator with a circuit breaker for each host and port.
 
         All sessions built with the decorator share the circuit breakers. The 1024 most
-        recently used are kept. A URL without a host goes through unasked, for aiohttp
-        to report.
+        recently used are kept. A URL without a host goes through unasked.
 
         Args:
             factory: Makes the circuit breaker of a key, such as ``example.com:443``;
@@ -202,8 +198,8 @@ class CircuitBreakerClient(DecoratingClient):
         """Send *request* if its circuit breaker permits it, and report the outcome."""
         try:
             circuit_breaker = self._circuit_breakers.of(request)
-        except Exception as cause:
-            ctx.log.record_failure(cause)
+        except Exception as error:
+            ctx.log.record_failure(error)
             raise
         if circuit_breaker is None:
             return await self.delegate.execute(ctx, request)
@@ -241,9 +237,8 @@ class CircuitBreakerClient(DecoratingClient):
 
     def describe(self) -> str:
         """Return the name and the settings of this client."""
-        fallback = (
-            "" if self._fallback is None else f", fallback={name_of(self._fallback)}"
-        )
+        given = self._fallback
+        fallback = "" if given is None else f", fallback={name_of(given)}"
         whom = f"{self._circuit_breakers!r}, strategy={self._strategy!r}"
         return f"{type(self).__name__}({whom}{fallback})"
 
@@ -276,10 +271,10 @@ class CircuitBreakerClient(DecoratingClient):
         request: HttpRequest,
     ) -> aiohttp.ClientResponse:
         ctx.was_refused = True
-        refusal = FailFastError(circuit_breaker, circuit_breaker.retry_in)
-        ctx.log.record_failure(refusal)
         if self._fallback is None:
-            raise refusal
+            # Not by way of a variable: the error has this frame.
+            raise _refusal(circuit_breaker, ctx)
+        _refusal(circuit_breaker, ctx)
         try:
             response = self._fallback(ctx, request)
             if isinstance(response, Awaitable):
@@ -289,3 +284,12 @@ class CircuitBreakerClient(DecoratingClient):
             ctx.log.record_failure(cause)
             raise
         return response
+
+
+def _refusal(
+    circuit_breaker: CircuitBreaker, ctx: ClientRequestContext
+) -> FailFastError:
+    """Make the error for a refused request, and record it."""
+    error = FailFastError(circuit_breaker, circuit_breaker.retry_in)
+    ctx.log.record_failure(error)
+    return error

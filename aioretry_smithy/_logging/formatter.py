@@ -177,7 +177,7 @@ class _NestedJsonFormatter(LogFormatter):
         return None
 
     def format_response(self, log: RequestLog) -> str:
-        kind = "call" if log.parent is None else "attempt"
+        kind = "call" if log.attempt is None else "attempt"
         return json.dumps({"type": kind, **log.to_dict()})
 
     def __repr__(self) -> str:

@@ -203,14 +203,19 @@ async def _wait(session: RetrySession, wait: Wait | None) -> None:
 def _finish(ctx: ClientRequestContext, session: RetrySession) -> aiohttp.ClientResponse:
     log = ctx.log.root
     log.stop_reason = session.stop_reason
-    log.retry_error = session.refusal
+    log._retry_error = session.refusal
     log.record_answer(session.attempt.log)
     response = session.response
-    if response is None:
-        cause: Any = session.cause
-        log.record_failure(cause)
+    if response is not None:
+        return response
+    cause: Any = session.cause
+    session.end()
+    log.record_failure(cause)
+    try:
         raise cause
-    return response
+    finally:
+        # It has this frame, which must not have it.
+        del cause
 
 
 def _abandon(
@@ -234,3 +239,4 @@ def _abandon(
         # An exception of somebody's own may refuse to be written on.
         with suppress(Exception):
             error.__context__ = error.__context__ or cause
+    session.end()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 from .. import _content
 from .._body import SpentBodyError, is_spent
+from .._causes import drop_frames
 from .._errors import ResponseTimeoutError, bad_argument, is_finite, is_timeout
 from .hints import retry_after
 from .limiter import acquired, released
@@ -178,8 +179,14 @@ class RetrySession(ABC):
 
     def forget_outcome(self) -> None:
         """Part with the outcome of an attempt that is followed by another."""
-        self._earlier_cause = self.cause or self._earlier_cause
+        if self.cause is not None:
+            drop_frames(self.cause)
+            self._earlier_cause = self.cause
         self.response = self.cause = None
+
+    def end(self) -> None:
+        """Part with all outcomes: what is raised has this object in its frames."""
+        self.response = self.cause = self._earlier_cause = self.refusal = None
 
     async def drop(self) -> None:
         """Give the leave for a retry back that is not made after all."""

@@ -194,6 +194,11 @@ class TokenSession(RetrySession):
             self._our_strategy._take_back(cast("StandardRetryToken", self._token))
         await super().drop()
 
+    def end(self) -> None:
+        """Part with the error that stands for the last outcome, too."""
+        self._error = None
+        super().end()
+
     def _hint(self) -> float:
         hint = super()._hint()
         if self._error is None or not self._config.use_retry_after:

@@ -131,7 +131,10 @@ async def respond(
         name = f"{name}()"
         check(name, answer)
     if isinstance(answer, BaseException | type):
-        raise answer
+        try:
+            raise answer
+        finally:
+            del answer  # what is raised has this frame
     if isinstance(answer, aiohttp.ClientResponse):
         return answer
     match answer:

@@ -99,9 +99,9 @@ class ScriptedTransport:
         self.contexts.append(ctx)
         self.requests.append(request)
         try:
-            name, answer = self._next_answer(ctx, request)
             async with asyncio.timeout_at(ctx.deadline):
-                response = await respond(name, answer, ctx, request)
+                # In no variable: what is raised has this frame.
+                response = await respond(*self._next_answer(ctx, request), ctx, request)
         except BaseException as cause:
             ctx.log.record_failure(cause)
             raise

@@ -283,7 +283,9 @@ async def test_strategy_is_asked_about_a_failure_of_the_body(serve, failure):
         response = await session.get("/")
         first, _ = RequestLog.of(response).children
 
-    assert [(200, first.response_cause, None), (200, None, b"done")] == strategy.seen
+    (_, cause, _), _ = strategy.seen
+    assert [(200, cause, None), (200, None, b"done")] == strategy.seen
+    assert repr(cause) == repr(first.response_cause)
 
 
 async def test_silence_between_bytes_is_a_failed_attempt(serve):

@@ -124,8 +124,8 @@ async def cost_of_getting(session):
 @pytest.mark.parametrize(
     ("decorators", "at_most"),
     [
-        pytest.param([], 23, id="empty chain"),
-        pytest.param([retrying()], 42, id="retry"),
+        pytest.param([], 25, id="empty chain"),
+        pytest.param([retrying()], 44, id="retry"),
         pytest.param([breaking(), retrying(), logging_off()], 65, id="full chain"),
     ],
 )

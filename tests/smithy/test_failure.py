@@ -147,7 +147,7 @@ async def test_body_that_failed_leaves_the_status():
 async def test_hint_without_a_date_counts_from_when_the_response_came():
     """Not from when the call began, nor from the year 1970."""
     ctx = attempt()
-    ctx.log.root._wall_clock = 784111777.0  # Sun, 06 Nov 1994 08:49:37 GMT
+    ctx.log._call.wall_clock = 784111777.0  # Sun, 06 Nov 1994 08:49:37 GMT
     await asyncio.sleep(3.0)
     hint = {"Retry-After": "Sun, 06 Nov 1994 08:49:47 GMT"}
     ctx.log.record_response(new_response(REQUEST, 503, headers=hint))

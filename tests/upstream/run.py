@@ -25,6 +25,7 @@ SELECTION = (
     "test_connector.py",
     "test_cookiejar.py",
     "test_formdata.py",
+    "test_leaks.py",
     "test_proxy*.py",
     "test_run_app.py",
     "test_test_utils.py",
@@ -37,9 +38,7 @@ SELECTION = (
 )
 """The tests that use a session.
 
-But not ``test_leaks.py``: it starts a process of its own, which the plugin does not
-reach. There a failed call must leave nothing for the garbage collector; with a chain
-the failure and the log of the call hold each other until it has run.
+``test_leaks.py`` starts processes of its own: ``sitecustomize.py`` reaches them.
 """
 
 _LOOKED_UP_LATE = (
