@@ -15,6 +15,7 @@ from aiohttp.payload import PAYLOAD_REGISTRY, IOBasePayload, Payload
 from multidict import MultiDict, MultiDictProxy
 
 from ._errors import UnprocessedRequestError
+from ._resources import resources_of
 
 if TYPE_CHECKING:
     from aiohttp.abc import AbstractStreamWriter
@@ -63,7 +64,8 @@ def prepare(ctx: ClientRequestContext, data: object) -> object:
         if inner is None:
             return data
         held = HeldPayload(data, inner)
-        ctx.root.bodies = [*ctx.root.bodies, held]
+        resources = resources_of(ctx)
+        resources.bodies = [*resources.bodies, held]
     if held.is_spent:
         message = f"the body was read by an earlier attempt: {type(data).__name__}"
         raise SpentBodyError(message)
@@ -72,8 +74,6 @@ def prepare(ctx: ClientRequestContext, data: object) -> object:
 
 def is_spent(ctx: ClientRequestContext, request: HttpRequest) -> bool:
     """Say whether sending *request* once more would be refused."""
-    if not ctx.root.bodies:
-        return False
     held = _find(ctx, request.arguments.get("data"))
     return held is not None and held.is_spent
 
@@ -107,13 +107,6 @@ def form_pairs(data: object) -> list[tuple[Any, Any]] | None:
 def form_charset(data: object) -> str:
     """Return what aiohttp encodes the fields of a form in."""
     return (isinstance(data, aiohttp.FormData) and data._charset) or "utf-8"
-
-
-async def close(ctx: ClientRequestContext) -> None:
-    """End the bodies of a call: what aiohttp wanted closed is closed now."""
-    bodies, ctx.bodies = ctx.bodies, ()
-    for held in bodies:
-        await held.end()
 
 
 class HeldPayload(Payload):
@@ -279,7 +272,9 @@ def _payload(data: Any) -> Payload | None:
 
 
 def _find(ctx: ClientRequestContext, data: object) -> HeldPayload | None:
-    return next((held for held in ctx.root.bodies if held.source is data), None)
+    resources = (ctx.parent or ctx)._resources
+    bodies = () if resources is None else resources.bodies
+    return next((held for held in bodies if held.source is data), None)
 
 
 def _parts(body: Payload) -> list[Payload]:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     import aiohttp
 
     from ._log import RequestLog
-    from ._recording import Recording
 
 
 class _Block:
@@ -71,7 +70,7 @@ collecting: Callable[[], tuple[_Block, ...]] = _captures.get
 """Returns the blocks around that collect logs; asked by each call."""
 
 
-def attach(log: Recording, source: aiohttp.ClientResponse | BaseException) -> None:
+def attach(log: RequestLog, source: aiohttp.ClientResponse | BaseException) -> None:
     """Let :meth:`RequestLog.of` find *log* from *source*."""
     vars(source)[LOG_KEY] = log
 

@@ -39,6 +39,14 @@ class KeptCause:
             # Most classes of Python itself allow no such reference.
             self._reference = _nothing
 
+    @classmethod
+    def of(cls, cause: BaseException | KeptCause) -> KeptCause:
+        """Remember an exception whose frames nobody needs any more."""
+        if isinstance(cause, KeptCause):
+            return cause
+        drop_frames(cause)
+        return cls(cause)
+
     def get(self) -> BaseException:
         """Return the exception, or a copy of the same class and text."""
         cause: BaseException | None = self._reference()

@@ -141,7 +141,7 @@ class RecordingJoint:
             response = await self.delegate.execute(ctx, request)
             record_response(ctx.log, response)
         except BaseException as cause:
-            ctx.log.record_failure(cause)
+            ctx.log._record_failure(cause)
             raise
         return response
 

@@ -145,8 +145,8 @@ def fail(
 
     The log keeps the status that came, unless the body had ended before.
     """
-    log.end_body(getattr(response.content, "total_bytes", 0), cause)
-    log.record_failure(cause)
+    log._end_body(getattr(response.content, "total_bytes", 0), cause)
+    log._record_failure(cause)
     response.close()
 
 

@@ -13,14 +13,12 @@ from ._mask import DEFAULT_MASK
 from ._render import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    import aiohttp
-
-    from ._body import HeldPayload
     from ._mask import Mask
     from ._options import RequestOptions
     from ._request import HttpRequest
+    from ._resources import CallResources
 
 
 class ResponseTimeoutMode(StrEnum):
@@ -53,16 +51,13 @@ class ClientRequestContext:
 
     __slots__ = (
         "_attributes",
-        "_held",
         "_max_attempts",
-        "_used_once",
+        "_resources",
         "attempt",
-        "bodies",
         "log",
         "options",
         "parent",
         "request",
-        "was_refused",
     )
 
     request: HttpRequest
@@ -77,17 +72,11 @@ class ClientRequestContext:
     attempt: int | None
     """Which attempt of the call this is, from 1; None on the root."""
 
-    bodies: Sequence[HeldPayload]
-    """The bodies of the call that need care (on the root)."""
-
-    was_refused: bool
-    """Whether a circuit breaker refused this attempt, so that nothing was sent."""
-
     options: RequestOptions | None
     """What the block of code around the call asks for."""
 
     _attributes: dict[Any, Any] | None
-    _held: list[aiohttp.ClientResponse] | None
+    _resources: CallResources | None
 
     # How many attempts the call may make (on the root), where that is known.
     _max_attempts: int | None
@@ -120,10 +109,7 @@ class ClientRequestContext:
             loop = outer._call.loop
             self.log = log = RequestLog(sent, loop, timeout, outer)
         self.attempt = log.attempt
-        self._attributes = self._held = self._max_attempts = None
-        self.bodies = ()
-        self.was_refused = False
-        self._used_once: tuple[object, ...] = ()
+        self._attributes = self._resources = self._max_attempts = None
 
     @property
     def root(self) -> ClientRequestContext:
@@ -216,29 +202,6 @@ class ClientRequestContext:
             timeout: Seconds that it may take, or None for no limit of its own.
         """
         return ClientRequestContext(request, timeout, self)
-
-    def hold(self, response: aiohttp.ClientResponse) -> None:
-        """Remember a response whose connection is in use, in case the call fails."""
-        root = self.root
-        held = [each for each in root._held or () if each.connection is not None]
-        root._held = [*held, response]
-
-    def close_held(self) -> None:
-        """Close what a decorator may have had in its hands when the call failed."""
-        for response in self._held or ():
-            response.close()
-
-    def let_go(self) -> None:
-        """Keep nothing of a call that is over alive."""
-        self._held = None
-
-    def claim(self, used_once: object) -> bool:
-        """Say whether something that can be used once in a call is still unused."""
-        root = self.root
-        if any(used is used_once for used in root._used_once):
-            return False
-        root._used_once = (*root._used_once, used_once)
-        return True
 
     def __repr__(self) -> str:
         attempt = "" if self.attempt is None else f", attempt {self.attempt}"

@@ -3,38 +3,146 @@
 from __future__ import annotations
 
 import math
-import os
+import weakref
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, cast
 
-from ._capture import find_log
-from ._errors import bad_argument
-from ._recording import Recording
-from ._render import render, to_dict
-from ._text import encodable
+from ._call_facts import CallFacts
+from ._capture import attach
+from ._causes import KeptCause
+from ._log_views import LogViews
+from ._mask import DEFAULT_MASK
+from ._outcome import PENDING, Outcome
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Mapping
 
+    import aiohttp
     from yarl import URL
 
-    from ._rich_tree import RichTree
+    from ._mask import Mask
+    from ._request import HttpRequest
+    from ._retry.stop_reason import RetryStopReason
 
-_D = TypeVar("_D")
-_MISSING: Final = object()
+_NO_CHILDREN: Final[list[Any]] = []  # one for all, since most logs have none
 
 
-class RequestLog(Recording):
+class RequestLog(LogViews):
     """What is known of a call, or of one attempt of it.
 
-    The log of a call (the *root*) has the logs of its attempts as :attr:`children`. It
-    shows the request side of its first attempt and the response side of its last; its
-    durations run from the start of the call. The log is a by-product: nothing waits for
-    it. Times are seconds of the event loop. After Armeria's ``RequestLog``.
+    The log of a call (the *root*) has those of its attempts as :attr:`children`. It
+    shows the request side of the first and the response side of the last; its durations
+    run from the start of the call. Times are seconds of the event loop. After Armeria's
+    ``RequestLog``.
     """
 
-    __slots__ = ()
+    __slots__ = (
+        "__weakref__",
+        "_call",
+        "_children",
+        "_deadline",
+        "_outcome",
+        "_refusal",
+        "_request_preview",
+        "_retry_error",
+        "_sent_headers",
+        "_was_refused",
+        "attempt",
+        "delay",
+        "delay_source",
+        "request",
+        "started",
+        "stop_reason",
+    )
+
+    request: HttpRequest
+    """What is sent, without its body."""
+
+    attempt: int | None
+    """Which attempt of the call this is, from 1; None on the root."""
+
+    delay: float | None
+    """Seconds waited after this attempt; on the root, before the first one."""
+
+    delay_source: Literal["backoff", "retry_after", "rate_limit"] | None
+    """What asked for the :attr:`delay`."""
+
+    stop_reason: RetryStopReason | None
+    """Why there was no further attempt (on the root); None after a success."""
+
+    started: float
+    """When it began, in seconds of the event loop's clock."""
+
+    _call: CallFacts
+    _children: list[Self]
+    _deadline: float | None
+    _outcome: Outcome
+    _refusal: KeptCause | None
+    _request_preview: str | None
+    _retry_error: BaseException | KeptCause | None
+    _sent_headers: Mapping[str, str] | None
+    _was_refused: bool  # by a circuit breaker, so that nothing was sent
+
+    # By position: each call makes two of them, and names cost a third more.
+    def __init__(
+        self,
+        request: HttpRequest,
+        loop: asyncio.AbstractEventLoop,
+        timeout: float | None = None,
+        parent: Self | None = None,
+        default_headers: Mapping[str, str] | None = None,
+        mask: Mask = DEFAULT_MASK,
+    ) -> None:
+        self.request = request
+        self._children = _NO_CHILDREN
+        self._outcome = PENDING
+        self._was_refused = False
+        self._refusal = self._request_preview = self._sent_headers = None
+        self.delay = self.delay_source = self.stop_reason = self._retry_error = None
+        if parent is None:
+            self.attempt = None
+            self._call = call = CallFacts(loop, timeout, default_headers, mask)
+            self.started = call.started
+        else:
+            self._call = parent._call
+            self.started = started = loop.time()
+            self._deadline = None if timeout is None else started + timeout
+            self.attempt = parent._add(self)
+
+    @property
+    def parent(self) -> Self | None:
+        """The log of the call whose attempt this is.
+
+        None on the root, and where nobody keeps the log of the call.
+        """
+        return None if self.attempt is None else self._call.root()
+
+    @property
+    def root(self) -> Self:
+        """The log of the whole call; this log where nobody keeps that."""
+        return self if self.attempt is None else self._call.root() or self
+
+    @property
+    def retry_error(self) -> Exception | None:
+        """What a Smithy strategy refused another attempt with (on the root)."""
+        error = self._retry_error
+        found = error.get() if isinstance(error, KeptCause) else error
+        return cast("Exception | None", found)
+
+    @property
+    def mask(self) -> Mask:
+        """What the views of this log hide."""
+        return self._call.mask
+
+    @property
+    def children(self) -> tuple[Self, ...]:
+        """The logs of the attempts, in order; empty where nothing retries."""
+        return tuple(self._children)
+
+    @property
+    def _first(self) -> Self:
+        return self._children[0] if self._children else self
 
     @property
     def total_attempts(self) -> int | None:
@@ -53,10 +161,7 @@ class RequestLog(Recording):
 
     @property
     def request_url(self) -> URL:
-        """The URL asked for, joined with the session's base, with ``params``.
-
-        Credentials are in it; the views of the log hide them.
-        """
+        """The URL, joined with the session's base, with ``params`` and credentials."""
         return self._first.request.full_url()
 
     @property
@@ -68,14 +173,13 @@ class RequestLog(Recording):
         first = self._first
         if first._sent_headers is not None:
             return first._sent_headers
-        return first.request.merged_headers(self.default_headers)
+        return first.request.merged_headers(self._call.default_headers)
 
     @property
     def request_content_preview(self) -> str | None:
         """The first characters of a text that was sent.
 
-        None without a :class:`ContentPreviewingClient`, and where it has none. Holds
-        credentials; the views of the log hide them.
+        None without a :class:`ContentPreviewingClient`. Credentials are in it.
         """
         return self._first._request_preview or self._request_preview
 
@@ -92,7 +196,7 @@ class RequestLog(Recording):
 
         An attempt ends when its call does all the same.
         """
-        deadline = self.deadline
+        deadline = self._call.deadline if self.attempt is None else self._deadline
         if deadline is None or deadline == math.inf:
             return None
         # To the microsecond, or clocks that run for long would show in the digits.
@@ -101,129 +205,114 @@ class RequestLog(Recording):
     @property
     def response_status(self) -> int | None:
         """The status, or None without a response."""
-        # Without a property between: asked after each attempt by all who judge it.
-        return (self._answer or self)._status
+        return self._outcome.status
 
     @property
     def response_reason(self) -> str | None:
         """The reason phrase that came with the status."""
-        return self._last._reason
+        return self._outcome.reason
 
     @property
     def response_headers(self) -> Mapping[str, str] | None:
         """The headers of the response, or None without one."""
-        return self._last._headers
+        return self._outcome.headers
+
+    @property
+    def response_cause(self) -> BaseException | None:
+        """What the call or the attempt failed with, also while reading the body.
+
+        A copy of the same class and text when the call is over and nobody has it.
+        """
+        cause = self._refusal or self._outcome.cause
+        return cause.get() if isinstance(cause, KeptCause) else cause
 
     @property
     def response_length(self) -> int | None:
         """Bytes of the body that were received, decoded, once it ended."""
-        return self._last._length
+        return self._outcome.length
 
     @property
     def response_content_preview(self) -> str | None:
-        """The first characters of a text that was received, so far.
-
-        None without a :class:`ContentPreviewingClient`, and where it has none. Holds
-        credentials; the views of the log hide them.
-        """
-        start = self._last._response_preview
+        """The same for a text that was received, so far."""
+        start = self._outcome.preview
         return None if start is None else start.text()
 
     @property
     def duration(self) -> float | None:
         """Seconds to the headers of the response or to the failure."""
-        ended = self._last._ended
+        ended = self._outcome.ended
         return None if ended is None else ended - self.started
 
     @property
     def total_duration(self) -> float | None:
         """Seconds to the end of the body or to the failure."""
-        ended = self._last._body_ended
+        ended = self._outcome.body_ended
         return None if ended is None else ended - self.started
 
     @property
     def is_complete(self) -> bool:
         """Whether nothing will be added: the body ended or the call failed."""
-        return self._last._body_ended is not None
+        return self._outcome.body_ended is not None
 
-    def render(self) -> str:
-        """Draw the call and its attempts as a tree of lines, credentials hidden."""
-        return render(self)
+    def elapsed(self) -> float:
+        """Return the seconds since it began."""
+        return self._call.loop.time() - self.started
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the log and its attempts as JSON values, credentials hidden."""
-        return to_dict(self)
+    def _add(self, child: Self) -> int:
+        # A decorator outside may begin anew after what looked like the end.
+        self._outcome = PENDING
+        if self._children:
+            self._children.append(child)
+        else:
+            self._call.root = weakref.ref(self)
+            self._children = [child]
+        return len(self._children)
 
-    def to_svg(self, path: str | os.PathLike[str]) -> None:
-        """Draw when each attempt and wait began and ended, as an SVG file.
+    def _record_response(
+        self, response: aiohttp.ClientResponse, length: int | None = None
+    ) -> None:
+        """Note that *response* arrived, with *length* bytes where that was all."""
+        history = response.history
+        first_hop = history[0] if history else response
+        self._sent_headers = first_hop.request_info.headers
+        self._outcome = Outcome(self._call.loop.time(), response, length)
 
-        The picture is to scale, with the deadline, and credentials hidden; the call may
-        still be under way.
+    def _record_failure(self, cause: BaseException) -> None:
+        """Note that there is no response, because of *cause*; twice is once."""
+        if self.response_cause is not cause:
+            kept = KeptCause(cause) if self._call.is_over else cause
+            self._outcome = Outcome(self._call.loop.time(), cause=kept)
 
-        Args:
-            path: The file to write. What was in it before is gone.
+    def _record_refusal(self, cause: BaseException) -> None:
+        """Note that the caller's ``raise_for_status`` turned the response down."""
+        self._refusal = KeptCause(cause)
 
-        Raises:
-            ValueError: *path* is not a path.
-            OSError: It cannot be written.
-        """
-        is_path = isinstance(path, str | os.PathLike)
-        if not (is_path and isinstance(os.fspath(path), str)):
-            raise bad_argument("path", path, "a path")
-        # Most programs draw nothing.
-        from ._timeline_svg import draw  # noqa: PLC0415
+    def _record_answer(self, child: Self) -> None:
+        """Note that the call ends as its attempt *child* ended."""
+        self._outcome = child._outcome
 
-        Path(path).write_text(draw(self), encoding="utf-8", newline="\n")
+    def _end_body(self, length: int, cause: BaseException | None = None) -> None:
+        """Note that the body of the response ended, or failed with *cause*."""
+        outcome = self._outcome
+        if outcome.ended is None or outcome.body_ended is not None:
+            return
+        outcome.body_ended = self._call.loop.time()
+        outcome.length = length
+        if cause is not None and self._call.is_over:
+            outcome.cause = KeptCause(cause)
+            attach(self.root, cause)
+        elif cause is not None:
+            outcome.cause = cause
 
-    def __rich__(self) -> RichTree:
-        """Draw the tree in colours with a time bar per attempt, for ``rich.print``."""
-        # Only rich asks for it, and it need not be there.
-        from ._rich_tree import RichTree  # noqa: PLC0415
-
-        return RichTree(self)
-
-    def __reduce__(self) -> tuple[type[None], tuple[()]]:
-        # An exception or a log record is pickled without the log that it carries.
-        return type(None), ()
-
-    def __copy__(self) -> RequestLog:
-        return self
-
-    def __deepcopy__(self, memo: object) -> RequestLog:
-        return self
-
-    def __repr__(self) -> str:
-        return f"<RequestLog {self.render().splitlines()[0]}>"
-
-    @overload
-    @staticmethod
-    def of(source: object) -> RequestLog: ...
-    @overload
-    @staticmethod
-    def of(source: object, default: _D) -> RequestLog | _D: ...
-    @staticmethod
-    def of(source: object, default: Any = _MISSING) -> Any:
-        """Find the log of the call that *source* came from.
-
-        Args:
-            source: A response of a decorated session, or an exception raised through
-                one. Where a library wrapped the exception, ``__cause__`` and then
-                ``__context__`` are followed.
-            default: What to return where there is no log.
-
-        Returns:
-            The root log.
-
-        Raises:
-            LookupError: There is no log and no *default*.
-
-        >>> RequestLog.of(ValueError("not of a call"), None) is None
-        True
-        """
-        log = find_log(source)
-        if log is not None:
-            return log
-        if default is not _MISSING:
-            return default
-        shown = encodable(repr(source))
-        raise LookupError(f"no log: {shown} is not of a call of a decorated session")
+    def _end_call(self) -> None:
+        """Keep no exception of the call alive, and no frames (on the root)."""
+        self._call.is_over = True
+        failed = self._outcome.cause
+        if isinstance(failed, BaseException):
+            attach(self, failed)
+        if self._retry_error is not None:
+            self._retry_error = KeptCause.of(self._retry_error)
+        outcomes = [self._outcome, *[child._outcome for child in self._children]]
+        for outcome in outcomes:
+            if outcome.cause is not None:
+                outcome.cause = KeptCause.of(outcome.cause)

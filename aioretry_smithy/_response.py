@@ -41,23 +41,22 @@ def record_response(log: RequestLog, response: aiohttp.ClientResponse | None) ->
     if response is None:
         message = "response: None (expected: what the delegate returned)"
         raise TypeError(message)
-    headers = response.headers
     # Each joint on the way comes here, so this is as direct as can be.
-    if (log._answer or log)._headers is headers:
+    if log._outcome.headers is response.headers:
         return
     connection = response.connection
     content = response.content
     if connection is None or response.status == _SWITCHING_PROTOCOLS:
         # A response class of somebody's own need not have a stream.
-        log.record_response(response, getattr(content, "total_bytes", 0))
+        log._record_response(response, getattr(content, "total_bytes", 0))
         return
-    log.record_response(response)
-    timer = response._timer
+    log._record_response(response)
+    outcome, timer = log._outcome, response._timer
 
     def end_body() -> None:
         # A decorator that asked twice may end the first answer after the second.
-        if log.response_headers is headers:
-            log.end_body(content.total_bytes, _body_failure(content, timer))
+        if log._outcome is outcome:
+            log._end_body(content.total_bytes, _body_failure(content, timer))
 
     connection.add_callback(end_body)
 

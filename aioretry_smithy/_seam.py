@@ -14,6 +14,7 @@ from ._errors import bad_argument, mark_redirected
 from ._options import current_options
 from ._render import add_notes
 from ._request import HttpRequest
+from ._resources import resources_of
 from ._response import record_response
 
 if TYPE_CHECKING:
@@ -131,11 +132,11 @@ class Leaf:
         except BaseException as cause:
             if _was_redirected(cause):
                 mark_redirected(cause)
-            ctx.log.record_failure(cause)
+            ctx.log._record_failure(cause)
             raise
         record_response(ctx.log, response)
         if response.connection is not None:
-            ctx.hold(response)
+            resources_of(ctx).track(response)
         return response
 
 
@@ -176,13 +177,14 @@ async def _call(
         response = await client.execute(ctx, request)
     except BaseException as cause:
         _annotate(cause, ctx.log)
-        ctx.close_held()
+        if ctx._resources is not None:
+            ctx._resources.close_responses()
         raise
     finally:
-        if ctx.bodies:
-            await _body.close(ctx)
-        ctx.let_go()
-        ctx.log.end_call()
+        resources, ctx._resources = ctx._resources, None
+        if resources is not None and resources.bodies:
+            await resources.close_bodies()
+        ctx.log._end_call()
     attach(ctx.log, response)
     if refuse:
         await _refuse(response, refuse, ctx.log)
@@ -201,7 +203,7 @@ async def _refuse(
             response.raise_for_status()
     except BaseException as cause:
         response.close()
-        log.record_refusal(cause)
+        log._record_refusal(cause)
         _annotate(cause, log)
         raise
 
@@ -223,7 +225,7 @@ def _prepared(ctx: ClientRequestContext, arguments: dict[str, Any]) -> dict[str,
     if data is not None and (body := _body.prepare(ctx, data)) is not data:
         arguments = {**arguments, "data": body}
     tracker = arguments.get("upload_tracker")
-    if tracker is not None and not ctx.claim(tracker):
+    if tracker is not None and not resources_of(ctx).use_once(tracker):
         arguments = {**arguments, "upload_tracker": None}
     return arguments
 

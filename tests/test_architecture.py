@@ -17,11 +17,13 @@ LAYERS = (
     ("_text", "_secret_members", "_preview", "_quoting"),
     ("_errors", "_mask", "_clock", "_extras"),
     ("_session_arguments", "_causes"),
-    ("_capture", "_render", "_listeners", "_timeline"),
+    ("_call_facts", "_capture", "_outcome", "_render", "_listeners", "_timeline"),
     ("_svg", "_rich_tree"),
-    ("_recording", "_timeline_svg"),
+    ("_timeline_svg",),
+    ("_log_views",),
     ("_log", "_request"),
     ("_context",),
+    ("_resources",),
     ("_keys", "_body", "_content", "_response"),
     ("_client",),
     # Values
@@ -73,7 +75,7 @@ PUBLIC_AIOHTTP = {"abc", "payload", "test_utils", "typedefs", "web"}
 """The modules of aiohttp, apart from the package itself, that its documents name."""
 
 READ_CLOCKS = {
-    "_recording": {"time.time"},  # the time of day, for people
+    "_call_facts": {"time.time"},  # the time of day, for people
     "_retry.session": {"time.time"},  # a Retry-After date without a Date to compare
     "_clock": {"time.monotonic"},  # what is used outside of any event loop
 }

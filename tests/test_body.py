@@ -22,10 +22,10 @@ from aioretry_smithy import ClientRequestContext, HttpRequest
 from aioretry_smithy._body import (
     HeldPayload,
     SpentBodyError,
-    close,
     is_spent,
     prepare,
 )
+from aioretry_smithy._resources import resources_of
 
 
 class Sink:
@@ -128,7 +128,7 @@ async def test_what_needs_no_care_is_passed_on_untouched(data):
     ctx, request = call(data)
 
     assert data is prepare(ctx, data) is prepare(ctx.derive(request), data)
-    assert () == ctx.bodies
+    assert () == resources_of(ctx).bodies
     assert not is_spent(ctx, request)
 
 
@@ -182,7 +182,7 @@ async def test_files_are_sent_alike_from_the_position_that_they_had(tmp_path, ma
     ctx, request = call(data)
     first, second, third = [await send(ctx, data) for _ in range(3)]
     spent = is_spent(ctx, request)
-    await close(ctx)
+    await resources_of(ctx).close_bodies()
     await asyncio.sleep(0.1)
 
     assert first == second == third
@@ -219,7 +219,7 @@ async def test_what_is_read_goes_out_once(make):
     spent.append(is_spent(ctx, request))
     with pytest.raises(SpentBodyError) as caught:
         prepare(ctx.derive(request), data)
-    await close(ctx)
+    await resources_of(ctx).close_bodies()
     if isinstance(data, io.IOBase):
         data.close()  # aiohttp closes no file that it could not rewind
 
@@ -344,7 +344,7 @@ async def test_factory_is_asked_for_each_attempt():
 
     ctx, request = call(factory)
     sent = [await send(ctx, factory) for _ in range(3)]
-    await close(ctx)
+    await resources_of(ctx).close_bodies()
 
     assert [b"abc"] * 3 == sent
     assert 3 == len(made)
@@ -385,12 +385,12 @@ async def test_file_is_closed_when_the_call_ends_if_aiohttp_would_close_it(
     for _ in range(attempts):
         await send(ctx, data)
     still_open = not data.closed
-    await close(ctx)
+    await resources_of(ctx).close_bodies()
     await asyncio.sleep(1.0)  # virtual time stands still while the thread closes it
 
     assert still_open
     assert data.closed
-    assert () == ctx.bodies
+    assert () == resources_of(ctx).bodies
 
 
 async def test_file_that_was_never_sent_stays_open(tmp_path):
@@ -398,7 +398,7 @@ async def test_file_that_was_never_sent_stays_open(tmp_path):
     data = file_at(tmp_path / "file", 0)
     ctx, _ = call(data)
     prepare(ctx, data)
-    await close(ctx)
+    await resources_of(ctx).close_bodies()
 
     assert not data.closed
     data.close()
@@ -410,7 +410,7 @@ async def test_payload_of_the_callers_own_is_given_back_as_it_was():
     file = data._value
     ctx, _ = call(data)
     await send(ctx, data)
-    await close(ctx)
+    await resources_of(ctx).close_bodies()
 
     assert file is data._value
 

@@ -315,13 +315,13 @@ async def test_each_outcome_is_recorded_once(monkeypatch, answers, expected):
     """The transport says what came back; our decorators repeat nothing."""
     written = []
     for name in ("response", "failure"):
-        write = getattr(RequestLog, f"record_{name}")
+        write = getattr(RequestLog, f"_record_{name}")
 
         def note(log, *values, name=name, write=write):
             written.append(name)
             write(log, *values)
 
-        monkeypatch.setattr(RequestLog, f"record_{name}", note)
+        monkeypatch.setattr(RequestLog, f"_record_{name}", note)
     builder = SessionBuilder().decorator(ScriptedTransport(answers))
     for decorator in OURS:
         builder.decorator(decorator)

@@ -71,6 +71,7 @@ async def test_log_says_how_much_of_a_failed_body_came():
     lengths = []
     for content in (stream(b"abc"), None):
         log = ClientRequestContext(REQUEST).log
+        log._record_response(new_response(REQUEST))
         fail(log, responding_with(content), aiohttp.ClientPayloadError())
         lengths.append(log.response_length)
 

@@ -201,18 +201,6 @@ async def test_bad_timeouts_are_refused(seconds, mode, message):
     assert 10.0 == ctx.deadline
 
 
-async def test_claim_is_granted_once_in_a_call():
-    """Equal objects are not the same; the attempts of a call share their claims."""
-    ctx = call()
-    first, second = ctx.derive(REQUEST), ctx.derive(REQUEST)
-    body, equal_body = [], []
-
-    assert first.claim(body)
-    assert not second.claim(body)
-    assert second.claim(equal_body)
-    assert call().claim(body)
-
-
 async def test_repr_names_request_and_attempt():
     """A context in a debugger says which call and which attempt it is."""
     ctx = call()

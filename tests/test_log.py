@@ -94,7 +94,7 @@ async def test_log_of_an_attempt_that_is_kept_alone_shows_the_same():
         HttpRequest("GET", url), 10.0, default_headers={"Cookie": "secret"}
     )
     first = ctx.derive(ctx.request, timeout=1.0).log
-    ctx.derive(ctx.request).log.record_failure(TimeoutError())
+    ctx.derive(ctx.request).log._record_failure(TimeoutError())
     before = first.to_dict(), first.render()
     root = weakref.ref(ctx.log)
     del ctx
@@ -111,9 +111,9 @@ async def test_failure_after_the_end_of_the_call_keeps_no_exception():
     """Such as that of an attempt that nobody waited for."""
     ctx = call()
     late = ctx.derive(PLAIN).log
-    ctx.log.end_call()
+    ctx.log._end_call()
     cause = aiohttp.ClientError("late")
-    late.record_failure(cause)
+    late._record_failure(cause)
     reference = weakref.ref(cause)
     same = late.response_cause is cause
     del cause
@@ -126,10 +126,10 @@ async def test_failure_after_the_end_of_the_call_keeps_no_exception():
 async def test_ending_a_call_twice_changes_nothing():
     """What is kept of its exceptions stays."""
     ctx = call()
-    ctx.log.record_failure(TimeoutError("late"))
-    ctx.log.end_call()
+    ctx.log._record_failure(TimeoutError("late"))
+    ctx.log._end_call()
     kept = ctx.log.response_cause
-    ctx.log.end_call()
+    ctx.log._end_call()
 
     assert kept is ctx.log.response_cause
 
@@ -137,9 +137,9 @@ async def test_ending_a_call_twice_changes_nothing():
 async def test_body_that_failed_while_the_call_ran_has_the_log():
     """Whoever reads it meets the same exception."""
     ctx, cause = call(), aiohttp.ClientPayloadError()
-    ctx.log.record_response(new_response(PLAIN))
-    ctx.log.end_body(3, cause)
-    ctx.log.end_call()
+    ctx.log._record_response(new_response(PLAIN))
+    ctx.log._end_body(3, cause)
+    ctx.log._end_call()
 
     assert ctx.log is RequestLog.of(cause)
     assert cause is ctx.log.response_cause
@@ -179,7 +179,7 @@ async def test_headers_become_those_that_were_sent():
     """Once answered, the log shows what aiohttp made of the headers."""
     ctx = call(default_headers={"B": "0"})
     response = new_response(PLAIN.with_header("User-Agent", "aiohttp"))
-    ctx.log.record_response(response)
+    ctx.log._record_response(response)
 
     assert {"User-Agent": "aiohttp"} == dict(ctx.log.request_headers)
 
@@ -190,7 +190,7 @@ async def test_headers_are_those_of_the_first_hop():
     first = new_response(PLAIN.with_header("A", "first"), 302)
     last = new_response(PLAIN.with_header("A", "last"))
     last._history = (first,)
-    ctx.log.record_response(last)
+    ctx.log._record_response(last)
 
     assert {"A": "first"} == dict(ctx.log.request_headers)
 
@@ -211,13 +211,13 @@ async def test_response_side():
     """Status, reason and headers come with the headers, the rest with the body."""
     log = call().log
     await asyncio.sleep(1.0)
-    log.record_response(new_response(PLAIN, 404, headers={"A": "1"}))
+    log._record_response(new_response(PLAIN, 404, headers={"A": "1"}))
     assert (404, "Not Found") == (log.response_status, log.response_reason)
     assert {"A": "1"} == dict(log.response_headers)
     assert (1.0, None, None) == (log.duration, log.total_duration, log.response_length)
     assert not log.is_complete
     await asyncio.sleep(2.0)
-    log.end_body(7)
+    log._end_body(7)
 
     assert (1.0, 3.0, 7) == (log.duration, log.total_duration, log.response_length)
     assert log.is_complete
@@ -227,10 +227,10 @@ async def test_response_side():
 async def test_end_of_a_body_comes_once():
     """A late second notice changes nothing."""
     log = call().log
-    log.record_response(new_response(PLAIN))
-    log.end_body(7)
+    log._record_response(new_response(PLAIN))
+    log._end_body(7)
     await asyncio.sleep(1.0)
-    log.end_body(9, ValueError())
+    log._end_body(9, ValueError())
 
     assert (7, 0.0) == (log.response_length, log.total_duration)
     assert log.response_cause is None
@@ -240,7 +240,7 @@ async def test_failure_completes_a_log():
     """A failure is the end: both durations are known, and there is no response."""
     log, cause = call().log, TimeoutError()
     await asyncio.sleep(2.0)
-    log.record_failure(cause)
+    log._record_failure(cause)
 
     assert cause is log.response_cause
     assert (2.0, 2.0) == (log.duration, log.total_duration)
@@ -251,9 +251,9 @@ async def test_failure_completes_a_log():
 async def test_failure_recorded_twice_keeps_its_time():
     """Each client may record what passes through it; the innermost was first."""
     log, cause = call().log, TimeoutError()
-    log.record_failure(cause)
+    log._record_failure(cause)
     await asyncio.sleep(1.0)
-    log.record_failure(cause)
+    log._record_failure(cause)
 
     assert 0.0 == log.duration
 
@@ -261,9 +261,9 @@ async def test_failure_recorded_twice_keeps_its_time():
 async def test_response_after_a_failure_counts():
     """A decorator that answers in place of a failure has the last word."""
     log = call().log
-    log.record_failure(TimeoutError())
-    log.record_response(new_response(PLAIN, 203))
-    log.end_body(0)
+    log._record_failure(TimeoutError())
+    log._record_response(new_response(PLAIN, 203))
+    log._end_body(0)
 
     assert 203 == log.response_status
     assert log.response_cause is None
@@ -272,8 +272,8 @@ async def test_response_after_a_failure_counts():
 async def test_failure_after_a_response_counts():
     """A decorator that refuses a response leaves no half of it in the log."""
     log, cause = call().log, ValueError()
-    log.record_response(new_response(PLAIN, 200))
-    log.record_failure(cause)
+    log._record_response(new_response(PLAIN, 200))
+    log._record_failure(cause)
 
     assert cause is log.response_cause
     assert log.response_status is log.response_reason is None
@@ -282,12 +282,12 @@ async def test_failure_after_a_response_counts():
 async def test_failure_after_a_response_has_no_preview_of_it():
     """What a response that does not count began with is nobody's."""
     log = call().log
-    log.record_response(new_response(PLAIN))
+    log._record_response(new_response(PLAIN))
     head = BodyHead("text/plain", 9)
     head.add(b"begun")
-    log.record_response_preview(head)
+    log._outcome.preview = head
     assert "begun" == log.response_content_preview
-    log.record_failure(TimeoutError())
+    log._record_failure(TimeoutError())
 
     assert log.response_content_preview is None
 
@@ -298,10 +298,10 @@ async def test_root_shows_the_answer_of_its_last_attempt():
     await asyncio.sleep(1.0)
     attempt = ctx.derive(PLAIN)
     await asyncio.sleep(2.0)
-    attempt.log.record_response(new_response(PLAIN, 201))
-    ctx.log.record_answer(attempt.log)
+    attempt.log._record_response(new_response(PLAIN, 201))
+    ctx.log._record_answer(attempt.log)
     await asyncio.sleep(4.0)
-    attempt.log.end_body(5)
+    attempt.log._end_body(5)
 
     assert (2.0, 6.0) == (attempt.log.duration, attempt.log.total_duration)
     assert (3.0, 7.0) == (ctx.log.duration, ctx.log.total_duration)
@@ -317,10 +317,10 @@ async def test_refusal_keeps_the_response():
     """What ``raise_for_status`` turned down had a status, which the log keeps."""
     ctx, cause = call(), aiohttp.ClientError()
     attempt = ctx.derive(PLAIN)
-    attempt.log.record_response(new_response(PLAIN, 418))
-    attempt.log.end_body(3)
-    ctx.log.record_answer(attempt.log)
-    ctx.log.record_refusal(cause)
+    attempt.log._record_response(new_response(PLAIN, 418))
+    attempt.log._end_body(3)
+    ctx.log._record_answer(attempt.log)
+    ctx.log._record_refusal(cause)
 
     assert (418, 3, cause) == (
         ctx.log.response_status,

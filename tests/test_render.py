@@ -162,8 +162,8 @@ async def test_odd_statuses(status):
 async def test_failure_of_the_body_stands_beside_the_status():
     """A response that broke off was a response all the same."""
     ctx = call()
-    ctx.log.record_response(new_response(ctx.request))
-    ctx.log.end_body(3, aiohttp.ClientPayloadError("cut off"))
+    ctx.log._record_response(new_response(ctx.request))
+    ctx.log._end_body(3, aiohttp.ClientPayloadError("cut off"))
 
     assert "200 OK, ClientPayloadError: cut off" == describe_outcome(ctx.log)
 
@@ -171,7 +171,7 @@ async def test_failure_of_the_body_stands_beside_the_status():
 async def test_long_messages_are_cut():
     """A tree stays a tree when an error tells a story; the values keep all of it."""
     ctx = call()
-    ctx.log.record_failure(ValueError("x" * 100))
+    ctx.log._record_failure(ValueError("x" * 100))
 
     assert f"ValueError: {'x' * 59}…" == describe_outcome(ctx.log)
     assert 72 == len(describe_outcome(ctx.log))
@@ -181,7 +181,7 @@ async def test_long_messages_are_cut():
 async def test_secret_is_masked_before_it_is_cut():
     """Cutting a message does not uncover half a secret."""
     ctx = call()
-    ctx.log.record_failure(ValueError(f"{'x' * 40} http://user:{SECRET * 9}@h/"))
+    ctx.log._record_failure(ValueError(f"{'x' * 40} http://user:{SECRET * 9}@h/"))
 
     assert SECRET not in describe_outcome(ctx.log)
 
@@ -213,7 +213,7 @@ async def test_secret_is_masked_before_it_is_cut():
 async def test_cause_is_described(cause, described):
     """Class and message, or the class alone, also where the message raises."""
     ctx = call()
-    ctx.log.record_failure(cause)
+    ctx.log._record_failure(cause)
 
     assert described == describe_cause(ctx.log)
     assert described in render(ctx.log)
@@ -242,8 +242,8 @@ async def test_hostile_texts_keep_their_line():
     response.reason = "O\rK\x1b[0m"
     attempt = ctx.derive(ctx.request)
     record_response(attempt.log, response)
-    ctx.derive(ctx.request).log.record_failure(ValueError("a\nb\x1b"))
-    ctx.log.record_failure(ValueError("a\nb"))
+    ctx.derive(ctx.request).log._record_failure(ValueError("a\nb\x1b"))
+    ctx.log._record_failure(ValueError("a\nb"))
     drawn = render(ctx.log)
 
     assert 3 == len(drawn.splitlines())
@@ -254,11 +254,11 @@ async def test_values_are_json():
     """The values survive JSON unchanged, the attempts nested in them."""
     ctx = call(params={"page": "2"}, headers={"A": "1"})
     first = ctx.derive(ctx.request)
-    first.log.record_failure(TimeoutError("late"))
+    first.log._record_failure(TimeoutError("late"))
     first.log.delay, first.log.delay_source = 0.5, "backoff"
     second = ctx.derive(ctx.request)
     answer(second, 503, headers={"Retry-After": "1"}, body=b"busy")
-    ctx.log.record_answer(second.log)
+    ctx.log._record_answer(second.log)
     ctx.log.stop_reason = RetryStopReason.NO_RETRY
     values = to_dict(ctx.log)
 
@@ -330,8 +330,8 @@ async def test_no_view_shows_a_secret():
         record_response(attempt.log, response)
     failed = ctx.derive(ctx.request)
     error = aiohttp.InvalidUrlClientError(url)
-    failed.log.record_failure(error)
-    ctx.log.record_answer(failed.log)
+    failed.log._record_failure(error)
+    ctx.log._record_answer(failed.log)
     add_notes(ctx.log, error)
     views = [render(ctx.log), json.dumps(to_dict(ctx.log)), *error.__notes__]
     views.append(repr(ctx.log))
@@ -348,7 +348,7 @@ async def test_notes_tell_every_attempt():
     answer(first, 500)
     first.log.delay, first.log.delay_source = 1.0, "backoff"
     second = ctx.derive(ctx.request)
-    second.log.record_failure(TimeoutError())
+    second.log._record_failure(TimeoutError())
     error = TimeoutError()
     add_notes(ctx.log, error)
 
@@ -361,7 +361,7 @@ async def test_notes_tell_every_attempt():
 async def test_single_attempt_has_no_note():
     """What an exception says of itself is enough there."""
     ctx, error = call(), TimeoutError()
-    ctx.derive(ctx.request).log.record_failure(error)
+    ctx.derive(ctx.request).log._record_failure(error)
     add_notes(ctx.log, error)
 
     assert not hasattr(error, "__notes__")
@@ -374,7 +374,7 @@ async def test_notes_of_an_earlier_call_go():
     for attempts in (3, 2, 2):
         ctx = call()
         for _ in range(attempts):
-            ctx.derive(ctx.request).log.record_failure(error)
+            ctx.derive(ctx.request).log._record_failure(error)
         add_notes(ctx.log, error)
     assert [
         "somebody's own",

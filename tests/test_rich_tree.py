@@ -104,10 +104,10 @@ async def test_attempt_without_duration_at_the_end_fits():
     """It has the last column."""
     ctx = ClientRequestContext(REQUEST)
     first = ctx.derive(REQUEST).log
-    first.record_failure(TimeoutError())
+    first._record_failure(TimeoutError())
     first.delay, first.delay_source = 1.0, "backoff"
     await asyncio.sleep(1.0)
-    ctx.derive(REQUEST).log.record_failure(TimeoutError())
+    ctx.derive(REQUEST).log._record_failure(TimeoutError())
 
     assert f"{' ' * 29}█" == lines(ctx.log, 30)[-1]
 
@@ -150,9 +150,9 @@ async def test_colours_tell_the_outcome(status, cause, colour):
     child = ctx.derive(REQUEST).log
     await asyncio.sleep(1.0)
     if status is not None:
-        child.record_response(new_response(REQUEST, status))
+        child._record_response(new_response(REQUEST, status))
     elif cause is not None:
-        child.record_failure(cause)
+        child._record_failure(cause)
     text = shown(ctx.log)
 
     assert f"\x1b[{colour}m{'█' * 10}" in text
@@ -166,9 +166,9 @@ async def test_body_and_first_wait_have_their_bars():
     await asyncio.sleep(2.0)
     child = ctx.derive(REQUEST).log
     await asyncio.sleep(1.0)
-    child.record_response(new_response(REQUEST))
+    child._record_response(new_response(REQUEST))
     await asyncio.sleep(1.0)
-    child.end_body(1)
+    child._end_body(1)
 
     assert f"      {'░' * 12}{'█' * 6}{'▒' * 6}" == lines(ctx.log, 30)[-1]
     assert f"\x1b[32m{'█' * 6}{'▒' * 6}" in shown(ctx.log, 30)
@@ -182,7 +182,7 @@ async def test_first_wait_is_shown_once():
     for _ in range(2):
         child = ctx.derive(REQUEST).log
         await asyncio.sleep(1.0)
-        child.record_failure(TimeoutError())
+        child._record_failure(TimeoutError())
     drawn = lines(ctx.log, 30)
 
     assert f"│     {'░' * 12}{'█' * 6}" in drawn
@@ -192,7 +192,7 @@ async def test_first_wait_is_shown_once():
 async def test_attempt_without_duration_is_seen():
     """It has a column of its own, also where the call took no time at all."""
     ctx = ClientRequestContext(REQUEST)
-    ctx.derive(REQUEST).log.record_failure(TimeoutError())
+    ctx.derive(REQUEST).log._record_failure(TimeoutError())
 
     assert "└─ 1  TimeoutError   0.000 s   █" == lines(ctx.log)[1]
 
@@ -234,7 +234,7 @@ async def test_plain_tree_is_wrapped():
     """``rich`` breaks what is longer than its console, and nothing is lost."""
     path = "/".join(["orders"] * 20)
     ctx = ClientRequestContext(HttpRequest("GET", f"http://example.com/{path}"))
-    ctx.derive(ctx.request).log.record_failure(TimeoutError())
+    ctx.derive(ctx.request).log._record_failure(TimeoutError())
     drawn = lines(ctx.log, force_terminal=False)
 
     assert 80 >= max(map(cell_len, drawn))
@@ -276,7 +276,7 @@ async def test_poor_encodings_get_ascii_in_a_terminal(encoding, log):
 async def test_texts_are_fit_for_poor_encodings(encoding, is_terminal):
     """Neither the sign of a cut nor a foreign letter breaks what is printed."""
     ctx = ClientRequestContext(REQUEST)
-    ctx.derive(REQUEST).log.record_failure(ValueError("ก" * 100))
+    ctx.derive(REQUEST).log._record_failure(ValueError("ก" * 100))
     file = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     console = Console(file=file, force_terminal=is_terminal, width=120, no_color=True)
     console.print(ctx.log)
@@ -292,7 +292,7 @@ async def test_hostile_texts_are_no_markup():
     child = ctx.derive(ctx.request).log
     response = new_response(REQUEST)
     response.reason = "[bold]\x1b[2J"
-    child.record_response(response)
+    child._record_response(response)
     first, second, *_ = lines(ctx.log, 110)
 
     assert "//[red]a[/red]" in first
@@ -307,11 +307,11 @@ async def test_repr_does_not_change(log):
 async def test_previews_of_bodies_are_where_the_tree_has_them():
     """What is sent stands below the call, what comes back below its attempt."""
     ctx = ClientRequestContext(REQUEST)
-    ctx.log.record_request_preview("sent")
+    ctx.log._request_preview = "sent"
     for _ in range(2):
         child = ctx.derive(REQUEST).log
-        child.record_response(new_response(REQUEST))
-        child.record_response_preview(preview_of(b"received"))
+        child._record_response(new_response(REQUEST))
+        child._outcome.preview = preview_of(b"received")
     *_, last = lines(ctx.log, 110)
 
     assert ctx.log.render().splitlines()[1] == "│  > sent" == lines(ctx.log, 110)[1]
@@ -324,8 +324,8 @@ async def test_body_of_no_length_has_no_bar():
     ctx = ClientRequestContext(REQUEST)
     child = ctx.derive(REQUEST).log
     await asyncio.sleep(1.0)
-    child.record_response(new_response(REQUEST))
+    child._record_response(new_response(REQUEST))
     await asyncio.sleep(0.001)
-    child.end_body(1)
+    child._end_body(1)
 
     assert "▒" not in shown(ctx.log)

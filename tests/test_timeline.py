@@ -90,9 +90,9 @@ async def test_call_without_retries_is_one_bar():
     """Where nothing retries, the call is its only attempt."""
     ctx = call()
     await asyncio.sleep(1.0)
-    ctx.log.record_response(new_response(REQUEST))
+    ctx.log._record_response(new_response(REQUEST))
     await asyncio.sleep(2.0)
-    ctx.log.end_body(5)
+    ctx.log._end_body(5)
     times = timeline(ctx.log)
 
     assert [(Span(0.0, 1.0), None)] == spans(times)
@@ -108,7 +108,7 @@ async def test_wait_before_the_first_attempt_has_a_bar_of_its_own():
     assert [(None, Span(0.0, 1.0))] == spans(timeline(ctx.log))
     await asyncio.sleep(1.0)
     attempt = ctx.derive(REQUEST)
-    attempt.log.record_failure(TimeoutError())
+    attempt.log._record_failure(TimeoutError())
 
     assert [(None, Span(0.5, 2.0)), (Span(2.0, 2.0), None)] == spans(timeline(ctx.log))
 
@@ -121,7 +121,7 @@ async def test_call_under_way_ends_now():
     times = timeline(ctx.log)
     assert [(Span(0.0, 2.0), None)] == spans(times)
     assert (Outcome.RUNNING, 2.0) == (times.bars[0].outcome, times.end)
-    first.log.record_failure(TimeoutError())
+    first.log._record_failure(TimeoutError())
     first.log.delay = 10.0
     await asyncio.sleep(3.0)
 
@@ -146,7 +146,7 @@ async def test_abandoned_attempt_ends_with_the_call():
     await asyncio.sleep(1.0)
     ctx.derive(REQUEST)
     await asyncio.sleep(1.0)
-    ctx.log.record_failure(TimeoutError())
+    ctx.log._record_failure(TimeoutError())
     await asyncio.sleep(9.0)
 
     assert [(Span(1.0, 2.0), None)] == spans(timeline(ctx.log))
@@ -156,10 +156,10 @@ async def test_attempt_after_the_one_that_was_taken_has_no_length():
     """A call that ends as an earlier attempt ended does not go back in time."""
     ctx = call()
     first = ctx.derive(REQUEST)
-    first.log.record_failure(TimeoutError())
+    first.log._record_failure(TimeoutError())
     await asyncio.sleep(1.0)
     ctx.derive(REQUEST)
-    ctx.log.record_answer(first.log)
+    ctx.log._record_answer(first.log)
 
     assert [(Span(0.0, 0.0), None), (Span(1.0, 1.0), None)] == spans(timeline(ctx.log))
 
@@ -167,8 +167,8 @@ async def test_attempt_after_the_one_that_was_taken_has_no_length():
 async def test_second_pass_of_a_decorator_goes_on():
     """After what looked like the end of the call, another attempt may be under way."""
     ctx = call()
-    ctx.derive(REQUEST).log.record_failure(TimeoutError())
-    ctx.log.record_failure(TimeoutError())
+    ctx.derive(REQUEST).log._record_failure(TimeoutError())
+    ctx.log._record_failure(TimeoutError())
     await asyncio.sleep(1.0)
     ctx.derive(REQUEST)
     await asyncio.sleep(1.0)
@@ -179,7 +179,7 @@ async def test_second_pass_of_a_decorator_goes_on():
 async def test_call_that_goes_on_has_not_ended():
     """What the first pass of a decorator ended with is not what the call ended with."""
     ctx = call()
-    ctx.log.record_failure(TimeoutError())
+    ctx.log._record_failure(TimeoutError())
     ctx.derive(REQUEST)
     await asyncio.sleep(1.0)
     log = ctx.log
@@ -211,11 +211,11 @@ async def test_body_may_outlive_the_next_attempt():
     """A response that a decorator kept open is read beside the attempts after it."""
     ctx = call()
     first = ctx.derive(REQUEST)
-    first.log.record_response(new_response(REQUEST))
+    first.log._record_response(new_response(REQUEST))
     await asyncio.sleep(1.0)
-    ctx.derive(REQUEST).log.record_failure(TimeoutError())
+    ctx.derive(REQUEST).log._record_failure(TimeoutError())
     await asyncio.sleep(1.0)
-    first.log.end_body(1)
+    first.log._end_body(1)
     times = timeline(ctx.log)
 
     assert Span(0.0, 2.0) == times.bars[0].body
@@ -227,8 +227,8 @@ async def test_body_under_way_ends_now():
     ctx = call()
     first = ctx.derive(REQUEST)
     await asyncio.sleep(1.0)
-    first.log.record_response(new_response(REQUEST))
-    ctx.log.record_answer(first.log)
+    first.log._record_response(new_response(REQUEST))
+    ctx.log._record_answer(first.log)
     await asyncio.sleep(2.0)
     times = timeline(ctx.log)
 
@@ -265,10 +265,10 @@ async def test_outcome(status, cause, outcome):
     """Each way to end has its class."""
     log = call().log
     if status is not None:
-        log.record_response(new_response(REQUEST, status))
-        log.end_body(0, cause)
+        log._record_response(new_response(REQUEST, status))
+        log._end_body(0, cause)
     elif cause is not None:
-        log.record_failure(cause)
+        log._record_failure(cause)
 
     assert outcome == Outcome.of(log)
 

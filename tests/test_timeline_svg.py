@@ -64,8 +64,8 @@ def call(url="http://example.com/", **options):
 async def attempt(ctx, seconds, status=200, *, delay=None, **options):
     child = ctx.derive(ctx.request, **options)
     await asyncio.sleep(seconds)
-    child.log.record_response(new_response(ctx.request, status))
-    child.log.end_body(0)
+    child.log._record_response(new_response(ctx.request, status))
+    child.log._end_body(0)
     if delay is not None:
         child.log.delay, child.log.delay_source = delay, "backoff"
         await asyncio.sleep(delay)
@@ -77,7 +77,7 @@ async def three_attempts(**options):
     await attempt(ctx, 0.5, 503, delay=1.5)
     await attempt(ctx, 1.0, 500, delay=4.0)
     last = await attempt(ctx, 1.0)
-    ctx.log.record_answer(last.log)
+    ctx.log._record_answer(last.log)
     return ctx.log
 
 
@@ -225,9 +225,9 @@ async def test_body_is_drawn_and_a_long_one_is_told(seconds, said):
     """The time between headers and end has a shade of its own."""
     ctx = call()
     await asyncio.sleep(1.0)
-    ctx.log.record_response(new_response(REQUEST))
+    ctx.log._record_response(new_response(REQUEST))
     await asyncio.sleep(seconds)
-    ctx.log.end_body(9)
+    ctx.log._end_body(9)
     picture = draw(ctx.log)
 
     (body, _, length), (headers, *_) = bars(picture)
@@ -254,7 +254,7 @@ async def test_tooltips_tell_what_the_words_leave_out():
     ctx = call()
     child = ctx.derive(REQUEST)
     await asyncio.sleep(1.0)
-    child.log.record_failure(ValueError("x" * 300))
+    child.log._record_failure(ValueError("x" * 300))
     tips = [rect.find(f"{SVG}title") for rect in elements(draw(ctx.log), "rect")]
 
     assert [f"attempt 1: ValueError: {'x' * 300}, 0.000 s to 1.000 s"] == [
@@ -265,7 +265,7 @@ async def test_tooltips_tell_what_the_words_leave_out():
 async def test_tooltip_of_a_huge_message_is_bounded():
     """A server that fails with megabytes does not make a picture of megabytes."""
     ctx = call()
-    ctx.derive(REQUEST).log.record_failure(ValueError("\0" * 1_000_000))
+    ctx.derive(REQUEST).log._record_failure(ValueError("\0" * 1_000_000))
     picture = draw(ctx.log)
     tip = elements(picture, "rect", "error")[0].find(f"{SVG}title").text
 
@@ -318,7 +318,7 @@ async def test_texts_stay_in_the_picture():
         response = new_response(ctx.request, 503)
         response.reason = reason
         await asyncio.sleep(100.0)
-        child.log.record_response(response)
+        child.log._record_response(response)
         child.log.delay, child.log.delay_source = 1e6, "retry_after"
     picture = draw(ctx.log)
 
@@ -337,8 +337,8 @@ async def test_hostile_texts_are_escaped():
     child = ctx.derive(ctx.request)
     response = new_response(ctx.request, 503)
     response.reason = "<script>alert(1)</script>\x1b\x00\ud800\uffff&amp;]]>"
-    child.log.record_response(response)
-    child.log.end_body(0, ValueError("\"'<!-- \x08"))
+    child.log._record_response(response)
+    child.log._end_body(0, ValueError("\"'<!-- \x08"))
     picture = draw(ctx.log)
 
     assert [] == elements(picture, "script")
@@ -349,12 +349,12 @@ async def test_no_secret_is_in_the_picture():
     """URLs and messages are masked everywhere in the document."""
     ctx = call(f"http://user:{SECRET}@example.com/?token={SECRET}")
     child = ctx.derive(ctx.request)
-    child.log.record_failure(ValueError(f"http://user:{SECRET}@h/?key={SECRET}"))
+    child.log._record_failure(ValueError(f"http://user:{SECRET}@h/?key={SECRET}"))
     answered = ctx.derive(ctx.request)
     response = new_response(ctx.request, 503)
     response.reason = f"see http://user:{SECRET}@h/?key={SECRET}"
-    answered.log.record_response(response)
-    ctx.log.record_answer(answered.log)
+    answered.log._record_response(response)
+    ctx.log._record_answer(answered.log)
 
     assert SECRET not in draw(ctx.log)
 
@@ -386,7 +386,7 @@ async def test_colours_are_those_of_the_terminal(outcome):
 async def test_words_and_bar_have_the_colour_of_the_outcome():
     """Also the call that is its only attempt, and the line above it."""
     ctx = call()
-    ctx.log.record_failure(FailFastError(CircuitBreaker(clock=float), 1.0))
+    ctx.log._record_failure(FailFastError(CircuitBreaker(clock=float), 1.0))
     picture = draw(ctx.log)
 
     assert 2 == len(texts(picture, "refused"))

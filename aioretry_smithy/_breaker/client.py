@@ -199,14 +199,14 @@ class CircuitBreakerClient(DecoratingClient):
         try:
             circuit_breaker = self._circuit_breakers.of(request)
         except Exception as error:
-            ctx.log.record_failure(error)
+            ctx.log._record_failure(error)
             raise
         if circuit_breaker is None:
             return await self.delegate.execute(ctx, request)
         permit = circuit_breaker.try_request()
         if permit is None:
             return await self._refuse(circuit_breaker, ctx, request)
-        ctx.was_refused = False
+        ctx.log._was_refused = False
         try:
             response = await self.delegate.execute(ctx, request)
         except Exception as cause:
@@ -255,7 +255,7 @@ class CircuitBreakerClient(DecoratingClient):
                 verdict = await verdict
         except BaseException as error:
             circuit_breaker.on_ignored(permit)
-            ctx.log.record_failure(error)
+            ctx.log._record_failure(error)
             raise
         if verdict is None:
             circuit_breaker.on_ignored(permit)
@@ -270,7 +270,7 @@ class CircuitBreakerClient(DecoratingClient):
         ctx: ClientRequestContext,
         request: HttpRequest,
     ) -> aiohttp.ClientResponse:
-        ctx.was_refused = True
+        ctx.log._was_refused = True
         if self._fallback is None:
             # Not by way of a variable: the error has this frame.
             raise _refusal(circuit_breaker, ctx)
@@ -281,7 +281,7 @@ class CircuitBreakerClient(DecoratingClient):
                 response = await response
             record_response(ctx.log, response)
         except BaseException as cause:
-            ctx.log.record_failure(cause)
+            ctx.log._record_failure(cause)
             raise
         return response
 
@@ -291,5 +291,5 @@ def _refusal(
 ) -> FailFastError:
     """Make the error for a refused request, and record it."""
     error = FailFastError(circuit_breaker, circuit_breaker.retry_in)
-    ctx.log.record_failure(error)
+    ctx.log._record_failure(error)
     return error

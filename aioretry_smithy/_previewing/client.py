@@ -85,15 +85,15 @@ class ContentPreviewingClient(DecoratingClient):
     ) -> aiohttp.ClientResponse:
         """Send *request* and keep how its body and that of the response begin."""
         log = ctx.log
-        log.record_request_preview(
-            preview_of_request(request, log.default_headers, self._max_length)
+        log._request_preview = preview_of_request(
+            request, log._call.default_headers, self._max_length
         )
         response = await self.delegate.execute(ctx, request)
         content_type = response.headers.get("Content-Type", "")
         if is_text(content_type):
             head = BodyHead(content_type, self._max_length)
             if tap(response, head):
-                log.record_response_preview(head)
+                log._outcome.preview = head
         return response
 
     def describe(self) -> str:

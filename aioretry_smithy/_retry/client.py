@@ -149,7 +149,7 @@ class RetryingClient(DecoratingClient):
                 config = config.config_for(ctx, request)
             except Exception as cause:
                 ctx.root.log.stop_reason = RetryStopReason.ERROR
-                ctx.log.record_failure(cause)
+                ctx.log._record_failure(cause)
                 raise
         if config.uses_tokens:
             return TokenSession(config, ctx, request)
@@ -204,13 +204,13 @@ def _finish(ctx: ClientRequestContext, session: RetrySession) -> aiohttp.ClientR
     log = ctx.log.root
     log.stop_reason = session.stop_reason
     log._retry_error = session.refusal
-    log.record_answer(session.attempt.log)
+    log._record_answer(session.attempt.log)
     response = session.response
     if response is not None:
         return response
     cause: Any = session.cause
     session.end()
-    log.record_failure(cause)
+    log._record_failure(cause)
     try:
         raise cause
     finally:
@@ -229,7 +229,7 @@ def _abandon(
         session.response.close()
     raised = isinstance(error, Exception)
     if is_open:
-        log.root.record_failure(error)
+        log.root._record_failure(error)
         log.root.stop_reason = (
             session.stop_reason or RetryStopReason.ERROR
             if raised

@@ -130,7 +130,7 @@ async def report(
     """Tell a limiter how an attempt ended, where that says something."""
     failed = _is_failure(ctx.log.response_status, cause, wanted)
     # A fallback's answer says as little of the server as the refusal it stands for.
-    if failed is None or ctx.was_refused:
+    if failed is None or ctx.log._was_refused:
         return
     try:
         told = limiter.on_failure(ctx, cause) if failed else limiter.on_success(ctx)

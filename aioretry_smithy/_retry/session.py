@@ -119,7 +119,7 @@ class RetrySession(ABC):
         self.planned = self.may_retry = False
         request, config, ctx = self._request, self._config, self._ctx
         # Counted over the call: a decorator outside may send it through here twice.
-        made_before = ctx.root.log.attempts_made
+        made_before = len(ctx.root.log._children)
         if made_before and config.retry_count_header is not None:
             request = request.with_header(config.retry_count_header, str(made_before))
         self.attempt = ctx.derive(request, timeout=config.attempt_timeout)

@@ -59,5 +59,5 @@ def status_class(ctx: ClientRequestContext, cause: BaseException | None) -> str:
     if cause is not None and not isinstance(cause, Exception):
         return "cancelled"
     if cause is not None:
-        return "refused" if ctx.was_refused else "error"
+        return "refused" if ctx.log._was_refused else "error"
     return f"{(ctx.log.response_status or 0) // 100}xx"

@@ -161,7 +161,7 @@ class Traced(Observation):
             if "traceparent" in carrier:
                 # It would belong to the trace that the caller's own header named.
                 headers.popall("tracestate", None)
-                if "tracestate" in (log.default_headers or ()):
+                if "tracestate" in (log._call.default_headers or ()):
                     # Empty, for otherwise aiohttp adds that of the session.
                     headers["tracestate"] = ""
             headers.update(carrier)

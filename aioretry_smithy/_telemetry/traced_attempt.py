@@ -45,7 +45,7 @@ class TracedAttempt(Traced):
 
     def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
         """End the span, and measure."""
-        if ctx.was_refused:
+        if ctx.log._was_refused:
             self._sends.refused += 1
         super().end(ctx, cause)
 

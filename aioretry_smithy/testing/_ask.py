@@ -65,7 +65,7 @@ async def ask(
         response = new_response(request, status, headers=headers, body=content)
         record_response(ctx.log, response)
     else:
-        ctx.log.record_failure(cause)
+        ctx.log._record_failure(cause)
     if isinstance(strategy, RetryStrategyWithContent):
         start = content and content[: strategy.max_content_length]
         answer = strategy.should_retry(ctx, cause, start)

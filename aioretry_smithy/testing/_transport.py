@@ -103,7 +103,7 @@ class ScriptedTransport:
                 # In no variable: what is raised has this frame.
                 response = await respond(*self._next_answer(ctx, request), ctx, request)
         except BaseException as cause:
-            ctx.log.record_failure(cause)
+            ctx.log._record_failure(cause)
             raise
         record_response(ctx.log, response)
         return response

@@ -578,10 +578,10 @@ async def test_a_request_sent_again_after_a_refusal_is_not_refused(breaker):
     async def twice(delegate, ctx, request):
         with pytest.raises(FailFastError):
             await delegate.execute(ctx, request)
-        seen.append(ctx.was_refused)
+        seen.append(ctx.log._was_refused)
         breaker.enter_state(CLOSED)
         response = await delegate.execute(ctx, request)
-        seen.append(ctx.was_refused)
+        seen.append(ctx.log._was_refused)
         return response
 
     breaker.enter_state(OPEN)

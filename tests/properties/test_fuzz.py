@@ -128,7 +128,7 @@ def log_of(
     """Make the log of a call of two attempts: one failed, one was answered."""
     clock: Any = SimpleNamespace(time=lambda: 1.0)
     log = RequestLog(request, clock)
-    RequestLog(request, clock, parent=log).record_failure(failure or OSError(reason))
+    RequestLog(request, clock, parent=log)._record_failure(failure or OSError(reason))
     answered = RequestLog(request, clock, parent=log)
     response: Any = SimpleNamespace(
         status=503,
@@ -137,8 +137,8 @@ def log_of(
         history=(),
         request_info=SimpleNamespace(headers=request.headers),
     )
-    answered.record_response(response)
-    log.record_answer(answered)
+    answered._record_response(response)
+    log._record_answer(answered)
     return log
 
 

@@ -27,11 +27,11 @@ async def log_of(url, limit, attempts):
         log = ctx.derive(ctx.request).log
         await asyncio.sleep(seconds)
         if status is None:
-            log.record_failure(ValueError(words))
+            log._record_failure(ValueError(words))
         else:
             response = new_response(ctx.request, status)
             response.reason = words
-            log.record_response(response)
+            log._record_response(response)
         log.delay, log.delay_source = delay, delay and "backoff"
         await asyncio.sleep(delay or 0.0)
     return ctx.log

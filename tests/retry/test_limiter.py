@@ -86,7 +86,7 @@ def attempt(status=None, cause=None):
     if status is not None:
         record_response(ctx.log, new_response(request, status))
     elif cause is not None:
-        ctx.log.record_failure(cause)
+        ctx.log._record_failure(cause)
     return ctx
 
 

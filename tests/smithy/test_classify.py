@@ -76,10 +76,10 @@ def failed(
     request = HttpRequest(method, "http://localhost/", headers=sent)
     ctx = ClientRequestContext(request).derive(request)
     if status is not None:
-        ctx.log.record_response(new_response(request, status, headers=headers))
+        ctx.log._record_response(new_response(request, status, headers=headers))
     if cause is not None:
-        ctx.log.end_body(0, cause)
-        ctx.log.record_failure(cause)
+        ctx.log._end_body(0, cause)
+        ctx.log._record_failure(cause)
     return Failure(ctx, cause, code)
 
 

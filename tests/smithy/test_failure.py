@@ -22,9 +22,9 @@ def attempt(status=None, headers=None, cause=None):
     """Make the context of an attempt that was answered, or that failed."""
     ctx = ClientRequestContext(REQUEST).derive(REQUEST)
     if status is not None:
-        ctx.log.record_response(new_response(REQUEST, status, headers=headers))
+        ctx.log._record_response(new_response(REQUEST, status, headers=headers))
     if cause is not None:
-        ctx.log.record_failure(cause)
+        ctx.log._record_failure(cause)
     return ctx
 
 
@@ -136,8 +136,8 @@ async def test_body_that_failed_leaves_the_status():
     """The answer came, its body did not."""
     cause = aiohttp.ClientPayloadError("cut")
     ctx = attempt(503, {"Retry-After": "2"})
-    ctx.log.end_body(0, cause)
-    ctx.log.record_failure(cause)
+    ctx.log._end_body(0, cause)
+    ctx.log._record_failure(cause)
     failure = Failure(ctx, cause)
 
     assert 503 == failure.status
@@ -150,7 +150,7 @@ async def test_hint_without_a_date_counts_from_when_the_response_came():
     ctx.log._call.wall_clock = 784111777.0  # Sun, 06 Nov 1994 08:49:37 GMT
     await asyncio.sleep(3.0)
     hint = {"Retry-After": "Sun, 06 Nov 1994 08:49:47 GMT"}
-    ctx.log.record_response(new_response(REQUEST, 503, headers=hint))
+    ctx.log._record_response(new_response(REQUEST, 503, headers=hint))
 
     assert 7.0 == pytest.approx(Failure(ctx).retry_after)
 

@@ -21,9 +21,9 @@ from aioretry_smithy._telemetry.outcome import (
 def context(status=None, *, refused=False) -> ClientRequestContext:
     request = HttpRequest("GET", "http://example.com/")
     ctx = ClientRequestContext(request)
-    ctx.was_refused = refused
+    ctx.log._was_refused = refused
     if status is not None:
-        ctx.log.record_response(new_response(request, status))
+        ctx.log._record_response(new_response(request, status))
     return ctx
 
 

@@ -1,0 +1,48 @@
+"""What the logs of one call have in common."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Mapping
+
+    from ._mask import Mask
+
+
+class CallFacts:
+    """Outlives the log of the call, for the logs of attempts that are kept alone."""
+
+    __slots__ = (
+        "deadline",
+        "default_headers",
+        "is_over",
+        "loop",
+        "mask",
+        "root",
+        "started",
+        "wall_clock",
+    )
+
+    root: Callable[[], Any]
+    """Finds the log of the call, which must not be kept alive from here."""
+
+    is_over: bool
+    """Whether the caller has the response or the exception."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        timeout: float | None,
+        default_headers: Mapping[str, str] | None,
+        mask: Mask,
+    ) -> None:
+        self.loop = loop
+        self.default_headers = default_headers
+        self.mask = mask
+        self.wall_clock = time.time()
+        self.started = started = loop.time()
+        self.deadline = None if timeout is None else started + timeout
+        self.is_over = False

@@ -1,0 +1,57 @@
+"""What a call has in hand, and has to give back when it ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import aiohttp
+
+    from ._body import HeldPayload
+    from ._context import ClientRequestContext
+
+
+class CallResources:
+    """The bodies, the responses and the objects of a call that need care.
+
+    Made for calls that have something of the kind; see :func:`resources_of`.
+    """
+
+    bodies: Sequence[HeldPayload] = ()
+    """What is sent again with care."""
+
+    _responses: Sequence[aiohttp.ClientResponse] = ()
+    _used: Sequence[object] = ()
+
+    async def close_bodies(self) -> None:
+        """End the bodies: what aiohttp wanted closed is closed now."""
+        bodies, self.bodies = self.bodies, ()
+        for held in bodies:
+            await held.end()
+
+    def track(self, response: aiohttp.ClientResponse) -> None:
+        """Remember a response whose connection is in use, in case the call fails."""
+        tracked = [each for each in self._responses if each.connection is not None]
+        self._responses = [*tracked, response]
+
+    def close_responses(self) -> None:
+        """Close what a decorator may have had in its hands when the call failed."""
+        for response in self._responses:
+            response.close()
+
+    def use_once(self, used: object) -> bool:
+        """Say whether something that can be used once in a call was still unused."""
+        if any(earlier is used for earlier in self._used):
+            return False
+        self._used = (*self._used, used)
+        return True
+
+
+def resources_of(ctx: ClientRequestContext) -> CallResources:
+    """Return the resources of the call that *ctx* belongs to."""
+    root = ctx.parent or ctx
+    if root._resources is None:
+        root._resources = CallResources()
+    return root._resources
