@@ -131,6 +131,11 @@ class RequestLog(LogViews):
         return cast("Exception | None", found)
 
     @property
+    def deadline(self) -> float | None:
+        """When its own time runs out, in seconds of the event loop's clock."""
+        return self._call.deadline if self.attempt is None else self._deadline
+
+    @property
     def mask(self) -> Mask:
         """What the views of this log hide."""
         return self._call.mask
@@ -186,8 +191,7 @@ class RequestLog(LogViews):
     @property
     def request_started_at(self) -> datetime:
         """When it began, as a date and time with a timezone."""
-        call = self._call
-        seconds = call.wall_clock + self.started - call.started
+        seconds = self._call.wall_clock + self.started - self._call.started
         return datetime.fromtimestamp(seconds, UTC)
 
     @property
@@ -196,7 +200,7 @@ class RequestLog(LogViews):
 
         An attempt ends when its call does all the same.
         """
-        deadline = self._call.deadline if self.attempt is None else self._deadline
+        deadline = self.deadline
         if deadline is None or deadline == math.inf:
             return None
         # To the microsecond, or clocks that run for long would show in the digits.
@@ -254,10 +258,6 @@ class RequestLog(LogViews):
         """Whether nothing will be added: the body ended or the call failed."""
         return self._outcome.body_ended is not None
 
-    def elapsed(self) -> float:
-        """Return the seconds since it began."""
-        return self._call.loop.time() - self.started
-
     def _add(self, child: Self) -> int:
         # A decorator outside may begin anew after what looked like the end.
         self._outcome = PENDING
@@ -307,12 +307,13 @@ class RequestLog(LogViews):
     def _end_call(self) -> None:
         """Keep no exception of the call alive, and no frames (on the root)."""
         self._call.is_over = True
-        failed = self._outcome.cause
-        if isinstance(failed, BaseException):
-            attach(self, failed)
+        outcome = self._outcome
+        if isinstance(outcome.cause, BaseException):
+            attach(self, outcome.cause)
+            outcome.cause = KeptCause.of(outcome.cause)
         if self._retry_error is not None:
             self._retry_error = KeptCause.of(self._retry_error)
-        outcomes = [self._outcome, *[child._outcome for child in self._children]]
-        for outcome in outcomes:
+        for child in self._children:
+            outcome = child._outcome
             if outcome.cause is not None:
                 outcome.cause = KeptCause.of(outcome.cause)

@@ -110,7 +110,7 @@ def timeline(log: RequestLog) -> Timeline:
     starts = [attempt.started - log.started for attempt in shown]
     now = log.duration
     if now is None:
-        now = log.elapsed()
+        now = _elapsed(log)
     bars = [] if delay is None else [_first_wait(log, delay, starts, now)]
     followings = [*starts, now][1:]
     for attempt, start, following in zip(shown, starts, followings, strict=True):
@@ -134,10 +134,14 @@ def _bar(log: RequestLog, start: float, following: float, now: float) -> Bar:
 
 def _body(log: RequestLog, start: float, headers: float) -> Span | None:
     total = log.total_duration
-    end = start + (log.elapsed() if total is None else total)
+    end = start + (_elapsed(log) if total is None else total)
     return Span(headers, end) if end > headers else None
 
 
 def _wait(seconds: float, earliest: float, following: float) -> Span:
     end = max(earliest, following)
     return Span(max(earliest, end - seconds), end)
+
+
+def _elapsed(log: RequestLog) -> float:
+    return log._call.loop.time() - log.started
