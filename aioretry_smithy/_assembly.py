@@ -46,8 +46,9 @@ def assemble(transport: HttpClient, decorators: Iterable[Decorator]) -> HttpClie
         wrapped: object = decorator(client)
         if not isinstance(wrapped, HttpClient):
             raise bad_argument("decorator", decorator, "one that returns an HttpClient")
-        if not may_be_hidden and _hides(wrapped, client):
-            name = describe_client(client).partition("(")[0]
+        outermost = chain_of(client)[0]  # without the joint
+        if not may_be_hidden and _hides(wrapped, outermost):
+            name = describe_client(outermost).partition("(")[0]
             expected = (
                 "a client that has the one it wraps as .delegate, or the first place;"
                 f" it hides {name}"

@@ -75,7 +75,7 @@ def _told_of(ctx: ClientRequestContext) -> str:
     remaining = ctx.remaining()
     if remaining < _FOR_EVER:
         root = ctx.log.root
-        elapsed = root.elapsed() + remaining
+        elapsed = root._call.loop.time() - root.started + remaining
         ends = root.request_started_at.timestamp() + elapsed
         # A server that honours a second rounded down would give up too early.
         second = datetime.fromtimestamp(math.ceil(round(ends, 3)), UTC)

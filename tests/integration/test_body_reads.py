@@ -7,7 +7,8 @@ import io
 import threading
 
 from aioretry_smithy import ClientRequestContext, HttpRequest
-from aioretry_smithy._body import close, prepare
+from aioretry_smithy._body import prepare
+from aioretry_smithy._resources import resources_of
 
 
 class Sink:
@@ -44,7 +45,7 @@ async def test_read_that_a_cancelled_attempt_left_running_is_waited_for(tmp_path
     waiting = not second.done()
     leave.set()
     await second
-    await close(ctx)
+    await resources_of(ctx).close_bodies()
     data.close()
 
     assert waiting
