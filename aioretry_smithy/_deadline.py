@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _CLOSE_ENOUGH = 0.010
 _NUMBER = (int, float)
 _FIRM = "_aioretry_smithy_firm_limit"
+_NUMBER_OR_NONE = (*_NUMBER, type(None))
 
 
 def response_timeout(
@@ -68,6 +69,9 @@ def attempt_timeout(
         timeout = session._timeout
     elif not isinstance(timeout, ClientTimeout):
         timeout = ClientTimeout(total=timeout)
+    if not isinstance(timeout.total, _NUMBER_OR_NONE):
+        # aiohttp is to complain about it, not about what we would put in its place.
+        return None
     own = positive(timeout.total) or math.inf
     limit = ctx.remaining()
     as_called = (ctx.parent or ctx).request

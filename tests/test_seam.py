@@ -273,10 +273,11 @@ async def test_ten_milliseconds_do_not_count(wire, gone, injected):
     assert [injected] == wire.timeouts
 
 
-@pytest.mark.parametrize("given", ["5", object(), [5]])
-async def test_timeout_that_is_none_is_for_aiohttp_to_refuse(wire, given):
-    """It arrives as it was given."""
-    await get(timeout=given)
+@pytest.mark.parametrize("decorators", [(), (retrying(attempt_timeout=2.0),)])
+@pytest.mark.parametrize("given", ["5", object(), [5], ClientTimeout(total="5")])
+async def test_timeout_that_is_none_is_for_aiohttp_to_refuse(wire, given, decorators):
+    """It arrives as it was given, also where attempts have a timeout of their own."""
+    await get(*decorators, timeout=given)
 
     assert given is wire.options[0]["timeout"]
 
