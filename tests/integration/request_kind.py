@@ -1,0 +1,94 @@
+"""What a kind of request is, and what the tables of them are made of."""
+
+from __future__ import annotations
+
+import functools
+import ssl
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+import body_kinds
+from wire_server import Wire, WireServer
+
+
+@dataclass
+class Scene:
+    """What a request may be made of."""
+
+    wire: Wire
+    server: WireServer
+    tls_server: WireServer
+    trust: ssl.SSLContext
+    content: body_kinds.Content
+    seen: list[Any] = field(default_factory=list)
+    """What the request's own callbacks note."""
+
+
+Send = Callable[[aiohttp.ClientSession, str, Any, dict[str, Any]], Awaitable[Any]]
+
+
+class Fresh:
+    """Stands for a value that is made anew each time, given the scene."""
+
+    def __init__(self, make: Callable[[Scene], Any]) -> None:
+        self.make = make
+
+
+def made(value: Any, scene: Scene) -> Any:
+    """Return a value, made now if it is to be fresh."""
+    return value.make(scene) if isinstance(value, Fresh) else value
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of request: of which session, what, and how it is sent and read."""
+
+    method: Any
+    url: Any
+    session: dict[str, Any]
+    options: dict[str, Any]
+    send: Send | None = None
+    again: bool = True
+    """Whether it is sent again after a 503."""
+
+
+def kind(
+    method: Any = "GET",
+    path: Any = "/",
+    *,
+    url: Any = None,
+    session: dict[str, Any] | None = None,
+    send: Send | None = None,
+    again: bool = True,
+    **options: Any,
+) -> Kind:
+    """Describe a request to a path at the server, or to a URL of its own."""
+    if url is None:
+        url = Fresh(lambda scene: str(scene.server.url) + path)
+    return Kind(method, url, session or {}, options, send, again)
+
+
+def fresh(make: Callable[[], Any]) -> Fresh:
+    """Stand for a value that is made anew each time."""
+    return Fresh(lambda scene: make())
+
+
+get = functools.partial(kind, "GET")
+post = functools.partial(kind, "POST")
+
+
+def cookie_jar(**options: Any) -> Fresh:
+    """Make a jar that takes cookies from IP addresses."""
+    return fresh(lambda: aiohttp.CookieJar(unsafe=True, **options))
+
+
+BASE = {"base_url": Fresh(lambda scene: scene.server.url / "api/")}
+JAR = {"cookie_jar": cookie_jar()}
+PROXY = Fresh(lambda scene: scene.server.url)
+TLS_URL = Fresh(lambda scene: scene.tls_server.url)
+TRUST = Fresh(lambda scene: scene.trust)
+ELSEWHERE = "http://nowhere.test/path?q=1"
+FILE = Fresh(lambda scene: scene.content.file())
+AUTH = fresh(lambda: aiohttp.BasicAuth("user", "pä55", "utf-8"))
