@@ -14,15 +14,7 @@ from ._breaker.window import EventCount
 from ._capture import capture_logs
 from ._client import DecoratingClient, Decorator, HttpClient, client_decorator
 from ._context import ClientRequestContext, ResponseTimeoutMode
-from ._errors import (
-    FailFastError,
-    ResponseTimeoutError,
-    RetrySafety,
-    UnprocessedRequestError,
-    is_timeout,
-    is_unprocessed,
-    retry_safety,
-)
+from ._errors import FailFastError, ResponseTimeoutError, UnprocessedRequestError
 from ._log import RequestLog
 from ._logging.client import LoggingClient
 from ._logging.formatter import LogFormatter
@@ -41,6 +33,7 @@ from ._retry.limiter import RetryLimiter
 from ._retry.rule import RetryRule
 from ._retry.stop_reason import RetryStopReason
 from ._retry.strategy import IDEMPOTENT_METHODS, RetryStrategy
+from ._safety import RetrySafety, is_timeout, is_unprocessed, peel, retry_safety
 from ._session import SessionBuilder, decorate, undecorate, unwrap
 
 __all__ = [
@@ -86,6 +79,7 @@ __all__ = [
     "is_timeout",
     "is_unprocessed",
     "new_response",
+    "peel",
     "request_options",
     "retry_safety",
     "undecorate",

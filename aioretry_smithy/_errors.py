@@ -1,4 +1,4 @@
-"""What can go wrong, and whether a failed attempt may be sent again.
+"""What can go wrong: the exceptions of this library.
 
 ::
 
@@ -11,10 +11,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import errno
 import sys
-from enum import StrEnum
 from typing import TYPE_CHECKING, TypeGuard
 
 import aiohttp
@@ -25,8 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ._breaker.breaker import CircuitBreaker
-
-_REDIRECTED = "_aioretry_smithy_redirected"
 
 
 class UnprocessedRequestError(aiohttp.ClientError):
@@ -80,147 +75,6 @@ class ResponseTimeoutError(aiohttp.ServerTimeoutError):
     """
 
 
-class RetrySafety(StrEnum):
-    """May a request whose attempt failed be sent again?"""
-
-    YES = "yes"
-    """The server surely did not process it; any method may be sent again."""
-
-    MAYBE = "maybe"
-    """Nobody can know; only a request that is idempotent may be sent again."""
-
-    NO = "no"
-    """Pointless or harmful; it would fail in the same way."""
-
-
-# Bugs of the caller. Only these very classes: an error of somebody's own that derives
-# from one of them may well be worth another attempt.
-_MISUSE: frozenset[type[BaseException]] = frozenset(
-    {
-        ArithmeticError,
-        AssertionError,
-        AttributeError,
-        IndexError,
-        KeyError,
-        LookupError,
-        NameError,
-        NotImplementedError,
-        RuntimeError,
-        TypeError,
-        UnboundLocalError,
-        UnicodeDecodeError,
-        UnicodeEncodeError,
-        UnicodeError,
-        ValueError,
-        ZeroDivisionError,
-    }
-)
-_BAD_URL = (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError)
-_BAD_REDIRECT = (
-    aiohttp.InvalidUrlRedirectClientError,
-    aiohttp.NonHttpUrlRedirectClientError,
-    aiohttp.TooManyRedirects,
-)
-_BAD_CERTIFICATE = (
-    aiohttp.ClientConnectorCertificateError,
-    aiohttp.ServerFingerprintMismatch,
-)
-# Raised when the caller aborts an upload; before 3.14 there is no such class.
-_ABORTED: tuple[type[BaseException], ...] = tuple(
-    filter(None, [getattr(aiohttp, "UploadAbortedError", None)])
-)
-_PERMANENT = (
-    FailFastError,
-    asyncio.CancelledError,
-    *_BAD_REDIRECT,
-    *_BAD_URL,
-    *_BAD_CERTIFICATE,
-    *_ABORTED,
-)
-_BEFORE_SENDING = (
-    UnprocessedRequestError,
-    aiohttp.ClientConnectorError,
-    aiohttp.ConnectionTimeoutError,
-    aiohttp.ClientHttpProxyError,
-    *_BAD_URL,
-    *_BAD_CERTIFICATE,
-)
-
-
-def retry_safety(cause: BaseException) -> RetrySafety:
-    """Say whether a request that failed with *cause* may be sent again.
-
-    ====================================================  =========
-    failure                                               safety
-    ====================================================  =========
-    refused, unknown host, no connection in time,         ``YES``
-    proxy refused, :class:`UnprocessedRequestError`
-    bad certificate or fingerprint, bad URL, endless      ``NO``
-    redirects, closed session, the caller's own body or
-    arguments, an open circuit, cancellation
-    disconnected, reset, timed out, garbage or half an    ``MAYBE``
-    answer, anything unknown
-    ====================================================  =========
-
-    After a redirect the first hop was processed, so what would be ``YES`` is
-    ``MAYBE``.
-
-    Args:
-        cause: What the attempt raised.
-
-    Returns:
-        The answer for the failure alone; whether the request is idempotent is for
-        the caller to say.
-
-    >>> retry_safety(TimeoutError())
-    <RetrySafety.MAYBE: 'maybe'>
-    >>> retry_safety(aiohttp.InvalidURL("http://"))
-    <RetrySafety.NO: 'no'>
-    """
-    if isinstance(cause, _PERMANENT) or type(cause) in _MISUSE:
-        return RetrySafety.NO
-    if _is_connector_closed(cause) or _is_broken_body(cause):
-        return RetrySafety.NO
-    return RetrySafety.YES if is_unprocessed(cause) else RetrySafety.MAYBE
-
-
-def is_unprocessed(cause: BaseException | None) -> bool:
-    """Say whether the server surely saw nothing of a request that failed.
-
-    True for a refused or timed out connection, a name that does not resolve, a
-    failed TLS handshake, a proxy that refuses, a bad URL and
-    :class:`UnprocessedRequestError`; never after a redirect. An open circuit is a
-    case of its own: ask for :class:`FailFastError`.
-
-    Args:
-        cause: What the attempt raised, or None.
-
-    >>> is_unprocessed(None)
-    False
-    """
-    if isinstance(cause, _BAD_REDIRECT) or cause is None:
-        return False
-    unseen = isinstance(cause, _BEFORE_SENDING) or _is_connector_closed(cause)
-    return unseen and not vars(cause).get(_REDIRECTED, False)
-
-
-def is_timeout(cause: BaseException | None) -> bool:
-    """Say whether an attempt failed because time ran out.
-
-    True for every way in which aiohttp says so, from the connection to the body, and
-    for a timeout that the operating system reports.
-
-    Args:
-        cause: What the attempt raised, or None.
-
-    >>> is_timeout(aiohttp.SocketTimeoutError()), is_timeout(None)
-    (True, False)
-    """
-    if isinstance(cause, TimeoutError):
-        return True
-    return isinstance(cause, OSError) and cause.errno == errno.ETIMEDOUT
-
-
 def raised_from(source: object) -> Iterator[object]:
     """Yield an exception and all that it was raised from or groups, each once."""
     seen: set[int] = set()
@@ -235,11 +89,6 @@ def raised_from(source: object) -> Iterator[object]:
             pending += link.exceptions
         if isinstance(link, BaseException):
             pending += [link.__context__, link.__cause__]
-
-
-def mark_redirected(cause: BaseException) -> None:
-    """Note that an earlier hop of the failed request was answered by a redirect."""
-    vars(cause)[_REDIRECTED] = True
 
 
 def bad_argument(name: str, value: object, expected: str) -> ValueError:
@@ -261,19 +110,3 @@ def is_finite(value: object) -> TypeGuard[float]:
         return False
     # An int beyond the largest float is no use either: arithmetic with it overflows.
     return abs(value) <= sys.float_info.max
-
-
-def _is_connector_closed(cause: BaseException) -> bool:
-    return type(cause) is aiohttp.ClientConnectionError and str(cause).startswith(
-        "Connector is closed"
-    )
-
-
-def _is_broken_body(cause: BaseException) -> bool:
-    # aiohttp wraps what the caller's own body raised in this very class. A failure of
-    # the transport arrives as one of its subclasses.
-    return (
-        type(cause) is aiohttp.ClientConnectionError
-        and cause.__cause__ is not None
-        and not isinstance(cause.__cause__, aiohttp.ClientError | OSError)
-    )

@@ -10,12 +10,13 @@ from . import _body
 from ._capture import attach, collecting
 from ._context import ClientRequestContext
 from ._deadline import attempt_timeout, response_timeout
-from ._errors import bad_argument, mark_redirected
+from ._errors import bad_argument
 from ._options import current_options
 from ._render import add_notes
 from ._request import HttpRequest
 from ._resources import resources_of
 from ._response import record_response
+from ._safety import mark_seen
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
@@ -131,7 +132,7 @@ class Leaf:
                 )
         except BaseException as cause:
             if _was_redirected(cause):
-                mark_redirected(cause)
+                mark_seen(cause)
             ctx.log._record_failure(cause)
             raise
         record_response(ctx.log, response)

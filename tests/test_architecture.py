@@ -16,7 +16,8 @@ PACKAGE = ROOT.name
 LAYERS = (
     ("_text", "_secret_members", "_preview", "_quoting"),
     ("_errors", "_mask", "_clock", "_extras"),
-    ("_session_arguments", "_causes"),
+    ("_session_arguments", "_causes", "_retry_info"),
+    ("_safety",),
     ("_call_facts", "_capture", "_outcome", "_render", "_listeners", "_timeline"),
     ("_svg", "_rich_tree"),
     ("_timeline_svg",),

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 
-from .._errors import RetrySafety, UnprocessedRequestError, retry_safety
+from .._errors import UnprocessedRequestError
+from .._safety import RetrySafety, is_own, peel, retry_safety
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -89,8 +90,9 @@ _ON_SERVER_ERROR_STATUS = _OnServerErrorStatus()
 
 
 def _concerns_the_server(cause: BaseException) -> bool:
+    cause = peel(cause)
     if isinstance(cause, _OF_THE_SERVER):
-        return True
+        return not is_own(cause)
     if isinstance(cause, UnprocessedRequestError):
         return False
     return retry_safety(cause) is not RetrySafety.NO

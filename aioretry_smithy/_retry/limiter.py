@@ -7,7 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
-from .._errors import FailFastError, RetrySafety, retry_safety
+from .._errors import FailFastError
+from .._safety import RetrySafety, retry_safety
 
 if TYPE_CHECKING:
     from .._context import ClientRequestContext

@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, TypeAlias, TypedDict, Unpack, cast
 
-from .._errors import RetrySafety, bad_argument, is_timeout, retry_safety
+from .._errors import bad_argument
+from .._safety import RetrySafety, is_timeout, peel, retry_safety
 from .decision import RetryDecision
 from .rule_arguments import (
     answer_of,
@@ -68,7 +69,8 @@ class RetryRule(RetryStrategy):
         request_filter: A plain function that says whether it is about a request.
         statuses: Statuses from 100 to 599.
         status_classes: Hundreds of statuses: 4 for 4xx, 5 for 5xx.
-        exceptions: A class of exceptions or several; subclasses are matched too.
+        exceptions: A class of exceptions or several; subclasses are matched too,
+            and so is the exception in a group of one.
         on_timeout: Whether an attempt that timed out meets it, by :func:`is_timeout`.
         on_unprocessed: Whether a request that the server surely has not seen meets it,
             by :func:`is_unprocessed`.
@@ -198,9 +200,10 @@ RetryRule(on_unprocessed=True, backoff=Backoff.fixed(0.0))
         named = cast("tuple[type[Exception], ...]", self.exceptions)
         safety = retry_safety(cause)
         if safety is RetrySafety.NO:
-            return type(cause) in named
+            return type(peel(cause)) in named
         return (
             isinstance(cause, named)
+            or isinstance(peel(cause), named)
             or (self.on_timeout and is_timeout(cause))
             or (self.on_unprocessed and safety is RetrySafety.YES)
         )

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 from .. import _content
 from .._body import SpentBodyError, is_spent
 from .._causes import drop_frames
-from .._errors import ResponseTimeoutError, bad_argument, is_finite, is_timeout
+from .._errors import ResponseTimeoutError, bad_argument, is_finite
+from .._safety import is_timeout
 from .hints import retry_after
 from .limiter import acquired, released
 from .stop_reason import RetryStopReason

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from .._errors import FailFastError, bad_argument, is_finite, raised_from
 from .._keys import host_key
 from .._response import discard
+from .._retry_info import RetryInfo
 from ..smithy.adaptive import AdaptiveRetryStrategy
 from ..smithy.classify import classify
 from ..smithy.error_code import read_error_code
@@ -22,7 +23,7 @@ from ..smithy.errors import (
     refusals,
 )
 from ..smithy.failure import Failure
-from ..smithy.interfaces import METHODS, RetryInfo
+from ..smithy.interfaces import METHODS
 from ..smithy.standard import StandardRetryStrategy
 from .session import RetrySession, Wait
 from .stop_reason import RetryStopReason

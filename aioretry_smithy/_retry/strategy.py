@@ -7,7 +7,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from .._errors import RetrySafety, bad_argument, retry_safety
+from .._errors import bad_argument
+from .._safety import RetrySafety, retry_safety
 from .backoff import Backoff
 from .decision import first_answer
 

@@ -5,6 +5,7 @@ session.
 """
 
 from .._retry.sdk_headers import sdk_headers
+from .._retry_info import Fault, RetryInfo
 from .adaptive import AdaptiveRetryStrategy
 from .backoff import (
     ExponentialBackoffJitterType,
@@ -28,10 +29,8 @@ from .errors import (
 from .failure import Classifier, ErrorKind, Failure, RetryAction
 from .interfaces import (
     ErrorRetryInfo,
-    Fault,
     HasFault,
     RetryBackoffStrategy,
-    RetryInfo,
     RetryStrategy,
     RetryToken,
 )

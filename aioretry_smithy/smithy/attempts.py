@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .._errors import bad_argument
+from .._retry_info import RetryInfo
 from .errors import RetryError
-from .interfaces import RetryInfo
 
 if TYPE_CHECKING:
     from .tokens import SimpleRetryToken

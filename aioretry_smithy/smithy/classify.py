@@ -6,15 +6,11 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 
-from .._errors import (
-    RetrySafety,
-    bad_argument,
-    is_timeout,
-    is_unprocessed,
-    retry_safety,
-)
+from .._errors import bad_argument
 from .._render import describe_error
 from .._retry.strategy import is_idempotent
+from .._retry_info import RetryInfo
+from .._safety import RetrySafety, is_timeout, is_unprocessed, retry_safety
 from .errors import CallError
 from .failure import (
     Classifier,
@@ -23,12 +19,11 @@ from .failure import (
     RetryAction,
     raised_for_status,
 )
-from .interfaces import RetryInfo
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .interfaces import Fault
+    from .._retry_info import Fault
 
 THROTTLING_CODES: frozenset[str] = frozenset(
     {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .._errors import UnprocessedRequestError
 
 if TYPE_CHECKING:
-    from .interfaces import Fault
+    from .._retry_info import Fault
 
 
 class RetryError(Exception):

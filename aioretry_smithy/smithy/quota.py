@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 
 from .._errors import bad_argument
+from .._retry_info import RetryInfo
 from .errors import RetryError
-from .interfaces import RetryInfo
 from .profile import RetryProfile
 from .shared import Shared
 

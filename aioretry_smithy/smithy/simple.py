@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from .._retry_info import RetryInfo
 from .attempts import check_max_attempts, next_retry_count
 from .backoff import (
     ExponentialRetryBackoffStrategy,
     ask_for_delay,
     check_backoff_strategy,
 )
-from .interfaces import RetryInfo
 from .scopes import check_token_scope
 from .tokens import SimpleRetryToken, use_token
 

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from .._errors import bad_argument
+from .._retry_info import RetryInfo
 from .attempts import check_max_attempts, next_retry_count
 from .backoff import (
     ExponentialBackoffJitterType,
@@ -15,7 +16,6 @@ from .backoff import (
     check_backoff_strategy,
 )
 from .errors import RetryError
-from .interfaces import RetryInfo
 from .profile import RetryProfile
 from .quota import StandardRetryQuota, check_profile
 from .scopes import PerScope, check_token_scope

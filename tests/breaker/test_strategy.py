@@ -20,6 +20,7 @@ from aioretry_smithy import (
     new_response,
 )
 from aioretry_smithy._response import record_response
+from aioretry_smithy._safety import mark_own
 
 URL_ = URL("http://localhost/")
 KEY = ConnectionKey("localhost", 80, False, True, None, None, None)
@@ -109,6 +110,15 @@ async def test_an_exception_is_a_failure(cause):
 async def test_what_says_nothing_about_the_server_is_not_counted(cause):
     """Our refusals and the caller's mistakes neither open nor close a circuit."""
     assert None is verdict(cause=cause)
+
+
+async def test_what_the_callers_own_object_raised_is_not_counted():
+    """A factory that fails on a bad certificate elsewhere tells nothing of the host."""
+    cause = aiohttp.ClientConnectorCertificateError(KEY, ssl.CertificateError("no"))
+    mark_own(cause)
+
+    assert None is verdict(cause=cause)
+    assert None is verdict(cause=ExceptionGroup("tasks", [cause]))
 
 
 def test_the_default_strategy_is_one_object():

@@ -224,6 +224,21 @@ async def test_permanent_failure_that_is_named():
     assert BACKOFF is await ask(rule, cause=RuntimeError("Session is closed"))
 
 
+async def test_the_exception_in_a_group_of_one_is_matched():
+    """A task group around a single task hides nothing from a rule."""
+    rule = RetryRule(exceptions=[OwnError, RuntimeError], backoff=BACKOFF)
+    groups = RetryRule(exceptions=ExceptionGroup, backoff=BACKOFF)
+    own, bug, several = (
+        ExceptionGroup("tasks", causes)
+        for causes in ([OwnError()], [RuntimeError()], [OwnError(), OwnError()])
+    )
+
+    assert BACKOFF is await ask(rule, cause=own)
+    assert BACKOFF is await ask(rule, cause=bug)
+    assert None is await ask(rule, cause=several)
+    assert BACKOFF is await ask(groups, cause=own)
+
+
 async def test_response_of_a_failed_attempt_meets_nothing():
     """A status whose body was cut is a failure, not a response."""
     rule = RetryRule(

@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import pytest
 
 from aioretry_smithy import smithy
+from aioretry_smithy._retry_info import RetryInfo
 from aioretry_smithy.smithy.errors import CallError
 from aioretry_smithy.smithy.interfaces import (
     ErrorRetryInfo,
     HasFault,
-    RetryInfo,
     RetryStrategy,
     hands_out_tokens,
 )
