@@ -127,7 +127,7 @@ def retry_safety(cause: BaseException) -> RetrySafety:
         return RetrySafety.NO
     if isinstance(cause, _PERMANENT) or type(cause) in _MISUSE:
         return RetrySafety.NO
-    if _is_connector_closed(cause) or _is_broken_body(cause):
+    if _is_connector_closed(cause) or _is_broken_body(cause) or _is_spent(cause):
         return RetrySafety.NO
     return RetrySafety.YES if is_unprocessed(cause) else RetrySafety.MAYBE
 
@@ -223,4 +223,11 @@ def _is_broken_body(cause: BaseException) -> bool:
         type(cause) is aiohttp.ClientConnectionError
         and cause.__cause__ is not None
         and not isinstance(cause.__cause__, aiohttp.ClientError | OSError)
+    )
+
+
+def _is_spent(cause: BaseException) -> bool:
+    # The server redirects, and the body was read on the way to it.
+    return type(cause) is aiohttp.ClientPayloadError and str(cause).startswith(
+        "Cannot follow redirect with a consumed"
     )

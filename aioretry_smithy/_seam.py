@@ -12,11 +12,12 @@ from ._context import ClientRequestContext
 from ._deadline import attempt_timeout, response_timeout
 from ._errors import bad_argument
 from ._options import current_options
+from ._origin import judge_origin
 from ._render import add_notes
 from ._request import HttpRequest
 from ._resources import resources_of
 from ._response import record_response
-from ._safety import mark_seen
+from ._safety import mark_own
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
@@ -131,8 +132,7 @@ class Leaf:
                     session, request.method, request.target, **arguments
                 )
         except BaseException as cause:
-            if _was_redirected(cause):
-                mark_seen(cause)
+            judge_origin(cause, ctx.log)
             ctx.log._record_failure(cause)
             raise
         record_response(ctx.log, response)
@@ -223,24 +223,16 @@ def _closed() -> RuntimeError:
 def _prepared(ctx: ClientRequestContext, arguments: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments with what can be sent once, or may be, in the right form."""
     data = arguments.get("data")
-    if data is not None and (body := _body.prepare(ctx, data)) is not data:
+    try:
+        body = data if data is None else _body.prepare(ctx, data)
+    except _body.SpentBodyError:
+        raise
+    except Exception as cause:
+        mark_own(cause)
+        raise
+    if body is not data:
         arguments = {**arguments, "data": body}
     tracker = arguments.get("upload_tracker")
     if tracker is not None and not resources_of(ctx).use_once(tracker):
         arguments = {**arguments, "upload_tracker": None}
     return arguments
-
-
-def _was_redirected(cause: BaseException) -> bool:
-    # Asked on failure only: to trace every request would cost all of them. aiohttp
-    # keeps the answered hops in a local variable; one that has another name some day
-    # is taken for a redirect, which is the safe side.
-    traceback = cause.__traceback__
-    while traceback is not None:
-        frame = traceback.tb_frame
-        if frame.f_code.co_name == "_request" and (
-            frame.f_globals.get("__name__") == "aiohttp.client"
-        ):
-            return bool(frame.f_locals.get("history", True))
-        traceback = traceback.tb_next
-    return False

@@ -23,7 +23,7 @@ LAYERS = (
     ("_timeline_svg",),
     ("_log_views",),
     ("_log", "_request"),
-    ("_context",),
+    ("_context", "_origin"),
     ("_resources",),
     ("_keys", "_body", "_content", "_response"),
     ("_client",),
@@ -69,7 +69,15 @@ LAYERS = (
 )
 """From the bottom up. The name of a package stands for all of its modules."""
 
-TOUCH_AIOHTTP = {"_body", "_content", "_deadline", "_response", "_seam", "_session"}
+TOUCH_AIOHTTP = {
+    "_body",
+    "_content",
+    "_deadline",
+    "_origin",
+    "_response",
+    "_seam",
+    "_session",
+}
 """The modules that may know private names of aiohttp."""
 
 PUBLIC_AIOHTTP = {"abc", "payload", "test_utils", "typedefs", "web"}

@@ -122,7 +122,7 @@ class RetryingClient(DecoratingClient):
                         attempt, attempt.request
                     )
                 except Exception as cause:
-                    session.cause = cause
+                    session.fail(cause)
                 wanted = await session.ask()
                 if session.limiter is not None:
                     await report(session.limiter, attempt, session.cause, wanted=wanted)

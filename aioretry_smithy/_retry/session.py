@@ -12,7 +12,8 @@ from .. import _content
 from .._body import SpentBodyError, is_spent
 from .._causes import drop_frames
 from .._errors import ResponseTimeoutError, bad_argument, is_finite
-from .._safety import is_timeout
+from .._origin import was_sent_before
+from .._safety import is_timeout, mark_seen
 from .hints import retry_after
 from .limiter import acquired, released
 from .stop_reason import RetryStopReason
@@ -125,6 +126,15 @@ class RetrySession(ABC):
             request = request.with_header(config.retry_count_header, str(made_before))
         self.attempt = ctx.derive(request, timeout=config.attempt_timeout)
         return self.attempt
+
+    def fail(self, cause: Exception) -> None:
+        """Note that the attempt failed with *cause*."""
+        log = self.attempt.log
+        # A decorator of the caller's own may have made attempts inside this one.
+        inner = log.root.children[log.attempt :]
+        if any(was_sent_before(each, cause) for each in inner):
+            mark_seen(cause)
+        self.cause = cause
 
     @abstractmethod
     async def ask(self) -> bool:

@@ -314,8 +314,7 @@ def _delay_of(token: RetryToken | None, origin: str) -> float:
 def _chain(refusal: Exception, error: CallError | None) -> None:
     """Let a refusal say what it is about, where its strategy did not."""
     # One exception may be raised again and again; then it has that of another call.
-    stale = isinstance(refusal.__cause__, CallError)
-    if refusal.__cause__ is not None and not stale:
+    if not isinstance(refusal.__cause__, CallError | None):
         return
     if all(link is not refusal for link in raised_from(error)):
         refusal.__cause__ = error

@@ -1,0 +1,301 @@
+"""The caller's own mistakes are permanent, and nobody else is blamed for them."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from http.cookies import CookieError
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from aioretry_smithy import (
+    Backoff,
+    CircuitBreaker,
+    CircuitBreakerClient,
+    RequestLog,
+    RetryingClient,
+    RetryLimiter,
+    RetrySafety,
+    RetryStrategy,
+    SessionBuilder,
+    client_decorator,
+    is_unprocessed,
+    retry_safety,
+)
+
+ERRORS = [
+    FileNotFoundError(2, "no such file"),
+    ConnectionResetError(104, "reset"),
+    TimeoutError("the database was slow"),
+    RecursionError("too deep"),
+    OverflowError("too large"),
+    CookieError("illegal key"),
+    aiohttp.ClientConnectionError("another server"),
+    aiohttp.ClientPayloadError("another body"),
+    aiohttp.ServerDisconnectedError(),
+    type("OwnError", (Exception,), {})("own"),
+]
+every_error = pytest.mark.parametrize("error", ERRORS, ids=lambda e: type(e).__name__)
+
+
+class Limiter(RetryLimiter):
+    """A limiter that counts what it is told."""
+
+    def __init__(self):
+        self.heard = []
+
+    def acquire(self, ctx, cause):
+        self.heard.append("acquire")
+        return True
+
+    def on_success(self, ctx):
+        self.heard.append("success")
+
+    def on_failure(self, ctx, cause):
+        self.heard.append("failure")
+
+
+@pytest.fixture
+async def url(aiohttp_server):
+    """The URL of a server that takes everything."""
+
+    async def answer(request):
+        await request.read()
+        return web.Response()
+
+    app = web.Application(client_max_size=1 << 30)
+    app.router.add_route("*", "/{path:.*}", answer)
+    return (await aiohttp_server(app)).make_url("/")
+
+
+class Raising(io.BytesIO):
+    """A file whose second chunk cannot be read."""
+
+    def __init__(self, error):
+        super().__init__(b"x" * (1 << 20))
+        self._error = error
+
+    def read(self, size=-1):
+        if self.tell():
+            raise self._error
+        return super().read(size)
+
+
+class Again:
+    """An async iterable that starts afresh each time, and fails each time."""
+
+    def __init__(self, error):
+        self._error = error
+
+    async def __aiter__(self):
+        yield b"abc"
+        raise self._error
+
+
+def factory_of(error):
+    def make():
+        raise error
+
+    return make
+
+
+class RaisingWhenRead:
+    """A cookie jar of the caller's own, or a collection, that fails."""
+
+    def __init__(self, error):
+        self._error = error
+
+    def __iter__(self):
+        raise self._error
+
+
+BODIES = {
+    "factory": lambda error: {"data": factory_of(error)},
+    "json": lambda error: {"json": error},
+    "generator": lambda error: {"data": aiter(Again(error))},
+    "iterable": lambda error: {"data": Again(error)},
+    "file": lambda error: {"data": Raising(error)},
+    "part": lambda error: {"data": {"file": Raising(error)}},
+    "cookies": lambda error: {"cookies": RaisingWhenRead(error)},
+    "skipped": lambda error: {"skip_auto_headers": RaisingWhenRead(error)},
+}
+
+
+def raise_it(error):
+    raise error
+
+
+@pytest.mark.parametrize("body", BODIES)
+@every_error
+async def test_nothing_is_retried_and_nobody_is_blamed(url, body, error):
+    """One attempt; neither breaker nor limiter counts it, whatever the class."""
+    breaker, limiter = CircuitBreaker("host"), Limiter()
+    strategy = RetryStrategy.failsafe(Backoff.without_delay())
+    session = (
+        SessionBuilder(url, json_serialize=raise_it)
+        .decorator(CircuitBreakerClient.new_decorator(breaker))
+        .decorator(RetryingClient.new_decorator(strategy, limiter=limiter))
+        .build()
+    )
+    async with session:
+        with pytest.raises(Exception) as caught:
+            await session.put("/", **BODIES[body](error))
+
+    assert 1 == len(RequestLog.of(caught.value).children)
+    assert RetrySafety.NO is retry_safety(caught.value)
+    assert 0 == breaker.event_count.total
+    assert [] == limiter.heard
+
+
+@pytest.mark.parametrize("end", ["upload", "answer"])
+async def test_failures_of_the_transport_are_still_retried(end):
+    """A connection that breaks while a large body goes out is nobody's own mistake."""
+    attempts = []
+
+    async def handle(reader, writer):
+        attempts.append(await reader.readuntil(b"\r\n\r\n"))
+        if end == "answer":
+            await reader.read(1 << 20)
+        writer.transport.abort()
+
+    async def chunks():
+        for _ in range(64):
+            yield b"x" * (1 << 16)
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    strategy = RetryStrategy.failsafe(Backoff.without_delay())
+    retrying = RetryingClient.new_decorator(strategy, max_total_attempts=3)
+    async with server, SessionBuilder().decorator(retrying).build() as session:
+        with pytest.raises(aiohttp.ClientError) as caught:
+            await session.put(f"http://127.0.0.1:{port}/", data=chunks)
+
+    assert 3 == len(attempts)
+    assert RetrySafety.MAYBE is retry_safety(caught.value)
+
+
+@pytest.fixture
+async def refusing():
+    """A server that answers one request, and refuses connections from then on.
+
+    Yields its URL and what it got.
+    """
+    heard = []
+
+    async def handle(reader, writer):
+        heard.append(await reader.readuntil(b"\r\n\r\n"))
+        server.close()
+        writer.write(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n")
+        writer.write(b"Connection: close\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", heard
+    server.close()
+
+
+async def twice(request, send):
+    (await send(request)).close()
+    return await send(request)
+
+
+@client_decorator
+async def sending_twice(delegate, ctx, request):
+    (await delegate.execute(ctx, request)).close()
+    return await delegate.execute(ctx, request)
+
+
+@client_decorator
+async def deriving_twice(delegate, ctx, request):
+    (await delegate.execute(ctx.derive(request), request)).close()
+    return await delegate.execute(ctx.derive(request), request)
+
+
+@client_decorator
+async def insisting(delegate, ctx, request):
+    try:
+        return await delegate.execute(ctx, request)
+    except aiohttp.ClientConnectorError:
+        return await delegate.execute(ctx, request)
+
+
+async def insisting_middleware(request, send):
+    try:
+        return await send(request)
+    except aiohttp.ClientConnectorError:
+        return await send(request)
+
+
+def retrying_post(*decorators, **arguments):
+    builder = SessionBuilder(**arguments)
+    strategy = RetryStrategy.failsafe(Backoff.without_delay())
+    retrying = RetryingClient.new_decorator(strategy, max_total_attempts=3)
+    for decorator in (*decorators, retrying):
+        builder.decorator(decorator)
+    return builder.build()
+
+
+@pytest.mark.parametrize(
+    ("decorators", "middlewares"),
+    [([sending_twice], []), ([deriving_twice], []), ([], [twice])],
+)
+async def test_what_was_answered_once_is_not_unprocessed(
+    refusing, decorators, middlewares
+):
+    """The first of two sends was processed; that the second was refused changes it not.
+
+    A POST would be carried out twice.
+    """
+    url, heard = refusing
+    async with retrying_post(*decorators, middlewares=middlewares) as session:
+        with pytest.raises(aiohttp.ClientConnectorError) as caught:
+            await session.post(url)
+
+    assert 1 == len(heard)
+    assert not is_unprocessed(caught.value)
+    assert RetrySafety.MAYBE is retry_safety(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("decorators", "middlewares"),
+    [([insisting], []), ([], [insisting_middleware])],
+)
+async def test_what_was_refused_twice_is_unprocessed(
+    unused_tcp_port, decorators, middlewares
+):
+    """No server has seen either; a POST goes out again."""
+    async with retrying_post(*decorators, middlewares=middlewares) as session:
+        with pytest.raises(aiohttp.ClientConnectorError) as caught:
+            await session.post(f"http://127.0.0.1:{unused_tcp_port}/")
+
+    assert is_unprocessed(caught.value)
+    assert 3 == len(RequestLog.of(caught.value).children)
+
+
+@pytest.mark.parametrize("status", [307, 308])
+async def test_redirect_of_a_body_that_was_read_is_permanent(aiohttp_server, status):
+    """The body is gone by the time that the server says where to."""
+    heard = []
+
+    async def redirect(request):
+        heard.append(await request.read())
+        return web.Response(status=status, headers={"Location": "/elsewhere"})
+
+    async def chunks():
+        yield b"abc"
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", redirect)
+    server = await aiohttp_server(app)
+    async with retrying_post(base_url=server.make_url("/")) as session:
+        with pytest.raises(aiohttp.ClientError) as factory:
+            await session.put("/", data=chunks)
+        with pytest.raises(aiohttp.ClientError) as one_shot:
+            await session.put("/", data=chunks())
+
+    assert [b"abc"] * 2 == heard
+    for caught in (factory, one_shot):
+        assert RetrySafety.NO is retry_safety(caught.value)
+        assert 1 == len(RequestLog.of(caught.value).children)
