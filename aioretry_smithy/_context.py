@@ -51,6 +51,7 @@ class ClientRequestContext:
 
     __slots__ = (
         "_attributes",
+        "_is_sent",
         "_max_attempts",
         "_resources",
         "attempt",
@@ -110,6 +111,8 @@ class ClientRequestContext:
             self.log = log = RequestLog(sent, loop, timeout, outer)
         self.attempt = log.attempt
         self._attributes = self._resources = self._max_attempts = None
+        # Whether anything of the call was sent (on the root).
+        self._is_sent = False
 
     @property
     def root(self) -> ClientRequestContext:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Self
 
 import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
+from ._fixed import MAY_CHANGE, fixed
 from ._mask import DEFAULT_MASK
 from ._render import printable
 
@@ -36,7 +36,7 @@ class HttpRequest:
     <HttpRequest GET https://example.com/orders>
     """
 
-    __slots__ = ("_base_url", "_url", "arguments", "method", "target")
+    __slots__ = ("_base_url", "_url", "arguments", "given", "method", "target")
 
     method: str
     """The method, in upper case."""
@@ -45,7 +45,13 @@ class HttpRequest:
     """The URL as it was given."""
 
     arguments: dict[str, Any]
-    """The :attr:`options` and the headers, for aiohttp; not to be changed."""
+    """The :attr:`options` and the headers, for aiohttp; not to be changed.
+
+    They are copies where the caller could change what was given.
+    """
+
+    given: dict[str, Any]
+    """The same as they were given, for what is sent first; not to be changed."""
 
     def __init__(
         self,
@@ -55,7 +61,7 @@ class HttpRequest:
         base_url: URL | None = None,
         **options: Any,
     ) -> None:
-        self._fill(method, url, options, base_url)
+        self._fill(method, url, options, fixed(options), base_url)
 
     @classmethod
     def of_call(
@@ -66,25 +72,26 @@ class HttpRequest:
         base_url: URL | None,
     ) -> Self:
         """Make a request whose keyword arguments are in a dictionary already."""
+        # Looked at here: a call without any of them has nothing to pay.
+        copies = arguments if MAY_CHANGE.isdisjoint(arguments) else fixed(arguments)
         request = cls.__new__(cls)
-        request._fill(method, target, arguments, base_url)
+        request._fill(method, target, arguments, copies, base_url)
         return request
 
     def _fill(
         self,
         method: str,
         target: StrOrURL,
+        given: dict[str, Any],
         arguments: dict[str, Any],
         base_url: URL | None,
     ) -> None:
         self.method = method.upper()
         self.target = target
+        self.given = given
         self.arguments = arguments
         self._base_url = base_url
         self._url: URL | None = None
-        # An iterator would be empty when it is looked at again.
-        if "headers" in arguments and isinstance(arguments["headers"], Iterator):
-            arguments["headers"] = list(arguments["headers"])
 
     @property
     def url(self) -> URL:
@@ -111,8 +118,12 @@ class HttpRequest:
     @property
     def options(self) -> dict[str, Any]:
         """The other arguments of ``session.request()``: a copy, without the headers."""
-        options = self.arguments.copy()
+        own = self.arguments
+        options = fixed(own).copy()
         options.pop("headers", None)
+        if "data" in own:
+            # A body is known by its identity.
+            options["data"] = own["data"]
         return options
 
     def replace(self, **changes: Any) -> Self:
@@ -128,8 +139,15 @@ class HttpRequest:
         method = changes.pop("method", self.method)
         url = None if "url" in changes else self._url
         target = changes.pop("url", self.target)
-        arguments = {**self.arguments, **changes}
-        copy = self.of_call(method, target, arguments, self._base_url)
+        own = self.arguments
+        # What is passed on as it stands here is fixed, and known by its identity.
+        new = {name: new for name, new in changes.items() if new is not own.get(name)}
+        copies = fixed(new)
+        arguments = given = {**own, **changes, **copies}
+        if self.given is not own or copies is not new:
+            given = {**self.given, **changes, **new}
+        copy = type(self).__new__(type(self))
+        copy._fill(method, target, given, arguments, self._base_url)
         copy._url = url
         return copy
 

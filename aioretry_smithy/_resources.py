@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import aiohttp
+    from aiohttp.payload import Payload
 
     from ._body import HeldPayload
     from ._context import ClientRequestContext
@@ -21,6 +22,9 @@ class CallResources:
 
     bodies: Sequence[HeldPayload] = ()
     """What is sent again with care."""
+
+    json: Sequence[tuple[object, Callable[[], Payload]]] = ()
+    """What was given as JSON, each with what makes the body that it was first."""
 
     _responses: Sequence[aiohttp.ClientResponse] = ()
     _used: Sequence[object] = ()

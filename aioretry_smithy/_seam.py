@@ -11,6 +11,7 @@ from ._capture import attach, collecting
 from ._context import ClientRequestContext
 from ._deadline import attempt_timeout, response_timeout
 from ._errors import bad_argument
+from ._json_once import JsonOnce
 from ._options import current_options
 from ._origin import judge_origin
 from ._render import add_notes
@@ -35,6 +36,7 @@ _INSTALLED = "_aioretry_smithy_installed"
 
 class _Installed(NamedTuple):
     client: HttpClient
+    leaf: Leaf
     request: Callable[..., Any]
     request_before: Callable[..., Any] | None
     resend_before: bool | None
@@ -62,10 +64,13 @@ def install(
     resend_before = None if resend else session._retry_connection
     # Somebody else may have put a function of theirs in the same place.
     leaf.send = attributes.get("_request")
-    attributes[_INSTALLED] = _Installed(client, _request, leaf.send, resend_before)
+    attributes[_INSTALLED] = _Installed(
+        client, leaf, _request, leaf.send, resend_before
+    )
     attributes["_request"] = _request
     if not resend:
         session._retry_connection = False
+    leaf.json.install(session)
 
 
 def remove(session: ClientSession) -> None:
@@ -85,6 +90,7 @@ def remove(session: ClientSession) -> None:
     attributes.pop("_request", None)
     if before.request_before is not None:
         attributes["_request"] = before.request_before
+    before.leaf.json.remove(session)
     if before.resend_before is not None:
         session._retry_connection = before.resend_before
 
@@ -98,7 +104,10 @@ def installed(session: ClientSession) -> HttpClient | None:
 class Leaf:
     """The innermost client: aiohttp itself."""
 
-    __slots__ = ("send", "session")
+    __slots__ = ("json", "send", "session")
+
+    json: JsonOnce
+    """Keeps what was made of ``json=`` for the attempts of a call."""
 
     session: Callable[[], ClientSession | None]
     """Finds the session, which must not be kept alive from here."""
@@ -107,6 +116,7 @@ class Leaf:
     """What stood in the place of the session's ``_request``, if anything did."""
 
     def __init__(self) -> None:
+        self.json = JsonOnce()
         self.session = _no_session
         self.send = None
 
@@ -118,12 +128,18 @@ class Leaf:
         if session is None:
             raise _closed()
         try:
-            arguments = request.arguments
+            # aiohttp is to get what the caller gave, object for object; then what that
+            # was when it was sent.
+            root = ctx.parent or ctx
+            arguments = request.arguments if root._is_sent else request.given
+            root._is_sent = True
             timeout = attempt_timeout(ctx, request, session)
             if timeout is not None:
                 arguments = {**arguments, "timeout": timeout}
             if "data" in arguments or "upload_tracker" in arguments:
-                arguments = _prepared(ctx, arguments)
+                arguments = _prepared(ctx, request, arguments)
+            if arguments.get("json") is not None:
+                arguments = self.json.begin(ctx, arguments)
             if self.send is not None:
                 response = await self.send(request.method, request.target, **arguments)
             else:
@@ -135,6 +151,8 @@ class Leaf:
             judge_origin(cause, ctx.log)
             ctx.log._record_failure(cause)
             raise
+        finally:
+            self.json.sending = None
         record_response(ctx.log, response)
         if response.connection is not None:
             resources_of(ctx).track(response)
@@ -220,9 +238,11 @@ def _closed() -> RuntimeError:
     return RuntimeError("Session is closed")
 
 
-def _prepared(ctx: ClientRequestContext, arguments: dict[str, Any]) -> dict[str, Any]:
+def _prepared(
+    ctx: ClientRequestContext, request: HttpRequest, arguments: dict[str, Any]
+) -> dict[str, Any]:
     """Return the arguments with what can be sent once, or may be, in the right form."""
-    data = arguments.get("data")
+    data = request.arguments.get("data")
     try:
         body = data if data is None else _body.prepare(ctx, data)
     except _body.SpentBodyError:

@@ -14,7 +14,7 @@ ROOT = Path(aioretry_smithy.__file__).parent
 PACKAGE = ROOT.name
 
 LAYERS = (
-    ("_text", "_secret_members", "_preview", "_quoting"),
+    ("_fixed", "_text", "_secret_members", "_preview", "_quoting"),
     ("_errors", "_mask", "_clock", "_extras"),
     ("_session_arguments", "_causes", "_retry_info"),
     ("_safety",),
@@ -54,6 +54,7 @@ LAYERS = (
     ("_retry.sdk_headers",),
     # Assembly
     ("_assembly", "_deadline", "_standard"),
+    ("_json_once",),
     ("_seam",),
     ("_session",),
     # The facade and what is built upon it
@@ -73,6 +74,8 @@ TOUCH_AIOHTTP = {
     "_body",
     "_content",
     "_deadline",
+    "_fixed",
+    "_json_once",
     "_origin",
     "_response",
     "_seam",

@@ -123,14 +123,17 @@ def test_headers_cannot_be_changed_in_place():
 
 
 def test_arguments_are_those_that_were_given():
-    """Nothing is added, for mocks that compare; ``headers=None`` stays as well."""
+    """Nothing is added, for mocks that compare; ``headers=None`` stays as well.
+
+    What goes out first is what was given, object for object.
+    """
     assert {} == HttpRequest("GET", "/").arguments
     assert {"headers": None} == HttpRequest("GET", "/", headers=None).arguments
     headers = {"A": "1"}
-    arguments = HttpRequest("GET", "/", headers=headers, data=b"x").arguments
+    request = HttpRequest("GET", "/", headers=headers, data=b"x")
 
-    assert headers is arguments["headers"]
-    assert b"x" == arguments["data"]
+    assert {"headers": headers, "data": b"x"} == request.arguments == request.given
+    assert headers is request.given["headers"]
 
 
 def test_with_header_sets_one_value():

@@ -1,0 +1,80 @@
+"""Arguments of a request, fixed: what the caller changes later does not reach them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from http.cookies import BaseCookie
+from typing import Any
+
+from aiohttp import FormData
+from multidict import CIMultiDict, CIMultiDictProxy, MultiDict, MultiDictProxy
+
+MAY_CHANGE = frozenset(
+    {"cookies", "data", "headers", "params", "proxy_headers", "skip_auto_headers"}
+)
+"""The names of the arguments that the caller may change after the call began."""
+
+_MULTIDICTS = {CIMultiDict, CIMultiDictProxy, MultiDict, MultiDictProxy}
+_NESTED = {bytearray, dict, list, memoryview, set, tuple, *_MULTIDICTS}
+
+
+def fixed(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments with equal copies of containers and buffers.
+
+    Where there is nothing to copy, that is the same dictionary. In both an iterator
+    becomes a list, to be read more than once. JSON is not copied: the next attempt gets
+    what was made of it for the first one. Nor are files, and what is only read.
+    """
+    copies: dict[str, Any] | None = None
+    for name in arguments.keys() & MAY_CHANGE:
+        value = arguments[name]
+        if name == "data":
+            copied = _body_copied(value)
+        else:
+            if isinstance(value, Iterator):
+                value = arguments[name] = list(value)
+            copied = _copied(value)
+        if copied is not value:
+            copies = copies or {}
+            copies[name] = copied
+    return arguments if copies is None else {**arguments, **copies}
+
+
+def _body_copied(value: Any) -> Any:
+    if isinstance(value, FormData) and not value.is_multipart:
+        form = copy.copy(value)
+        form._fields = value._fields.copy()
+        return form
+    if type(value) in _NESTED:
+        return _copy_of(value)
+    return copy.copy(value) if isinstance(value, dict | list) else value
+
+
+def _copied(value: Any) -> Any:
+    if type(value) in _NESTED:
+        return _copy_of(value)
+    if isinstance(value, Mapping | list | set):
+        # What cannot be copied is left to aiohttp.
+        with suppress(Exception):
+            deep = isinstance(value, BaseCookie)
+            return copy.deepcopy(value) if deep else copy.copy(value)
+    return value
+
+
+def _copy_of(value: Any) -> Any:
+    kind = type(value)
+    if kind is dict:
+        copied = value.copy()
+        for name, item in value.items():
+            if type(item) in _NESTED:
+                copied[name] = _copy_of(item)
+        return copied
+    if kind is list or kind is tuple:
+        return kind(_copy_of(item) if type(item) in _NESTED else item for item in value)
+    if kind is bytearray:
+        return bytearray(value)
+    if kind is memoryview:
+        return value if value.readonly else memoryview(value.tobytes())
+    return value.copy()
