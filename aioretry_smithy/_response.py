@@ -30,6 +30,8 @@ _SWITCHING_PROTOCOLS = 101
 HAS_STREAM_WRITER = (
     "stream_writer" in inspect.signature(aiohttp.ClientResponse.__init__).parameters
 )
+# And it closes what a function for ``raise_for_status`` has refused.
+CLOSES_REFUSED = HAS_STREAM_WRITER
 
 
 def record_response(log: RequestLog, response: aiohttp.ClientResponse | None) -> None:

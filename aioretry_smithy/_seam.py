@@ -17,7 +17,7 @@ from ._origin import judge_origin
 from ._render import add_notes
 from ._request import HttpRequest
 from ._resources import resources_of
-from ._response import record_response
+from ._response import CLOSES_REFUSED, record_response
 from ._safety import mark_own
 
 if TYPE_CHECKING:
@@ -221,7 +221,10 @@ async def _refuse(
         else:
             response.raise_for_status()
     except BaseException as cause:
-        response.close()
+        # Before 3.14 aiohttp leaves it open for the error that a function raised, which
+        # may carry it.
+        if CLOSES_REFUSED or not callable(refuse) or not isinstance(cause, Exception):
+            response.close()
         log._record_refusal(cause)
         _annotate(cause, log)
         raise

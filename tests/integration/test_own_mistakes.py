@@ -299,3 +299,40 @@ async def test_redirect_of_a_body_that_was_read_is_permanent(aiohttp_server, sta
     for caught in (factory, one_shot):
         assert RetrySafety.NO is retry_safety(caught.value)
         assert 1 == len(RequestLog.of(caught.value).children)
+
+
+async def test_an_error_that_carries_the_response_is_as_readable_as_in_aiohttp(
+    aiohttp_server,
+):
+    """A function for ``raise_for_status`` may keep the response for later."""
+
+    class RefusedError(Exception):
+        def __init__(self, response):
+            self.response = response
+
+    async def refuse(response):
+        raise RefusedError(response)
+
+    async def answer(request):
+        return web.Response(status=400, text="why" * 50_000)
+
+    async def read(session):
+        with pytest.raises(RefusedError) as caught:
+            await session.get("/")
+        try:
+            return await caught.value.response.text()
+        except aiohttp.ClientConnectionError:
+            return "closed"
+        finally:
+            caught.value.response.close()
+
+    app = web.Application()
+    app.router.add_get("/", answer)
+    url = (await aiohttp_server(app)).make_url("/")
+    async with (
+        aiohttp.ClientSession(url, raise_for_status=refuse) as bare,
+        retrying_post(base_url=url, raise_for_status=refuse) as decorated,
+    ):
+        expected, got = await read(bare), await read(decorated)
+
+    assert expected == got
