@@ -33,7 +33,8 @@ def fixed(arguments: dict[str, Any]) -> dict[str, Any]:
         if name == "data":
             copied = _body_copied(value)
         else:
-            if isinstance(value, Iterator):
+            # aiohttp refuses an iterator of params.
+            if isinstance(value, Iterator) and name != "params":
                 value = arguments[name] = list(value)
             copied = _copied(value)
         if copied is not value:

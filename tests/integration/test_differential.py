@@ -50,35 +50,19 @@ WAYS = {
 BEFORE_3_14 = aiohttp.__version__.startswith(("3.12.", "3.13."))
 
 
-def known(number):
-    return pytest.mark.xfail(strict=True, reason=f"issue: {number}")
-
-
 def other(reason):
     return pytest.mark.skipif(BEFORE_3_14, reason=f"before aiohttp 3.14: {reason}")
 
 
 GOES_ON_EMPTY = other("aiohttp sends on an empty body, which the chain refuses")
 CHANGED = {
-    "cookies: bad name": known(3),
-    "json: serializer that raises FileNotFoundError(2, 'own')": known(3),
-    "json: serializer that raises RecursionError('own')": known(3),
-    "json: serializer that raises OverflowError('own')": known(3),
-    "middleware that asks twice, then nobody": known(8),
     "generator redirected by 307": GOES_ON_EMPTY,
     "generator of PUT redirected by 307": GOES_ON_EMPTY,
     "method None": other("aiohttp says so in other words"),
     "method, a number": other("aiohttp says so in other words"),
 }
-if BEFORE_3_14:
-    CHANGED["status 404, refused, and read"] = known(17)
-else:
-    CHANGED["async iterable of PUT redirected by 307"] = known(14)
 ONCE_PER_CONNECTION = other("aiohttp tells a proxy who it is once per connection")
 CHANGED_AGAIN = {
-    "skip_auto_headers: iterator": known(7),
-    "cookies: iterator": known(7),
-    "cookies: generator": known(7),
     "proxy with auth": ONCE_PER_CONNECTION,
     "proxy with auth of the session": ONCE_PER_CONNECTION,
     "proxy with auth in its URL": ONCE_PER_CONNECTION,
