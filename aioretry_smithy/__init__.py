@@ -15,6 +15,7 @@ from ._capture import capture_logs
 from ._client import DecoratingClient, Decorator, HttpClient, client_decorator
 from ._context import ClientRequestContext, ResponseTimeoutMode
 from ._errors import (
+    AttemptTimeoutError,
     FailFastError,
     ResponseTimeoutError,
     RetrySafety,
@@ -45,6 +46,7 @@ from ._session import SessionBuilder, decorate, undecorate, unwrap
 
 __all__ = [
     "IDEMPOTENT_METHODS",
+    "AttemptTimeoutError",
     "Backoff",
     "CircuitBreaker",
     "CircuitBreakerClient",

@@ -6,7 +6,8 @@
     ├── UnprocessedRequestError        refused on this side, nothing was sent
     ├── FailFastError                  the circuit is open
     └── aiohttp.ServerTimeoutError (also asyncio.TimeoutError)
-        └── ResponseTimeoutError       the deadline of the whole call passed
+        └── ResponseTimeoutError       a deadline of ours passed: of the call
+            └── AttemptTimeoutError    or of one attempt
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ._breaker.breaker import CircuitBreaker
 
 _REDIRECTED = "_aioretry_smithy_redirected"
+_QUEUED = "_aioretry_smithy_queued"
 
 
 class UnprocessedRequestError(aiohttp.ClientError):
@@ -69,13 +71,26 @@ class FailFastError(aiohttp.ClientError):
 
 
 class ResponseTimeoutError(aiohttp.ServerTimeoutError):
-    """The deadline of the whole call passed while an attempt was under way.
+    """The deadline of the whole call passed, or in the subclass that of one attempt.
 
-    Its ``__cause__`` is the last exception of an earlier attempt, or the failure of
-    the attempt that was cut. It is a :class:`TimeoutError` and an
-    :class:`aiohttp.ClientError`, so code written for aiohttp goes on working.
+    While an attempt was under way, or while the caller read the body. Its ``__cause__``
+    is the last exception of an earlier attempt, or the failure of the attempt that was
+    cut. It is a :class:`TimeoutError` and an :class:`aiohttp.ClientError`, so code
+    written for aiohttp goes on working.
 
     >>> issubclass(ResponseTimeoutError, TimeoutError)
+    True
+    """
+
+
+class AttemptTimeoutError(ResponseTimeoutError):
+    """An attempt ran into its own timeout; the call may have had time left.
+
+    It says which attempt had how many seconds: "attempt 2 had 3.000 s". Its
+    ``__cause__`` is the timeout that aiohttp raised. A strategy may retry it; a
+    :class:`ResponseTimeoutError` of any other class is the end of the call.
+
+    >>> is_timeout(AttemptTimeoutError("attempt 2 had 3.000 s"))
     True
     """
 
@@ -187,10 +202,10 @@ def retry_safety(cause: BaseException) -> RetrySafety:
 def is_unprocessed(cause: BaseException | None) -> bool:
     """Say whether the server surely saw nothing of a request that failed.
 
-    True for a refused or timed out connection, a name that does not resolve, a
-    failed TLS handshake, a proxy that refuses, a bad URL and
-    :class:`UnprocessedRequestError`; never after a redirect. An open circuit is a
-    case of its own: ask for :class:`FailFastError`.
+    True for a refused or timed out connection, one that the session's own pool had no
+    place for in time, a name that does not resolve, a failed TLS handshake, a proxy
+    that refuses, a bad URL and :class:`UnprocessedRequestError`; never after a
+    redirect. An open circuit is a case of its own: ask for :class:`FailFastError`.
 
     Args:
         cause: What the attempt raised, or None.
@@ -200,7 +215,11 @@ def is_unprocessed(cause: BaseException | None) -> bool:
     """
     if isinstance(cause, _BAD_REDIRECT) or cause is None:
         return False
-    unseen = isinstance(cause, _BEFORE_SENDING) or _is_connector_closed(cause)
+    unseen = (
+        isinstance(cause, _BEFORE_SENDING)
+        or _is_connector_closed(cause)
+        or was_queued(cause)
+    )
     return unseen and not vars(cause).get(_REDIRECTED, False)
 
 
@@ -240,6 +259,19 @@ def raised_from(source: object) -> Iterator[object]:
 def mark_redirected(cause: BaseException) -> None:
     """Note that an earlier hop of the failed request was answered by a redirect."""
     vars(cause)[_REDIRECTED] = True
+
+
+def mark_queued(cause: BaseException) -> None:
+    """Note that the failed request was cut while it waited for a place in the pool."""
+    vars(cause)[_QUEUED] = True
+
+
+def was_queued(cause: BaseException | None) -> bool:
+    """Say whether a request timed out in the queue of the session's connection pool.
+
+    That says nothing about the server.
+    """
+    return cause is not None and _QUEUED in vars(cause)
 
 
 def bad_argument(name: str, value: object, expected: str) -> ValueError:

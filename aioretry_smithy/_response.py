@@ -18,8 +18,6 @@ from ._errors import bad_argument
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from aiohttp.helpers import BaseTimerContext
-
     from ._log import RequestLog
     from ._request import HttpRequest
 
@@ -51,23 +49,21 @@ def record_response(log: RequestLog, response: aiohttp.ClientResponse | None) ->
         log._record_response(response, getattr(content, "total_bytes", 0))
         return
     log._record_response(response)
-    outcome, timer = log._outcome, response._timer
+    outcome = log._outcome
 
     def end_body() -> None:
         # A decorator that asked twice may end the first answer after the second.
         if log._outcome is outcome:
-            log._end_body(content.total_bytes, _body_failure(content, timer))
+            log._end_body(content.total_bytes, _body_failure(content))
 
     connection.add_callback(end_body)
 
 
-def _body_failure(
-    content: aiohttp.StreamReader, timer: BaseTimerContext
-) -> BaseException | None:
+def _body_failure(content: aiohttp.StreamReader) -> BaseException | None:
     if content.is_eof():
         return None
     try:
-        timer.assert_timeout()
+        content._timer.assert_timeout()
     except TimeoutError as timeout:
         return timeout.with_traceback(None)
     cause = content.exception()

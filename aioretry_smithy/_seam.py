@@ -10,12 +10,14 @@ from . import _body
 from ._capture import attach, collecting
 from ._context import ClientRequestContext
 from ._deadline import attempt_timeout, response_timeout
-from ._errors import bad_argument, mark_redirected
+from ._errors import bad_argument, is_timeout, mark_queued, mark_redirected
+from ._frames import was_queued, was_redirected
 from ._options import current_options
 from ._render import add_notes
 from ._request import HttpRequest
 from ._resources import resources_of
 from ._response import record_response
+from ._time_limits import limit_body, passed_limit
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
@@ -122,26 +124,40 @@ class Leaf:
                 arguments = {**arguments, "timeout": timeout}
             if "data" in arguments or "upload_tracker" in arguments:
                 arguments = _prepared(ctx, arguments)
-            if self.send is not None:
-                response = await self.send(request.method, request.target, **arguments)
-            else:
-                # Looked up now and on the class: that is where mocks put themselves.
-                response = await type(session)._request(
-                    session, request.method, request.target, **arguments
-                )
+            try:
+                if self.send is not None:
+                    response = await self.send(
+                        request.method, request.target, **arguments
+                    )
+                else:
+                    # Looked up now and on the class: where mocks put themselves.
+                    response = await type(session)._request(
+                        session, request.method, request.target, **arguments
+                    )
+            except TimeoutError as cut:
+                if (passed := passed_limit(ctx, cut)) is None:
+                    raise
+                raise passed() from cut
         except BaseException as cause:
-            if _was_redirected(cause):
-                mark_redirected(cause)
+            _mark(cause)
             ctx.log._record_failure(cause)
             raise
         record_response(ctx.log, response)
         if response.connection is not None:
             resources_of(ctx).track(response)
+            limit_body(ctx, response)
         return response
 
 
 def _no_session() -> None:
     return None
+
+
+def _mark(cause: BaseException) -> None:
+    if was_redirected(cause):
+        mark_redirected(cause)
+    if is_timeout(cause) and was_queued(cause):
+        mark_queued(cause)
 
 
 async def _call(
@@ -228,18 +244,3 @@ def _prepared(ctx: ClientRequestContext, arguments: dict[str, Any]) -> dict[str,
     if tracker is not None and not resources_of(ctx).use_once(tracker):
         arguments = {**arguments, "upload_tracker": None}
     return arguments
-
-
-def _was_redirected(cause: BaseException) -> bool:
-    # Asked on failure only: to trace every request would cost all of them. aiohttp
-    # keeps the answered hops in a local variable; one that has another name some day
-    # is taken for a redirect, which is the safe side.
-    traceback = cause.__traceback__
-    while traceback is not None:
-        frame = traceback.tb_frame
-        if frame.f_code.co_name == "_request" and (
-            frame.f_globals.get("__name__") == "aiohttp.client"
-        ):
-            return bool(frame.f_locals.get("history", True))
-        traceback = traceback.tb_next
-    return False

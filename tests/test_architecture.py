@@ -15,7 +15,7 @@ PACKAGE = ROOT.name
 
 LAYERS = (
     ("_text", "_secret_members", "_preview", "_quoting"),
-    ("_errors", "_mask", "_clock", "_extras"),
+    ("_errors", "_frames", "_mask", "_clock", "_extras"),
     ("_session_arguments", "_causes"),
     ("_call_facts", "_capture", "_outcome", "_render", "_listeners", "_timeline"),
     ("_svg", "_rich_tree"),
@@ -24,7 +24,7 @@ LAYERS = (
     ("_log", "_request"),
     ("_context",),
     ("_resources",),
-    ("_keys", "_body", "_content", "_response"),
+    ("_keys", "_body", "_content", "_response", "_time_limits"),
     ("_client",),
     # Values
     ("_retry.spec", "_retry.hints", "_retry.stop_reason", "_breaker.window"),
@@ -68,7 +68,16 @@ LAYERS = (
 )
 """From the bottom up. The name of a package stands for all of its modules."""
 
-TOUCH_AIOHTTP = {"_body", "_content", "_deadline", "_response", "_seam", "_session"}
+TOUCH_AIOHTTP = {
+    "_body",
+    "_content",
+    "_deadline",
+    "_frames",
+    "_response",
+    "_seam",
+    "_session",
+    "_time_limits",
+}
 """The modules that may know private names of aiohttp."""
 
 PUBLIC_AIOHTTP = {"abc", "payload", "test_utils", "typedefs", "web"}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from .._errors import FailFastError, bad_argument, is_finite, raised_from
 from .._keys import host_key
 from .._response import discard
+from .._time_limits import time_left
 from ..smithy.adaptive import AdaptiveRetryStrategy
 from ..smithy.classify import classify
 from ..smithy.error_code import read_error_code
@@ -85,8 +86,9 @@ class TokenSession(RetrySession):
         except CapacityNotAvailableError:
             self.stop_reason = RetryStopReason.LIMITER
             raise
-        remaining = self._ctx.remaining()
-        if remaining <= 0 or (wait is not None and wait.delay >= remaining):
+        if self._ctx.remaining() <= 0 or (
+            wait is not None and wait.delay >= time_left(self._ctx)
+        ):
             self._time_out()
             return None
         return wait
@@ -125,7 +127,7 @@ class TokenSession(RetrySession):
             return 0.0
         clock = asyncio.get_running_loop().time
         started = clock()
-        if not await limiter._acquire(1.0, self._ctx.remaining):
+        if not await limiter._acquire(1.0, partial(time_left, self._ctx)):
             self._time_out()
         return clock() - started
 
@@ -212,7 +214,7 @@ class TokenSession(RetrySession):
             return decision
         limiter = cast("ClientRateLimiter", self._limiter)
         held_up = limiter.expected_wait(after=decision.delay)
-        late = decision.delay + held_up >= self._ctx.remaining()
+        late = decision.delay + held_up >= time_left(self._ctx)
         return RetryStopReason.DEADLINE if late else decision
 
     async def _read_code(self) -> str | None:
@@ -238,7 +240,7 @@ class TokenSession(RetrySession):
 
     async def _wait_in_vain(self, delay: float | None) -> None:
         """Slow down a caller who would ask again at once."""
-        if delay is None or delay >= self._ctx.remaining():
+        if delay is None or delay >= time_left(self._ctx):
             return
         log = self.attempt.log
         clock = asyncio.get_running_loop().time
