@@ -270,7 +270,7 @@ class TokenSession(RetrySession):
         with suppress(Exception):
             _chain(refusal, self._error)
         if self.response is not None:
-            await discard(self.response)
+            await discard(self.response, seconds=self._ctx.remaining())
         self.response, self.cause = None, refusal
 
     def _reason_of(self, refusal: Exception) -> RetryStopReason:

@@ -8,6 +8,7 @@ import math
 import operator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from unittest.mock import MagicMock
 
 import aiohttp
 import pytest
@@ -589,6 +590,37 @@ class TestDeadline:
             response = await client.get(URL)
 
         assert (200, 3.0) == (response.status, asyncio_now())
+
+
+class TestDrain:
+    """The rest of a body that is given up before a retry."""
+
+    @pytest.mark.parametrize("delay", [0.0, 0.05, 0.25])
+    async def test_drain_is_part_of_the_wait(self, delay):
+        """A body that stalls does not make the next attempt late."""
+        stalled: list[aiohttp.ClientResponse] = []
+
+        def stall(
+            ctx: ClientRequestContext, request: HttpRequest
+        ) -> aiohttp.ClientResponse:
+            response: Any = new_response(request, 503)
+            response._connection = MagicMock()
+            loop = asyncio.get_running_loop()
+            protocol = aiohttp.client_proto.ResponseHandler(loop)
+            protocol.connection_made(MagicMock())
+            response.content = aiohttp.StreamReader(protocol, limit=1, loop=loop)
+            stalled.append(response)
+            return response
+
+        transport = ScriptedTransport([stall, 200])
+        decorator = retrying(RetryStrategy.failsafe(Backoff.fixed(delay)))
+        timeout = delay + 0.01
+        async with session(transport, decorator, timeout=timeout) as client:
+            response = await client.get(URL)
+
+        assert (200, delay) == (response.status, asyncio_now())
+        assert delay == RequestLog.of(response).children[0].delay
+        assert stalled[0].closed
 
 
 class TestRetryAfter:
