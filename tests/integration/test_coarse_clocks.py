@@ -50,12 +50,15 @@ def retrying(attempt_timeout):
 
 def run(tick, offset, decorator, *, body=b"", read=False, **limits):
     """Call a server that falls silent, *offset* ticks after a tick."""
+    connections = []
 
     async def handle(reader, writer):
-        await reader.readuntil(b"\r\n\r\n")
+        connections.append(asyncio.current_task())
+        await reader.read(65536)
         writer.write(body)
         await reader.read()
         writer.close()
+        await writer.wait_closed()
 
     async def main():
         async with await asyncio.start_server(handle, "127.0.0.1", 0) as server:
@@ -68,6 +71,7 @@ def run(tick, offset, decorator, *, body=b"", read=False, **limits):
                     response = await session.get("/")
                     assert read
                     await response.read()
+            await asyncio.gather(*connections)
             return caught.value
 
     with asyncio.Runner(loop_factory=lambda: CoarseLoop(tick)) as runner:
