@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from ._context import ClientRequestContext
 
-# Below this, sums of floating point numbers take one moment for another.
-_FINEST_TICK = 1e-6
+# Sums of floating point numbers take one moment for another that is as near as this.
+_NEAR = 1e-6
 # uvloop counts in milliseconds, and does not say so.
 _TICK_OF_OTHER_LOOPS = 1e-3
 IN_BODY = ", which passed while its body was read"
@@ -132,4 +132,4 @@ class _BodyTimer(BaseTimerContext):
 
 def _tick(loop: asyncio.AbstractEventLoop) -> float:
     resolution: float = getattr(loop, "_clock_resolution", _TICK_OF_OTHER_LOOPS)
-    return max(resolution, _FINEST_TICK)
+    return resolution + _NEAR

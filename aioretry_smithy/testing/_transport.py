@@ -30,7 +30,7 @@ class ScriptedTransport:
     It is a client and, at once, a decorator that ignores the client it is given: add it
     first, and the rest of the chain talks to it instead of to aiohttp. The responses
     are real ones. The deadline of an attempt holds for an answer that takes its time:
-    the attempt fails as with aiohttp, with an :class:`AttemptTimeoutError`. What
+    the attempt fails as with aiohttp, with an ``AttemptTimeoutError``. What
     aiohttp refuses before it sends anything is refused here too: no URL, a relative one
     where there is no base, one of another scheme, ``data`` beside ``json``.
 

@@ -193,6 +193,22 @@ async def test_attempt_timeout_in_the_body_is_a_failure(serve):
     assert AttemptTimeoutError is type(RequestLog.of(response).response_cause)
 
 
+async def test_stream_says_each_time_which_limit_passed(serve):
+    """Who reads on after the limit learns the same again."""
+    url = await serve([HEAD + b"01234", 3600.0])
+    retrying = RetryingClient.new_decorator(
+        RetryStrategy.failsafe(), attempt_timeout=0.05
+    )
+    async with build(url, retrying) as session, session.get("/") as response:
+        assert b"01234" == await response.content.read(5)
+        for _ in range(2):
+            with pytest.raises(AttemptTimeoutError) as caught:
+                await response.content.read(5)
+
+    said = "attempt 1 had 0.050 s, which passed while its body was read"
+    assert said == str(caught.value)
+
+
 async def test_body_that_a_decorator_reads_and_fails_on(serve):
     """Failure of the body inside the chain: the log keeps the status that came."""
 

@@ -268,7 +268,7 @@ async def test_timeout(heard):
         event.attributes
     )
     assert first.end_time == event.timestamp
-    assert "TimeoutError" == first.status.description
+    assert f"AttemptTimeoutError: {message}" == first.status.description
     assert 2.0 == seconds(first)
 
 
