@@ -101,7 +101,7 @@ class RetrySession(ABC):
         self._ctx = self.attempt = ctx
         self._request = request
         self._made = 0
-        (ctx.parent or ctx)._max_attempts = config.max_total_attempts
+        (ctx.parent or ctx)._retry_config = config
         self.limiter = config.limiter
         self.may_retry = self.planned = False
         self.response = self.cause = self._earlier_cause = None

@@ -62,9 +62,6 @@ class TokenSession(RetrySession):
     ) -> None:
         super().__init__(config, ctx, request)
         strategy: Any = config.strategy
-        most = getattr(strategy, "max_attempts", None)
-        if isinstance(most, int):
-            ctx.root._max_attempts = min(most, config.max_total_attempts)
         self._strategy = strategy
         self._our_strategy: StandardRetryStrategy | None = (
             strategy if _keeps_methods(strategy) else None
@@ -86,9 +83,8 @@ class TokenSession(RetrySession):
         except CapacityNotAvailableError:
             self.stop_reason = RetryStopReason.LIMITER
             raise
-        if self._ctx.remaining() <= 0 or (
-            wait is not None and wait.delay >= time_left(self._ctx)
-        ):
+        is_late = wait is not None and wait.delay >= time_left(self._ctx)
+        if is_late or self._ctx.remaining() <= 0:
             self._time_out()
             return None
         return wait
