@@ -14,7 +14,12 @@ from ._breaker.window import EventCount
 from ._capture import capture_logs
 from ._client import DecoratingClient, Decorator, HttpClient, client_decorator
 from ._context import ClientRequestContext, ResponseTimeoutMode
-from ._errors import FailFastError, ResponseTimeoutError, UnprocessedRequestError
+from ._errors import (
+    AttemptTimeoutError,
+    FailFastError,
+    ResponseTimeoutError,
+    UnprocessedRequestError,
+)
 from ._log import RequestLog
 from ._logging.client import LoggingClient
 from ._logging.formatter import LogFormatter
@@ -38,6 +43,7 @@ from ._session import SessionBuilder, decorate, undecorate, unwrap
 
 __all__ = [
     "IDEMPOTENT_METHODS",
+    "AttemptTimeoutError",
     "Backoff",
     "CircuitBreaker",
     "CircuitBreakerClient",

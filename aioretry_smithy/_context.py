@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ._options import RequestOptions
     from ._request import HttpRequest
     from ._resources import CallResources
+    from ._retry.config import RetryConfig
 
 
 class ResponseTimeoutMode(StrEnum):
@@ -52,8 +53,8 @@ class ClientRequestContext:
     __slots__ = (
         "_attributes",
         "_is_sent",
-        "_max_attempts",
         "_resources",
+        "_retry_config",
         "attempt",
         "log",
         "options",
@@ -79,8 +80,8 @@ class ClientRequestContext:
     _attributes: dict[Any, Any] | None
     _resources: CallResources | None
 
-    # How many attempts the call may make (on the root), where that is known.
-    _max_attempts: int | None
+    # By what the call is retried (on the root), for sdk_headers.
+    _retry_config: RetryConfig | None
 
     # By position: each call makes two of them, and names cost a third more.
     def __init__(
@@ -110,7 +111,7 @@ class ClientRequestContext:
             loop = outer._call.loop
             self.log = log = RequestLog(sent, loop, timeout, outer)
         self.attempt = log.attempt
-        self._attributes = self._resources = self._max_attempts = None
+        self._attributes = self._resources = self._retry_config = None
         # Whether anything of the call was sent (on the root).
         self._is_sent = False
 

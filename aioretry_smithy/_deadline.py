@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import ClientSession, ClientTimeout
 from aiohttp.helpers import sentinel
 
-from ._errors import ResponseTimeoutError
+from ._errors import AttemptTimeoutError, ResponseTimeoutError
 from ._options import UNSET
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def attempt_timeout(
         limit = min(limit, own)
     if limit <= 0:
         raise too_late(ctx)
-    if limit == own or abs(limit - own) <= _CLOSE_ENOUGH:
+    if limit == own or 0 <= own - limit <= _CLOSE_ENOUGH:
         return None
     return ClientTimeout(
         total=None if limit == math.inf else limit,
@@ -93,8 +93,8 @@ def attempt_timeout(
     )
 
 
-def too_late(ctx: ClientRequestContext) -> TimeoutError:
+def too_late(ctx: ClientRequestContext) -> ResponseTimeoutError:
     """Make the error for a request that there is no time left to send."""
     if ctx.root.remaining() <= 0:
         return ResponseTimeoutError("no time left before the request was sent")
-    return TimeoutError("no time left for this attempt before it was sent")
+    return AttemptTimeoutError("no time left for this attempt before it was sent")

@@ -6,7 +6,8 @@
     ├── UnprocessedRequestError        refused on this side, nothing was sent
     ├── FailFastError                  the circuit is open
     └── aiohttp.ServerTimeoutError (also asyncio.TimeoutError)
-        └── ResponseTimeoutError       the deadline of the whole call passed
+        └── ResponseTimeoutError       a deadline of ours passed: of the call
+            └── AttemptTimeoutError    or of one attempt
 """
 
 from __future__ import annotations
@@ -64,13 +65,26 @@ class FailFastError(aiohttp.ClientError):
 
 
 class ResponseTimeoutError(aiohttp.ServerTimeoutError):
-    """The deadline of the whole call passed while an attempt was under way.
+    """The deadline of the whole call passed, or in the subclass that of one attempt.
 
-    Its ``__cause__`` is the last exception of an earlier attempt, or the failure of
-    the attempt that was cut. It is a :class:`TimeoutError` and an
-    :class:`aiohttp.ClientError`, so code written for aiohttp goes on working.
+    While an attempt was under way, or while the caller read the body. Its ``__cause__``
+    is the last exception of an earlier attempt, or the failure of the attempt that was
+    cut. It is a :class:`TimeoutError` and an :class:`aiohttp.ClientError`, so code
+    written for aiohttp goes on working.
 
     >>> issubclass(ResponseTimeoutError, TimeoutError)
+    True
+    """
+
+
+class AttemptTimeoutError(ResponseTimeoutError):
+    """An attempt ran into its own timeout; the call may have had time left.
+
+    It says which attempt had how many seconds: "attempt 2 had 3.000 s". Its
+    ``__cause__`` is the timeout that aiohttp raised. A strategy may retry it; a
+    :class:`ResponseTimeoutError` of any other class is the end of the call.
+
+    >>> is_timeout(AttemptTimeoutError("attempt 2 had 3.000 s"))
     True
     """
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ._errors import FailFastError
-from ._safety import is_unprocessed, mark_own, mark_seen
+from ._errors import FailFastError, ResponseTimeoutError
+from ._safety import is_timeout, is_unprocessed, mark_own, mark_queued, mark_seen
 
 if TYPE_CHECKING:
     from ._log import RequestLog
@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 _REQUEST = ("aiohttp.client", "_request")
 _SENDING = ("aiohttp.client", "_connect_and_send_request")
 _TIMER = ("aiohttp.helpers", "__exit__")
+_POOL = ("aiohttp.connector", "_wait_for_available_connection")
 _WRITING = ("aiohttp.client_reqrep", "write_bytes")
 _BODY = {"aiohttp.multipart", "aiohttp.payload", f"{__package__}._body"}
+# From our own error to the cancellation by which aiohttp's timer ends a wait.
+_LINKS = 4
 _WIRE = {"aiohttp.base_protocol", "aiohttp.http_writer"}
 
 
@@ -31,7 +34,11 @@ def judge_origin(cause: BaseException, log: RequestLog) -> None:
     """
     if was_sent_before(log, cause):
         mark_seen(cause)
-    frames, variables = _frames_of(cause)
+    if is_timeout(cause) and waited_in_pool(cause):
+        mark_queued(cause)
+    # Ours names the limit that passed, and stands around the failure itself.
+    raised = cause.__cause__ if isinstance(cause, ResponseTimeoutError) else cause
+    frames, variables = _frames_of(raised)
     if _REQUEST not in frames:
         # A mock's, or ours: nothing came as far as aiohttp.
         return
@@ -44,6 +51,22 @@ def judge_origin(cause: BaseException, log: RequestLog) -> None:
     is_early = request is None and inside[:1] != [_TIMER]
     if isinstance(cause, Exception) and (is_early or _comes_from_body(cause)):
         mark_own(cause)
+
+
+def waited_in_pool(cause: BaseException) -> bool:
+    """Say whether a request was cut while it waited for a place in the pool.
+
+    A method that has another name some day is not found, and the wait is taken for one
+    for the server.
+    """
+    link: BaseException | None = cause
+    for _ in range(_LINKS):
+        frames, _variables = _frames_of(link)
+        if _POOL in frames:
+            return True
+        # Not the context: that may be the failure of an earlier call.
+        link = None if link is None else link.__cause__
+    return False
 
 
 def was_sent_before(log: RequestLog, cause: BaseException) -> bool:

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 from unicodedata import east_asian_width
 
+from ._errors import ResponseTimeoutError
 from ._preview import CUT
 
 if TYPE_CHECKING:
@@ -185,6 +186,9 @@ def describe_outcome(log: RequestLog) -> str:
     cause = describe_cause(log)
     status = log.response_status
     if status is None:
+        if log.attempt and isinstance(log.response_cause, ResponseTimeoutError):
+            # What it says, its number and its seconds, stands beside it.
+            return type(log.response_cause).__name__
         return "no response yet" if cause is None else excerpt(cause)
     answer = printable(log.mask.text(f"{status} {log.response_reason or ''}".rstrip()))
     return answer if cause is None else f"{answer}, {excerpt(cause)}"

@@ -18,8 +18,6 @@ from ._errors import bad_argument
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from aiohttp.helpers import BaseTimerContext
-
     from ._log import RequestLog
     from ._request import HttpRequest
 
@@ -53,23 +51,21 @@ def record_response(log: RequestLog, response: aiohttp.ClientResponse | None) ->
         log._record_response(response, getattr(content, "total_bytes", 0))
         return
     log._record_response(response)
-    outcome, timer = log._outcome, response._timer
+    outcome = log._outcome
 
     def end_body() -> None:
         # A decorator that asked twice may end the first answer after the second.
         if log._outcome is outcome:
-            log._end_body(content.total_bytes, _body_failure(content, timer))
+            log._end_body(content.total_bytes, _body_failure(content))
 
     connection.add_callback(end_body)
 
 
-def _body_failure(
-    content: aiohttp.StreamReader, timer: BaseTimerContext
-) -> BaseException | None:
+def _body_failure(content: aiohttp.StreamReader) -> BaseException | None:
     if content.is_eof():
         return None
     try:
-        timer.assert_timeout()
+        content._timer.assert_timeout()
     except TimeoutError as timeout:
         return timeout.with_traceback(None)
     cause = content.exception()
@@ -77,14 +73,20 @@ def _body_failure(
     return None if type(cause) is aiohttp.ClientConnectionError else cause
 
 
-async def discard(response: aiohttp.ClientResponse) -> None:
+async def discard(
+    response: aiohttp.ClientResponse, *, seconds: float = _DRAIN_SECONDS
+) -> None:
     """Give a response up; its connection is free, or closed, when this returns.
 
     A small rest of the body is read, so that the connection can be used again; a rest
     that is large or slow to come is not worth a connection.
+
+    Args:
+        response: The response.
+        seconds: The longest that this may take; it never takes more than 0.1 s.
     """
     try:
-        if _holds_no_more(response) or await _drain(response):
+        if _holds_no_more(response) or await _drain(response, seconds):
             response.release()
     finally:
         # After release() this does nothing; in every other case it hangs up.
@@ -95,13 +97,13 @@ def _holds_no_more(response: aiohttp.ClientResponse) -> bool:
     return response.connection is None or response.content.at_eof()
 
 
-async def _drain(response: aiohttp.ClientResponse) -> bool:
+async def _drain(response: aiohttp.ClientResponse, seconds: float) -> bool:
     content = response.content
     if response.status == _SWITCHING_PROTOCOLS or _declares_too_much(response):
         return False
     limit = content.total_bytes + _DRAIN_BYTES
     try:
-        async with asyncio.timeout(_DRAIN_SECONDS):
+        async with asyncio.timeout(min(_DRAIN_SECONDS, seconds)):
             while not content.at_eof() and content.total_bytes <= limit:
                 await content.readany()
     except (aiohttp.ClientError, OSError):

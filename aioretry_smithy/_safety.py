@@ -12,6 +12,7 @@ from ._errors import FailFastError, UnprocessedRequestError
 from ._retry_info import RetryInfo
 
 _OWN = "_aioretry_smithy_own"
+_QUEUED = "_aioretry_smithy_queued"
 _SEEN = "_aioretry_smithy_seen"
 
 
@@ -135,11 +136,11 @@ def retry_safety(cause: BaseException) -> RetrySafety:
 def is_unprocessed(cause: BaseException | None) -> bool:
     """Say whether the server surely saw nothing of a request that failed.
 
-    True for a refused or timed out connection, a name that does not resolve, a
-    failed TLS handshake, a proxy that refuses, a bad URL and
-    :class:`UnprocessedRequestError`; never after a redirect, nor where an earlier send
-    within the attempt reached the server. An open circuit is a
-    case of its own: ask for :class:`FailFastError`.
+    True for a refused or timed out connection, one that the session's own pool had no
+    place for in time, a name that does not resolve, a failed TLS handshake, a proxy
+    that refuses, a bad URL and :class:`UnprocessedRequestError`; never after a
+    redirect, nor where an earlier send within the attempt reached the server. An open
+    circuit is a case of its own: ask for :class:`FailFastError`.
 
     Args:
         cause: What the attempt raised, or None.
@@ -152,7 +153,11 @@ def is_unprocessed(cause: BaseException | None) -> bool:
     cause = peel(cause)
     if isinstance(cause, _BAD_REDIRECT) or vars(cause).get(_SEEN, False):
         return False
-    return isinstance(cause, _BEFORE_SENDING) or _is_connector_closed(cause)
+    return (
+        isinstance(cause, _BEFORE_SENDING)
+        or _is_connector_closed(cause)
+        or was_queued(cause)
+    )
 
 
 def is_timeout(cause: BaseException | None) -> bool:
@@ -208,6 +213,19 @@ def mark_own(cause: BaseException) -> None:
 def is_own(cause: BaseException) -> bool:
     """Say whether :func:`mark_own` noted it."""
     return bool(vars(cause).get(_OWN, False))
+
+
+def mark_queued(cause: BaseException) -> None:
+    """Note that the request was cut while it waited for a place in the pool."""
+    vars(cause)[_QUEUED] = True
+
+
+def was_queued(cause: BaseException | None) -> bool:
+    """Say whether a request timed out in the queue of the session's connection pool.
+
+    That says nothing about the server.
+    """
+    return cause is not None and _QUEUED in vars(cause)
 
 
 def _is_connector_closed(cause: BaseException) -> bool:

@@ -19,6 +19,7 @@ from ._request import HttpRequest
 from ._resources import resources_of
 from ._response import CLOSES_REFUSED, record_response
 from ._safety import mark_own
+from ._time_limits import limit_body, passed_limit
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
@@ -140,13 +141,20 @@ class Leaf:
                 arguments = _prepared(ctx, request, arguments)
             if arguments.get("json") is not None:
                 arguments = self.json.begin(ctx, arguments)
-            if self.send is not None:
-                response = await self.send(request.method, request.target, **arguments)
-            else:
-                # Looked up now and on the class: that is where mocks put themselves.
-                response = await type(session)._request(
-                    session, request.method, request.target, **arguments
-                )
+            try:
+                if self.send is not None:
+                    response = await self.send(
+                        request.method, request.target, **arguments
+                    )
+                else:
+                    # Looked up now and on the class: where mocks put themselves.
+                    response = await type(session)._request(
+                        session, request.method, request.target, **arguments
+                    )
+            except TimeoutError as cut:
+                if (passed := passed_limit(ctx, cut)) is None:
+                    raise
+                raise passed() from cut
         except BaseException as cause:
             judge_origin(cause, ctx.log)
             ctx.log._record_failure(cause)
@@ -156,6 +164,7 @@ class Leaf:
         record_response(ctx.log, response)
         if response.connection is not None:
             resources_of(ctx).track(response)
+            limit_body(ctx, response)
         return response
 
 

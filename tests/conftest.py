@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import importlib.metadata
 import importlib.util
 import inspect
@@ -78,7 +79,8 @@ def pytest_asyncio_loop_factories(
 ) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
     """Run async tests in virtual time, except where they meet the outside world."""
     if item.path.relative_to(TESTS).parts[0] in REAL_TIME:
-        return {"real": asyncio.new_event_loop}
+        name = os.environ.get("AIORETRY_SMITHY_TEST_LOOP", "asyncio")
+        return {"real": importlib.import_module(name).new_event_loop}
     return {"virtual": VirtualTimeLoop}
 
 

@@ -25,7 +25,7 @@ LAYERS = (
     ("_log", "_request"),
     ("_context", "_origin"),
     ("_resources",),
-    ("_keys", "_body", "_content", "_response"),
+    ("_keys", "_body", "_content", "_response", "_time_limits"),
     ("_client",),
     # Values
     ("_retry.spec", "_retry.hints", "_retry.stop_reason", "_breaker.window"),
@@ -80,6 +80,7 @@ TOUCH_AIOHTTP = {
     "_response",
     "_seam",
     "_session",
+    "_time_limits",
 }
 """The modules that may know private names of aiohttp."""
 

@@ -18,7 +18,7 @@ from aioretry_smithy import (
     new_response,
     retry_safety,
 )
-from aioretry_smithy._origin import judge_origin
+from aioretry_smithy._origin import judge_origin, waited_in_pool
 from aioretry_smithy._response import record_response
 
 CALL = "calls.pop(0)(*([calls] if calls else []))"
@@ -121,3 +121,27 @@ async def test_the_failure_itself_is_no_earlier_send():
     judge_origin(cause, log)
 
     assert is_unprocessed(cause)
+
+
+def test_failure_that_is_its_own_cause_waited_nowhere():
+    """A chain without an end is not followed for ever."""
+    cause = TimeoutError()
+    cause.__cause__ = cause
+
+    assert False is waited_in_pool(cause)
+
+
+def test_wait_of_an_earlier_request_is_not_this_one_s():
+    """The context may be the failure of another request, which went elsewhere."""
+    code = compile(
+        "def _wait_for_available_connection(): raise KeyError", "connector", "exec"
+    )
+    module = {"__name__": "aiohttp.connector"}
+    exec(code, module)
+    with pytest.raises(KeyError) as earlier:
+        module["_wait_for_available_connection"]()
+    later = TimeoutError()
+    later.__context__ = earlier.value
+
+    assert waited_in_pool(earlier.value)
+    assert not waited_in_pool(later)

@@ -87,7 +87,7 @@ async def test_sample_call():
     assert log.render() == (
         "GET https://api.example.com/orders  ->  200 OK  in 3.602 s, 3 attempts\n"
         "├─ 1  503 Service Unavailable   0.003 s   then waited 0.204 s (backoff)\n"
-        "├─ 2  TimeoutError              3.000 s   then waited 0.391 s (backoff)\n"
+        "├─ 2  AttemptTimeoutError       3.000 s   then waited 0.391 s (backoff)\n"
         "└─ 3  200 OK                    0.004 s"
     )
 

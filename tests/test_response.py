@@ -190,6 +190,7 @@ class FakeStream:
     def __init__(self, chunks=0, size=0, interval=0.0, error=None):
         self.chunks, self.size, self.interval = chunks, size, interval
         self.error = error
+        self._timer = FakeTimer()
         self.total_bytes = 0
 
     def at_eof(self):
@@ -212,12 +213,11 @@ class FakeStream:
 class FakeResponse:
     """The part of a response that is asked, without a network."""
 
-    def __init__(self, stream, *, status=200, length=None, timer=None):
+    def __init__(self, stream, *, status=200, length=None):
         self.content, self.status, self.content_length = stream, status, length
         self.connection = FakeConnection()
         self.headers, self.reason, self.history = {}, "OK", ()
         self.request_info = SimpleNamespace(headers={})
-        self._timer = FakeTimer() if timer is None else timer
         self.calls = []
 
     def release(self):
@@ -291,7 +291,8 @@ async def test_cancellation_while_giving_up_closes():
 async def test_end_of_a_body_has_a_cause_if_it_failed(stream, fired, cause):
     """A body read whole and one that was left early end without a cause."""
     log = ClientRequestContext(REQUEST).log
-    response = FakeResponse(stream, timer=FakeTimer(fired))
+    stream._timer = FakeTimer(fired)
+    response = FakeResponse(stream)
     record_response(log, response)
     assert not log.is_complete
     await asyncio.sleep(1.0)

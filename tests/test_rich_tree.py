@@ -78,7 +78,7 @@ async def test_bars_are_below_where_there_is_no_room_beside(log):
         "GET http://example.com/  ->  200 OK  in 8.000 s, 3 attempts",
         "├─ 1  503 Service Unavailable   1.000 s   then waited 2.000 s (backoff)",
         f"│     {'█' * 9}{'░' * 18}",
-        "├─ 2  TimeoutError              2.000 s   then waited 2.000 s (backoff)",
+        "├─ 2  AttemptTimeoutError       2.000 s   then waited 2.000 s (backoff)",
         f"│     {' ' * 27}{'█' * 18}{'░' * 18}",
         "└─ 3  200 OK                    1.000 s",
         f"      {' ' * 63}{'█' * 9}",

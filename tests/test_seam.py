@@ -12,6 +12,7 @@ from aiohttp import ClientTimeout
 from yarl import URL
 
 from aioretry_smithy import (
+    AttemptTimeoutError,
     Backoff,
     ClientRequestContext,
     DecoratingClient,
@@ -305,7 +306,7 @@ async def test_attempt_timeout_passed_before_sending(wire):
     log = RequestLog.of(response)
 
     assert [4.0] == [call.at for call in wire.calls]
-    assert type(log.children[0].response_cause) is TimeoutError
+    assert type(log.children[0].response_cause) is AttemptTimeoutError
     assert 200 == log.response_status
 
 

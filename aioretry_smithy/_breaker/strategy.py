@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import aiohttp
 
 from .._errors import UnprocessedRequestError
-from .._safety import RetrySafety, is_own, peel, retry_safety
+from .._safety import RetrySafety, is_own, peel, retry_safety, was_queued
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -60,8 +60,9 @@ class CircuitBreakerStrategy(ABC):
         """Count a status of 500 or above, or an exception, as a failure; the default.
 
         Not counted is what says nothing about the server: cancellation, an open
-        circuit, a request refused on this side, and the caller's own mistakes, such as
-        a bad URL, bad arguments, a body that raises or a closed session.
+        circuit, a request refused on this side, one that timed out in the queue of the
+        session's own connection pool, and the caller's own mistakes, such as a bad URL,
+        bad arguments, a body that raises or a closed session.
 
         Returns:
             The one strategy of this kind.
@@ -93,6 +94,6 @@ def _concerns_the_server(cause: BaseException) -> bool:
     cause = peel(cause)
     if isinstance(cause, _OF_THE_SERVER):
         return not is_own(cause)
-    if isinstance(cause, UnprocessedRequestError):
+    if isinstance(cause, UnprocessedRequestError) or was_queued(cause):
         return False
     return retry_safety(cause) is not RetrySafety.NO

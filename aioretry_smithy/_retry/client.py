@@ -186,17 +186,20 @@ async def _wait(session: RetrySession, wait: Wait | None) -> None:
     if wait is None:
         return
     log = session.log
-    if session.response is not None:
-        await discard(session.response)
-    session.forget_outcome()
-    started = asyncio.get_running_loop().time()
+    clock = asyncio.get_running_loop().time
+    started = clock()
     log.delay, log.delay_source = wait
     try:
-        await asyncio.sleep(wait.delay)
+        delay = wait.delay
+        if session.response is not None:
+            await discard(session.response, seconds=delay)
+            delay -= clock() - started
+        session.forget_outcome()
+        await asyncio.sleep(delay)
         if waited := await session.admit():
             log.delay, log.delay_source = wait.delay + waited, "rate_limit"
     except BaseException:
-        log.delay = asyncio.get_running_loop().time() - started
+        log.delay = clock() - started
         raise
 
 

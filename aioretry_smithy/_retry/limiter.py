@@ -8,7 +8,7 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from .._errors import FailFastError
-from .._safety import RetrySafety, retry_safety
+from .._safety import RetrySafety, retry_safety, was_queued
 
 if TYPE_CHECKING:
     from .._context import ClientRequestContext
@@ -29,7 +29,8 @@ class RetryLimiter(ABC):
     ===============  ==============================================================
     the attempt was  when
     ===============  ==============================================================
-    neither          an open circuit refused it, with or without a fallback
+    neither          an open circuit refused it, with or without a fallback, or it
+                     timed out in the queue of the session's own connection pool
     a failure        the strategy wants a retry, or the status is 500 or above, or
                      the failure is not permanent (:data:`RetrySafety.NO`)
     a success        the status is below 500 and no retry is wanted
@@ -155,7 +156,8 @@ def _is_failure(
     status: int | None, cause: Exception | None, wanted: bool
 ) -> bool | None:
     # What an open circuit refuses was not sent, so it says nothing of the server.
-    if isinstance(cause, FailFastError):
+    # Nor does a wait for a place in the session's own pool.
+    if isinstance(cause, FailFastError) or was_queued(cause):
         return None
     if wanted:
         return True

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .._client import HttpClient
     from .._context import ClientRequestContext
     from .._request import HttpRequest
+    from .config import RetryConfig
 
 _ID: Final = "amz-sdk-invocation-id"
 _REQUEST: Final = "amz-sdk-request"
@@ -68,7 +69,7 @@ class SdkHeadersClient(DecoratingClient):
 
 def _told_of(ctx: ClientRequestContext) -> str:
     attempt = ctx.attempt or 1
-    told, most = [f"attempt={attempt}"], ctx.root._max_attempts
+    told, most = [f"attempt={attempt}"], _most_attempts(ctx.root._retry_config)
     # A decorator outside may begin anew, and count beyond what was meant.
     if most is not None and most >= attempt:
         told.append(f"max={most}")
@@ -81,3 +82,11 @@ def _told_of(ctx: ClientRequestContext) -> str:
         second = datetime.fromtimestamp(math.ceil(round(ends, 3)), UTC)
         told.append(f"ttl={second:%Y%m%dT%H%M%SZ}")
     return "; ".join(told)
+
+
+def _most_attempts(config: RetryConfig | None) -> int | None:
+    if config is None:
+        return None
+    own = getattr(config.strategy, "max_attempts", None)
+    limit = config.max_total_attempts
+    return min(own, limit) if isinstance(own, int) else limit

@@ -13,7 +13,8 @@ from .._body import SpentBodyError, is_spent
 from .._causes import drop_frames
 from .._errors import ResponseTimeoutError, bad_argument, is_finite
 from .._origin import was_sent_before
-from .._safety import is_timeout, mark_seen
+from .._safety import is_timeout, mark_queued, mark_seen, was_queued
+from .._time_limits import IN_BODY, passed_limit, time_left
 from .hints import retry_after
 from .limiter import acquired, released
 from .stop_reason import RetryStopReason
@@ -95,7 +96,7 @@ class RetrySession(ABC):
         self._ctx = self.attempt = ctx
         self._request = request
         self._made = 0
-        (ctx.parent or ctx)._max_attempts = config.max_total_attempts
+        (ctx.parent or ctx)._retry_config = config
         self.limiter = config.limiter
         self.may_retry = self.planned = False
         self.response = self.cause = self._earlier_cause = None
@@ -114,7 +115,7 @@ class RetrySession(ABC):
         """
         if self.stop_reason is not None:
             return None
-        if self._made and self._ctx.remaining() <= 0:
+        if self._made and time_left(self._ctx) <= 0:
             self._time_out()
             return None
         self._made += 1
@@ -226,11 +227,16 @@ class RetrySession(ABC):
         if response is None:
             return None
         try:
-            # For bodies that do not come from aiohttp, which has a timer of its own.
-            async with asyncio.timeout_at(self.attempt.deadline):
-                if self._config.buffer_response:
-                    await _content.buffer(response)
-                return None if look is None else await look(response)
+            try:
+                # For bodies that do not come from aiohttp, which has its own timer.
+                async with asyncio.timeout_at(self.attempt.deadline):
+                    if self._config.buffer_response:
+                        await _content.buffer(response)
+                    return None if look is None else await look(response)
+            except TimeoutError as cut:
+                if (passed := passed_limit(self.attempt, cut, IN_BODY)) is None:
+                    raise
+                raise passed() from cut
         except Exception as cause:
             _content.fail(self.attempt.log, response, cause)
             self.response, self.cause = None, cause
@@ -239,7 +245,7 @@ class RetrySession(ABC):
     def _was_cut(self) -> bool:
         """Say whether the deadline of the call cut the attempt, and note so."""
         cause = self.cause
-        if cause is None or not is_timeout(cause) or self._ctx.remaining() > 0:
+        if cause is None or not is_timeout(cause) or time_left(self._ctx) > 0:
             return False
         self._time_out()
         return True
@@ -257,6 +263,8 @@ class RetrySession(ABC):
     def _time_out(self) -> None:
         error = ResponseTimeoutError(f"the deadline passed, attempts: {self._made}")
         error.__cause__ = self._earlier_cause or self.cause
+        if was_queued(self.cause):
+            mark_queued(error)
         self.cause = error
         self.stop_reason = RetryStopReason.DEADLINE
 
@@ -270,7 +278,7 @@ class RetrySession(ABC):
         longest = self._config.max_retry_after
         if hint > (math.inf if longest is None else longest) or hint == math.inf:
             return RetryStopReason.RETRY_AFTER_TOO_LONG
-        remaining = self._ctx.remaining()
+        remaining = time_left(self._ctx)
         if delay >= remaining:
             return RetryStopReason.DEADLINE
         if hint >= remaining:

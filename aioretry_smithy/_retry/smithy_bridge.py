@@ -13,6 +13,7 @@ from .._errors import FailFastError, bad_argument, is_finite, raised_from
 from .._keys import host_key
 from .._response import discard
 from .._retry_info import RetryInfo
+from .._time_limits import time_left
 from ..smithy.adaptive import AdaptiveRetryStrategy
 from ..smithy.classify import classify
 from ..smithy.error_code import read_error_code
@@ -62,9 +63,6 @@ class TokenSession(RetrySession):
     ) -> None:
         super().__init__(config, ctx, request)
         strategy: Any = config.strategy
-        most = getattr(strategy, "max_attempts", None)
-        if isinstance(most, int):
-            ctx.root._max_attempts = min(most, config.max_total_attempts)
         self._strategy = strategy
         self._our_strategy: StandardRetryStrategy | None = (
             strategy if _keeps_methods(strategy) else None
@@ -86,8 +84,8 @@ class TokenSession(RetrySession):
         except CapacityNotAvailableError:
             self.stop_reason = RetryStopReason.LIMITER
             raise
-        remaining = self._ctx.remaining()
-        if remaining <= 0 or (wait is not None and wait.delay >= remaining):
+        is_late = wait is not None and wait.delay >= time_left(self._ctx)
+        if is_late or self._ctx.remaining() <= 0:
             self._time_out()
             return None
         return wait
@@ -126,7 +124,7 @@ class TokenSession(RetrySession):
             return 0.0
         clock = asyncio.get_running_loop().time
         started = clock()
-        if not await limiter._acquire(1.0, self._ctx.remaining):
+        if not await limiter._acquire(1.0, partial(time_left, self._ctx)):
             self._time_out()
         return clock() - started
 
@@ -213,7 +211,7 @@ class TokenSession(RetrySession):
             return decision
         limiter = cast("ClientRateLimiter", self._limiter)
         held_up = limiter.expected_wait(after=decision.delay)
-        late = decision.delay + held_up >= self._ctx.remaining()
+        late = decision.delay + held_up >= time_left(self._ctx)
         return RetryStopReason.DEADLINE if late else decision
 
     async def _read_code(self) -> str | None:
@@ -239,7 +237,7 @@ class TokenSession(RetrySession):
 
     async def _wait_in_vain(self, delay: float | None) -> None:
         """Slow down a caller who would ask again at once."""
-        if delay is None or delay >= self._ctx.remaining():
+        if delay is None or delay >= time_left(self._ctx):
             return
         log = self.attempt.log
         clock = asyncio.get_running_loop().time
@@ -269,7 +267,7 @@ class TokenSession(RetrySession):
         with suppress(Exception):
             _chain(refusal, self._error)
         if self.response is not None:
-            await discard(self.response)
+            await discard(self.response, seconds=self._ctx.remaining())
         self.response, self.cause = None, refusal
 
     def _reason_of(self, refusal: Exception) -> RetryStopReason:

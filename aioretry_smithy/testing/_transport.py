@@ -12,6 +12,7 @@ from .._body import HeldPayload, prepare
 from .._deadline import too_late
 from .._errors import bad_argument
 from .._response import record_response
+from .._time_limits import passed_limit
 from ._answer import check, respond
 
 if TYPE_CHECKING:
@@ -29,9 +30,9 @@ class ScriptedTransport:
     It is a client and, at once, a decorator that ignores the client it is given: add it
     first, and the rest of the chain talks to it instead of to aiohttp. The responses
     are real ones. The deadline of an attempt holds for an answer that takes its time:
-    the attempt fails with a :class:`TimeoutError`, as with aiohttp. What aiohttp
-    refuses before it sends anything is refused here too: no URL, a relative one where
-    there is no base, one of another scheme, ``data`` beside ``json``.
+    the attempt fails as with aiohttp, with an ``AttemptTimeoutError``. What
+    aiohttp refuses before it sends anything is refused here too: no URL, a relative one
+    where there is no base, one of another scheme, ``data`` beside ``json``.
 
     Args:
         answers: The answers, in order, each a :data:`ScriptedAnswer`. One request too
@@ -99,9 +100,16 @@ class ScriptedTransport:
         self.contexts.append(ctx)
         self.requests.append(request)
         try:
-            async with asyncio.timeout_at(ctx.deadline):
-                # In no variable: what is raised has this frame.
-                response = await respond(*self._next_answer(ctx, request), ctx, request)
+            try:
+                async with asyncio.timeout_at(ctx.deadline):
+                    # In no variable: what is raised has this frame.
+                    response = await respond(
+                        *self._next_answer(ctx, request), ctx, request
+                    )
+            except TimeoutError as cut:
+                if (passed := passed_limit(ctx, cut)) is None:
+                    raise
+                raise passed() from cut
         except BaseException as cause:
             ctx.log._record_failure(cause)
             raise

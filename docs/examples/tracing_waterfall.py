@@ -42,7 +42,8 @@ def named(spans):
     for span in spans:
         told = span.attributes
         label = span.name if span.parent is None else f"  {span.name}"
-        outcome = told.get("error.type") or told.get("http.response.status_code", "")
+        error = told.get("error.type", "").rpartition(".")[2]
+        outcome = error or told.get("http.response.status_code", "")
         resend = told.get("http.request.resend_count")
         label += f" {outcome}" + (f", resend {resend}" if resend else "")
         yield label, span
@@ -69,7 +70,7 @@ def draw(spans, width=40):
         for begin, end_of_it in waits(span):
             fill(bar, begin, end_of_it, ".")
         seconds = (span.end_time - span.start_time) / 1e9
-        print(f"{label:28} |{''.join(bar)}| {seconds:.3f} s")
+        print(f"{label:35} |{''.join(bar)}| {seconds:.3f} s")
 
 
 def plot(spans, file):

@@ -12,9 +12,11 @@ import pytest
 from aiohttp import ClientTimeout, web
 
 from aioretry_smithy import (
+    AttemptTimeoutError,
     Backoff,
     DecoratingClient,
     RequestLog,
+    ResponseTimeoutError,
     RetryingClient,
     RetryStrategy,
     SessionBuilder,
@@ -156,7 +158,7 @@ async def test_bad_encoding_is_a_failure(serve, decorator):
     ("limits", "error"),
     [
         ({"sock_read": 0.05}, aiohttp.SocketTimeoutError),
-        ({"total": 0.05}, TimeoutError),
+        ({"total": 0.05}, ResponseTimeoutError),
     ],
 )
 @each_chain
@@ -165,7 +167,7 @@ async def test_timeout_in_the_body_is_a_failure(serve, decorator, limits, error)
     url = await serve([HEAD + b"01234", 3600.0])
     async with build(url, decorator, timeout=ClientTimeout(**limits)) as session:
         response = await session.get("/")
-        with pytest.raises(TimeoutError):
+        with pytest.raises(error):
             await response.read()
         log = RequestLog.of(response)
 
@@ -182,10 +184,29 @@ async def test_attempt_timeout_in_the_body_is_a_failure(serve):
     retrying = RetryingClient.new_decorator(strategy, attempt_timeout=0.05)
     async with build(url, retrying) as session:
         response = await session.get("/")
-        with pytest.raises(TimeoutError):
+        with pytest.raises(AttemptTimeoutError) as caught:
             await response.read()
 
-    assert TimeoutError is type(RequestLog.of(response).response_cause)
+    said = "attempt 1 had 0.050 s, which passed while its body was read"
+    assert said == str(caught.value)
+    assert TimeoutError is type(caught.value.__cause__)
+    assert AttemptTimeoutError is type(RequestLog.of(response).response_cause)
+
+
+async def test_stream_says_each_time_which_limit_passed(serve):
+    """Who reads on after the limit learns the same again."""
+    url = await serve([HEAD + b"01234", 3600.0])
+    retrying = RetryingClient.new_decorator(
+        RetryStrategy.failsafe(), attempt_timeout=0.05
+    )
+    async with build(url, retrying) as session, session.get("/") as response:
+        assert b"01234" == await response.content.read(5)
+        for _ in range(2):
+            with pytest.raises(AttemptTimeoutError) as caught:
+                await response.content.read(5)
+
+    said = "attempt 1 had 0.050 s, which passed while its body was read"
+    assert said == str(caught.value)
 
 
 async def test_body_that_a_decorator_reads_and_fails_on(serve):

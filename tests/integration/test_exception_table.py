@@ -17,6 +17,7 @@ from aioretry_smithy import (
     Backoff,
     DecoratingClient,
     RequestLog,
+    ResponseTimeoutError,
     RetryingClient,
     RetrySafety,
     RetryStrategy,
@@ -144,7 +145,7 @@ async def test_full_pool(serve):
 
     assert [
         Verdict(aiohttp.ConnectionTimeoutError, YES, True, True),
-        Verdict(TimeoutError, MAYBE, False, True),
+        Verdict(ResponseTimeoutError, YES, True, True),
     ] == causes
 
 
@@ -317,7 +318,7 @@ async def test_no_http(serve, head):
     ("limits", "kind"),
     [
         ({"sock_read": 0.05}, aiohttp.SocketTimeoutError),
-        ({"total": 0.05}, TimeoutError),
+        ({"total": 0.05}, ResponseTimeoutError),
     ],
 )
 async def test_silence(serve, limits, kind):
@@ -363,7 +364,7 @@ async def test_reset_in_the_body(serve):
     ("limits", "kind"),
     [
         ({"sock_read": 0.05}, aiohttp.SocketTimeoutError),
-        ({"total": 0.05}, TimeoutError),
+        ({"total": 0.05}, ResponseTimeoutError),
     ],
 )
 async def test_silence_in_the_body(serve, limits, kind):

@@ -173,7 +173,8 @@ async def test_timeout(site, heard):
 
     assert 3 == len(heard.attempts)
     for span in heard.attempts:
-        assert "TimeoutError" == span.attributes["error.type"]
+        kind = "aioretry_smithy.AttemptTimeoutError"
+        assert kind == span.attributes["error.type"]
         assert 0.09 < (span.end_time - span.start_time) / 1e9 < 5
 
 

@@ -11,6 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aioretry_smithy import (
+    AttemptTimeoutError,
     Backoff,
     RequestLog,
     ResponseTimeoutError,
@@ -136,9 +137,9 @@ def or_none(limit):
 def word(result):
     if isinstance(result, aiohttp.ClientResponse):
         return result.status
-    if isinstance(result, ResponseTimeoutError):
-        return "deadline"
-    return "timeout" if isinstance(result, TimeoutError) else "broken"
+    if isinstance(result, AttemptTimeoutError):
+        return "timeout"
+    return "deadline" if isinstance(result, ResponseTimeoutError) else "broken"
 
 
 ticks = st.integers(0, 8).map(lambda count: count * TICK)

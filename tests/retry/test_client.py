@@ -8,11 +8,13 @@ import math
 import operator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from unittest.mock import MagicMock
 
 import aiohttp
 import pytest
 
 from aioretry_smithy import (
+    AttemptTimeoutError,
     Backoff,
     DecoratingClient,
     HttpRequest,
@@ -463,7 +465,7 @@ class TestDeadline:
         log = RequestLog.of(caught.value)
         assert 9.0 == asyncio_now()
         assert repr(caught.value) == repr(log.children[1].response_cause)
-        assert not isinstance(caught.value, ResponseTimeoutError)
+        assert type(caught.value) is AttemptTimeoutError
         assert (2, "deadline") == (log.total_attempts, log.stop_reason)
 
     async def test_deadline_in_the_first_attempt_is_chained_to_its_own_failure(self):
@@ -487,7 +489,7 @@ class TestDeadline:
             with pytest.raises(ResponseTimeoutError) as caught:
                 await client.get(URL)
 
-        assert type(caught.value.__cause__) is TimeoutError
+        assert "the call had 2.000 s" == str(caught.value.__cause__)
 
     async def test_strategy_is_not_asked_about_the_deadline(self):
         """What cannot be retried is no question."""
@@ -588,6 +590,37 @@ class TestDeadline:
             response = await client.get(URL)
 
         assert (200, 3.0) == (response.status, asyncio_now())
+
+
+class TestDrain:
+    """The rest of a body that is given up before a retry."""
+
+    @pytest.mark.parametrize("delay", [0.0, 0.05, 0.25])
+    async def test_drain_is_part_of_the_wait(self, delay):
+        """A body that stalls does not make the next attempt late."""
+        stalled: list[aiohttp.ClientResponse] = []
+
+        def stall(
+            ctx: ClientRequestContext, request: HttpRequest
+        ) -> aiohttp.ClientResponse:
+            response: Any = new_response(request, 503)
+            response._connection = MagicMock()
+            loop = asyncio.get_running_loop()
+            protocol = aiohttp.client_proto.ResponseHandler(loop)
+            protocol.connection_made(MagicMock())
+            response.content = aiohttp.StreamReader(protocol, limit=1, loop=loop)
+            stalled.append(response)
+            return response
+
+        transport = ScriptedTransport([stall, 200])
+        decorator = retrying(RetryStrategy.failsafe(Backoff.fixed(delay)))
+        timeout = delay + 0.01
+        async with session(transport, decorator, timeout=timeout) as client:
+            response = await client.get(URL)
+
+        assert (200, delay) == (response.status, asyncio_now())
+        assert delay == RequestLog.of(response).children[0].delay
+        assert stalled[0].closed
 
 
 class TestRetryAfter:

@@ -9,6 +9,7 @@ import pytest
 from aiohttp.client_proto import ResponseHandler
 
 from aioretry_smithy import (
+    AttemptTimeoutError,
     Backoff,
     RequestLog,
     ResponseTimeoutError,
@@ -197,7 +198,7 @@ async def test_body_that_stalls_is_an_attempt_that_timed_out(strategy):
 
     first, last = RequestLog.of(response).children
     assert 3.0 == now == first.total_duration
-    assert TimeoutError is type(first.response_cause)
+    assert AttemptTimeoutError is type(first.response_cause)
     assert (200, None) == (last.response_status, last.response_cause)
 
 
@@ -223,7 +224,7 @@ async def test_deadline_cuts_a_body_that_is_looked_at():
 
     log = RequestLog.of(caught.value)
     assert [] == strategy.seen
-    assert TimeoutError is type(caught.value.__cause__)
+    assert ResponseTimeoutError is type(caught.value.__cause__)
     assert (RetryStopReason.DEADLINE, 5.0) == (log.stop_reason, log.total_duration)
 
 
@@ -237,8 +238,8 @@ async def test_last_failure_of_a_body_is_raised():
             await client.get(URL)
 
     assert [
-        "attempt 1: TimeoutError, 3.000 s, then waited 0.000 s (backoff)",
-        "attempt 2: TimeoutError, 3.000 s",
+        "attempt 1: AttemptTimeoutError, 3.000 s, then waited 0.000 s (backoff)",
+        "attempt 2: AttemptTimeoutError, 3.000 s",
     ] == caught.value.__notes__
 
 

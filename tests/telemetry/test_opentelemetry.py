@@ -258,15 +258,17 @@ async def test_timeout(heard):
     await get(chain(heard, [slowly(200, 60), 200], attempt_timeout=2.0))
 
     first, second = heard.attempts
-    check_attempt(first, error="TimeoutError")
+    kind = "aioretry_smithy.AttemptTimeoutError"
+    check_attempt(first, error=kind)
     check_attempt(second, status=200, resent=1)
     (event,) = first.events
     assert "exception" == event.name
-    assert {"exception.type": "TimeoutError", "exception.message": ""} == dict(
+    message = "attempt 1 had 2.000 s"
+    assert {"exception.type": kind, "exception.message": message} == dict(
         event.attributes
     )
     assert first.end_time == event.timestamp
-    assert "TimeoutError" == first.status.description
+    assert f"AttemptTimeoutError: {message}" == first.status.description
     assert 2.0 == seconds(first)
 
 

@@ -126,7 +126,7 @@ def test_silence_is_cut_by_the_attempt_timeout(logs):
     """The attempt that gets no answer is cut off after half a second."""
     first, second = logs["silence"]["children"]
 
-    assert "TimeoutError" == first["response_cause"]
+    assert "AttemptTimeoutError: attempt 1 had 0.500 s" == first["response_cause"]
     assert 0.5 <= first["duration"] < 1
     assert 200 == second["response_status"]
 

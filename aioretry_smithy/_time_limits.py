@@ -1,0 +1,135 @@
+"""Tell which limit of a call has passed, by exact clocks and by coarse ones."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import aiohttp
+from aiohttp.helpers import BaseTimerContext
+
+from ._errors import AttemptTimeoutError, ResponseTimeoutError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from ._context import ClientRequestContext
+
+# Sums of floating point numbers take one moment for another that is as near as this.
+_NEAR = 1e-6
+# uvloop counts in milliseconds, and does not say so.
+_TICK_OF_OTHER_LOOPS = 1e-3
+IN_BODY = ", which passed while its body was read"
+
+
+def time_left(ctx: ClientRequestContext) -> float:
+    """Return the seconds before it is too late to begin another attempt.
+
+    A timer may fire up to one tick of the clock early, so the last tick before a
+    deadline counts as passed.
+    """
+    return ctx.remaining() - _tick(asyncio.get_running_loop())
+
+
+class TimeLimits(NamedTuple):
+    """The limits that a call and its attempt are under."""
+
+    call_started: float
+    call_deadline: float | None
+    attempt: int | None
+    attempt_started: float
+    attempt_deadline: float | None
+
+    @classmethod
+    def of(cls, ctx: ClientRequestContext) -> TimeLimits:
+        """Return the limits as they are now; nothing of the call is kept alive."""
+        root = ctx.root
+        return cls(
+            root.log.started,
+            root.deadline,
+            ctx.attempt,
+            ctx.log.started,
+            ctx.deadline,
+        )
+
+    def passed(self, where: str = "") -> Callable[[], ResponseTimeoutError] | None:
+        """Return what makes the error of the limit that has passed; None for none.
+
+        No exception: one in a variable would be kept alive by its own traceback.
+        """
+        loop = asyncio.get_running_loop()
+        now = loop.time() + _tick(loop)
+        deadline = self.call_deadline
+        if deadline is not None and deadline <= now:
+            seconds = deadline - self.call_started
+            return partial(ResponseTimeoutError, f"the call had {seconds:.3f} s{where}")
+        deadline = self.attempt_deadline
+        if deadline is not None and deadline <= now:
+            seconds = deadline - self.attempt_started
+            message = f"attempt {self.attempt} had {seconds:.3f} s{where}"
+            return partial(AttemptTimeoutError, message)
+        return None
+
+
+def passed_limit(
+    ctx: ClientRequestContext, cause: BaseException, where: str = ""
+) -> Callable[[], ResponseTimeoutError] | None:
+    """Return what makes the error that says which limit cut an attempt.
+
+    aiohttp and asyncio raise a plain ``TimeoutError``. A subclass says itself what ran
+    out of time, and stays, as does one that comes before a limit has passed: then None.
+    """
+    return TimeLimits.of(ctx).passed(where) if type(cause) is TimeoutError else None
+
+
+def limit_body(ctx: ClientRequestContext, response: aiohttp.ClientResponse) -> None:
+    """Let a body that runs out of time say which limit it was."""
+    content = response.content
+    # Not the one reader of all empty bodies, nor one of somebody else's making.
+    if type(content) is aiohttp.StreamReader:
+        content._timer = _BodyTimer(content._timer, TimeLimits.of(ctx))
+
+
+class _BodyTimer(BaseTimerContext):
+    """aiohttp's timer of a response, whose error has a name."""
+
+    __slots__ = ("_limits", "_timer")
+
+    def __init__(self, timer: BaseTimerContext, limits: TimeLimits) -> None:
+        self._timer = timer
+        self._limits = limits
+
+    def assert_timeout(self) -> None:
+        try:
+            self._timer.assert_timeout()
+        except TimeoutError as timeout:
+            raise self._error() from timeout
+
+    def __enter__(self) -> BaseTimerContext:
+        try:
+            self._timer.__enter__()
+        except TimeoutError as timeout:
+            raise self._error() from timeout
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> bool | None:
+        try:
+            return self._timer.__exit__(exc_type, exc_val, exc_tb)
+        except TimeoutError as timeout:
+            raise self._error() from timeout
+
+    def _error(self) -> TimeoutError:
+        # A decorator may have given aiohttp less time than we would have.
+        return (self._limits.passed(IN_BODY) or TimeoutError)()
+
+
+def _tick(loop: asyncio.AbstractEventLoop) -> float:
+    resolution: float = getattr(loop, "_clock_resolution", _TICK_OF_OTHER_LOOPS)
+    return resolution + _NEAR

@@ -1,0 +1,123 @@
+"""Deadlines over sockets, on loops whose clocks have ticks of 1 and of 15.6 ms."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+
+import pytest
+from aiohttp import ClientTimeout
+
+from aioretry_smithy import (
+    AttemptTimeoutError,
+    Backoff,
+    DecoratingClient,
+    RequestLog,
+    ResponseTimeoutError,
+    RetryingClient,
+    RetryStrategy,
+    SessionBuilder,
+)
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"
+OFFSETS = (0.0, 0.3, 0.5, 0.7, 0.99)
+NOW = RetryStrategy.failsafe(Backoff.without_delay())
+TIMEOUT = 0.13
+
+
+class CoarseLoop(asyncio.SelectorEventLoop):
+    """Shows the time in whole ticks, and fires what is due within the present one."""
+
+    def __init__(self, tick: float) -> None:
+        super().__init__()
+        self._clock_resolution = tick
+
+    def time(self) -> float:
+        return math.floor(super().time() / self._clock_resolution) * (
+            self._clock_resolution
+        )
+
+
+each_tick = pytest.mark.parametrize("tick", [0.001, 0.015625], ids=["1ms", "16ms"])
+each_offset = pytest.mark.parametrize("offset", OFFSETS)
+
+
+def retrying(attempt_timeout):
+    return RetryingClient.new_decorator(
+        NOW, max_total_attempts=1000, attempt_timeout=attempt_timeout
+    )
+
+
+def run(tick, offset, decorator, *, body=b"", read=False, **limits):
+    """Call a server that falls silent, *offset* ticks after a tick."""
+    connections = []
+
+    async def handle(reader, writer):
+        connections.append(asyncio.current_task())
+        await reader.read(65536)
+        writer.write(body)
+        await reader.read()
+        writer.close()
+        await writer.wait_closed()
+
+    async def main():
+        async with await asyncio.start_server(handle, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            await asyncio.sleep(offset * tick)
+            timeout = ClientTimeout(ceil_threshold=math.inf, **limits)
+            builder = SessionBuilder(f"http://127.0.0.1:{port}", timeout=timeout)
+            async with builder.decorator(decorator).build() as session:
+                with pytest.raises(TimeoutError) as caught:  # noqa: PT012
+                    response = await session.get("/")
+                    assert read
+                    await response.read()
+            await asyncio.gather(*connections)
+            return caught.value
+
+    with asyncio.Runner(loop_factory=lambda: CoarseLoop(tick)) as runner:
+        return runner.run(main())
+
+
+@each_tick
+@each_offset
+def test_call_that_its_deadline_cut_says_so(tick, offset):
+    """Not once is it the timeout of an attempt, and none begins in the last tick."""
+    error = run(tick, offset, retrying(0.05), total=TIMEOUT)
+
+    log = RequestLog.of(error)
+    assert ResponseTimeoutError is type(error)
+    begun = [child.started - log.started for child in log.children]
+    assert all(TIMEOUT - start > tick for start in begun)
+    assert len(begun) <= 4
+
+
+@each_tick
+@each_offset
+def test_call_that_nothing_retries_says_so_too(tick, offset):
+    """The timer is aiohttp's, and the error has a name."""
+    error = run(tick, offset, DecoratingClient, total=TIMEOUT)
+
+    assert ResponseTimeoutError is type(error)
+    assert "the call had 0.130 s" == str(error)
+
+
+@each_tick
+@each_offset
+@pytest.mark.parametrize("decorator", [DecoratingClient, retrying(None)])
+def test_body_that_the_deadline_cuts_says_so(tick, offset, decorator):
+    """The caller reads, and learns which limit passed."""
+    error = run(tick, offset, decorator, body=HEAD, read=True, total=TIMEOUT)
+
+    assert ResponseTimeoutError is type(error)
+    assert "the call had 0.130 s, which passed while its body was read" == str(error)
+    assert TimeoutError is type(error.__cause__)
+
+
+@each_tick
+@each_offset
+def test_body_that_the_attempt_cuts_says_so(tick, offset):
+    """The time of the last attempt covers its body."""
+    error = run(tick, offset, retrying(0.1), body=HEAD, read=True, total=60.0)
+
+    said = "attempt 1 had 0.100 s, which passed while its body was read"
+    assert (AttemptTimeoutError, said) == (type(error), str(error))

@@ -1,0 +1,149 @@
+"""Deadlines on clocks with ticks of 1 ms (uvloop) and of 15.6 ms (Windows)."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+
+import aiohttp
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aioretry_smithy import (
+    AttemptTimeoutError,
+    Backoff,
+    DecoratingClient,
+    RequestLog,
+    ResponseTimeoutError,
+    RetryingClient,
+    RetryStopReason,
+    RetryStrategy,
+    SessionBuilder,
+)
+from aioretry_smithy.testing import ScriptedTransport, VirtualTimeLoop
+
+URL = "http://localhost/orders"
+NOW = RetryStrategy.failsafe(Backoff.without_delay())
+# Near enough, and powers of two, whose multiples are exact.
+TICKS = (2**-10, 2**-6)
+offsets = st.floats(0.0, 0.05)
+each_tick = pytest.mark.parametrize("tick", TICKS)
+
+
+class CoarseLoop(VirtualTimeLoop):
+    """Shows the time in whole ticks, and fires what is due within the present one."""
+
+    def __init__(self, tick: float) -> None:
+        self.tick = tick
+        super().__init__()
+
+    def time(self) -> float:
+        return math.floor(super().time() / self.tick) * self.tick
+
+    def _set_time(self, now: float) -> None:
+        super()._set_time(now)
+        self._clock_resolution = self.tick
+
+
+def call(tick, offset, answer, *decorators, timeout):
+    """Make a call that begins *offset* after a tick; return its log and its error."""
+
+    async def main():
+        await asyncio.sleep(offset)
+        builder = SessionBuilder().decorator(ScriptedTransport([answer] * 1000))
+        for decorator in decorators:
+            builder.decorator(decorator)
+        async with builder.response_timeout(timeout).build() as session:
+            with pytest.raises(aiohttp.ServerConnectionError) as caught:
+                await session.get(URL)
+        log = RequestLog.of(caught.value)
+        began = log.started
+        starts = [child.started - began for child in log.children]
+        return log, caught.value, starts
+
+    with asyncio.Runner(loop_factory=lambda: CoarseLoop(tick)) as runner:
+        return runner.run(main())
+
+
+async def silent(ctx, request):
+    await asyncio.sleep(3600.0)
+
+
+def retrying(attempt_timeout, backoff=None):
+    strategy = NOW if backoff is None else RetryStrategy.failsafe(backoff)
+    return RetryingClient.new_decorator(
+        strategy, max_total_attempts=1000, attempt_timeout=attempt_timeout
+    )
+
+
+@each_tick
+@given(offset=offsets, timeout=st.floats(0.2, 2.0), part=st.floats(0.2, 1.0))
+def test_call_that_its_deadline_cut_says_so(tick, offset, timeout, part):
+    """However attempts and ticks fall, no attempt goes out in the last tick."""
+    attempts = retrying(part * timeout)
+    log, error, starts = call(tick, offset, silent, attempts, timeout=timeout)
+
+    assert ResponseTimeoutError is type(error)
+    assert RetryStopReason.DEADLINE is log.stop_reason
+    assert all(timeout - start > tick for start in starts[1:])
+
+
+@each_tick
+@given(offset=offsets)
+def test_coarse_clock_makes_no_more_attempts(tick, offset):
+    """Three attempts of 3 s and a fourth that is cut, by any clock."""
+    log, error, starts = call(tick, offset, silent, retrying(3.0), timeout=10.0)
+
+    assert ResponseTimeoutError is type(error)
+    assert [0, 3, 6, 9] == [round(start) for start in starts]
+    kinds = [type(child.response_cause) for child in log.children]
+    assert [*[AttemptTimeoutError] * 3, ResponseTimeoutError] == kinds
+
+
+@each_tick
+@given(offset=offsets)
+def test_wait_that_ends_in_the_last_tick_is_not_begun(tick, offset):
+    """An attempt that could only begin then helps nobody."""
+    attempts = retrying(None, Backoff.fixed(1.0))
+    answer = aiohttp.ServerDisconnectedError()
+    log, error, starts = call(tick, offset, answer, attempts, timeout=1.0 + tick / 2)
+
+    assert [0.0] == starts
+    assert answer is error
+    assert RetryStopReason.DEADLINE is log.stop_reason
+
+
+@each_tick
+@given(offset=offsets)
+def test_failure_in_the_last_tick_is_the_deadline(tick, offset):
+    """What else times out in the very last moment is not retried any more."""
+
+    async def late(ctx, request):
+        await asyncio.sleep(1.0 - tick / 2)
+        raise TimeoutError
+
+    _, error, starts = call(tick, offset, late, retrying(None), timeout=1.0)
+
+    assert [0.0] == starts
+    assert ResponseTimeoutError is type(error)
+
+
+@each_tick
+@given(offset=offsets)
+def test_call_that_nothing_retries_says_so_too(tick, offset):
+    """A chain without a retrying client knows its deadline as well."""
+    _, error, _ = call(tick, offset, silent, DecoratingClient, timeout=1.0)
+
+    assert ResponseTimeoutError is type(error)
+    assert "the call had 1.000 s" == str(error)
+    assert TimeoutError is type(error.__cause__)
+
+
+def test_attempt_of_less_than_a_tick_is_made():
+    """A limit below the resolution of the clock does not keep a call from starting."""
+    attempts = retrying(0.001)
+    _, error, starts = call(2**-6, 0.0, silent, attempts, timeout=0.01)
+
+    assert [0.0] == starts
+    assert ResponseTimeoutError is type(error)
