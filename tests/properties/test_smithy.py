@@ -5,12 +5,12 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aioretry_smithy._retry_info import RetryInfo
 from aioretry_smithy.smithy.backoff import (
     ExponentialBackoffJitterType,
     ExponentialRetryBackoffStrategy,
 )
 from aioretry_smithy.smithy.errors import CallError, RetryError
-from aioretry_smithy.smithy.interfaces import RetryInfo
 from aioretry_smithy.smithy.profile import RetryProfile
 from aioretry_smithy.smithy.quota import StandardRetryQuota
 from aioretry_smithy.smithy.standard import StandardRetryStrategy
