@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import weakref
 from contextlib import suppress
-from types import MemberDescriptorType
+from types import CoroutineType, FrameType, MemberDescriptorType, TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 import aiohttp
@@ -17,6 +18,22 @@ if TYPE_CHECKING:
 
 LOG_KEY: Final = "_aioretry_smithy_log"
 """Where an exception or a response has the log of its call."""
+
+
+class CallBound:
+    """What belongs to one call, and goes with it: its context, requests and logs."""
+
+    __slots__ = ()
+
+
+_LEFT_OUT = (
+    aiohttp.ClientResponse,
+    asyncio.Future,
+    CallBound,
+    CoroutineType,
+    FrameType,
+    TracebackType,
+)
 
 
 class KeptCause:
@@ -72,8 +89,8 @@ def without_frames(
     """Return a copy with the class and the text of an exception, and no traceback.
 
     Args:
-        error: The exception. What it has in its attributes is copied too, but for
-            responses and its log.
+        error: The exception. What it has in its attributes goes with it, but for what
+            belongs to the call: responses, requests, contexts, logs, tasks, frames.
         inside: The ids of exceptions that hold this one.
     """
     kind: Any = type(error)
@@ -97,10 +114,12 @@ def without_frames(
 def _kept(value: Any, inside: Collection[int]) -> Any:
     if isinstance(value, BaseException):
         return None if id(value) in inside else without_frames(value, inside)
-    if isinstance(value, aiohttp.ClientResponse):
+    if isinstance(value, _LEFT_OUT):
         return None
     if type(value) in {tuple, list}:
         return type(value)(_kept(each, inside) for each in value)
+    if type(value) is dict:
+        return {key: _kept(each, inside) for key, each in value.items()}
     return value
 
 

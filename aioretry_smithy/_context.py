@@ -7,6 +7,7 @@ import math
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from ._causes import CallBound
 from ._errors import bad_argument, is_finite
 from ._log import RequestLog
 from ._mask import DEFAULT_MASK
@@ -35,7 +36,7 @@ class ResponseTimeoutMode(StrEnum):
     """From the present deadline; nothing happens where there is none."""
 
 
-class ClientRequestContext:
+class ClientRequestContext(CallBound):
     """What belongs to one call, or to one attempt of it.
 
     The context of the call is the *root*. A retrying client gives each attempt a child

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast, overload
 
 from ._capture import find_log
+from ._causes import CallBound
 from ._errors import bad_argument
 from ._render import render, to_dict
 from ._text import encodable
@@ -19,7 +20,7 @@ _D = TypeVar("_D")
 _MISSING: Final = object()
 
 
-class LogViews:
+class LogViews(CallBound):
     """The views of a :class:`RequestLog`, credentials hidden in all of them."""
 
     __slots__ = ()

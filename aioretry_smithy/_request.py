@@ -8,6 +8,7 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
+from ._causes import CallBound
 from ._fixed import MAY_CHANGE, fixed
 from ._mask import DEFAULT_MASK
 from ._render import printable
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from aiohttp.typedefs import StrOrURL
 
 
-class HttpRequest:
+class HttpRequest(CallBound):
     """A request as the caller made it. Immutable by convention.
 
     To send another one, pass a changed copy on: :meth:`replace`, :meth:`with_header`.

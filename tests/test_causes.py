@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import aiohttp
 import pytest
 from aiohttp.client_reqrep import ConnectionKey
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
-from aioretry_smithy import FailFastError, HttpRequest, new_response
+from aioretry_smithy import (
+    ClientRequestContext,
+    FailFastError,
+    HttpRequest,
+    new_response,
+)
 from aioretry_smithy._breaker.breaker import CircuitBreaker
 from aioretry_smithy._causes import KeptCause, drop_frames, without_frames
 from aioretry_smithy.smithy import CallError
@@ -118,6 +125,23 @@ async def test_copy_holds_no_response_and_no_frame():
     assert copy.reasons[1] is None
     assert "second" == copy.__cause__.strerror
     assert copy.__cause__.__traceback__ is None
+
+
+async def test_copy_holds_nothing_of_the_call():
+    """Errors often have the context of their call, and that has the body."""
+    request = HttpRequest("PUT", URL_, data=b"sent")
+    ctx = ClientRequestContext(request)
+    task = asyncio.current_task()
+    error = LookupError("no key")
+    error.ctx, error.log, error.request, error.task = ctx, ctx.log, request, task
+    error.details = {"request": request, "key": 7}
+    error.pair = (ctx, "key")
+    error.traceback = raised(ValueError()).__traceback__
+    copy = without_frames(error)
+
+    left_out = dict.fromkeys(("ctx", "log", "request", "task", "traceback"))
+    kept = {"details": {"request": None, "key": 7}, "pair": (None, "key")}
+    assert left_out | kept == vars(copy)
 
 
 def test_exception_that_holds_itself_is_copied():
