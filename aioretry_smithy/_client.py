@@ -158,7 +158,8 @@ def _keeps_log_true(client: HttpClient) -> bool:
         return False
     # Where it was written counts: a subclass that overrides it is not ours.
     execute = getattr(type(client), "execute", None)
-    return getattr(execute, "__module__", "").partition(".")[0] == __package__
+    written_in = getattr(execute, "__module__", None) or ""
+    return written_in.partition(".")[0] == __package__
 
 
 def find_client(client: HttpClient, wanted: type[_C]) -> _C | None:

@@ -42,6 +42,7 @@ class RequestLog(LogViews):
         "_call",
         "_children",
         "_deadline",
+        "_is_settled",
         "_outcome",
         "_refusal",
         "_request_preview",
@@ -77,6 +78,7 @@ class RequestLog(LogViews):
     _call: CallFacts
     _children: list[Self]
     _deadline: float | None
+    _is_settled: bool  # handed on; what a decorator left running changes nothing
     _outcome: Outcome
     _refusal: KeptCause | None
     _request_preview: str | None
@@ -97,7 +99,7 @@ class RequestLog(LogViews):
         self.request = request
         self._children = _NO_CHILDREN
         self._outcome = PENDING
-        self._was_refused = False
+        self._was_refused = self._is_settled = False
         self._refusal = self._request_preview = self._sent_headers = None
         self.delay = self.delay_source = self.stop_reason = self._retry_error = None
         if parent is None:
@@ -260,7 +262,7 @@ class RequestLog(LogViews):
 
     def _add(self, child: Self) -> int:
         # A decorator outside may begin anew after what looked like the end.
-        self._outcome = PENDING
+        self._outcome = self._outcome if self._is_settled else PENDING
         if self._children:
             self._children.append(child)
         else:
@@ -279,7 +281,7 @@ class RequestLog(LogViews):
 
     def _record_failure(self, cause: BaseException) -> None:
         """Note that there is no response, because of *cause*; twice is once."""
-        if self.response_cause is not cause:
+        if not self._is_settled and self.response_cause is not cause:
             kept = KeptCause(cause) if self._call.is_over else cause
             self._outcome = Outcome(self._call.loop.time(), cause=kept)
 
@@ -306,14 +308,13 @@ class RequestLog(LogViews):
 
     def _end_call(self) -> None:
         """Keep no exception of the call alive, and no frames (on the root)."""
-        self._call.is_over = True
-        outcome = self._outcome
-        if isinstance(outcome.cause, BaseException):
-            attach(self, outcome.cause)
-            outcome.cause = KeptCause.of(outcome.cause)
+        self._call.is_over = self._is_settled = True
+        if isinstance(self._outcome.cause, BaseException):
+            attach(self, self._outcome.cause)
         if self._retry_error is not None:
             self._retry_error = KeptCause.of(self._retry_error)
-        for child in self._children:
-            outcome = child._outcome
-            if outcome.cause is not None:
-                outcome.cause = KeptCause.of(outcome.cause)
+        logs: list[RequestLog] = [self, *self._children]
+        for log in logs:
+            log._is_settled |= log._outcome.ended is not None
+            if (cause := log._outcome.cause) is not None:
+                log._outcome.cause = KeptCause.of(cause)

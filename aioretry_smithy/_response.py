@@ -42,7 +42,7 @@ def record_response(log: RequestLog, response: aiohttp.ClientResponse | None) ->
         message = "response: None (expected: what the delegate returned)"
         raise TypeError(message)
     # Each joint on the way comes here, so this is as direct as can be.
-    if log._outcome.headers is response.headers:
+    if log._outcome.headers is response.headers or log._is_settled:
         return
     connection = response.connection
     content = response.content

@@ -201,6 +201,16 @@ def as_attribute(change):
     return decorator
 
 
+def without_a_module(change):
+    """Return a class whose method was made by a program, as some wrappers are."""
+
+    async def execute(self, ctx, request):
+        return await change(self.delegate, ctx, request)
+
+    execute.__module__ = None
+    return type("Made", (DecoratingClient,), {"execute": execute})
+
+
 def hidden_in_ours(change):
     """Return one decorator that makes two clients, with ours outside."""
     return lambda delegate: DecoratingClient(Plain(change, delegate))
@@ -231,7 +241,15 @@ async def translate(delegate, ctx, request):
 
 
 @pytest.mark.parametrize(
-    "put", [as_function, as_class, as_subclass, as_attribute, hidden_in_ours]
+    "put",
+    [
+        as_function,
+        as_class,
+        as_subclass,
+        as_attribute,
+        without_a_module,
+        hidden_in_ours,
+    ],
 )
 @pytest.mark.parametrize(
     ("change", "answer", "expected"),

@@ -19,6 +19,7 @@ from yarl import URL
 from aioretry_smithy import (
     Backoff,
     ClientRequestContext,
+    DecoratingClient,
     HttpRequest,
     RequestLog,
     RetryingClient,
@@ -362,6 +363,89 @@ async def test_decorator_outside_may_answer_itself():
     assert (203, 404) == (log.response_status, log.children[0].response_status)
     assert 14 == log.response_length
     assert RetryStopReason.NO_RETRY == log.stop_reason
+
+
+@client_decorator
+async def race(delegate, ctx, request):
+    """Send twice at once, and leave the slower one behind, cancelled."""
+    tasks = [
+        asyncio.ensure_future(delegate.execute(ctx, request)),
+        asyncio.ensure_future(delegate.execute(ctx, request)),
+    ]
+    done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in pending:
+        task.cancel()
+    return done.pop().result()
+
+
+class Refreshing(DecoratingClient):
+    """Answers from a cache, and asks the server without waiting for it."""
+
+    async def execute(self, ctx, request):
+        self.task = asyncio.ensure_future(self.delegate.execute(ctx, request))
+        await asyncio.sleep(0.5)
+        return new_response(request, 203)
+
+
+async def settled(*decorators):
+    """Return what a log showed when its call was over, and the log a while later."""
+    chain = SessionBuilder("http://example.com")
+    for decorator in decorators:
+        chain.decorator(decorator)
+    async with chain.build() as session:
+        log = RequestLog.of(await session.get("/"))
+        shown = [(each.response_status, each.duration) for each in (log, *log.children)]
+        await asyncio.sleep(60.0)
+    return shown, log
+
+
+@pytest.mark.parametrize("attempts", [0, 2])
+async def test_cancelled_loser_of_a_race_changes_no_log(attempts):
+    """Neither that of the call nor that of the attempt that the race was in."""
+    answers = [503, 500, 200, 500] if attempts else [200, 500]
+    times = (1.0, 9.0, 1.0, 9.0)
+    scripted = [after(*each) for each in zip(times, answers, strict=False)]
+    retrying = RetryingClient.new_decorator(RetryStrategy.failsafe(Backoff.fixed(1.0)))
+    outside = [retrying] if attempts else []
+    shown, log = await settled(ScriptedTransport(scripted), race, *outside)
+
+    assert attempts == len(log.children)
+    statuses = [(200, 3.0), (503, 1.0), (200, 1.0)] if attempts else [(200, 1.0)]
+    assert statuses == shown
+    assert shown == [
+        (each.response_status, each.duration) for each in (log, *log.children)
+    ]
+    assert {None} == {each.response_cause for each in (log, *log.children)}
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+@pytest.mark.parametrize("retries", [False, True])
+async def test_pass_that_outlives_its_call_does_not_change_the_answer(
+    retries, is_cancelled
+):
+    """Its attempts are shown as they ended; what the caller got stays."""
+    clients = []
+
+    def refreshing(delegate):
+        clients.append(Refreshing(delegate))
+        return clients[0]
+
+    async def answer(ctx, request):
+        await asyncio.sleep(1.0)
+        if is_cancelled:
+            clients[0].task.cancel()
+            await asyncio.sleep(1.0)
+        return 500
+
+    never = RetryingClient.new_decorator(RetryStrategy.never())
+    inside = [never] if retries else []
+    _, log = await settled(ScriptedTransport([answer]), *inside, refreshing)
+
+    assert (203, None, 0.5) == (log.response_status, log.response_cause, log.duration)
+    assert log.stop_reason is None
+    assert [1.0] * retries == [child.duration for child in log.children]
+    status = None if is_cancelled else 500
+    assert [status] * retries == [child.response_status for child in log.children]
 
 
 async def test_repr_is_the_first_line():

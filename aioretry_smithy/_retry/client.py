@@ -123,6 +123,7 @@ class RetryingClient(DecoratingClient):
                     )
                 except Exception as cause:
                     session.fail(cause)
+                attempt.log._is_settled = True
                 wanted = await session.ask()
                 if session.limiter is not None:
                     await report(session.limiter, attempt, session.cause, wanted=wanted)
@@ -205,9 +206,11 @@ async def _wait(session: RetrySession, wait: Wait | None) -> None:
 
 def _finish(ctx: ClientRequestContext, session: RetrySession) -> aiohttp.ClientResponse:
     log = ctx.log.root
-    log.stop_reason = session.stop_reason
-    log._retry_error = session.refusal
-    log._record_answer(session.attempt.log)
+    # Unless a decorator has answered without waiting for this.
+    if not log._is_settled:
+        log.stop_reason = session.stop_reason
+        log._retry_error = session.refusal
+        log._record_answer(session.attempt.log)
     response = session.response
     if response is not None:
         return response
@@ -227,7 +230,9 @@ def _abandon(
     """Leave nothing behind when *error* breaks into a call."""
     log, cause = session.attempt.log, session.cause
     # Otherwise another pass has answered meanwhile.
-    is_open = log.root.duration is None or session.attempt is ctx
+    is_open = not log.root._is_settled and (
+        log.root.duration is None or session.attempt is ctx
+    )
     if session.response is not None:
         session.response.close()
     raised = isinstance(error, Exception)
