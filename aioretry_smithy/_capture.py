@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
@@ -17,16 +18,30 @@ if TYPE_CHECKING:
     from ._log import RequestLog
 
 
+class _Logs(list["RequestLog"]):
+    """A list that can be referred to weakly."""
+
+    __slots__ = ("__weakref__",)
+
+
 class _Block:
-    """A block that collects, for as long as any context may be in it."""
+    """A block that collects, for as long as there is the list.
 
-    __slots__ = ("append",)
+    A connection that is opened in the block, or a task, has the context of the block
+    for as long as it lives, which may be long.
+    """
 
-    append: Callable[[RequestLog], object]
-    """Takes the log of a call that starts."""
+    __slots__ = ("is_open", "reference")
 
-    def __init__(self, logs: list[RequestLog]) -> None:
-        self.append = logs.append
+    def __init__(self, logs: _Logs) -> None:
+        self.reference = weakref.ref(logs)
+        self.is_open = True
+
+    def append(self, log: RequestLog) -> None:
+        """Take the log of a call that starts."""
+        logs = self.reference()
+        if logs is not None and self.is_open:
+            logs.append(log)
 
 
 _captures: ContextVar[tuple[_Block, ...]] = ContextVar(
@@ -46,7 +61,7 @@ def capture_logs() -> Iterator[list[RequestLog]]:
     >>> logs
     []
     """
-    logs: list[RequestLog] = []
+    logs = _Logs()
     block = _Block(logs)
     token = _captures.set((*_captures.get(), block))
     try:
@@ -58,12 +73,8 @@ def capture_logs() -> Iterator[list[RequestLog]]:
             _captures.reset(token)
         except ValueError:
             # Nor where they began, and that context cannot be reached from here.
-            block.append = _ignore
+            block.is_open = False
         _captures.set(others)
-
-
-def _ignore(log: RequestLog) -> None:
-    """Collect nothing."""
 
 
 collecting: Callable[[], tuple[_Block, ...]] = _captures.get

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 
 import pytest
 
@@ -100,6 +102,26 @@ async def test_other_tasks_do_not_count():
         await get("/own")
 
     assert ["/own"] == paths(logs)
+
+
+async def test_list_that_nobody_has_is_not_kept():
+    """What was begun in a block has its context, and may live as long as it likes."""
+
+    async def call_later():
+        await asyncio.sleep(1.0)
+        await get("/late")
+
+    with capture_logs() as logs:
+        await get()
+        task = asyncio.ensure_future(call_later())
+        await asyncio.sleep(0)
+    log = weakref.ref(logs.pop())
+    kept = weakref.ref(logs)
+    del logs
+    gc.collect()
+
+    assert [None, None] == [log(), kept()]
+    await task
 
 
 async def test_block_that_raises_is_closed():
