@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING
 
-from ._client import HttpClient, chain_of, find_client, recorded
+from ._client import DecoratingClient, HttpClient, chain_of, find_client, recorded
 from ._errors import bad_argument
 from ._retry.client import RetryingClient
 
@@ -19,9 +19,14 @@ def checked_decorator(decorator: Decorator) -> Decorator:
     """Return a decorator, if it can be one.
 
     Raises:
-        ValueError: It cannot be called with a client, or is a coroutine function.
+        ValueError: It cannot be called with a client, is a coroutine function, or what
+            a decorator is to be made with.
     """
     expected = "a function of a client"
+    maker = getattr(decorator, "__self__", decorator)
+    if isinstance(maker, type) and _is_not_called(decorator, maker):
+        expected = f"what {maker.__name__}.new_decorator(...) returns"
+        raise bad_argument("decorator", decorator, expected)
     if not callable(decorator):
         raise bad_argument("decorator", decorator, expected)
     called = type(decorator).__call__
@@ -29,6 +34,16 @@ def checked_decorator(decorator: Decorator) -> Decorator:
         expected += "; write @client_decorator above a coroutine function"
         raise bad_argument("decorator", decorator, expected)
     return decorator
+
+
+def _is_not_called(decorator: object, maker: type) -> bool:
+    """Say whether a class of clients was given in the place of its decorator."""
+    if not (issubclass(maker, DecoratingClient) and hasattr(maker, "new_decorator")):
+        return False
+    if decorator is not maker:
+        return getattr(decorator, "__name__", "").endswith("_decorator")
+    # One with settings to be made with; a subclass may have none.
+    return len(inspect.signature(maker).parameters) > 1
 
 
 def assemble(transport: HttpClient, decorators: Iterable[Decorator]) -> HttpClient:

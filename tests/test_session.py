@@ -202,6 +202,47 @@ async def test_forgotten_client_decorator_is_told(function):
         assert expected == str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "decorator",
+    [
+        RetryingClient,
+        RetryingClient.new_decorator,
+        LoggingClient,
+        CircuitBreakerClient.new_per_host_decorator,
+    ],
+)
+def test_decorator_that_was_not_made_is_told(decorator):
+    """A class with settings, or its method that was not called, is none yet."""
+    name = getattr(decorator, "__self__", decorator).__name__
+    expected = rf"\(expected: what {name}.new_decorator\(...\) returns\)$"
+    with pytest.raises(ValueError, match=expected):
+        SessionBuilder().decorator(decorator)
+
+
+async def test_method_and_subclass_without_settings_are_decorators():
+    """What can be called with a client alone is taken as it is."""
+
+    class Patient(RetryingClient):
+        def __init__(self, delegate):
+            super().__init__(delegate, RetryConfig.no_retry())
+
+    class Quiet(DecoratingClient):
+        @classmethod
+        def around(cls, delegate):
+            return cls(delegate)
+
+    class Around(Patient):
+        @classmethod
+        def around(cls, delegate):
+            return cls(delegate)
+
+    for decorator in (Patient, Quiet.around, Around.around):
+        async with SessionBuilder().decorator(decorator).build() as session:
+            found = unwrap(session, DecoratingClient)
+
+        assert found is not None
+
+
 async def test_class_whose_objects_are_called_asynchronously_is_a_decorator():
     """What counts is what the class itself makes of a client."""
 
