@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ._cli.arguments import UsageError, parse
 from ._cli.demo import demo
 from ._cli.exit_code import ExitCode
-from ._cli.output import complain, reader_may_leave
+from ._cli.output import cannot_write, complain, flush
 from ._cli.request import request
 
 if TYPE_CHECKING:
@@ -28,8 +28,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code.
     """
     code = ExitCode.OK
-    with reader_may_leave():
+    try:
         code = _run(argv)
+        flush()
+    except OSError as error:
+        failed = cannot_write(error)
+        code = code or failed
     return int(code)
 
 
@@ -38,8 +42,7 @@ def _run(argv: Sequence[str] | None) -> ExitCode:
         arguments = parse(argv)
         return asyncio.run(_COMMANDS[arguments.command](arguments))
     except SystemExit as stop:
-        # Otherwise help was asked for, or the version, or rich found that the reader
-        # left.
+        # Otherwise help was asked for, or the version.
         return ExitCode.USAGE if stop.code == ExitCode.USAGE else ExitCode.OK
     except UsageError as error:
         complain(str(error))

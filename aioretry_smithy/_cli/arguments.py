@@ -107,8 +107,8 @@ def _add_request(commands: _Commands) -> None:
         " output, the log of the attempts to standard error, those that fail as they"
         " end.",
         epilog="Exit code: 0 for a status below 400, 1 for any other status, 2 without"
-        " a response or with half a body, 64 for bad usage, 73 for a timeline that"
-        " cannot be written, 130 for Ctrl-C.",
+        " a response or with half a body, 64 for bad usage, 73 for a timeline or a"
+        " log that cannot be written, 130 for Ctrl-C.",
         allow_abbrev=False,
     )
     parser.add_argument("url", metavar="URL", type=_url, help="where to send it")

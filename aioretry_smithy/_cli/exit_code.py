@@ -21,7 +21,10 @@ class ExitCode(IntEnum):
     """The arguments made no sense; nothing was sent. ``EX_USAGE`` of sysexits."""
 
     CANNOT_WRITE = 73
-    """All was well, but the file with the timeline. ``EX_CANTCREAT`` of sysexits."""
+    """All was well, but the timeline or the text for people could not be written.
+
+    ``EX_CANTCREAT`` of sysexits.
+    """
 
     INTERRUPTED = 130
     """Ctrl-C, as shells report it."""

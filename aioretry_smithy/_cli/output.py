@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 from typing import TYPE_CHECKING, TextIO
 
 from .._render import printable
+from .exit_code import ExitCode
 from .plain_output import PlainOutput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 PROGRAM = "aioretry-smithy"
 
@@ -27,8 +27,11 @@ else:
 
 
 def complain(message: str) -> None:
-    """Write a line about what went wrong to standard error."""
-    PlainOutput(sys.stderr).line(f"{PROGRAM}: error: {printable(message)}")
+    """Write a line about what went wrong to standard error, if that can be written."""
+    try:
+        PlainOutput(sys.stderr).line(f"{PROGRAM}: error: {printable(message)}")
+    except OSError:
+        _give_up()
 
 
 def write(chunk: bytes) -> None:
@@ -57,19 +60,41 @@ def end_line(last: bytes) -> None:
         write(b"\n")
 
 
-@contextlib.contextmanager
-def reader_may_leave() -> Iterator[None]:
-    """Let whoever reads standard output, such as ``head``, stop early."""
-    try:
-        yield
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except BrokenPipeError:
-        _give_up()
+def flush() -> None:
+    """Write what is still in the buffer of standard output.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+def cannot_write(error: OSError) -> ExitCode:
+    """Complain that standard output or standard error cannot be written.
+
+    From now on what is written there goes nowhere. A reader that leaves early, such as
+    ``head``, is no failure.
+
+    Args:
+        error: What the attempt to write raised.
+
+    Returns:
+        The exit code for a command that has no worse one.
+    """
+    _give_up()
+    if isinstance(error, BrokenPipeError):
+        return ExitCode.OK
+    complain(str(error))
+    return ExitCode.CANNOT_WRITE
 
 
 def _give_up() -> None:
-    # What is left in the buffer would fail once more when Python exits.
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        try:
+            stream.flush()
+        except OSError:
+            # What is left in the buffer would fail once more when Python exits.
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)

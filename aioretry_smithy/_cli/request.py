@@ -25,7 +25,7 @@ from .._mask import DEFAULT_MASK
 from .._render import describe_error, note, printable
 from .arguments import STRATEGIES, UsageError
 from .exit_code import ExitCode
-from .output import complain, end_line, new_output, write
+from .output import cannot_write, complain, end_line, new_output, write
 
 if TYPE_CHECKING:
     import argparse
@@ -93,17 +93,21 @@ def _show(log: RequestLog, arguments: argparse.Namespace) -> ExitCode:
     timeline: Path | None = arguments.timeline
     # The picture first: whoever reads the log may have left.
     failure = None if timeline is None else _draw(log, timeline)
-    output = new_output(sys.stderr)
-    if arguments.json:
-        print(json.dumps(log.to_dict(), indent=2))
-    else:
-        output.log(log)
+    code = ExitCode.OK
+    try:
+        output = new_output(sys.stderr)
+        if arguments.json:
+            print(json.dumps(log.to_dict(), indent=2))
+        else:
+            output.log(log)
+        if timeline is not None and failure is None:
+            output.line(f"timeline: {printable(str(timeline))}")
+    except OSError as error:
+        code = cannot_write(error)
     if failure is not None:
         complain(f"--timeline: {failure}")
         return ExitCode.CANNOT_WRITE
-    if timeline is not None:
-        output.line(f"timeline: {printable(str(timeline))}")
-    return ExitCode.OK
+    return code
 
 
 def _draw(log: RequestLog, file: Path) -> OSError | None:

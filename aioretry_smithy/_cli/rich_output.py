@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 _NUMBERS = frozenset({"attempts", "seconds"})
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        # Rich would end the program, whatever became of the call.
+        raise BrokenPipeError
+
+
 class RichOutput(PlainOutput):
     """Writes the same as :class:`PlainOutput`, for the eye.
 
@@ -29,7 +35,7 @@ class RichOutput(PlainOutput):
 
     def __init__(self, file: TextIO | None) -> None:
         super().__init__(file)
-        self._console = Console(file=self.file)
+        self._console = _Console(file=self.file)
 
     def heading(self, title: str, text: str) -> None:
         """Write a title and what it is about."""

@@ -15,11 +15,13 @@ import pytest
 
 from aioretry_smithy import Backoff, RequestLog, RetryingClient, RetryStrategy
 from aioretry_smithy import SessionBuilder as Builder
+from aioretry_smithy._cli.exit_code import ExitCode
 from aioretry_smithy._cli.output import (
+    cannot_write,
     complain,
     end_line,
+    flush,
     new_output,
-    reader_may_leave,
     write,
 )
 from aioretry_smithy._cli.plain_output import PlainOutput
@@ -27,6 +29,9 @@ from aioretry_smithy.testing import ScriptedTransport
 
 HAS_RICH = importlib.util.find_spec("rich") is not None
 TABLE = [("call", "attempts"), ("a", "10"), ("bcdefg", "2")]
+needs_dev_full = pytest.mark.skipif(
+    not Path("/dev/full").exists(), reason="needs /dev/full"
+)
 needs_rich = pytest.mark.skipif(not HAS_RICH, reason="needs the extra cli")
 
 
@@ -141,9 +146,14 @@ def test_complaint_is_one_line(capsys):
 def test_reader_who_left_is_no_error():
     """A pipe that is closed early ends the output, also what is still buffered."""
     with closed_pipe() as stdout:
-        with reader_may_leave():
-            stdout.write("nobody will see this")
+        stdout.write("nobody will see this")
+        with pytest.raises(BrokenPipeError) as caught:
+            flush()
+        code = cannot_write(caught.value)
         stdout.write("and this goes nowhere")
+        flush()
+
+    assert ExitCode.OK == code
 
 
 def test_write_tells_that_the_reader_left():
@@ -180,7 +190,7 @@ def test_line_is_ended_on_a_terminal(body, is_terminal, expected, monkeypatch):
     assert expected == stdout.buffer.getvalue()
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@needs_dev_full
 def test_full_disk_is_an_error_once(monkeypatch):
     """What could not be written is reported, and not again when Python exits."""
     with Path("/dev/full").open("w", encoding="utf-8") as stdout:
@@ -193,8 +203,19 @@ def test_streams_that_the_shell_closed_swallow_all(monkeypatch):
     """With ``>&- 2>&-`` Python has no streams at all, and nothing minds."""
     monkeypatch.setattr(sys, "stdout", None)
     monkeypatch.setattr(sys, "stderr", None)
-    with reader_may_leave():
-        write(b"x")
-        end_line(b"x")
+    write(b"x")
+    end_line(b"x")
+    complain("x")
+    new_output(sys.stdout).table(TABLE)
+    flush()
+
+    assert ExitCode.OK == cannot_write(BrokenPipeError())
+
+
+@needs_dev_full
+def test_complaint_that_cannot_be_written_is_dropped(monkeypatch):
+    """The exit code, which says what went wrong, is all that is left."""
+    with Path("/dev/full").open("w", encoding="utf-8", buffering=1) as stderr:
+        monkeypatch.setattr(sys, "stderr", stderr)
         complain("x")
-        new_output(sys.stdout).table(TABLE)
+        stderr.flush()

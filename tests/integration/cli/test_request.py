@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
@@ -538,6 +539,47 @@ def test_reader_may_leave_early(server):
     assert b"\0" == first
     assert 0 == process.returncode
     assert ["GET", "└─ "] == [line[:3] for line in err.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("path", "code"), [("fine", 0), ("nothing", 1)], ids=["success", "failure"]
+)
+@pytest.mark.parametrize("options", [[], ["--json"]], ids=["text", "json"])
+def test_reader_who_left_changes_no_exit_code(path, code, options, server):
+    """What became of the call is told, though nobody reads the log of it."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [*MODULE, "request", f"{server.url}/{path}", *options]
+    process = subprocess.run(
+        command, check=False, stdout=writer, stderr=writer, timeout=30
+    )
+    os.close(writer)
+
+    assert code == process.returncode
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize(
+    ("arguments", "stream", "code"),
+    [
+        (["request", "/fine"], "stderr", 73),
+        (["request", "/nothing"], "stderr", 1),
+        (["request", "/fine", "--json"], "stdout", 73),
+        (["request", "/nothing", "--json"], "stdout", 1),
+        (["request", "nonsense"], "stderr", 64),
+    ],
+)
+def test_full_disk_is_told_by_the_exit_code(arguments, stream, code, server):
+    """No traceback, and the code of an error status stays."""
+    arguments = [f"{server.url}{a}" if a.startswith("/") else a for a in arguments]
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with Path("/dev/full").open("wb") as full:
+        process = subprocess.run(
+            [*MODULE, *arguments], check=False, timeout=30, **streams | {stream: full}
+        )
+
+    assert code == process.returncode
+    assert b"Traceback" not in (process.stderr or b"")
 
 
 def test_ctrl_c_leaves_no_traceback(server):
