@@ -8,7 +8,7 @@ from urllib.parse import unquote_plus
 
 from ._preview import CUT
 from ._quoting import below_quoting
-from ._secret_members import is_structured, secret_values
+from ._secret_members import bracket_end, is_structured, secret_values
 from ._text import encodable
 
 if TYPE_CHECKING:
@@ -19,7 +19,15 @@ if TYPE_CHECKING:
 HIDDEN = "****"
 
 _SECRET_HEADERS = frozenset(
-    {"authorization", "proxy-authorization", "cookie", "set-cookie"}
+    {
+        "authorization",
+        "proxy-authorization",
+        "cookie",
+        "cookie2",
+        "set-cookie",
+        "set-cookie2",
+        "dpop",
+    }
 )
 _SECRET_PARAMETERS = frozenset(
     {"auth", "bearer", "hmac", "jwt", "key", "otp", "pass", "pwd", "sid", "sig"}
@@ -32,11 +40,17 @@ _SECRET_WORDS = re.compile(
 _HARMLESS = frozenset(
     {"accesscontrolallowcredentials", "secwebsocketkey", "idempotencykey"}
 )
+# How many tokens of a language model a request may cost, cost or still may.
+_COUNT_OF_TOKENS = re.compile(
+    ".*ratelimit.*tokens.*|maxnewtokens"
+    "|(?:max|min|prompt|completion|input|output|total|cached|reasoning)+tokens"
+)
 _NOT_BLANK = re.compile(r"\S+")
 _NOT_QUOTED = re.compile(r"""(?:[^\s"\\]++|\\\S)++""")
 _END_OF_AUTHORITY = re.compile(r"[/?#]")
 _HOST_AND_PORT = re.compile(r"[^:]*(:\d*)?|\[.*")
 _PARAMETER = re.compile(r"(?<=[?&;#=])([^=&;#\s?]+)=")
+_JSON = re.compile(r"(?<=[?&;#=])[{\[]")
 _VALUE = re.compile(r"[^&#\s]*")
 # In a body that is cut nobody knows whether an "@" followed: a user with what is no
 # port is one, and where the cut is in the authority, all of that is.
@@ -93,7 +107,8 @@ class Mask:
         """Return *text* with the credentials of every URL in it hidden.
 
         Also of a URL that is quoted in the value of a parameter of another one, and in
-        that of another one; what is quoted deeper than is looked into is hidden.
+        that of another one, and of JSON in such a value; what is quoted deeper than is
+        looked into is hidden.
         """
         text = encodable(text)
         return _hide(text, below_quoting(text, self._in_urls))
@@ -108,6 +123,16 @@ class Mask:
                 value = next(_VALUE.finditer(text, position))
                 yield value.span()
                 position = value.end()
+        yield from self._in_json(text)
+
+    def _in_json(self, text: str) -> Iterator[Span]:
+        """Find secret members of JSON that is the value of a parameter."""
+        end = 0
+        while match := _JSON.search(text, end):
+            start, end = match.start(), bracket_end(text, match.start())
+            value = text[start:end].replace("+", " ").replace("%20", "   ")
+            for first, last in self._members(value):
+                yield start + first, start + last
 
     def content(self, text: str) -> str:
         """Return *text*, the beginning of a body, with the secrets in it hidden.
@@ -169,10 +194,7 @@ class Mask:
         joined = "".join(words)
         if name.lower() in self._parameters:
             return True
-        if joined.removeprefix("x") in _HARMLESS or (
-            # How many tokens a language model still grants.
-            "ratelimit" in joined and "tokens" in joined
-        ):
+        if joined.removeprefix("x") in _HARMLESS or _COUNT_OF_TOKENS.fullmatch(joined):
             return False
         return (
             not _SECRET_PARAMETERS.isdisjoint([*words, joined])

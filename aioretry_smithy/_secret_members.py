@@ -172,7 +172,7 @@ def _value_end(
     if quote := _QUOTE.match(text, start):
         end = _quoted_end(text, quote)
     elif text.startswith(("{", "[", "("), start):
-        end = _bracket_end(text, start)
+        end = bracket_end(text, start)
     elif member[2] == ":" and (literal := _LITERAL.match(text, start)):
         return literal.end()
     else:
@@ -226,7 +226,8 @@ def _backslashes_before(text: str, position: int, floor: int) -> int:
     return position - start
 
 
-def _bracket_end(text: str, position: int) -> int:
+def bracket_end(text: str, position: int) -> int:
+    """Return where the bracket ends that begins at a position, or else the text."""
     depth = 0
     while match := _QUOTE_OR_BRACKET.search(text, position):
         position = match.end()

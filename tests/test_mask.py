@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import pytest
 from multidict import CIMultiDict
+from yarl import URL
 
 from aioretry_smithy._mask import DEFAULT_MASK, Mask
 
@@ -151,6 +152,45 @@ def test_quoted_urls_are_looked_into(times, inner, shown):
     assert shown.replace("HIDDEN", "****") == DEFAULT_MASK.text(url)
 
 
+@pytest.mark.parametrize("times", range(1, 6))
+@pytest.mark.parametrize(
+    ("inner", "shown"),
+    [
+        ('{"user": "u", "token": "S3CR3T", "n": 1}', None),
+        ('{"token":"S3CR3T&b=c}{","n":1}', '{"token":HIDDEN,"n":1}'),
+        ('[{"a": {"password": ["S3CR3T"]}}]', '[{"a": {"password": HIDDEN}}]'),
+        (
+            '{"back": "https://me/?token=S3CR3T"}',
+            '{"back": "https://me/?token=HIDDEN',
+        ),
+        ('{"page": 2, "sort": ["name"]}', '{"page": 2, "sort": ["name"]}'),
+    ],
+)
+def test_json_in_a_parameter_is_looked_into(times, inner, shown):
+    """Members of JSON in a URL are hidden by their names, and the rest is shown."""
+    shown = shown or inner.replace('"S3CR3T"', "HIDDEN")
+    url = f"https://example.com/?query={quoted(inner, times)}&page=2"
+    shown = f"https://example.com/?query={quoted(shown, times)}&page=2"
+
+    assert shown.replace("HIDDEN", "****") == DEFAULT_MASK.text(url)
+
+
+def test_json_that_yarl_quoted_is_looked_into():
+    """It leaves colons as they are and makes a blank a plus."""
+    url = URL("https://h/").with_query(variables='{"password": "S3CR3T", "n": 1}')
+
+    assert (
+        "https://h/?variables=%7B%22password%22:+****,+%22n%22:+1%7D"
+        == DEFAULT_MASK.text(str(url))
+    )
+
+
+@pytest.mark.parametrize("name", ["Set-Cookie2", "Cookie2", "DPoP"])
+def test_headers_that_are_credentials_are_hidden(name):
+    """Some have no word in their name that tells."""
+    assert {name: "****"} == DEFAULT_MASK.headers({name: "S3CR3T"})
+
+
 def test_urls_in_urls_in_urls_are_looked_into():
     """Each secret is hidden where it stands, however deep; the rest is shown."""
     url, shown = "/?to%6Ben=S3CR3T", "/?to%6Ben=HIDDEN"
@@ -188,6 +228,8 @@ def test_what_is_quoted_deeper_is_hidden(times):
         "PRIVATE-TOKEN",
         "X-RateLimit-Token",
         "Idempotency-Key-Secret",
+        "admin_tokens",
+        "tokens",
     ],
 )
 def test_headers_with_secret_names_are_hidden(name):
@@ -209,6 +251,11 @@ def test_headers_with_secret_names_are_hidden(name):
         "Sec-WebSocket-Key",
         "X-RateLimit-Remaining-Tokens",
         "anthropic-ratelimit-tokens-reset",
+        "max_tokens",
+        "max_completion_tokens",
+        "maxOutputTokens",
+        "prompt_tokens",
+        "total_tokens",
         "WWW-Authenticate",
         "Retry-After",
         "X-Amz-Request-Id",
