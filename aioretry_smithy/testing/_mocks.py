@@ -33,7 +33,8 @@ def patch_aioresponses() -> AbstractContextManager[object]:
         message = f"{error}; patch_aioresponses() needs it: pip install aioresponses"
         raise ModuleNotFoundError(message, name=error.name) from None
     undo = ExitStack()
-    if HAS_STREAM_WRITER:
+    # Mended already, it is for the one who did that to undo it.
+    if HAS_STREAM_WRITER and core.ClientResponse is not _MockedResponse:
         undo.callback(setattr, core, "ClientResponse", core.ClientResponse)
         core.ClientResponse = _MockedResponse  # type: ignore[attr-defined]
     return undo

@@ -54,6 +54,17 @@ async def test_blocks_inside_each_other():
     assert aiohttp.ClientResponse is aioresponses.core.ClientResponse
 
 
+async def test_blocks_that_overlap_leave_nothing_behind():
+    """Blocks that end in the order in which they began undo it all the same."""
+    first, second = patch_aioresponses(), patch_aioresponses()
+    with first:
+        pass
+    with second:
+        pass
+
+    assert aiohttp.ClientResponse is aioresponses.core.ClientResponse
+
+
 async def test_mocked_responses_are_of_aiohttp_s_class():
     """A test that asks for the class goes on passing."""
     with patch_aioresponses(), aioresponses.aioresponses() as mock:
