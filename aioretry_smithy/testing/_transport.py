@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import TYPE_CHECKING
 
 import aiohttp
@@ -61,7 +61,7 @@ class ScriptedTransport:
     # remembers only the class that all have in common. The other half tells editors
     # what the arguments of a lambda are.
     def __init__(self, answers: Iterable[ScriptedAnswer | object]) -> None:
-        if isinstance(answers, str | bytes | Mapping) or not isinstance(
+        if isinstance(answers, str | bytes | Mapping | Set) or not isinstance(
             answers, Iterable
         ):
             raise bad_argument("answers", answers, "a list, such as [503, 200]")

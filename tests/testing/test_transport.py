@@ -129,7 +129,7 @@ def test_coroutine_is_no_answer():
         ScriptedTransport([answer])
 
 
-@pytest.mark.parametrize("answers", [503, None, "503", b"503", {503: 200}])
+@pytest.mark.parametrize("answers", [503, None, "503", b"503", {503: 200}, {503}])
 def test_answers_are_a_list(answers):
     """A single answer, and what is a list by chance only, are refused."""
     with pytest.raises(ValueError, match=r"^answers: .* a list, such as \[503, 200\]"):
