@@ -1,4 +1,4 @@
-"""Parts for the tests of those who use this library, and of the library itself."""
+"""Test code that uses this library: scripted answers, virtual time, no network."""
 
 from ._answer import ScriptedAnswer
 from ._ask import ask
