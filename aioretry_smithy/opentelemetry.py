@@ -19,8 +19,8 @@ try:
         breaker_attributes,
         budget_attributes,
     )
-except ModuleNotFoundError as cause:
-    raise missing_extra("opentelemetry", cause) from cause
+except ModuleNotFoundError as _cause:
+    raise missing_extra("opentelemetry", _cause) from _cause
 
 from ._telemetry.observing import ObservingClient
 from ._telemetry.providers import Meters, Tracers, check_has

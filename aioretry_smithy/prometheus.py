@@ -12,8 +12,8 @@ from ._extras import missing_extra
 
 try:
     from prometheus_client import REGISTRY, CollectorRegistry
-except ModuleNotFoundError as cause:
-    raise missing_extra("prometheus", cause) from cause
+except ModuleNotFoundError as _cause:
+    raise missing_extra("prometheus", _cause) from _cause
 
 from ._breaker.listener import CircuitBreakerListener
 from ._retry.budget import RetryBudgetListener
