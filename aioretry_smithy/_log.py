@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import math
 import weakref
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, cast
 
 from ._call_facts import CallFacts
 from ._capture import attach
 from ._causes import KeptCause
-from ._log_views import LogViews
 from ._mask import DEFAULT_MASK
 from ._outcome import PENDING, Outcome
+from ._request_side import RequestSide
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Mapping
 
     import aiohttp
-    from yarl import URL
 
     from ._mask import Mask
     from ._request import HttpRequest
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
 _NO_CHILDREN: Final[list[Any]] = []  # one for all, since most logs have none
 
 
-class RequestLog(LogViews):
+class RequestLog(RequestSide):
     """What is known of a call, or of one attempt of it.
 
     The log of a call (the *root*) has those of its attempts as :attr:`children`. It
@@ -148,53 +146,9 @@ class RequestLog(LogViews):
         return tuple(self._children)
 
     @property
-    def _first(self) -> Self:
-        return self._children[0] if self._children else self
-
-    @property
     def total_attempts(self) -> int | None:
         """How many attempts were made so far (on the root; 1 where nothing retries)."""
         return None if self.attempt is not None else len(self._children or (self,))
-
-    @property
-    def name(self) -> str:
-        """What the call is named in logs: its method."""
-        return self.request_method
-
-    @property
-    def request_method(self) -> str:
-        """The method, in upper case."""
-        return self._first.request.method
-
-    @property
-    def request_url(self) -> URL:
-        """The URL, joined with the session's base, with ``params`` and credentials."""
-        return self._first.request.full_url()
-
-    @property
-    def request_headers(self) -> Mapping[str, str]:
-        """The headers of the session and of the request.
-
-        Once there is a response: what aiohttp sent on the first hop.
-        """
-        first = self._first
-        if first._sent_headers is not None:
-            return first._sent_headers
-        return first.request.merged_headers(self._call.default_headers)
-
-    @property
-    def request_content_preview(self) -> str | None:
-        """The first characters of a text that was sent.
-
-        None without a :class:`ContentPreviewingClient`. Credentials are in it.
-        """
-        return self._first._request_preview or self._request_preview
-
-    @property
-    def request_started_at(self) -> datetime:
-        """When it began, as a date and time with a timezone."""
-        seconds = self._call.wall_clock + self.started - self._call.started
-        return datetime.fromtimestamp(seconds, UTC)
 
     @property
     def response_timeout(self) -> float | None:

@@ -22,6 +22,7 @@ LAYERS = (
     ("_svg", "_rich_tree"),
     ("_timeline_svg",),
     ("_log_views",),
+    ("_request_side",),
     ("_log", "_request"),
     ("_context", "_origin"),
     ("_resources",),
