@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 from ._causes import LOG_KEY
 from ._errors import raised_from
+from ._frames import sources_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    import aiohttp
 
     from ._log import RequestLog
 
@@ -81,7 +80,7 @@ collecting: Callable[[], tuple[_Block, ...]] = _captures.get
 """Returns the blocks around that collect logs; asked by each call."""
 
 
-def attach(log: RequestLog, source: aiohttp.ClientResponse | BaseException) -> None:
+def attach(log: RequestLog, source: object) -> None:
     """Let :meth:`RequestLog.of` find *log* from *source*."""
     vars(source)[LOG_KEY] = log
 
@@ -89,7 +88,30 @@ def attach(log: RequestLog, source: aiohttp.ClientResponse | BaseException) -> N
 def find_log(source: object) -> RequestLog | None:
     """Return the log attached to *source*, or to what it was raised from."""
     for link in raised_from(source):
-        log: RequestLog | None = getattr(link, "__dict__", {}).get(LOG_KEY)
+        log = _attached_to(link)
+        if log is None and isinstance(link, BaseException):
+            log = _log_of_body(link)
         if log is not None:
+            return log
+    return None
+
+
+def _attached_to(source: object) -> RequestLog | None:
+    log: RequestLog | None = getattr(source, "__dict__", {}).get(LOG_KEY)
+    return log
+
+
+def _log_of_body(error: BaseException) -> RequestLog | None:
+    """Find the log of the response that raised *error*.
+
+    Most of what a response raises nobody of this library sees: what is wrong with a
+    status or with JSON. Its frames have the response, or the stream of one.
+    """
+    for source, has_failed in sources_of(error):
+        log = _attached_to(source)
+        if log is not None:
+            if has_failed:
+                # Before it was read, so that no wait for it has met the failure.
+                source.fail(error)
             return log
     return None

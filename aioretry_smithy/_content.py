@@ -145,7 +145,8 @@ def fail(
 
     The log keeps the status that came, unless the body had ended before.
     """
-    log._end_body(getattr(response.content, "total_bytes", 0), cause)
+    length = getattr(response.content, "total_bytes", 0)
+    log._end_body(length, cause)
     # What had been an answer is a failure after all.
     log._is_settled = False
     log._record_failure(cause)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, cast
 
 from ._call_facts import CallFacts
@@ -11,6 +12,7 @@ from ._capture import attach
 from ._causes import KeptCause
 from ._mask import DEFAULT_MASK
 from ._outcome import PENDING, Outcome
+from ._render import add_notes
 from ._request_side import RequestSide
 
 if TYPE_CHECKING:
@@ -250,15 +252,33 @@ class RequestLog(RequestSide):
     def _end_body(self, length: int, cause: BaseException | None = None) -> None:
         """Note that the body of the response ended, or failed with *cause*."""
         outcome = self._outcome
-        if outcome.ended is None or outcome.body_ended is not None:
+        if outcome.ended is None:
+            return
+        if outcome.length is None:
+            outcome.length = length
+        if outcome.body_ended is None:
+            if cause is None:
+                outcome.body_ended = self._call.loop.time()
+            else:
+                self._fail_body(outcome, cause)
+
+    def _fail_body(self, outcome: Outcome, cause: BaseException) -> None:
+        """Note that reading the body of a response failed."""
+        if outcome.body_ended is not None or self._outcome is not outcome:
             return
         outcome.body_ended = self._call.loop.time()
-        outcome.length = length
-        if cause is not None and self._call.is_over:
+        if self._call.is_over:
             outcome.cause = KeptCause(cause)
-            attach(self.root, cause)
-        elif cause is not None:
+            self.root._annotate(cause)
+        else:
             outcome.cause = cause
+
+    def _annotate(self, cause: BaseException) -> None:
+        """Let *cause*, which the caller gets, tell of the call."""
+        attach(self, cause)
+        # An exception of somebody's own may refuse to be written on.
+        with suppress(Exception):
+            add_notes(self, cause)
 
     def _end_call(self) -> None:
         """Keep no exception of the call alive, and no frames (on the root)."""

@@ -82,10 +82,8 @@ class Headline(NamedTuple):
 def headline(log: RequestLog, attempts: Sequence[RequestLog]) -> Headline:
     """Say what was asked for and what became of it."""
     url = log.mask.text(str(log.request_url))
-    duration = log.duration
-    parts = []
-    if duration is not None:
-        parts.append(f"  in {_seconds(duration)}")
+    took = _took(log)
+    parts = [f"  in {took}"] if took else []
     if attempts:
         number = len(attempts)
         parts.append(f", {number} attempt{'' if number == 1 else 's'}")
@@ -109,7 +107,7 @@ class Row(NamedTuple):
 def aligned_rows(attempts: Sequence[RequestLog]) -> list[Row]:
     """Say what became of each attempt, in columns that are as wide as each other."""
     rows = [
-        (f"{log.attempt}", describe_outcome(log), _seconds(log.duration), _wait(log))
+        (f"{log.attempt}", describe_outcome(log), _took(log), _wait(log))
         for log in attempts
     ]
     widths = [max(map(cells, column)) for column in zip(*rows, strict=True)]
@@ -183,15 +181,25 @@ def add_notes(log: RequestLog, error: BaseException) -> None:
 
 def describe_outcome(log: RequestLog) -> str:
     """Say in a few words how a call or an attempt ended."""
-    cause = describe_cause(log)
-    status = log.response_status
-    if status is None:
-        if log.attempt and isinstance(log.response_cause, ResponseTimeoutError):
-            # What it says, its number and its seconds, stands beside it.
-            return type(log.response_cause).__name__
-        return "no response yet" if cause is None else excerpt(cause)
-    answer = printable(log.mask.text(f"{status} {log.response_reason or ''}".rstrip()))
-    return answer if cause is None else f"{answer}, {excerpt(cause)}"
+    status, cause = log.response_status, log.response_cause
+    if status is not None:
+        text = f"{status} {log.response_reason or ''}".rstrip()
+        answer = printable(log.mask.text(text))
+        return answer if cause is None else f"{answer}, {_beside_status(log, cause)}"
+    if cause is None:
+        return "no response yet"
+    if log.attempt and isinstance(cause, ResponseTimeoutError):
+        # What it says, its number and its seconds, stands beside it.
+        return type(cause).__name__
+    return excerpt(describe_error(cause, log.mask))
+
+
+def _beside_status(log: RequestLog, cause: BaseException) -> str:
+    """Say what an answer failed with."""
+    described = describe_error(cause, log.mask)
+    if isinstance(cause, ResponseTimeoutError):
+        return printable(described.removeprefix(f"{type(cause).__name__}: "))
+    return excerpt(described)
 
 
 def describe_cause(log: RequestLog) -> str | None:
@@ -234,14 +242,18 @@ def excerpt(text: str, longest: int = _LONGEST_CAUSE) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}{CUT}"
 
 
-def _seconds(duration: float | None) -> str:
+def _took(log: RequestLog) -> str:
+    """Return the seconds to the headers or the failure, that of the body too."""
+    outcome = log._outcome
+    has_failed_body = outcome.status is not None and outcome.cause is not None
+    duration = log.total_duration if has_failed_body else log.duration
     return "" if duration is None else f"{duration:.3f} s"
 
 
 def note(attempt: RequestLog) -> str:
     """Say in a line what became of an attempt."""
     wait = _wait(attempt)
-    parts = [describe_outcome(attempt), _seconds(attempt.duration)]
+    parts = [describe_outcome(attempt), _took(attempt)]
     return f"attempt {attempt.attempt}: {', '.join(filter(None, [*parts, wait]))}"
 
 

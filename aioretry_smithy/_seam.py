@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import weakref
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _body
@@ -14,12 +13,11 @@ from ._errors import bad_argument
 from ._json_once import JsonOnce
 from ._options import current_options
 from ._origin import judge_origin
-from ._render import add_notes
 from ._request import HttpRequest
 from ._resources import resources_of
 from ._response import CLOSES_REFUSED, record_response
 from ._safety import mark_own
-from ._time_limits import limit_body, passed_limit
+from ._time_limits import passed_limit, watch_body
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
@@ -164,7 +162,7 @@ class Leaf:
         record_response(ctx.log, response)
         if response.connection is not None:
             resources_of(ctx).track(response)
-            limit_body(ctx, response)
+            watch_body(ctx, response)
         return response
 
 
@@ -204,7 +202,7 @@ async def _call(
     try:
         response = await client.execute(ctx, request)
     except BaseException as cause:
-        _annotate(cause, ctx.log)
+        ctx.log._annotate(cause)
         if ctx._resources is not None:
             ctx._resources.close_responses()
         raise
@@ -235,15 +233,8 @@ async def _refuse(
         if CLOSES_REFUSED or not callable(refuse) or not isinstance(cause, Exception):
             response.close()
         log._record_refusal(cause)
-        _annotate(cause, log)
+        log._annotate(cause)
         raise
-
-
-def _annotate(cause: BaseException, log: RequestLog) -> None:
-    attach(log, cause)
-    # An exception of somebody's own may refuse to be written on.
-    with suppress(Exception):
-        add_notes(log, cause)
 
 
 def _closed() -> RuntimeError:

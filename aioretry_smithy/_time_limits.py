@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import aiohttp
 from aiohttp.helpers import BaseTimerContext
 
+from ._capture import attach
 from ._errors import AttemptTimeoutError, ResponseTimeoutError
 
 if TYPE_CHECKING:
@@ -84,22 +85,30 @@ def passed_limit(
     return TimeLimits.of(ctx).passed(where) if type(cause) is TimeoutError else None
 
 
-def limit_body(ctx: ClientRequestContext, response: aiohttp.ClientResponse) -> None:
-    """Let a body that runs out of time say which limit it was."""
+def watch_body(ctx: ClientRequestContext, response: aiohttp.ClientResponse) -> None:
+    """Let a body that fails tell its log, and say which limit it ran into."""
     content = response.content
     # Not the one reader of all empty bodies, nor one of somebody else's making.
     if type(content) is aiohttp.StreamReader:
-        content._timer = _BodyTimer(content._timer, TimeLimits.of(ctx))
+        content._timer = timer = _BodyTimer(content._timer, ctx)
+        attach(ctx.root.log, timer)
 
 
 class _BodyTimer(BaseTimerContext):
-    """aiohttp's timer of a response, whose error has a name."""
+    """aiohttp's timer of a response: each wait for a part of the body is in it.
 
-    __slots__ = ("_limits", "_timer")
+    It must not have the stream, which has it.
+    """
 
-    def __init__(self, timer: BaseTimerContext, limits: TimeLimits) -> None:
+    def __init__(self, timer: BaseTimerContext, ctx: ClientRequestContext) -> None:
         self._timer = timer
-        self._limits = limits
+        self._limits = TimeLimits.of(ctx)
+        self._log = ctx.log
+        self._outcome = ctx.log._outcome
+
+    def fail(self, cause: BaseException) -> None:
+        """Record what reading the body failed with."""
+        self._log._fail_body(self._outcome, cause)
 
     def assert_timeout(self) -> None:
         try:
@@ -121,13 +130,22 @@ class _BodyTimer(BaseTimerContext):
         exc_tb: TracebackType | None,
     ) -> bool | None:
         try:
-            return self._timer.__exit__(exc_type, exc_val, exc_tb)
+            silenced = self._timer.__exit__(exc_type, exc_val, exc_tb)
         except TimeoutError as timeout:
             raise self._error() from timeout
+        if isinstance(exc_val, Exception):
+            self.fail(exc_val)
+        return silenced
 
     def _error(self) -> TimeoutError:
         # A decorator may have given aiohttp less time than we would have.
-        return (self._limits.passed(IN_BODY) or TimeoutError)()
+        error = (self._limits.passed(IN_BODY) or TimeoutError)()
+        self.fail(error)
+        try:
+            return error
+        finally:
+            # It will have this frame, which must not have it.
+            del error
 
 
 def _tick(loop: asyncio.AbstractEventLoop) -> float:

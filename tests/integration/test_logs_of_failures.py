@@ -1,0 +1,212 @@
+"""Whatever a response raises leads to the log of its call, which tells the truth."""
+
+from __future__ import annotations
+
+import json
+
+import aiohttp
+import pytest
+
+from aioretry_smithy import (
+    AttemptTimeoutError,
+    Backoff,
+    RequestLog,
+    ResponseTimeoutError,
+    RetryingClient,
+    RetryStrategy,
+    SessionBuilder,
+)
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"
+BUSY = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"
+IN_TIME = "attempt 1 had 0.200 s, which passed while its body was read"
+
+
+def retrying(**settings):
+    strategy = RetryStrategy.failsafe(Backoff.fixed(0.01))
+    return RetryingClient.new_decorator(strategy, **settings)
+
+
+def answer(body, status="200 OK", content_type="application/json"):
+    head = f"HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\n"
+    return [f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body]
+
+
+async def iterate(response):
+    async for _ in response.content.iter_any():
+        pass
+
+
+async def read_lines(response):
+    async for _ in response.content:
+        pass
+
+
+READS = {
+    "read": lambda response: response.read(),
+    "text": lambda response: response.text(),
+    "json": lambda response: response.json(),
+    "content.read": lambda response: response.content.read(),
+    "content.readexactly": lambda response: response.content.readexactly(10),
+    "content.iter_any": iterate,
+    "content.readline": read_lines,
+}
+each_read = pytest.mark.parametrize("read", READS.values(), ids=READS)
+
+
+@each_read
+async def test_attempt_that_runs_out_of_time_in_its_body(serve, read):
+    """The error says which limit it was, and the log knows at once."""
+    url = await serve([HEAD + b"01234", 3600.0])
+    builder = SessionBuilder(url).decorator(retrying(attempt_timeout=0.2))
+    async with builder.build() as session, session.get("/") as response:
+        with pytest.raises(AttemptTimeoutError, match=IN_TIME) as caught:
+            await read(response)
+        log = RequestLog.of(caught.value)
+
+        assert log is RequestLog.of(response)
+        assert log.is_complete
+        assert caught.value is log.response_cause is log.children[0].response_cause
+
+
+@each_read
+async def test_call_that_runs_out_of_time_in_its_body(serve, read):
+    """The deadline of the call is named as such."""
+    url = await serve([HEAD + b"01234", 3600.0])
+    async with SessionBuilder(url).response_timeout(0.2).build() as session:
+        response = await session.get("/")
+        with pytest.raises(
+            ResponseTimeoutError, match="the call had 0.200 s"
+        ) as caught:
+            await read(response)
+
+        assert RequestLog.of(response) is RequestLog.of(caught.value)
+        response.close()
+
+
+@each_read
+async def test_body_that_breaks_off(serve, read):
+    """The log has the failure as soon as the caller has it."""
+    url = await serve([HEAD + b"01234", 0.02, None])
+    async with SessionBuilder(url).build() as session, session.get("/") as response:
+        with pytest.raises(aiohttp.ClientPayloadError) as caught:
+            await read(response)
+
+        assert caught.value is RequestLog.of(caught.value).response_cause
+
+
+async def test_body_that_had_broken_off_before_it_was_read(serve):
+    """Who finds the log by the failure finds the failure in it."""
+    url = await serve([HEAD + b"01234", None])
+    async with SessionBuilder(url).build() as session, session.get("/") as response:
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await response.content.readexactly(10)
+        with pytest.raises(aiohttp.ClientPayloadError) as caught:
+            await response.content.read()
+        log = RequestLog.of(caught.value)
+
+        assert caught.value is log.response_cause
+
+
+async def test_failed_body_notes_the_attempts(serve):
+    """What the caller gets tells of the attempts, with the time up to the failure."""
+    url = await serve([BUSY], [HEAD + b"01234", 3600.0])
+    builder = SessionBuilder(url).decorator(retrying(attempt_timeout=0.2))
+    async with builder.build() as session:
+        response = await session.get("/")
+        with pytest.raises(AttemptTimeoutError) as caught:
+            await response.read()
+    first, second = caught.value.__notes__
+
+    assert first.startswith("attempt 1: 503 Busy, 0.00")
+    assert second.startswith(
+        "attempt 2: 200 OK, attempt 2 had 0.200 s, which passed while its body was"
+        " read, 0.2"
+    )
+
+
+async def test_status_that_the_caller_raises_for(serve):
+    """The commonest idiom of all leads to the log."""
+    url = await serve(answer(b"{}", "404 Not Found"))
+    async with SessionBuilder(url).build() as session, session.get("/") as response:
+        with pytest.raises(aiohttp.ClientResponseError) as caught:
+            response.raise_for_status()
+
+    assert RequestLog.of(response) is RequestLog.of(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "error"),
+    [
+        pytest.param(b"<p>", "text/html", aiohttp.ContentTypeError, id="type"),
+        pytest.param(b"<p>", "application/json", json.JSONDecodeError, id="syntax"),
+        pytest.param(b"\xff", "application/json", UnicodeDecodeError, id="charset"),
+    ],
+)
+async def test_body_that_is_no_json(serve, body, content_type, error):
+    """What is wrong with a body that came whole leads to the log."""
+    url = await serve(answer(body, content_type=content_type))
+    async with SessionBuilder(url).build() as session:
+        response = await session.get("/")
+        with pytest.raises(error) as caught:
+            await response.json()
+
+    assert RequestLog.of(response) is RequestLog.of(caught.value)
+
+
+async def wrapping(response):
+    try:
+        await response.json()
+    except ValueError as error:
+        raise LookupError("no answer") from error
+
+
+async def test_failure_that_was_wrapped(serve):
+    """A library's exception around that of a response leads to the log."""
+    url = await serve(answer(b"<p>"))
+    async with SessionBuilder(url).build() as session, session.get("/") as response:
+        with pytest.raises(LookupError) as caught:
+            await wrapping(response)
+
+    assert RequestLog.of(response) is RequestLog.of(caught.value)
+
+
+async def test_handshake_that_fails(serve):
+    """A server that wants no web socket has answered a call, which has a log."""
+    url = await serve(answer(b"no", "403 Forbidden"))
+    async with SessionBuilder(url).decorator(retrying()).build() as session:
+        with pytest.raises(aiohttp.WSServerHandshakeError) as caught:
+            await session.ws_connect("/")
+
+    assert 403 == RequestLog.of(caught.value).response_status
+
+
+async def test_failure_of_another_response_has_no_log(serve):
+    """A plain session's response leads nowhere."""
+    url = await serve(answer(b"<p>"))
+    async with aiohttp.ClientSession(url) as session, session.get("/") as response:
+        with pytest.raises(ValueError, match="Expecting value") as caught:
+            await response.json()
+
+    assert RequestLog.of(caught.value, None) is None
+
+
+@pytest.mark.parametrize("decorators", [[], [retrying()]], ids=["plain", "retrying"])
+async def test_every_view_gives_the_time_up_to_the_failure(serve, decorators):
+    """A body that ran out of time took that time, whenever its headers came."""
+    url = await serve([HEAD + b"01234", 3600.0])
+    builder = SessionBuilder(url).response_timeout(0.2)
+    for decorator in decorators:
+        builder.decorator(decorator)
+    async with builder.build() as session:
+        response = await session.get("/")
+        with pytest.raises(ResponseTimeoutError):
+            await response.read()
+    log = RequestLog.of(response)
+    said = "200 OK, the call had 0.200 s, which passed while its body was read"
+
+    for line in log.render().splitlines():
+        assert said in line
+        assert "0.2" in line.partition(said)[2]
+    assert log.to_dict()["total_duration"] >= 0.19
+    assert said.removeprefix("200 OK, ") in log.to_dict()["response_cause"]
