@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from ._mask import Mask
 
@@ -23,6 +23,7 @@ class CallFacts:
         "mask",
         "root",
         "started",
+        "waiters",
         "wall_clock",
     )
 
@@ -31,6 +32,9 @@ class CallFacts:
 
     is_over: bool
     """Whether the caller has the response or the exception."""
+
+    waiters: Sequence[Callable[[], object]]
+    """Who wants to hear, once, when something of the call has ended."""
 
     def __init__(
         self,
@@ -46,3 +50,10 @@ class CallFacts:
         self.started = started = loop.time()
         self.deadline = None if timeout is None else started + timeout
         self.is_over = False
+        self.waiters = ()
+
+    def wake(self) -> None:
+        """Tell those who wait that something has ended."""
+        waiters, self.waiters = self.waiters, ()
+        for waiter in waiters:
+            waiter()

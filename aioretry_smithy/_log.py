@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import weakref
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, cast
@@ -13,7 +12,7 @@ from ._causes import KeptCause
 from ._mask import DEFAULT_MASK
 from ._outcome import PENDING, Outcome
 from ._render import add_notes
-from ._request_side import RequestSide
+from ._response_side import ResponseSide
 
 if TYPE_CHECKING:
     import asyncio
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 _NO_CHILDREN: Final[list[Any]] = []  # one for all, since most logs have none
 
 
-class RequestLog(RequestSide):
+class RequestLog(ResponseSide):
     """What is known of a call, or of one attempt of it.
 
     The log of a call (the *root*) has those of its attempts as :attr:`children`. It
@@ -45,8 +44,11 @@ class RequestLog(RequestSide):
         "_is_settled",
         "_outcome",
         "_refusal",
+        "_request_ended",
+        "_request_length",
         "_request_preview",
         "_retry_error",
+        "_sent",
         "_sent_headers",
         "_was_refused",
         "attempt",
@@ -81,8 +83,11 @@ class RequestLog(RequestSide):
     _is_settled: bool  # handed on; what a decorator left running changes nothing
     _outcome: Outcome
     _refusal: KeptCause | None
+    _request_ended: float | None
+    _request_length: int | None
     _request_preview: str | None
     _retry_error: BaseException | KeptCause | None
+    _sent: bool
     _sent_headers: Mapping[str, str] | None
     _was_refused: bool  # by a circuit breaker, so that nothing was sent
 
@@ -99,8 +104,11 @@ class RequestLog(RequestSide):
         self.request = request
         self._children = _NO_CHILDREN
         self._outcome = PENDING
-        self._was_refused = self._is_settled = False
-        self._refusal = self._request_preview = self._sent_headers = None
+        self._was_refused = self._is_settled = self._sent = False
+        self._request_length = 0
+        self._refusal = self._request_ended = self._request_preview = (
+            self._sent_headers
+        ) = None
         self.delay = self.delay_source = self.stop_reason = self._retry_error = None
         if parent is None:
             self.attempt = None
@@ -138,6 +146,15 @@ class RequestLog(RequestSide):
         return self._call.deadline if self.attempt is None else self._deadline
 
     @property
+    def sent(self) -> bool:
+        """Whether a server may have seen the request, or one of its attempts.
+
+        False of what an open circuit refuses, a refused connection, and an answer that
+        a decorator made. A mock and a :class:`.ScriptedTransport` stand for a server.
+        """
+        return self._sent or any(child._sent for child in self._children)
+
+    @property
     def mask(self) -> Mask:
         """What the views of this log hide."""
         return self._call.mask
@@ -151,70 +168,6 @@ class RequestLog(RequestSide):
     def total_attempts(self) -> int | None:
         """How many attempts were made so far (on the root; 1 where nothing retries)."""
         return None if self.attempt is not None else len(self._children or (self,))
-
-    @property
-    def response_timeout(self) -> float | None:
-        """Seconds that the call or the attempt had, from its start; None for no limit.
-
-        An attempt ends when its call does all the same.
-        """
-        deadline = self.deadline
-        if deadline is None or deadline == math.inf:
-            return None
-        # To the microsecond, or clocks that run for long would show in the digits.
-        return round(deadline - self.started, 6)
-
-    @property
-    def response_status(self) -> int | None:
-        """The status, or None without a response."""
-        return self._outcome.status
-
-    @property
-    def response_reason(self) -> str | None:
-        """The reason phrase that came with the status."""
-        return self._outcome.reason
-
-    @property
-    def response_headers(self) -> Mapping[str, str] | None:
-        """The headers of the response, or None without one."""
-        return self._outcome.headers
-
-    @property
-    def response_cause(self) -> BaseException | None:
-        """What the call or the attempt failed with, also while reading the body.
-
-        A copy of the same class and text when the call is over and nobody has it.
-        """
-        cause = self._refusal or self._outcome.cause
-        return cause.get() if isinstance(cause, KeptCause) else cause
-
-    @property
-    def response_length(self) -> int | None:
-        """Bytes of the body that were received, decoded, once it ended."""
-        return self._outcome.length
-
-    @property
-    def response_content_preview(self) -> str | None:
-        """The same for a text that was received, so far."""
-        start = self._outcome.preview
-        return None if start is None else start.text()
-
-    @property
-    def duration(self) -> float | None:
-        """Seconds to the headers of the response or to the failure."""
-        ended = self._outcome.ended
-        return None if ended is None else ended - self.started
-
-    @property
-    def total_duration(self) -> float | None:
-        """Seconds to the end of the body or to the failure."""
-        ended = self._outcome.body_ended
-        return None if ended is None else ended - self.started
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether nothing will be added: the body ended or the call failed."""
-        return self._outcome.body_ended is not None
 
     def _add(self, child: Self) -> int:
         # A decorator outside may begin anew after what looked like the end.
@@ -234,12 +187,16 @@ class RequestLog(RequestSide):
         first_hop = history[0] if history else response
         self._sent_headers = first_hop.request_info.headers
         self._outcome = Outcome(self._call.loop.time(), response, length)
+        if length is not None and self._call.waiters:
+            self._call.wake()
 
     def _record_failure(self, cause: BaseException) -> None:
         """Note that there is no response, because of *cause*; twice is once."""
         if not self._is_settled and self.response_cause is not cause:
             kept = KeptCause(cause) if self._call.is_over else cause
             self._outcome = Outcome(self._call.loop.time(), cause=kept)
+            if self._call.waiters:
+                self._call.wake()
 
     def _record_refusal(self, cause: BaseException) -> None:
         """Note that the caller's ``raise_for_status`` turned the response down."""
@@ -259,6 +216,8 @@ class RequestLog(RequestSide):
         if outcome.body_ended is None:
             if cause is None:
                 outcome.body_ended = self._call.loop.time()
+                if self._call.waiters:
+                    self._call.wake()
             else:
                 self._fail_body(outcome, cause)
 
@@ -272,6 +231,8 @@ class RequestLog(RequestSide):
             self.root._annotate(cause)
         else:
             outcome.cause = cause
+        if self._call.waiters:
+            self._call.wake()
 
     def _annotate(self, cause: BaseException) -> None:
         """Let *cause*, which the caller gets, tell of the call."""
@@ -292,3 +253,5 @@ class RequestLog(RequestSide):
             log._is_settled |= log._outcome.ended is not None
             if (cause := log._outcome.cause) is not None:
                 log._outcome.cause = KeptCause.of(cause)
+        if self._call.waiters:
+            self._call.wake()

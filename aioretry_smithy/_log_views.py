@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast, overload
 from ._capture import find_log
 from ._causes import CallBound
 from ._errors import bad_argument
-from ._render import render, to_dict
+from ._render import render
 from ._text import encodable
+from ._values import to_dict
 
 if TYPE_CHECKING:
     from ._log import RequestLog

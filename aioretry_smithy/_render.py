@@ -1,10 +1,12 @@
-"""The views of a log: a tree of lines, plain values, notes on an exception."""
+"""The views of a log in words: a tree of lines, notes on an exception."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from unicodedata import east_asian_width
+
+import aiohttp
 
 from ._errors import ResponseTimeoutError
 from ._preview import CUT
@@ -16,6 +18,10 @@ if TYPE_CHECKING:
     from ._mask import Mask
 
 _LONGEST_CAUSE = 72
+_HEAD = 29
+_NO_TIME = "0.000 s"
+# Stop reasons that leave open what a strategy refused another attempt for.
+_VAGUE = {"limiter", "no_retry"}
 _NOTES = "_aioretry_smithy_notes"
 _HIDDEN_BYTES = "b'****'"
 _QUOTED_BYTES = re.compile(
@@ -82,17 +88,22 @@ class Headline(NamedTuple):
 def headline(log: RequestLog, attempts: Sequence[RequestLog]) -> Headline:
     """Say what was asked for and what became of it."""
     url = log.mask.text(str(log.request_url))
-    took = _took(log)
-    parts = [f"  in {took}"] if took else []
-    if attempts:
-        number = len(attempts)
-        parts.append(f", {number} attempt{'' if number == 1 else 's'}")
+    outcome = _answer_or_cause(log)
+    parts = []
+    if _was_never_sent(log):
+        parts.append(f", not sent{_time(log, outcome, ' after ', ' after ')}")
+    else:
+        parts.append(_time(log, outcome, "  in ", "  after "))
+        if attempts:
+            number = len(attempts)
+            parts.append(f", {number} attempt{'' if number == 1 else 's'}")
     if log.attempt is None and log.delay is not None:
         parts.append(f", first waited {log.delay:.3f} s ({log.delay_source})")
-    if log.stop_reason is not None:
-        parts.append(f", stopped: {log.stop_reason}")
+    stop = describe_stop(log)
+    if stop is not None:
+        parts.append(f", stopped: {stop}")
     request = printable(f"{log.request_method} {url}")
-    return Headline(request, describe_outcome(log), "".join(parts))
+    return Headline(request, outcome, "".join(parts))
 
 
 class Row(NamedTuple):
@@ -129,37 +140,6 @@ def cells(text: str) -> int:
     return sum(1 + (east_asian_width(character) in "FW") for character in text)
 
 
-def to_dict(log: RequestLog) -> dict[str, Any]:
-    """Return a log and its attempts as plain JSON values."""
-    mask = log.mask
-    reason, headers = log.response_reason, log.response_headers
-    return {
-        "name": mask.text(log.name),
-        "request_method": mask.text(log.request_method),
-        "request_url": mask.text(str(log.request_url)),
-        "request_headers": mask.headers(log.request_headers),
-        "request_content_preview": content_preview(log.request_content_preview, mask),
-        "request_started_at": log.request_started_at.isoformat(),
-        "response_timeout": log.response_timeout,
-        "response_status": log.response_status,
-        "response_reason": None if reason is None else mask.text(reason),
-        "response_headers": None if headers is None else mask.headers(headers),
-        "response_cause": describe_cause(log),
-        "response_length": log.response_length,
-        "response_content_preview": content_preview(log.response_content_preview, mask),
-        "duration": log.duration,
-        "total_duration": log.total_duration,
-        "is_complete": log.is_complete,
-        "attempt": log.attempt,
-        "total_attempts": log.total_attempts,
-        "delay": log.delay,
-        "delay_source": log.delay_source,
-        "stop_reason": log.stop_reason and str(log.stop_reason),
-        "retry_error": log.retry_error and describe_error(log.retry_error, mask),
-        "children": [to_dict(child) for child in log.children],
-    }
-
-
 def add_notes(log: RequestLog, error: BaseException) -> None:
     """Note the attempts of a call, where it made several, on what ended it.
 
@@ -181,6 +161,15 @@ def add_notes(log: RequestLog, error: BaseException) -> None:
 
 def describe_outcome(log: RequestLog) -> str:
     """Say in a few words how a call or an attempt ended."""
+    said = _answer_or_cause(log)
+    return f"{said}, not sent" if _was_never_sent(log) else said
+
+
+def _was_never_sent(log: RequestLog) -> bool:
+    return log.duration is not None and not log.sent
+
+
+def _answer_or_cause(log: RequestLog) -> str:
     status, cause = log.response_status, log.response_cause
     if status is not None:
         text = f"{status} {log.response_reason or ''}".rstrip()
@@ -191,15 +180,57 @@ def describe_outcome(log: RequestLog) -> str:
     if log.attempt and isinstance(cause, ResponseTimeoutError):
         # What it says, its number and its seconds, stands beside it.
         return type(cause).__name__
-    return excerpt(describe_error(cause, log.mask))
+    described = describe_error(cause, log.mask)
+    if isinstance(cause, aiohttp.ClientConnectorError):
+        # The reason is at the end, and the host stands at the beginning of the line.
+        return _without_middle(described)
+    return excerpt(described)
+
+
+def _without_middle(text: str) -> str:
+    text = printable(text)
+    if len(text) <= _LONGEST_CAUSE:
+        return text
+    return f"{text[: _HEAD - 1]}{CUT}{text[_HEAD - _LONGEST_CAUSE :]}"
+
+
+def _time(log: RequestLog, outcome: str, after_answer: str, after_time: str) -> str:
+    """Say how long it took, unless that was said, or no time at all unsent."""
+    took = _took(log)
+    if not took or outcome.endswith(took) or (took == _NO_TIME and not log.sent):
+        return ""
+    return f"{after_time if outcome.endswith(' s') else after_answer}{took}"
+
+
+def describe_stop(log: RequestLog) -> str | None:
+    """Say why there was no further attempt; None where nothing stopped a call."""
+    reason, refusal = log.stop_reason, log.retry_error
+    if reason is None:
+        return None
+    if refusal is None or reason not in _VAGUE:
+        return str(reason)
+    if describe_error(refusal, log.mask) == describe_cause(log):
+        return str(reason)
+    return f"{reason} ({excerpt(_message(refusal, log.mask))})"
 
 
 def _beside_status(log: RequestLog, cause: BaseException) -> str:
     """Say what an answer failed with."""
-    described = describe_error(cause, log.mask)
     if isinstance(cause, ResponseTimeoutError):
-        return printable(described.removeprefix(f"{type(cause).__name__}: "))
-    return excerpt(described)
+        return printable(_message(cause, log.mask))
+    if isinstance(cause, aiohttp.ClientResponseError) and (
+        cause.status == log.response_status
+    ):
+        # Its text begins with the status, and ends with the URL of the call.
+        message = log.mask.text(cause.message)
+        said = "" if cause.message == log.response_reason else f": {message}"
+        return excerpt(f"{type(cause).__name__}{said}")
+    return excerpt(describe_error(cause, log.mask))
+
+
+def _message(error: BaseException, mask: Mask) -> str:
+    """Return the message of an error alone; without one, its class."""
+    return describe_error(error, mask).removeprefix(f"{type(error).__name__}: ")
 
 
 def describe_cause(log: RequestLog) -> str | None:

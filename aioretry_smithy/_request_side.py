@@ -52,6 +52,20 @@ class RequestSide(LogViews):
         return first.request.merged_headers(self._log._call.default_headers)
 
     @property
+    def request_length(self) -> int | None:
+        """Bytes of the body that were sent so far, before any compression.
+
+        0 without a body; None where nobody counted, as with a mock.
+        """
+        return self._first._request_length
+
+    @property
+    def request_duration(self) -> float | None:
+        """Seconds to the last byte of the body; None without one, or before that."""
+        ended = self._first._request_ended
+        return None if ended is None else ended - self._log.started
+
+    @property
     def request_content_preview(self) -> str | None:
         """The first characters of a text that was sent.
 

@@ -13,7 +13,8 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.helpers import TimerNoop
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from ._errors import bad_argument
+from ._errors import bad_argument, is_unprocessed
+from ._frames import came_from_aiohttp, went_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -59,6 +60,15 @@ def record_response(log: RequestLog, response: aiohttp.ClientResponse | None) ->
             log._end_body(content.total_bytes, _body_failure(content))
 
     connection.add_callback(end_body)
+
+
+def record_failed_send(log: RequestLog, cause: BaseException) -> None:
+    """Record what sending a request failed with, and whether it had gone out."""
+    if came_from_aiohttp(cause):
+        log._sent = log._sent or went_out(cause)
+    else:
+        log._sent = log._sent or not is_unprocessed(cause)
+    log._record_failure(cause)
 
 
 def _body_failure(content: aiohttp.StreamReader) -> BaseException | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _body
@@ -15,9 +16,10 @@ from ._options import current_options
 from ._origin import judge_origin
 from ._request import HttpRequest
 from ._resources import resources_of
-from ._response import CLOSES_REFUSED, record_response
+from ._response import CLOSES_REFUSED, record_failed_send, record_response
 from ._safety import mark_own
 from ._time_limits import passed_limit, watch_body
+from ._uploads import measure_uploads, sending
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
@@ -38,6 +40,7 @@ class _Installed(NamedTuple):
     leaf: Leaf
     request: Callable[..., Any]
     request_before: Callable[..., Any] | None
+    request_class_before: type[aiohttp.ClientRequest]
     resend_before: bool | None
 
 
@@ -64,7 +67,7 @@ def install(
     # Somebody else may have put a function of theirs in the same place.
     leaf.send = attributes.get("_request")
     attributes[_INSTALLED] = _Installed(
-        client, leaf, _request, leaf.send, resend_before
+        client, leaf, _request, leaf.send, measure_uploads(session), resend_before
     )
     attributes["_request"] = _request
     if not resend:
@@ -90,6 +93,7 @@ def remove(session: ClientSession) -> None:
     if before.request_before is not None:
         attributes["_request"] = before.request_before
     before.leaf.json.remove(session)
+    session._request_class = before.request_class_before
     if before.resend_before is not None:
         session._retry_connection = before.resend_before
 
@@ -139,26 +143,31 @@ class Leaf:
                 arguments = _prepared(ctx, request, arguments)
             if arguments.get("json") is not None:
                 arguments = self.json.begin(ctx, arguments)
+        except BaseException as cause:
+            judge_origin(cause, ctx.log)
+            ctx.log._record_failure(cause)
+            raise
+        try:
             try:
-                if self.send is not None:
-                    response = await self.send(
-                        request.method, request.target, **arguments
-                    )
-                else:
-                    # Looked up now and on the class: where mocks put themselves.
-                    response = await type(session)._request(
-                        session, request.method, request.target, **arguments
-                    )
+                # Looked up now and on the class: that is where mocks put themselves.
+                send = self.send or partial(type(session)._request, session)
+                answer = send(request.method, request.target, **arguments)
+                if arguments.get("data") is not None or (
+                    arguments.get("json") is not None
+                ):
+                    answer = sending(ctx.log, answer)
+                response = await answer
             except TimeoutError as cut:
                 if (passed := passed_limit(ctx, cut)) is None:
                     raise
                 raise passed() from cut
         except BaseException as cause:
             judge_origin(cause, ctx.log)
-            ctx.log._record_failure(cause)
+            record_failed_send(ctx.log, cause)
             raise
         finally:
             self.json.sending = None
+        ctx.log._sent = True
         record_response(ctx.log, response)
         if response.connection is not None:
             resources_of(ctx).track(response)

@@ -19,14 +19,15 @@ LAYERS = (
     ("_session_arguments", "_causes", "_retry_info"),
     ("_safety",),
     ("_call_facts", "_capture", "_outcome", "_render", "_listeners", "_timeline"),
-    ("_svg", "_rich_tree"),
+    ("_svg", "_rich_tree", "_values"),
     ("_timeline_svg",),
     ("_log_views",),
     ("_request_side",),
+    ("_response_side",),
     ("_log", "_request"),
     ("_context", "_origin"),
     ("_resources",),
-    ("_keys", "_body", "_content", "_response", "_time_limits"),
+    ("_keys", "_body", "_content", "_response", "_time_limits", "_uploads"),
     ("_client",),
     # Values
     ("_retry.spec", "_retry.hints", "_retry.stop_reason", "_breaker.window"),
@@ -82,6 +83,7 @@ TOUCH_AIOHTTP = {
     "_seam",
     "_session",
     "_time_limits",
+    "_uploads",
 }
 """The modules that may know private names of aiohttp."""
 

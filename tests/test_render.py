@@ -26,12 +26,18 @@ from aioretry_smithy._render import (
     describe_outcome,
     printable,
     render,
-    to_dict,
 )
-from aioretry_smithy._response import record_response
+from aioretry_smithy._response import record_response as record
+from aioretry_smithy._values import to_dict
 from aioretry_smithy.testing import ScriptedTransport
 
 SECRET = "S3CR3T"
+
+
+def record_response(log, response):
+    """Record what a server answered."""
+    log._sent = True
+    record(log, response)
 
 
 class Delays(Backoff):
@@ -162,7 +168,8 @@ async def test_odd_statuses(status):
 async def test_failure_of_the_body_stands_beside_the_status():
     """A response that broke off was a response all the same."""
     ctx = call()
-    ctx.log._record_response(new_response(ctx.request))
+    record_response(ctx.log, new_response(ctx.request))
+    ctx.log._outcome.body_ended = None
     ctx.log._end_body(3, aiohttp.ClientPayloadError("cut off"))
 
     assert "200 OK, ClientPayloadError: cut off" == describe_outcome(ctx.log)
@@ -171,6 +178,7 @@ async def test_failure_of_the_body_stands_beside_the_status():
 async def test_long_messages_are_cut():
     """A tree stays a tree when an error tells a story; the values keep all of it."""
     ctx = call()
+    ctx.log._sent = True
     ctx.log._record_failure(ValueError("x" * 100))
 
     assert f"ValueError: {'x' * 59}…" == describe_outcome(ctx.log)
@@ -270,6 +278,9 @@ async def test_values_are_json():
         "request_headers": {"A": "1"},
         "request_content_preview": None,
         "request_started_at": ctx.log.request_started_at.isoformat(),
+        "request_length": 0,
+        "request_duration": None,
+        "sent": True,
         "response_timeout": None,
         "response_status": 503,
         "response_reason": "Service Unavailable",
@@ -348,6 +359,7 @@ async def test_notes_tell_every_attempt():
     answer(first, 500)
     first.log.delay, first.log.delay_source = 1.0, "backoff"
     second = ctx.derive(ctx.request)
+    second.log._sent = True
     second.log._record_failure(TimeoutError())
     error = TimeoutError()
     add_notes(ctx.log, error)
@@ -374,7 +386,9 @@ async def test_notes_of_an_earlier_call_go():
     for attempts in (3, 2, 2):
         ctx = call()
         for _ in range(attempts):
-            ctx.derive(ctx.request).log._record_failure(error)
+            log = ctx.derive(ctx.request).log
+            log._sent = True
+            log._record_failure(error)
         add_notes(ctx.log, error)
     assert [
         "somebody's own",

@@ -192,7 +192,9 @@ async def test_first_wait_is_shown_once():
 async def test_attempt_without_duration_is_seen():
     """It has a column of its own, also where the call took no time at all."""
     ctx = ClientRequestContext(REQUEST)
-    ctx.derive(REQUEST).log._record_failure(TimeoutError())
+    log = ctx.derive(REQUEST).log
+    log._sent = True
+    log._record_failure(TimeoutError())
 
     assert "└─ 1  TimeoutError   0.000 s   █" == lines(ctx.log)[1]
 

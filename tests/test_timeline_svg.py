@@ -64,6 +64,7 @@ def call(url="http://example.com/", **options):
 async def attempt(ctx, seconds, status=200, *, delay=None, **options):
     child = ctx.derive(ctx.request, **options)
     await asyncio.sleep(seconds)
+    child.log._sent = True
     child.log._record_response(new_response(ctx.request, status))
     child.log._end_body(0)
     if delay is not None:

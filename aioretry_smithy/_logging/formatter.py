@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from .._errors import bad_argument
-from .._render import content_preview, describe_cause, printable
+from .._render import content_preview, describe_cause, describe_stop, printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,10 +22,13 @@ _REQUEST_KEYS = (
     "request_headers",
     "request_content_preview",
     "request_started_at",
+    "request_length",
+    "request_duration",
     "response_timeout",
     "attempt",
 )
 _RESPONSE_KEYS = (
+    "sent",
     "response_status",
     "response_reason",
     "response_headers",
@@ -82,7 +85,8 @@ class LogFormatter(ABC):
 
         The lines have the shape of Armeria's, without what is not known.
         ``currentAttempt`` stands on the request line of an attempt, ``totalAttempts``
-        on the response line of a call that went through a retrying client::
+        on the response line of a call that went through a retrying client, and why it
+        stopped where it did not succeed, such as ``stopped: deadline``::
 
             Request: {startTime=..., scheme=https, host=example.com, method=GET,
             path=/orders, headers=[Accept=*/*, armeria-retry-count=1], currentAttempt=2}
@@ -149,12 +153,16 @@ class _TextFormatter(LogFormatter):
             "duration": _seconds(log.duration),
             "totalDuration": _seconds(log.total_duration),
             "cause": describe_cause(log),
+            "sent": None if log.sent or log.duration is None else "no",
             "headers": _response_headers(log),
             "preview": _quoted(content_preview(log.response_content_preview, log.mask)),
         }
         line = f"Response: {_braced(fields)}"
         if log.children:
             line += f", {_braced({'totalAttempts': log.total_attempts})}"
+        stop = describe_stop(log)
+        if stop is not None:
+            line += f", stopped: {stop}"
         return printable(line)
 
     def __repr__(self) -> str:

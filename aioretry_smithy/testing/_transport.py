@@ -11,7 +11,7 @@ import aiohttp
 from .._body import HeldPayload, prepare
 from .._deadline import too_late
 from .._errors import bad_argument
-from .._response import record_response
+from .._response import record_failed_send, record_response
 from .._time_limits import passed_limit
 from ._answer import check, respond
 
@@ -111,8 +111,9 @@ class ScriptedTransport:
                     raise
                 raise passed() from cut
         except BaseException as cause:
-            ctx.log._record_failure(cause)
+            record_failed_send(ctx.log, cause)
             raise
+        ctx.log._sent = True
         record_response(ctx.log, response)
         return response
 

@@ -21,6 +21,11 @@ from aioretry_smithy import (
     new_response,
 )
 from aioretry_smithy._logging.formatter import LogFormatter
+from aioretry_smithy.smithy import (
+    RetryError,
+    StandardRetryQuota,
+    StandardRetryStrategy,
+)
 from aioretry_smithy.testing import ScriptedTransport
 
 if TYPE_CHECKING:
@@ -133,6 +138,39 @@ async def test_text_counts_attempts():
     assert TEXT.format_response(log).endswith(
         "headers=[:status=200]}, {totalAttempts=2}"
     )
+
+
+async def test_text_says_why_a_call_stopped():
+    """The line of a call that was not retried further ends with the reason."""
+    strategy = RetryStrategy.failsafe(Backoff.without_delay())
+    retrying = RetryingClient.new_decorator(strategy, max_total_attempts=2)
+    log = await log_of(503, 503, decorator=retrying)
+
+    line = TEXT.format_response(log)
+
+    assert line.endswith("{totalAttempts=2}, stopped: max_total_attempts")
+
+
+async def test_text_says_what_a_quota_refused_with():
+    """Where a Smithy strategy stopped a call, the line has its words."""
+    quota = StandardRetryQuota(5)
+    strategy = StandardRetryStrategy(retry_quota=quota)
+    log = await log_of(503, decorator=RetryingClient.new_decorator(strategy))
+    words = "limiter (the retry quota is exhausted: 5 left of 14)"
+
+    assert TEXT.format_response(log).endswith(f", stopped: {words}")
+    assert log.render().partition("\n")[0].endswith(f", stopped: {words}")
+
+
+async def test_text_says_no_reason_twice():
+    """A refusal that is raised is the cause already."""
+    retrying = RetryingClient.new_decorator(
+        StandardRetryStrategy(retry_quota=StandardRetryQuota(5)), raise_retry_error=True
+    )
+    with capture_logs() as logs, pytest.raises(RetryError):
+        await log_of(503, decorator=retrying)
+
+    assert TEXT.format_response(logs[0]).endswith(", stopped: limiter")
 
 
 async def test_text_without_retrying_client_counts_nothing():
@@ -275,6 +313,8 @@ async def test_json_of_a_request():
         "request_headers",
         "request_content_preview",
         "request_started_at",
+        "request_length",
+        "request_duration",
         "response_timeout",
         "attempt",
     } == shown.keys()

@@ -1,0 +1,186 @@
+"""What is sent of a body is counted and timed; nothing else is touched."""
+
+from __future__ import annotations
+
+import asyncio
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from aioretry_smithy import (
+    Backoff,
+    RequestLog,
+    RetryingClient,
+    RetryStrategy,
+    SessionBuilder,
+    capture_logs,
+    decorate,
+    undecorate,
+)
+
+
+@pytest.fixture
+async def url(aiohttp_raw_server):
+    """A server that reads what it gets, and is busy once where asked to be."""
+
+    async def handler(request):
+        await request.read()
+        if request.path == "/away":
+            raise web.HTTPTemporaryRedirect("/")
+        busy = request.path == "/busy" and "armeria-retry-count" not in request.headers
+        return web.Response(status=503 if busy else 200, text="fine")
+
+    server = await aiohttp_raw_server(handler)
+    return server.make_url("/")
+
+
+async def chunks():
+    for _ in range(3):
+        await asyncio.sleep(0.01)
+        yield b"12345"
+
+
+@pytest.mark.parametrize(
+    ("body", "length"),
+    [
+        pytest.param({"data": b"12345"}, 5, id="bytes"),
+        pytest.param({"data": b"1" * 300_000}, 300_000, id="many bytes"),
+        pytest.param({"json": {"a": 1}}, 8, id="json"),
+        pytest.param({"data": {"a": "1"}}, 3, id="form"),
+        pytest.param({"data": b"12345", "compress": True}, 5, id="compressed"),
+        pytest.param({"data": b"12345", "chunked": True}, 5, id="chunked"),
+    ],
+)
+@pytest.mark.parametrize("path", ["/", "/busy", "/away"])
+async def test_body_that_was_sent(url, body, length, path):
+    """Its bytes are counted once an attempt, and the last one is timed."""
+    retrying = RetryingClient.new_decorator(RetryStrategy.failsafe(Backoff.fixed(0.01)))
+    async with (
+        SessionBuilder(url).decorator(retrying).build() as session,
+        session.put(path, **body) as response,
+    ):
+        log = RequestLog.of(response)
+
+        assert all(length == each.request_length for each in (log, *log.children))
+        assert all(each.request_duration > 0 for each in (log, *log.children))
+        assert log.request_duration <= log.duration
+
+
+async def test_body_that_comes_in_pieces(url):
+    """The time is that of the last piece."""
+    async with (
+        SessionBuilder(url).build() as session,
+        session.post("/", data=chunks()) as response,
+    ):
+        log = RequestLog.of(response)
+
+    assert 15 == log.request_length
+    assert log.request_duration >= 0.03
+
+
+async def test_request_without_a_body(url):
+    """There is nothing to count, and nothing to time."""
+    async with SessionBuilder(url).build() as session, session.get("/") as response:
+        log = RequestLog.of(response)
+
+    assert (0, None) == (log.request_length, log.request_duration)
+
+
+async def test_body_that_is_not_sent_to_its_end(url):
+    """What breaks off has no last byte."""
+
+    async def broken():
+        yield b"12345"
+        await asyncio.sleep(0.01)
+        raise OSError("no more")
+
+    async with SessionBuilder(url).build() as session:
+        with capture_logs() as logs, pytest.raises(aiohttp.ClientError):
+            await session.post("/", data=broken())
+
+    assert 5 == logs[0].request_length
+    assert logs[0].request_duration is None
+
+
+async def test_mock_counts_nothing(aioresponses_mock):
+    """Nobody knows what a mock would have sent."""
+    aioresponses_mock.post("http://127.0.0.1/")
+    async with SessionBuilder().build() as session:
+        log = RequestLog.of(await session.post("http://127.0.0.1/", data=b"12345"))
+
+    assert (None, None) == (log.request_length, log.request_duration)
+
+
+async def test_call_inside_a_body_is_not_counted_as_the_body(url):
+    """A body that asks a plain session for its text is as long as its own text."""
+    plain = decorate(aiohttp.ClientSession(url))
+    undecorate(plain)
+
+    async def asking():
+        async with plain.post("/", data=b"123") as response:
+            yield await response.read()
+
+    async with SessionBuilder(url).build() as session, plain:
+        log = RequestLog.of(await session.post("/", data=asking()))
+
+    assert 4 == log.request_length
+
+
+async def test_undecorated_session_sends_as_before():
+    """The class of its requests is that which it had."""
+    async with aiohttp.ClientSession() as session:
+        before = session._request_class
+        undecorate(decorate(session))
+
+        assert before is session._request_class
+
+
+async def test_log_can_be_awaited(url):
+    """It comes when the body has ended, to each who waits."""
+    async with SessionBuilder(url).build() as session:
+        with capture_logs() as logs:
+            call = asyncio.create_task(session.get("/"))
+            await asyncio.sleep(0)
+        gone = asyncio.create_task(logs[0].when_complete())
+        waiting = asyncio.create_task(logs[0].when_complete())
+        await asyncio.sleep(0)
+        gone.cancel()
+        response = await call
+        await response.read()
+        log = await waiting
+
+    assert RequestLog.of(response) is log is await log.when_complete()
+    assert (4, True) == (log.response_length, log.is_complete)
+
+
+async def test_log_of_a_failure_can_be_awaited(serve):
+    """A body that breaks off ends the wait as well."""
+    address = await serve(
+        [b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n01234", 0.02, None]
+    )
+    async with SessionBuilder(address).build() as session:
+        response = await session.get("/")
+        waiting = asyncio.create_task(RequestLog.of(response).when_complete())
+        with pytest.raises(aiohttp.ClientPayloadError) as caught:
+            await response.read()
+
+        assert caught.value is (await waiting).response_cause
+
+
+async def test_log_of_an_attempt_can_be_awaited(serve):
+    """An attempt that fails is over before its call is."""
+    address = await serve([None], [b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"])
+    retrying = RetryingClient.new_decorator(RetryStrategy.failsafe(Backoff.fixed(0.05)))
+    async with SessionBuilder(address).decorator(retrying).build() as session:
+        with capture_logs() as logs:
+            call = asyncio.create_task(session.get("/"))
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        (attempt,) = logs[0].children
+        failed = await attempt.when_complete()
+        is_over = call.done()
+        await call
+
+    assert isinstance(failed.response_cause, aiohttp.ServerDisconnectedError)
+    assert not is_over
