@@ -64,6 +64,7 @@ LAYERS = (
     ("_telemetry.outcome", "_telemetry.observing", "_telemetry.providers"),
     ("_telemetry.attributes", "_telemetry.instruments"),
     ("_telemetry.spans",),
+    ("_telemetry.traced_body",),
     ("_telemetry.traced_attempt", "_telemetry.traced_call"),
     ("_telemetry.prometheus_metrics",),
     ("testing", "opentelemetry", "prometheus"),

@@ -45,6 +45,11 @@ def error_type(ctx: ClientRequestContext, cause: BaseException | None) -> str | 
         return str(status) if status is not None and status >= 400 else None
     if not isinstance(cause, Exception):
         return None
+    return class_name(cause)
+
+
+def class_name(cause: BaseException) -> str:
+    """Return the full name of the class of an exception."""
     kind = type(cause)
     if kind.__module__ == "builtins":
         return kind.__qualname__
@@ -54,10 +59,15 @@ def error_type(ctx: ClientRequestContext, cause: BaseException | None) -> str | 
 def status_class(ctx: ClientRequestContext, cause: BaseException | None) -> str:
     """Sort an outcome: ``2xx`` and the like, or how it came to have no status.
 
-    ``cancelled`` by the caller, ``refused`` by an open circuit, ``error`` otherwise.
+    ``cancelled`` by the caller, ``refused`` by an open circuit, ``unsent`` for anything
+    else that no server has seen, ``error`` otherwise.
     """
     if cause is not None and not isinstance(cause, Exception):
         return "cancelled"
+    if cause is not None and ctx.log._was_refused:
+        return "refused"
+    if not ctx.log.sent:
+        return "unsent"
     if cause is not None:
-        return "refused" if ctx.log._was_refused else "error"
+        return "error"
     return f"{(ctx.log.response_status or 0) // 100}xx"

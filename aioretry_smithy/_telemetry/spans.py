@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from .._context import ClientRequestContext
     from .._log import RequestLog
+    from .._mask import Mask
     from .._request import HttpRequest
     from .attributes import Attributes
     from .instruments import TrafficInstruments
@@ -83,6 +84,7 @@ class Traced(Observation):
         "_span",
         "_start",
         "_token",
+        "_tracer",
     )
 
     request: HttpRequest
@@ -106,7 +108,7 @@ class Traced(Observation):
         self._span: Span | None = None
         # Measured with it, a long duration leads to the span that took so long.
         self._context: Context | None = None
-        tracer = telemetry.tracers.get()
+        self._tracer = tracer = telemetry.tracers.get()
         if tracer is not None:
             self._open(tracer, ctx)
         if self._context is not None:
@@ -188,6 +190,8 @@ class Traced(Observation):
     def _tell(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
         end = nanoseconds(ctx.log, self._loop.time())
         last = self._last_attributes(ctx, cause)
+        if not ctx.log.sent:
+            last["aioretry_smithy.sent"] = False
         try:
             if self._instruments is not None:
                 self._measure(self._instruments, (end - self._start) / 1e9, last)
@@ -208,18 +212,22 @@ class Traced(Observation):
             self._add_events(span, ctx)
             failure = last.get("error.type")
             if failure is not None and cause is not None:
-                description = describe_error(cause, ctx.log.mask)
-                message = description.removeprefix(type(cause).__name__)
-                event = {
-                    "exception.type": failure,
-                    "exception.message": message.removeprefix(": "),
-                }
-                span.add_event("exception", event, end)
-                span.set_status(StatusCode.ERROR, description)
+                show_failure(span, str(failure), cause, ctx.log.mask, end)
             elif failure is not None:
                 span.set_status(StatusCode.ERROR)
         finally:
             span.end(end)
+
+
+def show_failure(
+    span: Span, kind: str, cause: BaseException, mask: Mask, time: int
+) -> None:
+    """Show in a span what failed, credentials hidden."""
+    description = describe_error(cause, mask)
+    message = description.removeprefix(type(cause).__name__)
+    event = {"exception.type": kind, "exception.message": message.removeprefix(": ")}
+    span.add_event("exception", event, time)
+    span.set_status(StatusCode.ERROR, description)
 
 
 def nanoseconds(log: RequestLog, time: float) -> int:

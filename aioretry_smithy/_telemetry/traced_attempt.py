@@ -11,6 +11,7 @@ from .._text import encodable
 from .attributes import error_attributes, span_name
 from .outcome import ANOTHER_METHOD, known_method
 from .spans import Traced
+from .traced_body import TracedBody
 
 if TYPE_CHECKING:
     from .._context import ClientRequestContext
@@ -48,6 +49,11 @@ class TracedAttempt(Traced):
         if ctx.log._was_refused:
             self._sends.refused += 1
         super().end(ctx, cause)
+        tracer, context = self._tracer, self._context
+        if tracer is None or context is None or self._span is None:
+            return
+        if not ctx.log.is_complete:
+            TracedBody(tracer, context, ctx.log).wait()
 
     def _name(self) -> str:
         return span_name(self.request)

@@ -339,3 +339,30 @@ async def test_caller_reads_the_body_outside_of_the_span(site, heard):
         assert 2 == len(heard.spans())
         assert before is contexts.get_current()
         await response.read()
+
+
+async def test_body_that_runs_out_of_time_has_a_span(site, heard):
+    """It begins at the headers, ends at the failure, and says which limit it was."""
+    site.failures = 1
+    builder = chain(site, heard.decorator(), timeout=aiohttp.ClientTimeout(total=0.05))
+    async with builder.build() as session:
+        response = await session.get("/late")
+        with pytest.raises(TimeoutError):
+            await response.read()
+    *_, body = sorted(heard.spans(), key=lambda span: span.end_time)
+    said = "ResponseTimeoutError: the call had 0.050 s, which passed while its body"
+
+    assert "response body" == body.name
+    assert body.status.description.startswith(said)
+    assert 0.03 < (body.end_time - body.start_time) / 1e9 < 5
+    assert "aioretry_smithy.ResponseTimeoutError" == body.attributes["error.type"]
+
+
+async def test_body_that_ends_well_has_no_span(site, heard):
+    """Nothing is told of what went as it should."""
+    site.failures = 1
+    async with chain(site, heard.decorator()).build() as session:
+        response = await session.get("/late")
+        await response.read()
+
+    assert "response body" not in [span.name for span in heard.spans()]

@@ -111,6 +111,8 @@ def check(
 def check_attempt(span, *, status=None, error=None, resent=0):
     """Hold the span of an attempt against the convention, and what came of it."""
     attributes = dict(span.attributes)
+    is_unsent = error == "aioretry_smithy.FailFastError"
+    assert is_unsent is (attributes.pop("aioretry_smithy.sent", True) is False)
     check(
         attributes,
         HTTP_CLIENT_SPAN,
@@ -415,6 +417,7 @@ async def test_what_is_no_url_has_no_server(heard, url, error):
     assert {
         "http.request.method": "GET",
         "error.type": error,
+        "aioretry_smithy.sent": False,
     } == dict(attempt.attributes)
     assert "server.address" not in heard.call.attributes
 

@@ -18,10 +18,11 @@ from aioretry_smithy._telemetry.outcome import (
 )
 
 
-def context(status=None, *, refused=False) -> ClientRequestContext:
+def context(status=None, *, refused=False, sent=True) -> ClientRequestContext:
     request = HttpRequest("GET", "http://example.com/")
     ctx = ClientRequestContext(request)
     ctx.log._was_refused = refused
+    ctx.log._sent = sent
     if status is not None:
         ctx.log._record_response(new_response(request, status))
     return ctx
@@ -110,3 +111,11 @@ def test_buckets_grow():
         DURATION_BUCKETS[-1],
         len(DURATION_BUCKETS),
     )
+
+
+@pytest.mark.parametrize(
+    ("status", "cause"), [(200, None), (None, aiohttp.ClientError())]
+)
+async def test_status_class_of_what_was_never_sent(status, cause):
+    """What a cache answered, or nobody heard of, is no answer of a server."""
+    assert "unsent" == status_class(context(status, sent=False), cause)
