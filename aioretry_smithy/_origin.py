@@ -19,7 +19,13 @@ _SENDING = ("aiohttp.client", "_connect_and_send_request")
 _TIMER = ("aiohttp.helpers", "__exit__")
 _POOL = ("aiohttp.connector", "_wait_for_available_connection")
 _WRITING = ("aiohttp.client_reqrep", "write_bytes")
-_BODY = {"aiohttp.multipart", "aiohttp.payload", f"{__package__}._body"}
+# What hands on the chunks of a body counts as the body, too.
+_BODY = {
+    "aiohttp.multipart",
+    "aiohttp.payload",
+    f"{__package__}._body",
+    f"{__package__}._uploads",
+}
 # From our own error to the cancellation by which aiohttp's timer ends a wait.
 _LINKS = 4
 _WIRE = {"aiohttp.base_protocol", "aiohttp.http_writer"}

@@ -13,8 +13,9 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.helpers import TimerNoop
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from ._errors import bad_argument, is_unprocessed
+from ._errors import bad_argument
 from ._frames import came_from_aiohttp, went_out
+from ._safety import is_unprocessed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -105,13 +105,13 @@ class ResponseSide(RequestSide):
         ...     print((await log.when_complete()).render())
         """
         call = self._call
-        while not self._is_settled():
+        while not self._has_ended():
             future: asyncio.Future[None] = call.loop.create_future()
             call.waiters = (*call.waiters, partial(_wake, future))
             await future
         return self
 
-    def _is_settled(self) -> bool:
+    def _has_ended(self) -> bool:
         # Between two attempts a call may look as if it had ended.
         is_over = self._call.is_over
         if self.attempt is None and not is_over:

@@ -131,18 +131,7 @@ class Leaf:
         if session is None:
             raise _closed()
         try:
-            # aiohttp is to get what the caller gave, object for object; then what that
-            # was when it was sent.
-            root = ctx.parent or ctx
-            arguments = request.arguments if root._is_sent else request.given
-            root._is_sent = True
-            timeout = attempt_timeout(ctx, request, session)
-            if timeout is not None:
-                arguments = {**arguments, "timeout": timeout}
-            if "data" in arguments or "upload_tracker" in arguments:
-                arguments = _prepared(ctx, request, arguments)
-            if arguments.get("json") is not None:
-                arguments = self.json.begin(ctx, arguments)
+            arguments = self._arguments(ctx, request, session)
         except BaseException as cause:
             judge_origin(cause, ctx.log)
             ctx.log._record_failure(cause)
@@ -173,6 +162,26 @@ class Leaf:
             resources_of(ctx).track(response)
             watch_body(ctx, response)
         return response
+
+    def _arguments(
+        self, ctx: ClientRequestContext, request: HttpRequest, session: ClientSession
+    ) -> dict[str, Any]:
+        """Return what aiohttp gets.
+
+        What the caller gave, object for object; from the second time on, what that was
+        when it was sent.
+        """
+        root = ctx.parent or ctx
+        arguments = request.arguments if root._is_sent else request.given
+        root._is_sent = True
+        timeout = attempt_timeout(ctx, request, session)
+        if timeout is not None:
+            arguments = {**arguments, "timeout": timeout}
+        if "data" in arguments or "upload_tracker" in arguments:
+            arguments = _prepared(ctx, request, arguments)
+        if arguments.get("json") is not None:
+            arguments = self.json.begin(ctx, arguments)
+        return arguments
 
 
 def _no_session() -> None:
