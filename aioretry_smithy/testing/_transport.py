@@ -99,6 +99,7 @@ class ScriptedTransport:
         """Answer with what is next in the list."""
         self.contexts.append(ctx)
         self.requests.append(request)
+        answered = self._answered
         try:
             try:
                 async with asyncio.timeout_at(ctx.deadline):
@@ -111,7 +112,11 @@ class ScriptedTransport:
                     raise
                 raise passed() from cut
         except BaseException as cause:
-            record_failed_send(ctx.log, cause)
+            if self._answered == answered:
+                # It was refused before it got an answer.
+                ctx.log._record_failure(cause)
+            else:
+                record_failed_send(ctx.log, cause)
             raise
         ctx.log._sent = True
         record_response(ctx.log, response)
