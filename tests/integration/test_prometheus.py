@@ -199,8 +199,8 @@ async def test_refused_connection_can_be_scraped(registry, scrape, free_port):
 
     found = await scrape()
     host = f"127.0.0.1:{free_port}"
-    assert {(host, "GET", "error"): 3} == found["attempts_total"]
-    assert {(host, "GET", "error"): 2} == found["retries_total"]
+    assert {(host, "GET", "unsent"): 3} == found["attempts_total"]
+    assert {(host, "GET", "unsent"): 2} == found["retries_total"]
     assert {(host, "GET", "limiter"): 1} == found["call_duration_seconds_count"]
     assert {(host,): 1} == found["retry_budget_refusals_total"]
 
