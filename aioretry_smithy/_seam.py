@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from ._log import RequestLog
     from ._mask import Mask
 
+# What may not be the same, or not be there, the second time.
+_NEED_CARE = {"data", "json", "upload_tracker"}
 _INSTALLED = "_aioretry_smithy_installed"
 
 
@@ -131,7 +133,16 @@ class Leaf:
         if session is None:
             raise _closed()
         try:
-            arguments = self._arguments(ctx, request, session)
+            # aiohttp is to get what the caller gave, object for object; then what that
+            # was when it was sent.
+            root = ctx.parent or ctx
+            arguments = request.arguments if root._is_sent else request.given
+            root._is_sent = True
+            timeout = attempt_timeout(ctx, request, session)
+            if timeout is not None:
+                arguments = {**arguments, "timeout": timeout}
+            if not _NEED_CARE.isdisjoint(arguments):
+                arguments = self._prepared(ctx, request, arguments)
         except BaseException as cause:
             judge_origin(cause, ctx.log)
             ctx.log._record_failure(cause)
@@ -163,22 +174,26 @@ class Leaf:
             watch_body(ctx, response)
         return response
 
-    def _arguments(
-        self, ctx: ClientRequestContext, request: HttpRequest, session: ClientSession
+    def _prepared(
+        self,
+        ctx: ClientRequestContext,
+        request: HttpRequest,
+        arguments: dict[str, Any],
     ) -> dict[str, Any]:
-        """Return what aiohttp gets.
-
-        What the caller gave, object for object; from the second time on, what that was
-        when it was sent.
-        """
-        root = ctx.parent or ctx
-        arguments = request.arguments if root._is_sent else request.given
-        root._is_sent = True
-        timeout = attempt_timeout(ctx, request, session)
-        if timeout is not None:
-            arguments = {**arguments, "timeout": timeout}
-        if "data" in arguments or "upload_tracker" in arguments:
-            arguments = _prepared(ctx, request, arguments)
+        """Return the arguments, bodies and what can be used once in the right form."""
+        data = request.arguments.get("data")
+        try:
+            body = data if data is None else _body.prepare(ctx, data)
+        except _body.SpentBodyError:
+            raise
+        except Exception as cause:
+            mark_own(cause)
+            raise
+        if body is not data:
+            arguments = {**arguments, "data": body}
+        tracker = arguments.get("upload_tracker")
+        if tracker is not None and not resources_of(ctx).use_once(tracker):
+            arguments = {**arguments, "upload_tracker": None}
         if arguments.get("json") is not None:
             arguments = self.json.begin(ctx, arguments)
         return arguments
@@ -257,23 +272,3 @@ async def _refuse(
 
 def _closed() -> RuntimeError:
     return RuntimeError("Session is closed")
-
-
-def _prepared(
-    ctx: ClientRequestContext, request: HttpRequest, arguments: dict[str, Any]
-) -> dict[str, Any]:
-    """Return the arguments with what can be sent once, or may be, in the right form."""
-    data = request.arguments.get("data")
-    try:
-        body = data if data is None else _body.prepare(ctx, data)
-    except _body.SpentBodyError:
-        raise
-    except Exception as cause:
-        mark_own(cause)
-        raise
-    if body is not data:
-        arguments = {**arguments, "data": body}
-    tracker = arguments.get("upload_tracker")
-    if tracker is not None and not resources_of(ctx).use_once(tracker):
-        arguments = {**arguments, "upload_tracker": None}
-    return arguments

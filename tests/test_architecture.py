@@ -14,7 +14,7 @@ ROOT = Path(aioretry_smithy.__file__).parent
 PACKAGE = ROOT.name
 
 LAYERS = (
-    ("_fixed", "_text", "_secret_members", "_preview", "_quoting"),
+    ("_fixed", "_frames", "_text", "_secret_members", "_preview", "_quoting"),
     ("_errors", "_mask", "_clock", "_extras"),
     ("_session_arguments", "_causes", "_retry_info"),
     ("_safety",),
@@ -78,6 +78,7 @@ TOUCH_AIOHTTP = {
     "_content",
     "_deadline",
     "_fixed",
+    "_frames",
     "_json_once",
     "_origin",
     "_response",
