@@ -261,13 +261,17 @@ async def _refuse(
         else:
             response.raise_for_status()
     except BaseException as cause:
-        # Before 3.14 aiohttp leaves it open for the error that a function raised, which
-        # may carry it.
-        if CLOSES_REFUSED or not callable(refuse) or not isinstance(cause, Exception):
+        # Before 3.14 aiohttp leaves open what the error carries to the caller.
+        if CLOSES_REFUSED or not _carries(cause, response):
             response.close()
         log._record_refusal(cause)
         log._annotate(cause)
         raise
+
+
+def _carries(error: BaseException, response: aiohttp.ClientResponse) -> bool:
+    carried = (*error.args, *vars(error).values())
+    return any(each is response for each in carried)
 
 
 def _closed() -> RuntimeError:
