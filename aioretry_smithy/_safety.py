@@ -86,18 +86,18 @@ _BEFORE_SENDING = (
 def retry_safety(cause: BaseException) -> RetrySafety:
     """Say whether a request that failed with *cause* may be sent again.
 
-    ====================================================  =========
-    failure                                               safety
-    ====================================================  =========
-    refused, unknown host, no connection in time,         ``YES``
+    ======================================================  =========
+    failure                                                 safety
+    ======================================================  =========
+    refused, unknown host, no connection in time,           ``YES``
     proxy refused, :class:`UnprocessedRequestError`
-    bad certificate or fingerprint, bad URL, endless      ``NO``
+    bad certificate or fingerprint, bad URL, endless        ``NO``
     redirects, a redirect of a body that cannot be sent
     again, closed session, whatever the caller's own body
     or arguments raise, an open circuit, cancellation
-    disconnected, reset, timed out, garbage or half an    ``MAYBE``
+    disconnected, reset, timed out, garbage or half an      ``MAYBE``
     answer, anything unknown
-    ====================================================  =========
+    ======================================================  =========
 
     After a redirect the first hop was processed, so what would be ``YES`` is
     ``MAYBE``; so is the refusal of a request that a middleware or a decorator sent a
