@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import importlib
 import importlib.metadata
 import importlib.util
@@ -99,6 +100,15 @@ def pytest_configure(config: pytest.Config) -> None:
     """Prepare for doctests, only where they are run: the move confuses mutmut."""
     if config.getoption("doctestmodules"):
         _move_methods_to_facade()
+
+
+def pytest_collection_finish() -> None:
+    """Keep the tests themselves out of what the collector looks at in each of them.
+
+    There are thousands; many a test collects garbage, to see what is left.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
