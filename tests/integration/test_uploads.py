@@ -184,3 +184,15 @@ async def test_log_of_an_attempt_can_be_awaited(serve):
 
     assert isinstance(failed.response_cause, aiohttp.ServerDisconnectedError)
     assert not is_over
+
+
+async def test_request_past_the_chain_is_not_counted(url):
+    """Who calls the class's own method gets what aiohttp does."""
+    async with SessionBuilder(url).build() as session:
+        with capture_logs() as logs:
+            response = await aiohttp.ClientSession._request(
+                session, "POST", "/", data=b"past"
+            )
+
+        assert "fine" == await response.text()
+        assert [] == logs

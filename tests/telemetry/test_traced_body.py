@@ -1,0 +1,33 @@
+"""The span of a body that failed."""
+
+from __future__ import annotations
+
+import pytest
+
+from aioretry_smithy import RequestLog, SessionBuilder
+from aioretry_smithy.testing import ScriptedTransport
+
+pytest.importorskip("opentelemetry")
+
+from opentelemetry.context import Context
+
+from aioretry_smithy._telemetry.traced_body import TracedBody
+
+
+class BrokenTracer:
+    def start_span(self, *arguments, **options):
+        raise RuntimeError("no spans today")
+
+
+async def test_tracer_that_fails_is_reported(caplog):
+    """It breaks neither the call nor what else waits for the end of the body."""
+    builder = SessionBuilder().decorator(ScriptedTransport([TimeoutError()]))
+    async with builder.build() as session:
+        with pytest.raises(TimeoutError) as caught:
+            await session.get("http://example.com/")
+
+    TracedBody(BrokenTracer(), Context(), RequestLog.of(caught.value))._look()
+
+    assert ["RuntimeError"] == [
+        record.exc_info[0].__name__ for record in caplog.records
+    ]
