@@ -48,7 +48,7 @@ async def test_message_is_posted_again_when_it_was_throttled(
 
 async def test_message_is_not_posted_twice(example, flaky, start, attempts):
     """A message that may have been posted is left to the library and its caller."""
-    strategy = example("with_slack_sdk").WhatSlackAllows()
+    strategy = example("with_slack_sdk").STRATEGY
     builder = SessionBuilder().decorator(RetryingClient.new_decorator(strategy))
     base_url = await start(flaky)
     async with builder.build() as session:
