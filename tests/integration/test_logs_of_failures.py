@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import aiohttp
@@ -101,6 +102,18 @@ async def test_body_that_had_broken_off_before_it_was_read(serve):
     async with SessionBuilder(url).build() as session, session.get("/") as response:
         with pytest.raises(aiohttp.ClientPayloadError):
             await response.content.readexactly(10)
+        with pytest.raises(aiohttp.ClientPayloadError) as caught:
+            await response.content.read()
+        log = RequestLog.of(caught.value)
+
+        assert caught.value is log.response_cause
+
+
+async def test_body_that_broke_off_while_nobody_read_it(serve):
+    """No wait has met the failure: the log learns of it from who asks by it."""
+    url = await serve([HEAD + b"01234", None])
+    async with SessionBuilder(url).build() as session, session.get("/") as response:
+        await asyncio.sleep(0.05)
         with pytest.raises(aiohttp.ClientPayloadError) as caught:
             await response.content.read()
         log = RequestLog.of(caught.value)
