@@ -196,3 +196,16 @@ async def test_request_past_the_chain_is_not_counted(url):
 
         assert "fine" == await response.text()
         assert [] == logs
+
+
+async def test_requests_that_a_function_makes_are_not_counted(url):
+    """What is no class cannot be measured, and works as before."""
+
+    def make_request(*arguments, **options):
+        return aiohttp.ClientRequest(*arguments, **options)
+
+    async with SessionBuilder(url, request_class=make_request).build() as session:
+        response = await session.post("/", data=b"made")
+
+        assert "fine" == await response.text()
+        assert RequestLog.of(response).request_length is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import weakref
 from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,14 +42,27 @@ def pytest_configure() -> None:
 
 
 def decorate_all_sessions(chain: str) -> None:
-    """Decorate every session when it is made.
+    """Decorate every session when it sends its first request.
 
-    In ``__new__``, because ``__init__`` would get one more frame around it, which the
-    warnings that aiohttp raises there would point at.
+    Prepared in ``__new__``, because ``__init__`` would get one more frame around it,
+    which the warnings that aiohttp raises there would point at.
     """
 
     def new(cls: type[aiohttp.ClientSession], *_: Any, **__: Any) -> Any:
-        return decorate(object.__new__(cls), *decorators(chain))
+        session = object.__new__(cls)
+        reference = weakref.ref(session)
+
+        def first_request(*arguments: Any, **options: Any) -> Any:
+            session: Any = reference()
+            del session._request
+            resends = session._retry_connection
+            decorate(session, *decorators(chain))
+            # What aiohttp sends again by itself is what some of its tests are about.
+            session._retry_connection = resends
+            return session._request(*arguments, **options)
+
+        vars(session)["_request"] = first_request
+        return session
 
     aiohttp.ClientSession.__new__ = new
 
