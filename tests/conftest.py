@@ -46,7 +46,9 @@ collect_ignore += [
 
 FACADES = (aioretry_smithy, aioretry_smithy.testing, aioretry_smithy.smithy)
 REAL_TIME = {"integration", "docs", "benchmarks"}
-"""The folders whose tests meet sockets or processes, which need a real clock."""
+"""The folders whose tests meet sockets or processes, which need a real clock.
+
+Those of them that do not are marked with ``virtual_time``."""
 
 # The same examples each time in continuous integration, and no deadline for one of
 # them on machines that are shared. "thorough" runs in one environment of tox.
@@ -75,11 +77,20 @@ def pytest_report_header() -> str:
     )
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int | None:
+    """Run half as many more than there are processors: many a test waits."""
+    if not hasattr(os, "sched_getaffinity"):
+        return None
+    return len(os.sched_getaffinity(0)) * 3 // 2
+
+
 def pytest_asyncio_loop_factories(
     item: pytest.Item,
 ) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
     """Run async tests in virtual time, except where they meet the outside world."""
-    if item.path.relative_to(TESTS).parts[0] in REAL_TIME:
+    folder = item.path.relative_to(TESTS).parts[0]
+    if folder in REAL_TIME and not item.get_closest_marker("virtual_time"):
         name = os.environ.get("AIORETRY_SMITHY_TEST_LOOP", "asyncio")
         return {"real": importlib.import_module(name).new_event_loop}
     return {"virtual": VirtualTimeLoop}

@@ -68,7 +68,8 @@ class ScriptedTransport:
         self._script = answers if isinstance(answers, Iterator) else list(answers)
         if isinstance(self._script, list):
             for number, answer in enumerate(self._script):
-                check(f"answers[{number}]", answer)
+                if not number or answer is not self._script[number - 1]:
+                    check(f"answers[{number}]", answer)
         self._answers = iter(self._script)
         self._answered = 0
         self.contexts = []
@@ -138,7 +139,9 @@ class ScriptedTransport:
             raise AssertionError(message) from None
         name = f"answers[{self._answered}]"
         self._answered += 1
-        check(name, answer)
+        # A body may have changed since it was in the list, a function has not.
+        if not (isinstance(self._script, list) and callable(answer)):
+            check(name, answer)
         return name, answer
 
 

@@ -17,6 +17,8 @@ from aioretry_smithy import (
 )
 from aioretry_smithy.testing import ScriptedTransport
 
+pytestmark = pytest.mark.virtual_time
+
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 URL = "http://localhost/"
 

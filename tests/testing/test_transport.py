@@ -161,6 +161,16 @@ async def test_answers_of_an_iterator_are_checked_in_their_turn():
 JSON, TEXT = "application/json", "text/plain; charset=utf-8"
 
 
+async def test_body_that_was_changed_is_refused_in_its_turn():
+    """What the list was checked for may hold something else by now."""
+    body = {"id": 7}
+    transport = ScriptedTransport([(200, body)])
+    body["id"] = object()
+
+    with pytest.raises(ValueError, match=r"answers\[0\]: .*JSON"):
+        await transport.execute(ClientRequestContext(REQUEST), REQUEST)
+
+
 @pytest.mark.parametrize(
     ("answer", "status", "content_type", "body"),
     [
