@@ -3,7 +3,6 @@
 Stack decorators on a session builder; what is built is an ``aiohttp.ClientSession``.
 """
 
-from importlib import metadata as _metadata
 from typing import Any as _Any
 
 from ._breaker.breaker import CircuitBreaker, CircuitPermit, CircuitState
@@ -102,6 +101,8 @@ for _name in __all__:
 def __getattr__(name: str) -> _Any:
     # Reading the metadata takes longer than the rest of the import.
     if name == "__version__":
-        return _metadata.version("aioretry-smithy")
+        from importlib.metadata import version  # noqa: PLC0415
+
+        return version("aioretry-smithy")
     message = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(message)

@@ -7,11 +7,12 @@ import math
 import os
 import re
 import sys
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias, TypeVar
 
 from yarl import URL
+
+import aioretry_smithy
 
 from .. import Backoff, RetryStrategy
 from .._mask import DEFAULT_MASK
@@ -83,7 +84,7 @@ class _Version(argparse.Action):
     # The "version" action of argparse wants the version when it is made, so that each
     # run would pay for reading it.
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        print(PROGRAM, version(PROGRAM))
+        print(PROGRAM, aioretry_smithy.__version__)
         parser.exit()
 
 

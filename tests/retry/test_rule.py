@@ -123,7 +123,7 @@ def settings_of(filters, names):
     return settings, methods, outcomes
 
 
-def asked(rule, outcome, method="GET"):
+def asked(rule, outcome, method="GET", run=asyncio.run):
     """Return the very answer of a rule, which ``ask`` does not show."""
 
     class Kept(RetryStrategy):
@@ -131,7 +131,7 @@ def asked(rule, outcome, method="GET"):
             self.answer = rule.should_retry(ctx, cause)
 
     kept = Kept()
-    asyncio.run(ask(kept, method=method, **OUTCOMES[outcome]))
+    run(ask(kept, method=method, **OUTCOMES[outcome]))
     return kept.answer
 
 
@@ -142,26 +142,24 @@ def test_filters_and_conditions(filters, names):
     settings, methods, outcomes = settings_of(filters, names)
     rule = RetryRule(**settings, backoff=BACKOFF)
     forbidding = RetryRule.no_retry(**settings)
-    everything = {*product(METHODS, OUTCOMES)}
-    matched = {
-        (method, outcome)
-        for method, outcome in everything
-        if asked(rule, outcome, method) is BACKOFF
-    }
+    with asyncio.Runner() as runner:
+        answers = {
+            (method, outcome): (
+                asked(rule, outcome, method, runner.run),
+                asked(forbidding, outcome, method, runner.run),
+            )
+            for method, outcome in product(METHODS, OUTCOMES)
+        }
+    matched = {case for case, (answer, _) in answers.items() if answer is BACKOFF}
     forbidden = {
-        (method, outcome)
-        for method, outcome in everything
-        if asked(forbidding, outcome, method) is RetryDecision.no_retry()
+        case
+        for case, (_, answer) in answers.items()
+        if answer is RetryDecision.no_retry()
     }
-    left = {
-        (method, outcome)
-        for method, outcome in everything
-        if asked(rule, outcome, method) is None
-        and asked(forbidding, outcome, method) is None
-    }
+    left = {case for case, both in answers.items() if both == (None, None)}
 
     assert {*product(methods, outcomes)} == matched == forbidden
-    assert everything - matched == left
+    assert answers.keys() - matched == left
 
 
 @up_to_two_filters
