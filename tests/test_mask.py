@@ -386,7 +386,7 @@ def test_masks_add_up():
 )
 def test_masking_takes_time_in_proportion_to_the_text(text):
     """A server that sends such a header must not stop the event loop."""
-    started = time.perf_counter()
+    started = time.process_time()
     Mask().text(text)
 
-    assert time.perf_counter() - started < 2.0
+    assert time.process_time() - started < 2.0

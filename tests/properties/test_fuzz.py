@@ -112,10 +112,10 @@ def test_no_parameter_gets_through(before, name, secret, after):
 def test_long_texts_are_masked_in_linear_time(unit, tail):
     """A server that knows the patterns cannot keep a client busy with them."""
     text = unit * (100_000 // len(unit)) + tail
-    started = time.perf_counter()
+    started = time.process_time()
     log_of(HttpRequest("GET", "http://a/"), failure=ValueError(text)).to_dict()
 
-    assert time.perf_counter() - started < 2.0
+    assert time.process_time() - started < 2.0
 
 
 def log_of(
