@@ -64,7 +64,7 @@ async def test_close_timers_stay_apart():
 
 
 def test_two_hundred_seconds_cost_less_than_one():
-    """200 virtual seconds of sleeps and timeouts take less than a second of the processor."""
+    """200 virtual seconds of sleeps and timeouts take less than a processor second."""
 
     async def main():
         for _ in range(100):
