@@ -45,7 +45,7 @@ LAYERS = (
     ("smithy.simple", "smithy.standard", "smithy.error_code", "smithy.failure"),
     ("smithy.adaptive", "smithy.classify"),
     ("smithy.mode",),
-    ("_retry.limiter",),
+    ("_retry.limiter", "_retry.limiter_calls"),
     ("_retry.budget",),
     ("_retry.config",),
     ("_options", "_retry.config_mapping"),

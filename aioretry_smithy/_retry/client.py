@@ -12,7 +12,7 @@ from .._errors import bad_argument, raised_from
 from .._response import discard
 from .config import RetryConfig
 from .config_mapping import RetryConfigMapping
-from .limiter import report
+from .limiter_calls import report
 from .smithy_bridge import TokenSession
 from .stop_reason import RetryStopReason
 from .strategy_session import StrategySession

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
-from .._errors import FailFastError
-from .._safety import RetrySafety, retry_safety, was_queued
-
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from .._context import ClientRequestContext
-
-_logger = logging.getLogger("aioretry_smithy")
-
-_SERVER_ERROR = 500
-_IGNORED = "%r raised, which is ignored"
 
 
 class RetryLimiter(ABC):
@@ -103,64 +95,3 @@ class RetryLimiter(ABC):
             cause: What it failed with, or None when there is a response.
         """
         return None
-
-
-async def acquired(
-    limiter: RetryLimiter, ctx: ClientRequestContext, cause: Exception | None
-) -> bool:
-    """Ask a limiter for leave to retry; one that does not answer refuses."""
-    try:
-        answer: object = limiter.acquire(ctx, cause)
-        if isinstance(answer, Awaitable):
-            answer = await answer
-    except Exception:
-        _logger.warning("%r raised, so there is no retry", limiter, exc_info=True)
-        return False
-    if isinstance(answer, bool):
-        return answer
-    _logger.warning("%r answered %r, so there is no retry", limiter, answer)
-    return False
-
-
-async def report(
-    limiter: RetryLimiter,
-    ctx: ClientRequestContext,
-    cause: Exception | None,
-    *,
-    wanted: bool,
-) -> None:
-    """Tell a limiter how an attempt ended, where that says something."""
-    failed = _is_failure(ctx.log.response_status, cause, wanted)
-    # A fallback's answer says as little of the server as the refusal it stands for.
-    if failed is None or ctx.log._was_refused:
-        return
-    try:
-        told = limiter.on_failure(ctx, cause) if failed else limiter.on_success(ctx)
-        if told is not None and isinstance(told, Awaitable):
-            await told
-    except Exception:
-        _logger.warning(_IGNORED, limiter, exc_info=True)
-
-
-async def released(limiter: RetryLimiter, ctx: ClientRequestContext) -> None:
-    """Give the leave to retry back."""
-    try:
-        told = limiter.release(ctx)
-        if isinstance(told, Awaitable):
-            await told
-    except Exception:
-        _logger.warning(_IGNORED, limiter, exc_info=True)
-
-
-def _is_failure(
-    status: int | None, cause: Exception | None, wanted: bool
-) -> bool | None:
-    # What an open circuit refuses was not sent, so it says nothing of the server.
-    # Nor does a wait for a place in the session's own pool.
-    if isinstance(cause, FailFastError) or was_queued(cause):
-        return None
-    if wanted:
-        return True
-    if cause is not None:
-        return None if retry_safety(cause) is RetrySafety.NO else True
-    return None if status is None else status >= _SERVER_ERROR

@@ -16,7 +16,7 @@ from .._origin import was_sent_before
 from .._safety import is_timeout, mark_queued, mark_seen, was_queued
 from .._time_limits import IN_BODY, passed_limit, time_left
 from .hints import retry_after
-from .limiter import acquired, released
+from .limiter_calls import acquired, released
 from .stop_reason import RetryStopReason
 
 if TYPE_CHECKING:

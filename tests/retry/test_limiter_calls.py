@@ -5,11 +5,16 @@ import logging
 import aiohttp
 import pytest
 
-from aioretry_smithy import CircuitBreaker, FailFastError, UnprocessedRequestError
+from aioretry_smithy import (
+    CircuitBreaker,
+    FailFastError,
+    RetryLimiter,
+    UnprocessedRequestError,
+)
 from aioretry_smithy._context import ClientRequestContext
 from aioretry_smithy._request import HttpRequest
 from aioretry_smithy._response import new_response, record_response
-from aioretry_smithy._retry.limiter import RetryLimiter, acquired, released, report
+from aioretry_smithy._retry.limiter_calls import acquired, released, report
 
 REFUSED = FailFastError(CircuitBreaker("orders"))
 PERMANENT = aiohttp.InvalidURL("http://")
