@@ -31,7 +31,7 @@ LAYERS = (
     ("_client",),
     # Values
     ("_retry.spec", "_retry.hints", "_retry.stop_reason", "_breaker.window"),
-    ("_retry.rule_arguments",),
+    ("_retry.rule_arguments", "_retry.exact_tokens"),
     ("smithy.interfaces", "smithy.errors", "smithy.profile", "smithy.shared"),
     ("_retry.backoff", "_breaker.listener", "_breaker.settings"),
     ("smithy.cubic", "smithy.rate_meter", "smithy.token_bucket", "smithy.waiting_line"),

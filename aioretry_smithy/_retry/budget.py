@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from itertools import count
-from math import lcm
 from typing import TYPE_CHECKING
 
 from .._errors import bad_argument, is_finite
 from .._keys import BoundedMap, host_key
 from .._listeners import Listeners, checked
 from ..smithy.shared import Shared
+from .exact_tokens import in_whole_units
 from .limiter import RetryLimiter
 
 if TYPE_CHECKING:
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from .._context import ClientRequestContext
 
 _sequence = count()
-_FINEST = 10**9
 
 
 class RetryBudgetListener:
@@ -92,12 +90,8 @@ class RetryBudget(Shared, RetryLimiter):
         self._settings = _describe(deposit, capacity, brake_after)
         self._brake_after = brake_after
         self._failures = 0
-        # In units of which a token, the capacity and a deposit are whole numbers.
-        share = Fraction(deposit).limit_denominator(_FINEST)
-        most = Fraction(capacity).limit_denominator(_FINEST)
-        self._token = lcm(share.denominator, most.denominator)
-        self._deposit = int(share * self._token)
-        self._capacity = int(most * self._token)
+        units = in_whole_units(deposit, capacity)
+        self._token, self._deposit, self._capacity = units
         self._units = self._capacity
         self._listeners = Listeners(
             f"retry budget {self._name!r}", listeners, RetryBudgetListener
