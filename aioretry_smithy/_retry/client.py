@@ -127,6 +127,8 @@ class RetryingClient(DecoratingClient):
                 wanted = await session.ask()
                 if session.limiter is not None:
                     await report(session.limiter, attempt, session.cause, wanted=wanted)
+                    if session.leave is not None:
+                        await session.end_retry()
                 if not session.may_go_on(wanted):
                     break
                 await _wait_for_next(session)
@@ -134,8 +136,7 @@ class RetryingClient(DecoratingClient):
                 await session.drop()
         except BaseException as error:
             _abandon(ctx, session, error)
-            if session.planned:
-                await session.drop()
+            await (session.drop() if session.planned else session.end_retry())
             raise
         return _finish(ctx, session)
 

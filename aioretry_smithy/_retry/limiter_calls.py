@@ -10,6 +10,8 @@ from .._errors import FailFastError
 from .._safety import RetrySafety, retry_safety, was_queued
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .._context import ClientRequestContext
     from .limiter import RetryLimiter
 
@@ -57,9 +59,22 @@ async def report(
 
 
 async def released(limiter: RetryLimiter, ctx: ClientRequestContext) -> None:
-    """Give the leave to retry back."""
+    """Give the leave for a retry back that was not begun."""
+    await _tell(limiter, limiter.release, ctx)
+
+
+async def ended(limiter: RetryLimiter, ctx: ClientRequestContext) -> None:
+    """Tell a limiter that the retry is over that it gave leave for."""
+    await _tell(limiter, limiter.on_retry_end, ctx)
+
+
+async def _tell(
+    limiter: RetryLimiter,
+    hook: Callable[[ClientRequestContext], Awaitable[None] | None],
+    ctx: ClientRequestContext,
+) -> None:
     try:
-        told = limiter.release(ctx)
+        told = hook(ctx)
         if isinstance(told, Awaitable):
             await told
     except Exception:

@@ -16,7 +16,7 @@ from .._origin import was_sent_before
 from .._safety import is_timeout, mark_queued, mark_seen, was_queued
 from .._time_limits import IN_BODY, passed_limit, time_left
 from .hints import retry_after
-from .limiter_calls import acquired, released
+from .limiter_calls import acquired, ended, released
 from .stop_reason import RetryStopReason
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ class RetrySession(ABC):
         "_request",
         "attempt",
         "cause",
+        "leave",
         "limiter",
-        "may_retry",
         "planned",
         "refusal",
         "response",
@@ -69,8 +69,8 @@ class RetrySession(ABC):
     limiter: RetryLimiter | None
     """Whom to tell how attempts end, and to ask for leave to retry."""
 
-    may_retry: bool
-    """Whether the limiter has given leave for a retry that is not under way yet."""
+    leave: ClientRequestContext | None
+    """The attempt whose retry the limiter gave leave for, until that retry is over."""
 
     planned: bool
     """Whether there is a retry that may have cost something and is not under way."""
@@ -98,7 +98,8 @@ class RetrySession(ABC):
         self._made = 0
         (ctx.parent or ctx)._retry_config = config
         self.limiter = config.limiter
-        self.may_retry = self.planned = False
+        self.planned = False
+        self.leave = None
         self.response = self.cause = self._earlier_cause = None
         self.refusal = self.stop_reason = None
 
@@ -119,7 +120,7 @@ class RetrySession(ABC):
             self._time_out()
             return None
         self._made += 1
-        self.planned = self.may_retry = False
+        self.planned = False
         request, config, ctx = self._request, self._config, self._ctx
         # Counted over the call: a decorator outside may send it through here twice.
         made_before = len(ctx.root.log._children)
@@ -185,7 +186,7 @@ class RetrySession(ABC):
         if not await acquired(limiter, self.attempt, self.cause):
             self.stop_reason = RetryStopReason.LIMITER
             return False
-        self.may_retry = True
+        self.leave = self.attempt
         # It may have taken its time.
         return self._accept(self._fit(wait.delay)) is not None
 
@@ -203,8 +204,15 @@ class RetrySession(ABC):
     async def drop(self) -> None:
         """Give the leave for a retry back that is not made after all."""
         self.planned = False
-        if self.limiter is not None and self.may_retry:
-            await released(self.limiter, self.attempt)
+        leave, self.leave = self.leave, None
+        if self.limiter is not None and leave is not None:
+            await released(self.limiter, leave)
+
+    async def end_retry(self) -> None:
+        """Tell the limiter that the retry that it gave leave for is over."""
+        leave, self.leave = self.leave, None
+        if self.limiter is not None and leave is not None:
+            await ended(self.limiter, leave)
 
     @property
     def log(self) -> RequestLog:

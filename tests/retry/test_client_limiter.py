@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from functools import partial
 
 import aiohttp
 import pytest
@@ -54,6 +55,9 @@ class Recording(RetryLimiter):
     def release(self, ctx):
         self.heard.append(f"release {ctx.attempt}")
 
+    def on_retry_end(self, ctx):
+        self.heard.append(f"end {ctx.attempt}")
+
     def on_success(self, ctx):
         self.heard.append(f"success {ctx.attempt}")
 
@@ -66,6 +70,9 @@ class Slow(Recording):
 
     def release(self, ctx):
         return self._then(super().release, ctx)
+
+    def on_retry_end(self, ctx):
+        return self._then(super().on_retry_end, ctx)
 
     def on_success(self, ctx):
         return self._then(super().on_success, ctx)
@@ -109,8 +116,10 @@ async def test_it_hears_of_each_attempt_and_is_asked_for_each_retry(kind, strate
         "failure 1 NoneType",
         "acquire 1",
         "failure 2 TimeoutError",
+        "end 1",
         "acquire 2",
         "success 3",
+        "end 2",
     ] == limiter.heard
 
 
@@ -172,15 +181,16 @@ async def test_cancelled_wait_gives_the_leave_back(kind):
     assert ["failure 1 NoneType", "acquire 1", "release 1"] == limiter.heard
 
 
-async def test_leave_is_used_up_once_the_retry_is_under_way():
-    """What happens to it then is another matter."""
-    limiter = Recording()
+@pytest.mark.parametrize("kind", [Recording, Slow])
+async def test_retry_that_is_cancelled_is_over(kind):
+    """Its leave is used up, so it does not go back; there is no outcome to hear of."""
+    limiter = kind()
     async with session([503, lambda *_: asyncio.sleep(9)], limiter) as client:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(1.0):
                 await client.get(URL)
 
-    assert ["failure 1 NoneType", "acquire 1"] == limiter.heard
+    assert ["failure 1 NoneType", "acquire 1", "end 1"] == limiter.heard
 
 
 async def test_open_circuit_neither_pays_nor_counts():
@@ -345,3 +355,219 @@ async def test_nothing_is_given_back_that_was_not_asked_for():
         await outcome_of(session([200], limiter, Broken()))
 
     assert [] == limiter.heard
+
+
+class Leaves(RetryLimiter):
+    """Gives leave always, and notes what becomes of it."""
+
+    def __init__(self):
+        self.out = []
+        self.back = []
+
+    def acquire(self, ctx, cause):
+        self.out.append(ctx)
+        return True
+
+    def release(self, ctx):
+        self.back.append(ctx)
+
+    def on_retry_end(self, ctx):
+        self.back.append(ctx)
+
+
+class SlowLeaves(Leaves):
+    """The same, and waits before and after."""
+
+    async def acquire(self, ctx, cause):
+        await asyncio.sleep(0.125)
+        return super().acquire(ctx, cause)
+
+    async def release(self, ctx):
+        super().release(ctx)
+        await asyncio.sleep(0.125)
+
+    async def on_retry_end(self, ctx):
+        super().on_retry_end(ctx)
+        await asyncio.sleep(0.125)
+
+    async def on_success(self, ctx):
+        await asyncio.sleep(0.125)
+
+    async def on_failure(self, ctx, cause):
+        await asyncio.sleep(0.125)
+
+
+class Slowly(RetryStrategy):
+    """Takes its time to decide."""
+
+    backoff = Backoff.fixed(0.5)
+
+    async def should_retry(self, ctx, cause):
+        await asyncio.sleep(0.125)
+        return self.backoff if ctx.log.response_status != 200 else None
+
+
+class Failing(RetryStrategy):
+    """Has a bug that shows at the second attempt."""
+
+    backoff = Backoff.fixed(0.5)
+
+    def should_retry(self, ctx, cause):
+        if ctx.attempt == 2:
+            raise KeyError("oops")
+        return self.backoff
+
+
+class FailingBackoff(Backoff):
+    """Has a bug that shows at the second wait."""
+
+    def next_delay(self, attempt):
+        return 0.5 / (2 - attempt)
+
+
+class Cancelled:
+    """Awaits a coroutine, and is cancelled where that waits for the n-th time."""
+
+    def __init__(self, coroutine, at):
+        self.coroutine = coroutine
+        self.at = at
+        self.waits = 0
+
+    def __await__(self):
+        go_on = partial(self.coroutine.send, None)
+        while True:
+            try:
+                awaited = go_on()
+            except StopIteration:
+                return
+            self.waits += 1
+            if self.waits == self.at:
+                asyncio.current_task().cancel()
+            try:
+                yield awaited
+            except BaseException as error:
+                go_on = partial(self.coroutine.throw, error)
+            else:
+                go_on = partial(self.coroutine.send, None)
+
+
+def slowly(answer):
+    """Answer after a while."""
+
+    async def answering(ctx, request):
+        await asyncio.sleep(0.125)
+        return answer
+
+    return answering
+
+
+@pytest.mark.parametrize("kind", [Leaves, SlowLeaves])
+@pytest.mark.parametrize(
+    "strategy", [lambda: SOON, Slowly, smithy.StandardRetryStrategy]
+)
+async def test_leave_comes_back_once_wherever_a_call_is_cancelled(kind, strategy):
+    """In the answer, in the decision, in the wait, and in the limiter itself."""
+    at, is_over = 0, False
+    while not is_over:
+        at += 1
+        limiter = kind()
+        answers = [slowly(503), slowly(TimeoutError()), slowly(200)]
+        async with session(answers, limiter, strategy()) as client:
+            call = Cancelled(client.get(URL), at)
+            with suppress(asyncio.CancelledError):
+                await call
+        is_over = call.waits < at
+
+        assert limiter.out == limiter.back
+
+    assert at > 5
+    assert 2 == len(limiter.back)
+
+
+@pytest.mark.parametrize("kind", [Leaves, SlowLeaves])
+@pytest.mark.parametrize(
+    ("answers", "strategy", "settings"),
+    [
+        ([503, 200], SOON, {}),
+        ([503, 503], SOON, {"max_total_attempts": 2}),
+        ([503, aiohttp.InvalidURL("x")], SOON, {}),
+        ([503, KeyError("a bug inside")], SOON, {}),
+        ([503, asyncio.CancelledError()], SOON, {}),
+        ([503, KeyboardInterrupt()], SOON, {}),
+        ([503, 503], Failing(), {}),
+        (
+            [503, 503],
+            RetryStrategy.on_server_error_status(FailingBackoff()),
+            {},
+        ),
+        ([503, lambda *_: asyncio.sleep(9)], SOON, {"timeout": 2.0}),
+        ([503, slowly(503), 503], SOON, {"timeout": 1.5}),
+        ([503, lambda *_: asyncio.sleep(9), 200], SOON, {"attempt_timeout": 1.0}),
+        ([503, 503, 200], SOON, {"buffer_response": True}),
+    ],
+)
+async def test_leave_comes_back_once_however_a_retry_ends(
+    kind, answers, strategy, settings
+):
+    """Success, failure, a bug of the caller's, a deadline, an interruption."""
+    limiter = kind()
+    async with session(answers, limiter, strategy, **settings) as client:
+        with suppress(BaseException):
+            await client.get(URL)
+
+    assert limiter.out
+    assert limiter.out == limiter.back
+
+
+async def test_one_limiter_of_places_serves_many_clients_at_once():
+    """Of four calls that fail together two may retry, and then others again."""
+    limiter = RetryLimiter.concurrency(2)
+    clients = [session([slowly(503), slowly(200)] * 2, limiter) for _ in range(4)]
+    rounds = []
+    for _ in range(2):
+        async with asyncio.TaskGroup() as tasks:
+            calls = [tasks.create_task(client.get(URL)) for client in clients]
+        logs = [RequestLog.of(call.result()) for call in calls]
+        rounds.append(sorted((log.response_status, log.stop_reason) for log in logs))
+    for client in clients:
+        await client.close()
+
+    refused = (503, RetryStopReason.LIMITER)
+    assert 2 == rounds[0].count(refused)
+    assert 2 == rounds[0].count((200, None))
+
+
+async def test_place_is_free_again_while_a_body_is_read():
+    """Whoever keeps a response open keeps no other call from its retry."""
+    limiter = RetryLimiter.concurrency(1)
+    async with session([503, (200, b"long")] * 2, limiter) as client:
+        first = await client.get(URL)
+        second = await client.get(URL)
+
+    assert [200, 200] == [first.status, second.status]
+
+
+async def test_tokens_are_shared_by_clients():
+    """What one session fails at, another one pays for too."""
+    limiter = RetryLimiter.token_based(4, 2)
+    now = RetryStrategy.on_server_error_status(Backoff.without_delay())
+    attempts = []
+    for _ in range(3):
+        _, log = await outcome_of(session([503] * 3, limiter, now))
+        attempts.append((log.total_attempts, log.stop_reason))
+
+    limited = RetryStopReason.LIMITER
+    assert [(2, limited), (1, limited), (1, limited)] == attempts
+
+
+async def test_limiter_that_fails_at_the_end_of_a_retry_is_logged(caplog):
+    """Its failure must not become the caller's."""
+
+    class Broken(Recording):
+        def on_retry_end(self, ctx):
+            raise KeyError("oops")
+
+    status, _ = await outcome_of(session([503, 200], Broken()))
+
+    assert 200 == status
+    assert ["WARNING"] == [record.levelname for record in caplog.records]

@@ -14,7 +14,7 @@ from aioretry_smithy import (
 from aioretry_smithy._context import ClientRequestContext
 from aioretry_smithy._request import HttpRequest
 from aioretry_smithy._response import new_response, record_response
-from aioretry_smithy._retry.limiter_calls import acquired, released, report
+from aioretry_smithy._retry.limiter_calls import acquired, ended, released, report
 
 REFUSED = FailFastError(CircuitBreaker("orders"))
 PERMANENT = aiohttp.InvalidURL("http://")
@@ -35,6 +35,9 @@ class Plain(RetryLimiter):
     def release(self, ctx):
         self.heard.append(("release", ctx))
 
+    def on_retry_end(self, ctx):
+        self.heard.append(("end", ctx))
+
     def on_success(self, ctx):
         self.heard.append(("success", ctx))
 
@@ -50,6 +53,9 @@ class Async(Plain):
 
     async def release(self, ctx):
         super().release(ctx)
+
+    async def on_retry_end(self, ctx):
+        super().on_retry_end(ctx)
 
     async def on_success(self, ctx):
         super().on_success(ctx)
@@ -67,7 +73,8 @@ class Broken(RetryLimiter):
     def acquire(self, *heard):
         raise self.error
 
-    release = on_success = on_failure = lambda self, *heard: self.acquire(*heard)
+    release = on_retry_end = lambda self, *heard: self.acquire(*heard)
+    on_success = on_failure = release
 
     def __repr__(self):
         return "Broken()"
@@ -138,24 +145,26 @@ class TestAcquire:
             await acquired(kind(KeyboardInterrupt()), attempt(503), None)
 
 
-class TestRelease:
-    """Leave that is given back."""
+class TestLeave:
+    """Leave that is given back, and leave that is used up."""
 
     @both_kinds
-    async def test_it_is_told(self, kind):
+    @pytest.mark.parametrize(("tell", "word"), [(released, "release"), (ended, "end")])
+    async def test_it_is_told(self, kind, tell, word):
         """The limiter hears which attempt it had given leave for."""
         limiter, ctx = kind(), attempt(503)
 
-        await released(limiter, ctx)
+        await tell(limiter, ctx)
 
-        assert [("release", ctx)] == limiter.heard
+        assert [(word, ctx)] == limiter.heard
 
     @both_broken
-    async def test_an_error_is_ignored(self, kind, caplog):
+    @pytest.mark.parametrize("tell", [released, ended])
+    async def test_an_error_is_ignored(self, kind, tell, caplog):
         """The call goes on, and the log knows."""
         error = RuntimeError("out of order")
 
-        await released(kind(error), attempt(503))
+        await tell(kind(error), attempt(503))
 
         (record,) = caplog.records
         assert "Broken() raised, which is ignored" == record.message
@@ -239,6 +248,7 @@ class TestSubclass:
         await report(limiter, attempt(200), None, wanted=False)
         await report(limiter, attempt(503), None, wanted=True)
         await released(limiter, attempt(503))
+        await ended(limiter, attempt(503))
 
         assert not await acquired(limiter, attempt(503), None)
         assert [] == caplog.records
