@@ -42,6 +42,8 @@ LAYERS = (
     ("_retry.content_strategy", "_retry.rule", "_breaker.strategy"),
     ("_breaker.per_key",),
     ("_logging.formatter", "_previewing.sent", "_logging.logger"),
+    ("_logging.levels", "_logging.sampling"),
+    ("_logging.settings",),
     ("smithy.simple", "smithy.standard", "smithy.error_code", "smithy.failure"),
     ("smithy.adaptive", "smithy.classify"),
     ("smithy.mode",),

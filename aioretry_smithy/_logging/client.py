@@ -5,70 +5,31 @@ from __future__ import annotations
 import logging
 import random
 import traceback
-from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from .._client import DecoratingClient
-from .._errors import bad_argument, is_finite, raised_from
+from .._errors import raised_from
 from .._mask import Mask
 from .formatter import LogFormatter
-from .logger import emit, level_check, level_method
+from .levels import FAILURE_LEVEL, REQUEST_LEVEL, SUCCESS_LEVEL, asked_level
+from .logger import emit, level_check
+from .settings import LoggingSettings, names_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     import aiohttp
 
     from .._client import Decorator, HttpClient
     from .._context import ClientRequestContext
     from .._log import RequestLog
     from .._request import HttpRequest
+    from .levels import LogLevel
     from .logger import Logger
+    from .sampling import Sampling
 
 _LOGGER = logging.getLogger("aioretry_smithy")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoggingSettings:
-    """What :meth:`LoggingClient.new_decorator` was given, checked."""
-
-    logger: Logger
-    request_log_level: int
-    successful_response_log_level: int
-    failure_response_log_level: int
-    success_sampling_rate: float
-    failure_sampling_rate: float
-    formatter: LogFormatter
-    sensitive_headers: tuple[str, ...]
-    sensitive_query_parameters: tuple[str, ...]
-    random: Callable[[], float]
-
-    def __post_init__(self) -> None:
-        _check_methods("logger", self.logger, level_method(self.logger), "log")
-        _check_methods("formatter", self.formatter, "format_request", "format_response")
-        if not callable(self.random):
-            raise bad_argument("random", self.random, "a function without arguments")
-        for setting in fields(self):
-            value = getattr(self, setting.name)
-            if setting.name.endswith("level") and not (
-                type(value) is int and value > 0
-            ):
-                raise bad_argument(setting.name, value, "a logging level, an int > 0")
-            if setting.name.endswith("rate") and not (
-                is_finite(value) and 0 <= value <= 1
-            ):
-                raise bad_argument(setting.name, value, ">= 0 and <= 1")
-
-    def __str__(self) -> str:
-        shown = {
-            setting.name: repr(getattr(self, setting.name)) for setting in fields(self)
-        }
-        shown["logger"] = repr(getattr(self.logger, "name", self.logger))
-        for name in shown:
-            if name.endswith("level"):
-                shown[name] = logging.getLevelName(getattr(self, name))
-        del shown["random"]
-        return ", ".join(f"{name}={value}" for name, value in shown.items())
 
 
 class LoggingClient(DecoratingClient):
@@ -89,11 +50,12 @@ class LoggingClient(DecoratingClient):
       level of the other. Where both are off, nothing is written.
     - A formatter may leave a line out; the other one then has its own level.
 
-    Nothing is formatted for a level that is off. Each record has the log as
+    Nothing is formatted for a level that is off. Levels and sampling may be functions
+    of the log, which then has the outcome. Each record has the log as
     ``record.request_log``, which is None where a record was pickled; a logger of
     structlog gets it as the value ``request_log`` of the event. An error in a
-    formatter, a handler or a filter is reported once, through the logger
-    ``aioretry_smithy``, and changes nothing for the call.
+    formatter, a handler, a filter or one of the functions is reported once, through the
+    logger ``aioretry_smithy``, and changes nothing for the call.
 
     Args:
         delegate: The next client inwards.
@@ -105,6 +67,8 @@ class LoggingClient(DecoratingClient):
         self._settings = settings
         self._is_on = level_check(settings.logger)
         self._has_reported = False
+        self._is_success_sampled = settings.sampler("success_sampling_rate")
+        self._is_failure_sampled = settings.sampler("failure_sampling_rate")
         self.mask: Mask | None = Mask(
             settings.sensitive_headers, settings.sensitive_query_parameters
         )
@@ -114,11 +78,11 @@ class LoggingClient(DecoratingClient):
         cls,
         logger: Logger | None = None,
         *,
-        request_log_level: int = logging.DEBUG,
-        successful_response_log_level: int = logging.DEBUG,
-        failure_response_log_level: int = logging.WARNING,
-        success_sampling_rate: float = 1.0,
-        failure_sampling_rate: float = 1.0,
+        request_log_level: LogLevel = REQUEST_LEVEL,
+        successful_response_log_level: LogLevel = SUCCESS_LEVEL,
+        failure_response_log_level: LogLevel = FAILURE_LEVEL,
+        success_sampling_rate: Sampling = 1.0,
+        failure_sampling_rate: Sampling = 1.0,
         formatter: LogFormatter | None = None,
         sensitive_headers: Iterable[str] = (),
         sensitive_query_parameters: Iterable[str] = (),
@@ -130,11 +94,14 @@ class LoggingClient(DecoratingClient):
             logger: Where the lines go; a :class:`logging.LoggerAdapter`, a logger of
                 structlog or anything else with ``isEnabledFor`` and ``log`` will do. By
                 default the logger ``aioretry_smithy``.
-            request_log_level: The level of request lines, > 0.
-            successful_response_log_level: That of the response lines of successes, > 0.
-            failure_response_log_level: That of the response lines of failures, > 0.
+            request_log_level: The level of request lines, > 0; or a plain function of
+                the log that returns it, or None for the default.
+            successful_response_log_level: That of the response lines of successes.
+            failure_response_log_level: That of the response lines of failures.
             success_sampling_rate: The part of the successes that is logged, from 0 to
-                1. Chance decides once for both lines.
+                1; or a sampler: a plain function of the log, or an object with such a
+                method ``is_sampled``, that returns whether to log. Asked once for both
+                lines, and only where a level is on.
             failure_sampling_rate: The same for failures.
             formatter: Makes the lines; :meth:`LogFormatter.text` by default. Anything
                 with its two methods will do.
@@ -155,7 +122,8 @@ class LoggingClient(DecoratingClient):
         >>> LoggingClient.new_decorator(success_sampling_rate=1.5)
         Traceback (most recent call last):
             ...
-        ValueError: success_sampling_rate: 1.5 (expected: >= 0 and <= 1)
+        ValueError: success_sampling_rate: 1.5 (expected: >= 0 and <= 1, or a plain \
+function of the log)
         """
         settings = LoggingSettings(
             logger=_LOGGER if logger is None else logger,
@@ -165,8 +133,8 @@ class LoggingClient(DecoratingClient):
             success_sampling_rate=success_sampling_rate,
             failure_sampling_rate=failure_sampling_rate,
             formatter=LogFormatter.text() if formatter is None else formatter,
-            sensitive_headers=_names("sensitive_headers", sensitive_headers),
-            sensitive_query_parameters=_names(
+            sensitive_headers=names_of("sensitive_headers", sensitive_headers),
+            sensitive_query_parameters=names_of(
                 "sensitive_query_parameters", sensitive_query_parameters
             ),
             random=random,
@@ -197,18 +165,21 @@ class LoggingClient(DecoratingClient):
         try:
             status = log.response_status
             success = status is not None and status < 400 and log.response_cause is None
-            settings, is_on = self._settings, self._is_on
-            level = settings.request_log_level
-            request_level = level if is_on(level) else None
-            if success:
-                level = settings.successful_response_log_level
-            else:
-                level = settings.failure_response_log_level
-            response_level = level if is_on(level) else None
+            request_level = self._level("request_log_level", log)
+            response_level = self._level(
+                "successful_response_log_level"
+                if success
+                else "failure_response_log_level",
+                log,
+            )
             if request_level is None and response_level is None:
                 return
-            if not self._is_sampled(success=success):
+            is_sampled = (
+                self._is_success_sampled if success else self._is_failure_sampled
+            )
+            if not is_sampled(log):
                 return
+            settings = self._settings
             lines = _lines(
                 settings.formatter, log, request_level, response_level, pair=not success
             )
@@ -217,13 +188,12 @@ class LoggingClient(DecoratingClient):
         except Exception as error:
             self._report(error, log.response_cause)
 
-    def _is_sampled(self, *, success: bool) -> bool:
-        settings = self._settings
-        return settings.random() < (
-            settings.success_sampling_rate
-            if success
-            else settings.failure_sampling_rate
-        )
+    def _level(self, name: str, log: RequestLog) -> int | None:
+        """Return the level of a line, None where it is off."""
+        level: LogLevel = getattr(self._settings, name)
+        if callable(level):
+            level = asked_level(name, level, log)
+        return level if self._is_on(level) else None
 
     def _report(self, error: Exception, cause: BaseException | None) -> None:
         if self._has_reported:
@@ -275,17 +245,3 @@ def _cut_context(error: BaseException, cause: BaseException | None) -> None:
     for link in list(raised_from(error)):
         if isinstance(link, BaseException) and link.__context__ is cause:
             link.__context__ = None
-
-
-def _names(setting: str, names: object) -> tuple[str, ...]:
-    if isinstance(names, Iterable) and not isinstance(names, str | bytes):
-        given = tuple(names)
-        if all(isinstance(name, str) and name for name in given):
-            return given
-    raise bad_argument(setting, names, "names, not a single string")
-
-
-def _check_methods(name: str, value: object, *methods: str) -> None:
-    if not all(callable(getattr(value, method, None)) for method in methods):
-        expected = " and ".join(f"{method}()" for method in methods)
-        raise bad_argument(name, value, f"an object with {expected}")

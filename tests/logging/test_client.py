@@ -86,6 +86,22 @@ class BrokenFormatter(LogFormatter):
         raise KeyError(message)
 
 
+class Sampler:
+    """Has the method of a sampler, once there is an object of it."""
+
+    def is_sampled(self, log: RequestLog) -> bool:
+        raise AssertionError("not asked")
+
+
+async def awaited(log: RequestLog) -> bool:
+    """Would have to be awaited, which nobody does where lines are written."""
+    raise AssertionError("not asked")
+
+
+LEVEL = "a logging level, an int > 0, or a plain function of the log"
+SAMPLING = ">= 0 and <= 1, or a plain function of the log"
+
+
 @pytest.fixture
 def sink():
     """What was logged."""
@@ -689,15 +705,19 @@ def test_describe_lists_the_settings():
     ("name", "value", "expected"),
     [
         ("logger", "shop", "an object with isEnabledFor() and log()"),
-        ("request_log_level", "INFO", "a logging level, an int > 0"),
-        ("request_log_level", True, "a logging level, an int > 0"),
-        ("successful_response_log_level", 0, "a logging level, an int > 0"),
-        ("failure_response_log_level", None, "a logging level, an int > 0"),
-        ("success_sampling_rate", -0.1, ">= 0 and <= 1"),
-        ("success_sampling_rate", True, ">= 0 and <= 1"),
-        ("failure_sampling_rate", 1.1, ">= 0 and <= 1"),
-        ("failure_sampling_rate", float("nan"), ">= 0 and <= 1"),
-        ("failure_sampling_rate", "1", ">= 0 and <= 1"),
+        ("request_log_level", "INFO", LEVEL),
+        ("request_log_level", True, LEVEL),
+        ("request_log_level", INFO + 0.0, LEVEL),
+        ("successful_response_log_level", 0, LEVEL),
+        ("failure_response_log_level", None, LEVEL),
+        ("failure_response_log_level", awaited, LEVEL),
+        ("success_sampling_rate", -0.1, SAMPLING),
+        ("success_sampling_rate", True, SAMPLING),
+        ("success_sampling_rate", Sampler, SAMPLING),
+        ("success_sampling_rate", awaited, SAMPLING),
+        ("failure_sampling_rate", 1.1, SAMPLING),
+        ("failure_sampling_rate", float("nan"), SAMPLING),
+        ("failure_sampling_rate", "1", SAMPLING),
         ("formatter", print, "an object with format_request() and format_response()"),
         ("sensitive_headers", "X-Customer", "names, not a single string"),
         ("sensitive_headers", [1], "names, not a single string"),

@@ -1,0 +1,66 @@
+"""At which level a line is written: always the same one, or by its log."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from typing import TYPE_CHECKING, TypeAlias
+
+from .._errors import bad_argument
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._log import RequestLog
+
+LogLevel: TypeAlias = "int | Callable[[RequestLog], int | None]"
+"""A level, or a plain function of the log that returns one, or None for the default."""
+
+REQUEST_LEVEL = logging.DEBUG
+SUCCESS_LEVEL = logging.DEBUG
+FAILURE_LEVEL = logging.WARNING
+
+DEFAULTS = {
+    "request_log_level": REQUEST_LEVEL,
+    "successful_response_log_level": SUCCESS_LEVEL,
+    "failure_response_log_level": FAILURE_LEVEL,
+}
+"""The level of each line unless anything else is said."""
+
+
+def check_level(name: str, value: object) -> None:
+    """Refuse what is neither a level nor a plain function."""
+    is_plain = callable(value) and not inspect.iscoroutinefunction(value)
+    if not (is_plain or _is_level(value)):
+        expected = "a logging level, an int > 0, or a plain function of the log"
+        raise bad_argument(name, value, expected)
+
+
+def asked_level(
+    name: str, function: Callable[[RequestLog], int | None], log: RequestLog
+) -> int:
+    """Ask a function for the level of a line.
+
+    Args:
+        name: Which setting it is.
+        function: What was set.
+        log: What the line is about.
+
+    Raises:
+        ValueError: It returned neither a level nor None.
+    """
+    level = function(log)
+    if level is None:
+        return DEFAULTS[name]
+    if not _is_level(level):
+        raise bad_argument(f"{name}()", level, "a logging level, an int > 0, or None")
+    return level
+
+
+def shown_level(value: LogLevel) -> str:
+    """Return a level as it is called, or the function that chooses it."""
+    return repr(value) if callable(value) else logging.getLevelName(value)
+
+
+def _is_level(value: object) -> bool:
+    return type(value) is int and value > 0

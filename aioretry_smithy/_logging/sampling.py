@@ -1,0 +1,54 @@
+"""Which calls are logged at all: a share of them, or those that a sampler picks."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from .._errors import bad_argument, is_finite
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._log import RequestLog
+
+
+class _Sampler(Protocol):
+    """What picks the calls that are logged, as an object."""
+
+    def is_sampled(self, log: RequestLog, /) -> bool: ...
+
+
+Sampling: TypeAlias = "float | Callable[[RequestLog], bool] | _Sampler"
+"""A rate from 0 to 1; or a plain function of the log, or an object with such a method
+``is_sampled``, that says whether a call is logged."""
+
+
+def sampler_of(
+    name: str, sampling: Any, random: Callable[[], float]
+) -> Callable[[RequestLog], bool]:
+    """Return the function that says whether a call is logged.
+
+    Args:
+        name: Which setting it is.
+        sampling: What was set.
+        random: Returns numbers in [0, 1), for a rate.
+
+    Raises:
+        ValueError: It is nothing of the kind.
+    """
+    if is_finite(sampling) and 0 <= sampling <= 1:
+        return lambda log: random() < sampling
+    function = getattr(sampling, "is_sampled", sampling)
+    is_class = isinstance(sampling, type)
+    if is_class or not callable(function) or inspect.iscoroutinefunction(function):
+        expected = ">= 0 and <= 1, or a plain function of the log"
+        raise bad_argument(name, sampling, expected)
+
+    def is_sampled(log: RequestLog) -> bool:
+        answer = function(log)
+        if isinstance(answer, bool):
+            return answer
+        raise bad_argument(f"{name}()", answer, "True or False")
+
+    return is_sampled
