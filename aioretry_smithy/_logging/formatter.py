@@ -83,7 +83,9 @@ class LogFormatter(ABC):
     def text() -> LogFormatter:
         """Return the formatter for people, the default.
 
-        The lines have the shape of Armeria's, without what is not known.
+        The lines have the shape of Armeria's, without what is not known. ``length`` is
+        that of the body, in bytes. A request line has one, and the ``duration`` of the
+        upload, where a body was sent.
         ``currentAttempt`` stands on the request line of an attempt, ``totalAttempts``
         on the response line of a call that went through a retrying client, and why it
         stopped where it did not succeed, such as ``stopped: deadline``::
@@ -135,6 +137,8 @@ class _TextFormatter(LogFormatter):
         url = log.request_url
         fields = {
             "startTime": log.request_started_at.isoformat(),
+            "length": log.request_length or None,
+            "duration": _seconds(log.request_duration),
             "scheme": url.scheme,
             "host": url.host_port_subcomponent,
             "method": log.request_method,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import re
 
 import aiohttp
 import pytest
@@ -10,6 +12,7 @@ from aiohttp import web
 
 from aioretry_smithy import (
     Backoff,
+    LoggingClient,
     RequestLog,
     RetryingClient,
     RetryStrategy,
@@ -66,6 +69,27 @@ async def test_body_that_was_sent(url, body, length, path):
         # The clock of uvloop counts in milliseconds.
         assert all(each.request_duration >= 0 for each in (log, *log.children))
         assert log.request_duration <= log.duration
+
+
+async def test_lines_tell_what_was_sent(url, caplog):
+    """Of each attempt, and of a call as a whole; without a body they have neither."""
+    caplog.set_level(logging.DEBUG, "aioretry_smithy")
+    inside, outside = (LoggingClient.new_decorator() for _ in range(2))
+    retrying = RetryingClient.new_decorator(RetryStrategy.failsafe(Backoff.fixed(0.01)))
+    builder = SessionBuilder(url)
+    for decorator in (inside, retrying, outside):
+        builder.decorator(decorator)
+    async with builder.build() as session:
+        await session.put("/busy", data=b"12345")
+        await session.get("/")
+
+    requests = [line for line in caplog.messages if line.startswith("Request")]
+    told = [
+        re.findall(r"startTime=[^ ]+, length=5, duration=\d\.\d{3}s, scheme", line)
+        for line in requests
+    ]
+    assert [1, 1, 1, 0, 0] == [len(each) for each in told]
+    assert [True] * 3 + [False] * 2 == ["length=" in line for line in requests]
 
 
 async def test_body_that_comes_in_pieces(url):

@@ -76,6 +76,24 @@ async def test_text_of_a_request():
     ) == line
 
 
+@pytest.mark.parametrize(
+    ("length", "ended", "shown"),
+    [
+        (0, None, "startTime=..., scheme="),
+        (None, None, "startTime=..., scheme="),
+        (5, None, "startTime=..., length=5, scheme="),
+        (5, 0.25, "startTime=..., length=5, duration=0.250s, scheme="),
+    ],
+)
+async def test_text_of_a_body_that_was_sent(length, ended, shown):
+    """Its bytes and seconds, as far as they are known; nothing without a body."""
+    log = await log_of(200)
+    log._request_length = length
+    log._request_ended = None if ended is None else log.started + ended
+
+    assert shown in without_times(TEXT.format_request(log))
+
+
 async def test_text_of_a_response():
     """The response line has status and headers; the length once the body ended."""
     log = await log_of((200, {"Content-Type": "text/plain"}, b"fine"))
