@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 _LOGGER = logging.getLogger("aioretry_smithy")
 
+_SUCCESS = "successful_response_log_level"
+_FAILURE = "failure_response_log_level"
+
 
 class LoggingClient(DecoratingClient):
     """Writes a line for the request and a line for the response of each call it sees.
@@ -165,13 +168,19 @@ function of the log)
         try:
             status = log.response_status
             success = status is not None and status < 400 and log.response_cause is None
-            request_level = self._level("request_log_level", log)
-            response_level = self._level(
-                "successful_response_log_level"
-                if success
-                else "failure_response_log_level",
-                log,
-            )
+            settings, is_on = self._settings, self._is_on
+            # Written out: the lines of most calls are off, and each pays for this.
+            level = settings.request_log_level
+            if callable(level):
+                level = asked_level("request_log_level", level, log)
+            request_level = level if is_on(level) else None
+            if success:
+                name, level = _SUCCESS, settings.successful_response_log_level
+            else:
+                name, level = _FAILURE, settings.failure_response_log_level
+            if callable(level):
+                level = asked_level(name, level, log)
+            response_level = level if is_on(level) else None
             if request_level is None and response_level is None:
                 return
             is_sampled = (
@@ -179,7 +188,6 @@ function of the log)
             )
             if not is_sampled(log):
                 return
-            settings = self._settings
             lines = _lines(
                 settings.formatter, log, request_level, response_level, pair=not success
             )
@@ -187,13 +195,6 @@ function of the log)
                 emit(settings.logger, level, line, log)
         except Exception as error:
             self._report(error, log.response_cause)
-
-    def _level(self, name: str, log: RequestLog) -> int | None:
-        """Return the level of a line, None where it is off."""
-        level: LogLevel = getattr(self._settings, name)
-        if callable(level):
-            level = asked_level(name, level, log)
-        return level if self._is_on(level) else None
 
     def _report(self, error: Exception, cause: BaseException | None) -> None:
         if self._has_reported:
