@@ -41,8 +41,8 @@ OTHER_NAMES = (
 # What signatures name and the text beside them explains.
 OUR_NAMES = (
     "CircuitBreakerFactory CircuitBreakers ClientMetrics DecoratingFunction Exceptions "
-    "Fallback Logger LoggingSettings LogLevel Mask RetryAnswer RetrySettings Retrying "
-    "RuleConditions Sampling StandardChanges Strategy Telemetry"
+    "Fallback FurtherSettings Logger LoggingSettings LogLevel Mask RetryAnswer "
+    "RetrySettings Retrying RuleConditions Sampling StandardChanges Strategy Telemetry"
 ).split()
 nitpick_ignore_regex = [
     (r"py:.*", rf"({'|'.join(OTHER_PROJECTS)})(\..*)?"),

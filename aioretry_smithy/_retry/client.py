@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from .._client import DecoratingClient
 from .._errors import bad_argument, raised_from
+from .._options import UNSET, Unset
 from .._response import discard
 from .config import RetryConfig
 from .config_mapping import RetryConfigMapping
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from .._client import Decorator, HttpClient
     from .._context import ClientRequestContext
     from .._request import HttpRequest
-    from .config import RetrySettings, Strategy
+    from .config import FurtherSettings, Strategy
     from .session import RetrySession, Wait
 
 
@@ -52,13 +53,17 @@ class RetryingClient(DecoratingClient):
     def new_decorator(
         cls,
         strategy: Strategy | RetryConfig,
-        **settings: Unpack[RetrySettings],
+        max_total_attempts: int | Literal[Unset.UNSET] = UNSET,
+        attempt_timeout: float | Literal[Unset.UNSET] | None = UNSET,
+        **settings: Unpack[FurtherSettings],
     ) -> Decorator:
         """Make a decorator for a session builder.
 
         Args:
             strategy: Decides after each attempt; or a whole :class:`RetryConfig`.
-            settings: The keyword arguments of :class:`RetryConfig`.
+            max_total_attempts: As for :class:`RetryConfig`.
+            attempt_timeout: As for :class:`RetryConfig`.
+            settings: The other arguments of :class:`RetryConfig`, by name.
 
         Raises:
             ValueError: An argument is out of range, or there are settings beside a
@@ -67,11 +72,17 @@ class RetryingClient(DecoratingClient):
         >>> decorator = RetryingClient.new_decorator(
         ...     RetryStrategy.failsafe(), max_total_attempts=3, attempt_timeout=2.0
         ... )
+        >>> decorator = RetryingClient.new_decorator(RetryStrategy.failsafe(), 3, 2.0)
         """
+        given: dict[str, Any] = {**settings}
+        if max_total_attempts is not UNSET:
+            given["max_total_attempts"] = max_total_attempts
+        if attempt_timeout is not UNSET:
+            given["attempt_timeout"] = attempt_timeout
         if not isinstance(strategy, RetryConfig):
-            config = RetryConfig(strategy, **settings)
-        elif settings:
-            raise bad_argument("settings", settings, "none beside a RetryConfig")
+            config = RetryConfig(strategy, **given)
+        elif given:
+            raise bad_argument("settings", given, "none beside a RetryConfig")
         else:
             config = strategy
         return cls._decorator(config)

@@ -35,11 +35,9 @@ _ENVIRONMENT_VARIABLE = "AIORETRY_SMITHY_DEFAULT_MAX_TOTAL_ATTEMPTS"
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
-class RetrySettings(TypedDict, total=False):
-    """The keyword arguments of :class:`RetryConfig`."""
+class FurtherSettings(TypedDict, total=False):
+    """The arguments of :class:`RetryConfig` that have to be named."""
 
-    max_total_attempts: int
-    attempt_timeout: float | None
     limiter: RetryLimiter | None
     use_retry_after: bool
     max_retry_after: float | None
@@ -47,6 +45,13 @@ class RetrySettings(TypedDict, total=False):
     retry_count_header: str | None
     classifiers: Sequence[Classifier]
     raise_retry_error: bool
+
+
+class RetrySettings(FurtherSettings, total=False):
+    """The arguments of :class:`RetryConfig` beside the strategy."""
+
+    max_total_attempts: int
+    attempt_timeout: float | None
 
 
 class StandardChanges(RetrySettings, total=False):
@@ -74,6 +79,8 @@ def default_max_total_attempts() -> int:
 @dataclass(frozen=True, slots=True)
 class RetryConfig:
     """How a retrying client retries.
+
+    The first three may be given by position, as on Armeria's page.
 
     Args:
         strategy: Decides after each attempt.
@@ -104,6 +111,8 @@ class RetryConfig:
     Raises:
         ValueError: An argument is out of range.
 
+    >>> RetryConfig(RetryStrategy.failsafe(), 5, 3.0).attempt_timeout
+    3.0
     >>> RetryConfig(RetryStrategy.never(), max_total_attempts=0)
     Traceback (most recent call last):
         ...
@@ -113,12 +122,10 @@ class RetryConfig:
     strategy: Strategy
     """Decides after each attempt."""
 
-    max_total_attempts: int = field(
-        default_factory=default_max_total_attempts, kw_only=True
-    )
+    max_total_attempts: int = field(default_factory=default_max_total_attempts)
     """Attempts of one call, the first one included."""
 
-    attempt_timeout: float | None = field(default=None, kw_only=True)
+    attempt_timeout: float | None = None
     """Seconds that one attempt may take."""
 
     limiter: RetryLimiter | None = field(default=None, kw_only=True)

@@ -841,6 +841,25 @@ def test_settings_beside_a_config_are_refused():
     ) == str(caught.value)
 
 
+@pytest.mark.parametrize("further", [(5,), (5, 3.0), (5, None)])
+def test_attempts_and_their_timeout_may_be_given_by_position(further):
+    """As on Armeria's page, ``new_decorator(strategy, 5, 3.0)``; others are named."""
+    names = ("max_total_attempts", "attempt_timeout")
+    named = dict(zip(names, further, strict=False))
+    strategy = RetryStrategy.never()
+    by_position, by_name = (
+        SessionBuilder().decorator(decorator).describe()
+        for decorator in (
+            RetryingClient.new_decorator(strategy, *further, use_retry_after=False),
+            RetryingClient.new_decorator(strategy, use_retry_after=False, **named),
+        )
+    )
+
+    assert by_name == by_position
+    with pytest.raises(ValueError, match="settings: .* none beside a RetryConfig"):
+        RetryingClient.new_decorator(RetryConfig(strategy), *further)
+
+
 async def test_config_is_taken_whole():
     """A configuration made before serves many clients."""
     config = RetryConfig(Always(), max_total_attempts=3)

@@ -54,6 +54,15 @@ def test_defaults(monkeypatch):
     }
 
 
+def test_attempts_and_their_timeout_may_be_given_by_position():
+    """As on Armeria's page; the rest has to be named."""
+    named = RetryConfig(NEVER, max_total_attempts=5, attempt_timeout=3.0)
+
+    assert named == RetryConfig(NEVER, 5, 3.0)
+    with pytest.raises(TypeError, match="positional"):
+        RetryConfig(NEVER, 5, 3.0, None)
+
+
 def test_config_is_frozen():
     """Policy does not change under the calls that use it."""
     config = RetryConfig(NEVER)

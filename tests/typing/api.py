@@ -35,6 +35,7 @@ from aioretry_smithy import (
     RetryConfigMapping,
     RetryDecision,
     RetryingClient,
+    RetryLimiter,
     RetryRule,
     RetryStopReason,
     RetryStrategy,
@@ -207,6 +208,19 @@ async def fallback(
     return new_response(request, 503, headers={"Retry-After": "1"}, body=b"later")
 
 
+def level_of(log: RequestLog) -> int:
+    """Choose a level."""
+    return 30 if log.response_cause is None else 40
+
+
+class Sampler:
+    """Picks the calls that are logged."""
+
+    def is_sampled(self, log: RequestLog) -> bool:
+        """Pick what took long."""
+        return (log.duration or 0.0) > 1.0
+
+
 async def use() -> None:
     """Stack, call, read."""
     config = RetryConfig(Plain(Linear(0.1)), max_total_attempts=3, attempt_timeout=None)
@@ -257,6 +271,19 @@ async def use() -> None:
         Counting,
         signing,
         RetryingClient.new_decorator(Awaiting(), max_total_attempts=2),
+        RetryingClient.new_decorator(Awaiting(), 5, 3.0, use_retry_after=False),
+        RetryingClient.new_decorator(RetryConfig(Awaiting(), 5, None)),
+        RetryingClient.new_decorator(Awaiting(), limiter=RetryLimiter.concurrency(20)),
+        RetryingClient.new_decorator(
+            Awaiting(), limiter=RetryLimiter.token_based(10, 5, token_ratio=0.1)
+        ),
+        LoggingClient.new_decorator(
+            request_log_level=10,
+            successful_response_log_level=lambda log: 10 if log.children else None,
+            failure_response_log_level=level_of,
+            success_sampling_rate=Sampler().is_sampled,
+            failure_sampling_rate=Sampler(),
+        ),
         RetryingClient.new_decorator(LookingLater(), buffer_response=True),
         RetryingClient.new_decorator(RetryConfig(Looking(Backoff.of_default()))),
     ]
