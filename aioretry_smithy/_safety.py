@@ -133,6 +133,15 @@ def retry_safety(cause: BaseException) -> RetrySafety:
     return RetrySafety.YES if is_unprocessed(cause) else RetrySafety.MAYBE
 
 
+def forbids_retry(cause: BaseException | None) -> bool:
+    """Say whether a failure says of itself that it must not be retried.
+
+    Other reasons against a retry are what is known of its class; a strategy that names
+    the class may know better. This is an order.
+    """
+    return cause is not None and RetryInfo.of(peel(cause)).is_retry_safe is False
+
+
 def is_unprocessed(cause: BaseException | None) -> bool:
     """Say whether the server surely saw nothing of a request that failed.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, TypeAlias, TypedDict, Unpack, cast
 
 from .._errors import bad_argument
-from .._safety import RetrySafety, is_timeout, peel, retry_safety
+from .._safety import RetrySafety, forbids_retry, is_timeout, peel, retry_safety
 from .decision import RetryDecision
 from .rule_arguments import (
     answer_of,
@@ -62,7 +62,8 @@ class RetryRule(RetryStrategy):
     a response, only the rest. After Armeria's ``RetryRule``.
 
     Permanent failures (:attr:`RetrySafety.NO`), an open circuit among them, are matched
-    only by *exceptions*, and only where their very class is named.
+    only by *exceptions*, and only where their very class is named. One that says of
+    itself that it is not safe to retry (``is_retry_safe`` is False) is never retried.
 
     Args:
         methods: The methods it is about, in any case; None: all of them.
@@ -144,7 +145,7 @@ RetryRule(on_unprocessed=True, backoff=Backoff.fixed(0.0))
         """Return the backoff, or no_retry, where a condition is met; else None."""
         if not self._is_about(ctx.request):
             return None
-        return self._verdict() if self._is_met(ctx, cause) else None
+        return self._verdict(cause) if self._is_met(ctx, cause) else None
 
     def __repr__(self) -> str:
         settings = ", ".join(
@@ -208,8 +209,8 @@ RetryRule(on_unprocessed=True, backoff=Backoff.fixed(0.0))
             or (self.on_unprocessed and safety is RetrySafety.YES)
         )
 
-    def _verdict(self) -> RetryAnswer:
-        return self.backoff
+    def _verdict(self, cause: Exception | None) -> RetryAnswer:
+        return None if forbids_retry(cause) else self.backoff
 
     def _name(self) -> str:
         return "RetryRule"
@@ -231,7 +232,7 @@ class _NoRetryRule(RetryRule):
     def _is_met(self, ctx: ClientRequestContext, cause: Exception | None) -> bool:
         return not self._has_condition() or super()._is_met(ctx, cause)
 
-    def _verdict(self) -> RetryAnswer:
+    def _verdict(self, cause: Exception | None) -> RetryAnswer:
         return RetryDecision.no_retry()
 
     def _name(self) -> str:

@@ -13,7 +13,8 @@ from .._body import SpentBodyError, is_spent
 from .._causes import drop_frames
 from .._errors import ResponseTimeoutError, bad_argument, is_finite
 from .._origin import was_sent_before
-from .._safety import is_timeout, mark_queued, mark_seen, was_queued
+from .._retry_info import RetryInfo
+from .._safety import is_timeout, mark_queued, mark_seen, peel, was_queued
 from .._time_limits import IN_BODY, passed_limit, time_left
 from .hints import retry_after
 from .limiter_calls import acquired, ended, released
@@ -277,8 +278,10 @@ class RetrySession(ABC):
         self.stop_reason = RetryStopReason.DEADLINE
 
     def _hint(self) -> float:
-        if self.response is None or not self._config.use_retry_after:
+        if not self._config.use_retry_after:
             return 0.0
+        if self.response is None:
+            return RetryInfo.of(self.cause and peel(self.cause)).retry_after or 0.0
         return retry_after(self.response.headers, now=time.time()) or 0.0
 
     def _fit(self, delay: float) -> Wait | RetryStopReason:

@@ -10,7 +10,7 @@ from .._errors import bad_argument
 from .._render import describe_error
 from .._retry.strategy import is_idempotent
 from .._retry_info import RetryInfo
-from .._safety import RetrySafety, is_timeout, is_unprocessed, retry_safety
+from .._safety import RetrySafety, is_own, is_timeout, peel, retry_safety
 from .errors import CallError
 from .failure import (
     Classifier,
@@ -70,16 +70,16 @@ def by_exception(failure: Failure, previous: RetryAction | None) -> RetryAction 
     An exception that knows better, by the attributes of :class:`ErrorRetryInfo` and
     :class:`HasFault`, is believed.
     """
-    cause = failure.cause
-    if cause is None:
+    if failure.cause is None:
         return None
+    cause = peel(failure.cause)
     info = RetryInfo.of(cause)
-    if info.allows_retry:
+    if info.allows_retry and not is_own(cause):
         return RetryAction(_kind(info, cause), info.retry_after)
-    if info.is_retry_safe is False or retry_safety(cause) is RetrySafety.NO:
+    if retry_safety(cause) is RetrySafety.NO:
         return RetryAction.forbid()
     # Where there is a status, by which the outcome was judged, it tells more.
-    if previous is not None or raised_for_status(cause) is not None:
+    if previous is not None or raised_for_status(failure.cause) is not None:
         return None
     if not isinstance(cause, aiohttp.ClientError | OSError):
         return None
@@ -104,12 +104,15 @@ def only_idempotent(
     """Forbid a retry of what the server may have done and must not do twice.
 
     That is a request whose method is not idempotent and that has no
-    ``Idempotency-Key``, unless the server surely has not seen it. A Smithy strategy by
+    ``Idempotency-Key``, unless the server surely has not seen it, or the failure says
+    that a retry is safe. A Smithy strategy by
     itself does not mind methods. Put it last.
 
     >>> classifiers = (*DEFAULT_CLASSIFIERS, only_idempotent)
     """
-    if is_idempotent(failure.ctx) or is_unprocessed(failure.cause):
+    cause = failure.cause
+    is_safe = cause is not None and retry_safety(cause) is RetrySafety.YES
+    if is_safe or is_idempotent(failure.ctx):
         return None
     return RetryAction.forbid()
 
@@ -165,7 +168,7 @@ def classify(
 def _error(
     failure: Failure, verdict: RetryAction | None, *, is_retry_safe: bool | None
 ) -> CallError:
-    info = RetryInfo.of(failure.cause)
+    info = _told_by(failure)
     kind = hint = None
     if verdict is not None:
         kind, hint = verdict.kind, verdict.retry_after
@@ -187,7 +190,11 @@ def _error(
     return error
 
 
-def _kind(info: RetryInfo, cause: Exception) -> ErrorKind:
+def _told_by(failure: Failure) -> RetryInfo:
+    return RetryInfo.of(failure.cause and peel(failure.cause))
+
+
+def _kind(info: RetryInfo, cause: BaseException) -> ErrorKind:
     if info.is_throttling_error:
         return ErrorKind.THROTTLING
     is_late = info.is_timeout_error or is_timeout(cause)
@@ -195,7 +202,7 @@ def _kind(info: RetryInfo, cause: Exception) -> ErrorKind:
 
 
 def _fault(failure: Failure) -> Fault:
-    own = RetryInfo.of(failure.cause).fault
+    own = _told_by(failure).fault
     if own is not None:
         return own
     # As in smithy-python: it was the client that gave up.

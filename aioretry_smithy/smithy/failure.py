@@ -12,6 +12,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 
 from .._errors import bad_argument, is_finite
 from .._retry.hints import retry_after
+from .._safety import peel
 
 if TYPE_CHECKING:
     from .._context import ClientRequestContext
@@ -143,10 +144,11 @@ def raised_for_status(
     cause: Exception | None,
 ) -> aiohttp.ClientResponseError | None:
     """Return *cause* if it stands for a response, with its status and headers."""
-    if not isinstance(cause, aiohttp.ClientResponseError) or cause.status < 400:
+    error = None if cause is None else peel(cause)
+    if not isinstance(error, aiohttp.ClientResponseError) or error.status < 400:
         return None
     # Where aiohttp cannot read an answer it makes up a status, raised from the reason.
-    return cause if cause.__cause__ is None else None
+    return error if error.__cause__ is None else None
 
 
 Classifier: TypeAlias = Callable[[Failure, RetryAction | None], RetryAction | None]
