@@ -94,9 +94,10 @@ class RetryConfig:
         limiter: Limits the retries of all calls together, such as
             :class:`RetryBudget`. None: nothing does.
         use_retry_after: Whether to wait at least as long as the server asks for in
-            ``Retry-After`` or ``x-amz-retry-after``.
+            ``Retry-After`` or ``x-amz-retry-after``, or as an exception asks for by its
+            ``retry_after``, in seconds.
         max_retry_after: A server that asks for more seconds than this ends the call
-            with its response, >= 0. None: only the deadline limits it.
+            with what it has, >= 0. None: only the deadline limits it.
         buffer_response: Whether the body of each response is read inside its attempt,
             to its end and into memory. A body that is cut or stalls is then a failed
             attempt; otherwise it reaches the caller as in aiohttp.
