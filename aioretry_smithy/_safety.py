@@ -136,8 +136,8 @@ def retry_safety(cause: BaseException) -> RetrySafety:
 def forbids_retry(cause: BaseException | None) -> bool:
     """Say whether a failure says of itself that it must not be retried.
 
-    Other reasons against a retry are what is known of its class; a strategy that names
-    the class may know better. This is an order.
+    A strategy that names its class may retry what :func:`retry_safety` calls ``NO`` for
+    other reasons, but not this.
     """
     return cause is not None and RetryInfo.of(peel(cause)).is_retry_safe is False
 

@@ -102,7 +102,7 @@ class TestTokenBased:
         assert acquire(limiter)
 
     def test_tokens_are_never_more_than_at_first(self):
-        """A good night buys no storm in the morning."""
+        """However many calls have succeeded, two failures reach the threshold."""
         limiter = RetryLimiter.token_based(3, 1)
         succeed(limiter, 100)
         fail(limiter, 1)
