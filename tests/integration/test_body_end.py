@@ -157,8 +157,8 @@ async def test_bad_encoding_is_a_failure(serve, decorator):
 @pytest.mark.parametrize(
     ("limits", "error"),
     [
-        ({"sock_read": 0.05}, aiohttp.SocketTimeoutError),
-        ({"total": 0.05}, ResponseTimeoutError),
+        ({"sock_read": 0.5}, aiohttp.SocketTimeoutError),
+        ({"total": 0.5}, ResponseTimeoutError),
     ],
 )
 @each_chain
@@ -181,13 +181,13 @@ async def test_attempt_timeout_in_the_body_is_a_failure(serve):
     """The time of the last attempt covers the caller's own reading."""
     url = await serve([HEAD + b"01234", 3600.0])
     strategy = RetryStrategy.failsafe()
-    retrying = RetryingClient.new_decorator(strategy, attempt_timeout=0.05)
+    retrying = RetryingClient.new_decorator(strategy, attempt_timeout=0.5)
     async with build(url, retrying) as session:
         response = await session.get("/")
         with pytest.raises(AttemptTimeoutError) as caught:
             await response.read()
 
-    said = "attempt 1 had 0.050 s, which passed while its body was read"
+    said = "attempt 1 had 0.500 s, which passed while its body was read"
     assert said == str(caught.value)
     assert TimeoutError is type(caught.value.__cause__)
     assert AttemptTimeoutError is type(RequestLog.of(response).response_cause)
@@ -197,7 +197,7 @@ async def test_stream_says_each_time_which_limit_passed(serve):
     """Who reads on after the limit learns the same again."""
     url = await serve([HEAD + b"01234", 3600.0])
     retrying = RetryingClient.new_decorator(
-        RetryStrategy.failsafe(), attempt_timeout=0.05
+        RetryStrategy.failsafe(), attempt_timeout=0.5
     )
     async with build(url, retrying) as session, session.get("/") as response:
         assert b"01234" == await response.content.read(5)
@@ -205,7 +205,7 @@ async def test_stream_says_each_time_which_limit_passed(serve):
             with pytest.raises(AttemptTimeoutError) as caught:
                 await response.content.read(5)
 
-    said = "attempt 1 had 0.050 s, which passed while its body was read"
+    said = "attempt 1 had 0.500 s, which passed while its body was read"
     assert said == str(caught.value)
 
 

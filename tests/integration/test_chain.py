@@ -311,7 +311,7 @@ async def test_attempt_timeout_covers_the_body_of_the_last_response(serve):
 
     server = await serve(stalling)
     decorator = RetryingClient.new_decorator(
-        RetryStrategy.failsafe(), attempt_timeout=0.05
+        RetryStrategy.failsafe(), attempt_timeout=0.5
     )
     async with (
         SessionBuilder(server.make_url("/")).decorator(decorator).build() as session
