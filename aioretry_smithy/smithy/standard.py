@@ -38,8 +38,8 @@ class StandardRetryStrategy(Shared):
     alone for longer gets its wish, but the delay does not grow by more than
     ``max_added_delay`` (where the profile has none: no further than ``max_backoff``).
 
-    A success brings back what the last retry of the call has cost; one without any
-    retry brings a little.
+    A success brings back what the last retry of the call has cost, or what the profile
+    says; one without any retry brings a little.
 
     Calls, sessions, event loops and threads may share one strategy. A copy of it is
     the strategy itself.
@@ -231,9 +231,8 @@ class StandardRetryStrategy(Shared):
 
     def _take_back(self, token: StandardRetryToken) -> None:
         """Pay back what a retry has cost that will not be made."""
-        if token.quota_acquired:
-            quota = self.quota_for(token.token_scope)
-            quota.release(release_amount=token.quota_acquired)
+        # In full: nothing was sent, so it is no success, whose refund may be another.
+        self.quota_for(token.token_scope)._put_back(token.quota_acquired)
 
     def _delay(self, retry_count: int, error: Exception) -> float:
         info = RetryInfo.of(error)

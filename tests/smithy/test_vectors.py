@@ -1,4 +1,4 @@
-"""What all SDKs agree upon, replayed through the bare strategy."""
+"""What all SDKs agree upon, and the guide, replayed through the bare strategy."""
 
 import asyncio
 
@@ -60,7 +60,7 @@ async def replay(strategy, call):
 
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector.id)
 async def test_standard_vector(vector):
-    """Outcome, quota, delay and wait are those of the other SDKs, step by step."""
+    """Outcome, quota, delay and wait are those of SDKs and guide, step by step."""
     strategy = vector.new_strategy()
 
     for call in vector.calls:
