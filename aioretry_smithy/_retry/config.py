@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 
 from .._errors import bad_argument, is_finite
 from ..smithy.classify import DEFAULT_CLASSIFIERS
-from ..smithy.interfaces import RetryStrategy as SmithyRetryStrategy
-from ..smithy.interfaces import hands_out_tokens
+from ..smithy.interfaces import TokenSource, hands_out_tokens
 from .backoff import Backoff
 from .budget import RetryBudget
 from .content_strategy import (
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from ..smithy.failure import Classifier
     from .content_strategy import AnyStrategy
 
-Strategy: TypeAlias = RetryStrategy | RetryStrategyWithContent | SmithyRetryStrategy
+Strategy: TypeAlias = RetryStrategy | RetryStrategyWithContent | TokenSource
 """What may decide about retries."""
 
 _ENVIRONMENT_VARIABLE = "AIORETRY_SMITHY_DEFAULT_MAX_TOTAL_ATTEMPTS"

@@ -32,9 +32,7 @@ from .stop_reason import RetryStopReason
 if TYPE_CHECKING:
     from .._context import ClientRequestContext
     from .._request import HttpRequest
-    from ..smithy.interfaces import RetryToken
     from ..smithy.rate_limiter import ClientRateLimiter
-    from ..smithy.tokens import StandardRetryToken
     from .config import RetryConfig
 
 logger = logging.getLogger("aioretry_smithy")
@@ -69,7 +67,7 @@ class TokenSession(RetrySession):
         )
         self._limiter: ClientRateLimiter | None = None
         self._waits_for_rate = False
-        self._token: RetryToken | None = None
+        self._token: Any = None
         self._has_new_token = False
         self._error: CallError | None = None
         self._overrules = False
@@ -190,7 +188,7 @@ class TokenSession(RetrySession):
     async def drop(self) -> None:
         """Pay back, too, what a retry that is not made has cost."""
         if self._our_strategy is not None:
-            self._our_strategy._take_back(cast("StandardRetryToken", self._token))
+            self._our_strategy._take_back(self._token)
         await super().drop()
 
     def end(self) -> None:
@@ -300,12 +298,14 @@ async def _settled(answer: Any) -> Any:
     return await answer if inspect.isawaitable(answer) else answer
 
 
-def _delay_of(token: RetryToken | None, origin: str) -> float:
-    if token is None:
+def _delay_of(token: Any, origin: str) -> float:
+    if not hasattr(token, "retry_delay"):
         raise bad_argument(origin, token, "a token")
-    delay = getattr(token, "retry_delay", None)
+    delay = token.retry_delay
+    if delay is None:
+        return 0.0
     if not is_finite(delay) or delay < 0:
-        raise bad_argument("retry_delay", delay, "seconds, finite and >= 0")
+        raise bad_argument("retry_delay", delay, "seconds, finite and >= 0, or None")
     return delay
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from .._retry_info import RetryInfo
 from .attempts import check_max_attempts, next_retry_count
@@ -38,10 +38,10 @@ class SimpleRetryStrategy:
     3
     """
 
-    backoff_strategy: Final[RetryBackoffStrategy]
+    backoff_strategy: RetryBackoffStrategy
     """What computes the delays in the tokens."""
 
-    max_attempts: Final[int]
+    max_attempts: int
     """Attempts of one call, the first one included."""
 
     def __init__(

@@ -80,13 +80,13 @@ class StandardRetryStrategy(Shared):
     profile: Final[RetryProfile]
     """The constants."""
 
-    backoff_strategy: Final[RetryBackoffStrategy]
+    backoff_strategy: RetryBackoffStrategy
     """What computes the delays in the tokens."""
 
     throttling_backoff_strategy: Final[RetryBackoffStrategy]
     """What computes them where the server throttles."""
 
-    max_attempts: Final[int]
+    max_attempts: int
     """Attempts of one call, the first one included."""
 
     long_polling: Final[bool]

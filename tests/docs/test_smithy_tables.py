@@ -79,7 +79,7 @@ def carrying(code: str) -> list[tuple[int, dict[str, str], bytes]]:
 def outcomes_of(text: str) -> list[Any]:
     """Return what to answer with for the first cell of a row."""
     if text.startswith("any status"):
-        kind = text.split()[-1]
+        kind = text.rsplit(maxsplit=1)[-1]
         return [answer for code in codes_of(kind) for answer in carrying(code)]
     names = re.findall(r"``(\S+?)``", text)
     return [int(name) if name.isdigit() else EXCEPTIONS[name] for name in names]

@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 from contextlib import suppress
 from random import Random
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -453,14 +454,40 @@ async def test_mocked_method_of_a_strategy_of_ours_is_asked(monkeypatch):
     assert 1 == len(seen)
 
 
-@pytest.mark.parametrize("delay", [None, -1.0, float("inf"), "1"])
-async def test_token_without_a_delay_is_told_at_once(delay):
+@pytest.mark.parametrize("kind", [Plain, Async])
+async def test_token_may_have_no_delay(kind):
+    """None is no wait, as in Smithy's guide, before the first attempt and others."""
+
+    class Hasty(kind):
+        def refresh_retry_token_for_retry(self, *, token_to_renew, error):
+            return Token(token_to_renew.retry_count + 1, None)
+
+    status, log = await status_and_log(session([503, 503, 200], Hasty(None)))
+
+    assert (200, 3, 0.0) == (status, len(log.children), now())
+
+
+@pytest.mark.parametrize("thing", [5, "token", SimpleNamespace(retry_count=0)])
+async def test_thing_without_a_delay_is_no_token(thing):
+    """It is named at once, with the method that it comes from."""
+    strategy = Plain()
+    strategy.acquire_initial_retry_token = lambda *, token_scope: thing
+    async with session([200], strategy) as client:
+        with pytest.raises(ValueError) as caught:
+            await client.get(URL)
+
+    expected = f"acquire_initial_retry_token: {thing!r} (expected: a token)"
+    assert expected == str(caught.value)
+
+
+@pytest.mark.parametrize("delay", [-1.0, float("inf"), "1"])
+async def test_token_with_a_senseless_delay_is_told_at_once(delay):
     """What a strategy's token asks to wait must be seconds."""
     async with session([200], Plain(delay)) as client:
         with pytest.raises(ValueError) as caught:
             await client.get(URL)
 
-    expected = "seconds, finite and >= 0"
+    expected = "seconds, finite and >= 0, or None"
     assert f"retry_delay: {delay!r} (expected: {expected})" == str(caught.value)
 
 
