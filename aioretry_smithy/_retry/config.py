@@ -19,6 +19,7 @@ from .content_strategy import (
     strategies_of,
 )
 from .limiter import RetryLimiter
+from .own_strategy import holds_up_the_loop
 from .strategy import RetryStrategy
 
 if TYPE_CHECKING:
@@ -277,4 +278,7 @@ def _strategies(strategy: object) -> tuple[AnyStrategy, ...]:
     if not hands_out_tokens(strategy):
         kinds = "a RetryStrategy, a RetryStrategyWithContent or a Smithy strategy"
         raise bad_argument("strategy", strategy, kinds)
+    if holds_up_the_loop(strategy):
+        expected = "methods that do not sleep; derive from the async class of this name"
+        raise bad_argument("strategy", strategy, expected)
     return ()

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import logging
 from contextlib import suppress
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from .._errors import FailFastError, bad_argument, is_finite, raised_from
@@ -14,7 +14,7 @@ from .._keys import host_key
 from .._response import discard
 from .._retry_info import RetryInfo
 from .._time_limits import time_left
-from ..smithy.adaptive import AdaptiveRetryStrategy
+from ..smithy.adaptive_mode import AdaptiveMode
 from ..smithy.classify import classify
 from ..smithy.error_code import read_error_code
 from ..smithy.errors import (
@@ -24,8 +24,7 @@ from ..smithy.errors import (
     refusals,
 )
 from ..smithy.failure import Failure
-from ..smithy.interfaces import METHODS
-from ..smithy.standard import StandardRetryStrategy
+from .own_strategy import own_strategy
 from .session import RetrySession, Wait
 from .stop_reason import RetryStopReason
 
@@ -62,9 +61,7 @@ class TokenSession(RetrySession):
         super().__init__(config, ctx, request)
         strategy: Any = config.strategy
         self._strategy = strategy
-        self._our_strategy: StandardRetryStrategy | None = (
-            strategy if _keeps_methods(strategy) else None
-        )
+        self._our_strategy = own_strategy(strategy)
         self._limiter: ClientRateLimiter | None = None
         self._waits_for_rate = False
         self._token: Any = None
@@ -99,7 +96,7 @@ class TokenSession(RetrySession):
             delay = token.retry_delay
         self._token = token
         held_up = False
-        if isinstance(strategy, AdaptiveRetryStrategy):
+        if isinstance(strategy, AdaptiveMode):
             self._limiter = strategy.limiter_for(scope)
             self._waits_for_rate = not strategy.fail_fast
             if strategy.fail_fast or not delay:
@@ -278,20 +275,6 @@ class TokenSession(RetrySession):
         if is_finite(most) and self._made >= most:
             return RetryStopReason.MAX_TOTAL_ATTEMPTS
         return RetryStopReason.NO_RETRY
-
-
-def _keeps_methods(strategy: object) -> bool:
-    """Say whether what a strategy does is what this library's own does."""
-    kind: Any = type(strategy)
-    return _inherits_methods(kind) and vars(strategy).keys().isdisjoint(METHODS)
-
-
-@cache
-def _inherits_methods(kind: Any) -> bool:
-    for ours in (AdaptiveRetryStrategy, StandardRetryStrategy):
-        if issubclass(kind, ours):
-            return all(getattr(kind, name) is getattr(ours, name) for name in METHODS)
-    return False
 
 
 async def _settled(answer: Any) -> Any:

@@ -60,7 +60,7 @@ class Vector:
     chance: float
     calls: list[list[Step]]
 
-    def new_strategy(self) -> StandardRetryStrategy:
+    def new_strategy(self, kind: Any = StandardRetryStrategy, **settings: Any) -> Any:
         """Make the strategy of the vector, with the chance that it asks for."""
         scales = (
             self.profile.backoff_scale_value,
@@ -75,13 +75,14 @@ class Vector:
             )
             for scale in scales
         )
-        return StandardRetryStrategy(
+        return kind(
             profile=self.profile,
             backoff_strategy=backoff,
             throttling_backoff_strategy=throttling_backoff,
             max_attempts=self.max_attempts,
             retry_quota=StandardRetryQuota(self.initial_capacity, profile=self.profile),
             long_polling=self.long_polling,
+            **settings,
         )
 
 
