@@ -213,7 +213,7 @@ class AdaptiveRetryStrategy(AdaptiveMode, StandardRetryStrategy):
     Args:
         sleep: Sleeps so many seconds.
         clock: Seconds that pass while *sleep* sleeps, for the rate limiters that the
-            strategy makes; see :class:`ClientRateLimiter`. Not together with a
+            strategy makes, see :class:`.smithy.ClientRateLimiter`. Not together with a
             *rate_limiter*, which has its own.
         settings: The arguments of :class:`.smithy.AdaptiveRetryStrategy`.
 

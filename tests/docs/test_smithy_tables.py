@@ -155,9 +155,12 @@ def test_every_error_code_is_documented(kind):
     assert sorted(CODES[kind]) == codes_of(kind)
 
 
-def test_every_public_name_is_documented():
+@pytest.mark.parametrize(
+    ("name", "module"), [("smithy.rst", smithy), ("smithy-sync.rst", smithy.sync)]
+)
+def test_every_public_name_is_documented(name, module):
     """Whatever can be imported has its place on the page."""
-    page = (FOLDER / "smithy.rst").read_text(encoding="utf-8")
+    page = (FOLDER / name).read_text(encoding="utf-8")
     documented = re.findall(r"^\.\. (?:auto\w+|data):: (\w+)", page, flags=re.MULTILINE)
 
-    assert sorted(smithy.__all__) == sorted(documented)
+    assert sorted(module.__all__) == sorted(documented)

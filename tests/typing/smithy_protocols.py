@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aioretry_smithy import RetryConfig, RetryingClient, smithy
+from aioretry_smithy.smithy import sync
 
 
 @dataclass(kw_only=True)
@@ -120,6 +121,33 @@ class FrozenTokens:
         """Take the token back."""
 
 
+class ThreadStrategy(sync.RetryStrategy):
+    """A strategy for loops without await, around another one."""
+
+    def __init__(self, inner: sync.RetryStrategy) -> None:
+        self.inner = inner
+        self.backoff_strategy = inner.backoff_strategy
+        self.max_attempts = inner.max_attempts
+
+    def acquire_initial_retry_token(
+        self, *, token_scope: str | None = None
+    ) -> smithy.RetryToken:
+        """Return the token of the first attempt."""
+        return self.inner.acquire_initial_retry_token(token_scope=token_scope)
+
+    def refresh_retry_token_for_retry(
+        self, *, token_to_renew: smithy.RetryToken, error: Exception
+    ) -> smithy.RetryToken:
+        """Return the token of the next attempt."""
+        return self.inner.refresh_retry_token_for_retry(
+            token_to_renew=token_to_renew, error=error
+        )
+
+    def record_success(self, *, token: smithy.RetryToken) -> None:
+        """Take the token back."""
+        self.inner.record_success(token=token)
+
+
 class NoRefresh:
     """Something with two of the three methods."""
 
@@ -212,3 +240,23 @@ def use_strategies() -> None:
     RetryConfig(NoRefresh())  # type: ignore[arg-type]
     attributes: smithy.RetryStrategy = FrozenTokens()  # type: ignore[assignment]
     print(attributes)
+
+
+def use_plain_strategies() -> None:
+    """Use strategies without await, and give them to a client."""
+    strategies: list[sync.RetryStrategy] = [
+        sync.SimpleRetryStrategy(max_attempts=3),
+        sync.StandardRetryStrategy(profile=smithy.RetryProfile.GUIDE),
+        sync.AdaptiveRetryStrategy(sleep=print, clock=lambda: 0.0, fail_fast=True),
+        ThreadStrategy(sync.StandardRetryStrategy()),
+    ]
+    for strategy in strategies:
+        token = strategy.acquire_initial_retry_token()
+        print(token.retry_delay)
+        strategy.record_success(token=token)
+        RetryingClient.new_decorator(strategy)
+    sync.StandardRetryStrategy(fail_fast=True)  # type: ignore[call-arg]
+    sync.AdaptiveRetryStrategy(max_attempts="3")  # type: ignore[arg-type]
+    awaited: sync.RetryStrategy
+    awaited = smithy.StandardRetryStrategy()  # type: ignore[assignment]
+    print(awaited)
