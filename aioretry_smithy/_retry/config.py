@@ -279,6 +279,6 @@ def _strategies(strategy: object) -> tuple[AnyStrategy, ...]:
         kinds = "a RetryStrategy, a RetryStrategyWithContent or a Smithy strategy"
         raise bad_argument("strategy", strategy, kinds)
     if holds_up_the_loop(strategy):
-        expected = "methods that do not sleep; derive from the async class of this name"
+        expected = "methods that do not sleep; derive from smithy, not smithy.sync"
         raise bad_argument("strategy", strategy, expected)
     return ()

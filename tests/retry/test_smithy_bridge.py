@@ -518,7 +518,7 @@ async def test_methods_that_would_hold_up_the_loop_are_refused(
     with pytest.raises(ValueError) as caught:
         RetryingClient.new_decorator(strategy)
 
-    expected = "methods that do not sleep; derive from the async class of this name"
+    expected = "methods that do not sleep; derive from smithy, not smithy.sync"
     assert f"strategy: {strategy!r} (expected: {expected})" == str(caught.value)
 
 
