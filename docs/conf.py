@@ -40,9 +40,10 @@ OTHER_NAMES = (
 ).split()
 # What signatures name and the text beside them explains.
 OUR_NAMES = (
-    "CircuitBreakerFactory CircuitBreakers ClientMetrics DecoratingFunction Exceptions "
-    "Fallback FurtherSettings Logger LoggingSettings LogLevel Mask RetryAnswer "
-    "RetrySettings Retrying RuleConditions Sampling StandardChanges Strategy Telemetry"
+    "AdaptiveSettings CircuitBreakerFactory CircuitBreakers ClientMetrics "
+    "DecoratingFunction Exceptions Fallback FurtherSettings Logger LoggingSettings "
+    "LogLevel Mask RetryAnswer Retrying RetrySettings RuleConditions Sampling "
+    "StandardChanges StandardSettings Strategy Telemetry"
 ).split()
 nitpick_ignore_regex = [
     (r"py:.*", rf"({'|'.join(OTHER_PROJECTS)})(\..*)?"),

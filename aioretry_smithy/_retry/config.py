@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 
 from .._errors import bad_argument, is_finite
 from ..smithy.classify import DEFAULT_CLASSIFIERS
-from ..smithy.interfaces import RetryStrategy as SmithyRetryStrategy
-from ..smithy.interfaces import hands_out_tokens
+from ..smithy.interfaces import TokenSource, hands_out_tokens
 from .backoff import Backoff
 from .budget import RetryBudget
 from .content_strategy import (
@@ -20,6 +19,7 @@ from .content_strategy import (
     strategies_of,
 )
 from .limiter import RetryLimiter
+from .own_strategy import holds_up_the_loop
 from .strategy import RetryStrategy
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..smithy.failure import Classifier
     from .content_strategy import AnyStrategy
 
-Strategy: TypeAlias = RetryStrategy | RetryStrategyWithContent | SmithyRetryStrategy
+Strategy: TypeAlias = RetryStrategy | RetryStrategyWithContent | TokenSource
 """What may decide about retries."""
 
 _ENVIRONMENT_VARIABLE = "AIORETRY_SMITHY_DEFAULT_MAX_TOTAL_ATTEMPTS"
@@ -278,4 +278,7 @@ def _strategies(strategy: object) -> tuple[AnyStrategy, ...]:
     if not hands_out_tokens(strategy):
         kinds = "a RetryStrategy, a RetryStrategyWithContent or a Smithy strategy"
         raise bad_argument("strategy", strategy, kinds)
+    if holds_up_the_loop(strategy):
+        expected = "methods that do not sleep; derive from smithy, not smithy.sync"
+        raise bad_argument("strategy", strategy, expected)
     return ()

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import logging
 from contextlib import suppress
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from .._errors import FailFastError, bad_argument, is_finite, raised_from
@@ -14,7 +14,7 @@ from .._keys import host_key
 from .._response import discard
 from .._retry_info import RetryInfo
 from .._time_limits import time_left
-from ..smithy.adaptive import AdaptiveRetryStrategy
+from ..smithy.adaptive_mode import AdaptiveMode
 from ..smithy.classify import classify
 from ..smithy.error_code import read_error_code
 from ..smithy.errors import (
@@ -24,17 +24,14 @@ from ..smithy.errors import (
     refusals,
 )
 from ..smithy.failure import Failure
-from ..smithy.interfaces import METHODS
-from ..smithy.standard import StandardRetryStrategy
+from .own_strategy import own_strategy
 from .session import RetrySession, Wait
 from .stop_reason import RetryStopReason
 
 if TYPE_CHECKING:
     from .._context import ClientRequestContext
     from .._request import HttpRequest
-    from ..smithy.interfaces import RetryToken
     from ..smithy.rate_limiter import ClientRateLimiter
-    from ..smithy.tokens import StandardRetryToken
     from .config import RetryConfig
 
 logger = logging.getLogger("aioretry_smithy")
@@ -64,12 +61,10 @@ class TokenSession(RetrySession):
         super().__init__(config, ctx, request)
         strategy: Any = config.strategy
         self._strategy = strategy
-        self._our_strategy: StandardRetryStrategy | None = (
-            strategy if _keeps_methods(strategy) else None
-        )
+        self._our_strategy = own_strategy(strategy)
         self._limiter: ClientRateLimiter | None = None
         self._waits_for_rate = False
-        self._token: RetryToken | None = None
+        self._token: Any = None
         self._has_new_token = False
         self._error: CallError | None = None
         self._overrules = False
@@ -101,7 +96,7 @@ class TokenSession(RetrySession):
             delay = token.retry_delay
         self._token = token
         held_up = False
-        if isinstance(strategy, AdaptiveRetryStrategy):
+        if isinstance(strategy, AdaptiveMode):
             self._limiter = strategy.limiter_for(scope)
             self._waits_for_rate = not strategy.fail_fast
             if strategy.fail_fast or not delay:
@@ -190,7 +185,7 @@ class TokenSession(RetrySession):
     async def drop(self) -> None:
         """Pay back, too, what a retry that is not made has cost."""
         if self._our_strategy is not None:
-            self._our_strategy._take_back(cast("StandardRetryToken", self._token))
+            self._our_strategy._take_back(self._token)
         await super().drop()
 
     def end(self) -> None:
@@ -282,30 +277,18 @@ class TokenSession(RetrySession):
         return RetryStopReason.NO_RETRY
 
 
-def _keeps_methods(strategy: object) -> bool:
-    """Say whether what a strategy does is what this library's own does."""
-    kind: Any = type(strategy)
-    return _inherits_methods(kind) and vars(strategy).keys().isdisjoint(METHODS)
-
-
-@cache
-def _inherits_methods(kind: Any) -> bool:
-    for ours in (AdaptiveRetryStrategy, StandardRetryStrategy):
-        if issubclass(kind, ours):
-            return all(getattr(kind, name) is getattr(ours, name) for name in METHODS)
-    return False
-
-
 async def _settled(answer: Any) -> Any:
     return await answer if inspect.isawaitable(answer) else answer
 
 
-def _delay_of(token: RetryToken | None, origin: str) -> float:
-    if token is None:
+def _delay_of(token: Any, origin: str) -> float:
+    if not hasattr(token, "retry_delay"):
         raise bad_argument(origin, token, "a token")
-    delay = getattr(token, "retry_delay", None)
+    delay = token.retry_delay
+    if delay is None:
+        return 0.0
     if not is_finite(delay) or delay < 0:
-        raise bad_argument("retry_delay", delay, "seconds, finite and >= 0")
+        raise bad_argument("retry_delay", delay, "seconds, finite and >= 0, or None")
     return delay
 
 

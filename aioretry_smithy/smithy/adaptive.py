@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
-from .._errors import bad_argument
-from .errors import CapacityNotAvailableError, RetryError
-from .profile import RetryProfile
-from .rate_limiter import ClientRateLimiter
-from .scopes import PerScope
+from .adaptive_mode import AdaptiveMode
 from .standard import StandardRetryStrategy
+from .steps import awaited
 
 if TYPE_CHECKING:
-    from .interfaces import RetryBackoffStrategy
-    from .quota import StandardRetryQuota
     from .tokens import StandardRetryToken
 
 
-class AdaptiveRetryStrategy(StandardRetryStrategy):
+class AdaptiveRetryStrategy(AdaptiveMode, StandardRetryStrategy):
     """The standard strategy with a rate limiter in front of every attempt.
 
     Once the server has throttled, attempts are sent only as fast as it lets through:
@@ -64,54 +57,6 @@ class AdaptiveRetryStrategy(StandardRetryStrategy):
     (0.0, True)
     """
 
-    fail_fast: Final[bool]
-    """Whether to refuse instead of waiting for the rate limiter."""
-
-    def __init__(
-        self,
-        *,
-        profile: RetryProfile = RetryProfile.V2_1,
-        backoff_strategy: RetryBackoffStrategy | None = None,
-        throttling_backoff_strategy: RetryBackoffStrategy | None = None,
-        max_attempts: int | None = None,
-        retry_quota: StandardRetryQuota | None = None,
-        long_polling: bool = False,
-        rate_limiter: ClientRateLimiter | None = None,
-        fail_fast: bool = False,
-    ) -> None:
-        super().__init__(
-            profile=profile,
-            backoff_strategy=backoff_strategy,
-            throttling_backoff_strategy=throttling_backoff_strategy,
-            max_attempts=max_attempts,
-            retry_quota=retry_quota,
-            long_polling=long_polling,
-        )
-        if not (rate_limiter is None or isinstance(rate_limiter, ClientRateLimiter)):
-            expected = "a ClientRateLimiter, or None"
-            raise bad_argument("rate_limiter", rate_limiter, expected)
-        if not isinstance(fail_fast, bool):
-            raise bad_argument("fail_fast", fail_fast, "True or False")
-        if fail_fast and long_polling:
-            raise bad_argument("fail_fast", fail_fast, "False with long_polling=True")
-        self.fail_fast = fail_fast
-        self._limiters = PerScope(ClientRateLimiter, rate_limiter)
-
-    def limiter_for(self, token_scope: str | None = None) -> ClientRateLimiter:
-        """Return the rate limiter of a scope.
-
-        Args:
-            token_scope: What :meth:`acquire_initial_retry_token` got; the retrying
-                client passes ``host:port``. None is the scope without a name.
-
-        Raises:
-            ValueError: *token_scope* is no str, nor None.
-
-        >>> AdaptiveRetryStrategy().limiter_for("example.com:443").enabled
-        False
-        """
-        return self._limiters.get(token_scope)
-
     async def acquire_initial_retry_token(
         self, *, token_scope: str | None = None
     ) -> StandardRetryToken:
@@ -124,62 +69,4 @@ class AdaptiveRetryStrategy(StandardRetryStrategy):
             CapacityNotAvailableError: It does not grant it now, and *fail_fast* is
                 True.
         """
-        token = self._issue(token_scope)
-        if not self.fail_fast:
-            return await self._admit(token)
-        if wait := self.limiter_for(token_scope).try_acquire():
-            raise CapacityNotAvailableError(wait)
-        return token
-
-    async def refresh_retry_token_for_retry(
-        self, *, token_to_renew: Any, error: Exception
-    ) -> StandardRetryToken:
-        """Return the token of the next attempt, when the rate limiter grants it.
-
-        Args:
-            token_to_renew: The token of the attempt that failed.
-            error: What it failed with.
-
-        Raises:
-            RetryError: The error allows no retry, there were enough attempts, the quota
-                is exhausted, or the rate limiter grants nothing now and *fail_fast* is
-                True. In the last two cases its ``retry_after`` is not None.
-            TypeError: *token_to_renew* is none of our tokens.
-            ValueError: It was issued by another strategy, or used before.
-        """
-        token = await super().refresh_retry_token_for_retry(
-            token_to_renew=token_to_renew, error=error
-        )
-        return token if self.fail_fast else await self._admit(token)
-
-    def _report(self, token: StandardRetryToken, *, throttled: bool) -> None:
-        self.limiter_for(token.token_scope).update(throttled=throttled)
-
-    def _next_token(
-        self, token: StandardRetryToken, error: Exception
-    ) -> StandardRetryToken:
-        following = super()._next_token(token, error)
-        if not self.fail_fast:
-            return following
-        wait = self.limiter_for(following.token_scope).try_acquire()
-        if not wait:
-            return following
-        self._take_back(following)
-        refusal = CapacityNotAvailableError(wait)
-        raise RetryError(str(refusal), retry_after=wait) from error
-
-    async def _admit(self, token: StandardRetryToken) -> StandardRetryToken:
-        """Wait for the delay and for the rate limiter, in place of the caller."""
-        if token.retry_delay:
-            await asyncio.sleep(token.retry_delay)
-            token = replace(token, retry_delay=0.0)
-        await self.limiter_for(token.token_scope).acquire()
-        return token
-
-    def _settings(self) -> dict[str, object]:
-        settings = super()._settings()
-        if self._limiters.given is not None:
-            settings["rate_limiter"] = self._limiters.given
-        if self.fail_fast:
-            settings["fail_fast"] = True
-        return settings
+        return await awaited(self._acquiring(token_scope))

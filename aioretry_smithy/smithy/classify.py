@@ -48,6 +48,11 @@ THROTTLING_CODES: frozenset[str] = frozenset(
 TIMEOUT_CODES: frozenset[str] = frozenset({"RequestTimeout", "RequestTimeoutException"})
 """The error codes by which AWS services say that time ran out."""
 
+TRANSIENT_CODES: frozenset[str] = frozenset(
+    {"IDPCommunicationError", "IDPCommunicationErrorException"}
+)
+"""The error codes by which AWS STS says that it cannot reach an identity provider."""
+
 _KINDS = {
     408: ErrorKind.TIMEOUT,
     429: ErrorKind.THROTTLING,
@@ -87,7 +92,9 @@ def by_exception(failure: Failure, previous: RetryAction | None) -> RetryAction 
 
 
 def by_code(failure: Failure, previous: RetryAction | None) -> RetryAction | None:
-    """Allow a retry after the codes of throttling and of timeouts at any status.
+    """Allow a retry after codes of throttling, timeouts and passing trouble.
+
+    The status makes no difference.
 
     Source: the Rust SDK's RFC on adaptive retries, and the AWS SDKs of today.
     """
@@ -95,6 +102,8 @@ def by_code(failure: Failure, previous: RetryAction | None) -> RetryAction | Non
         return RetryAction(ErrorKind.THROTTLING)
     if failure.code in TIMEOUT_CODES:
         return RetryAction(ErrorKind.TIMEOUT)
+    if failure.code in TRANSIENT_CODES:
+        return RetryAction(ErrorKind.TRANSIENT)
     return None
 
 

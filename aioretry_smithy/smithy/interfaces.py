@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import (
     TYPE_CHECKING,
     Any,
     Protocol,
     TypeGuard,
+    cast,
     runtime_checkable,
 )
 
@@ -24,27 +26,32 @@ METHODS = (
 
 
 class RetryToken(Protocol):
-    """What a strategy hands out for one attempt of one call."""
+    """What a strategy hands out for one attempt of one call.
 
-    # To type checkers the attributes of these protocols can only be read, so that
-    # frozen classes fit too. At run time they are no properties: a subclass, which may
-    # well be a dataclass, has to be able to set them.
-    if TYPE_CHECKING:
+    Any object with the two attributes is one. A subclass declares them again, so that
+    type checkers know them to be there, and is then made by keyword.
 
-        @property
-        def retry_count(self) -> int:
-            """The attempts made before this one, 0 in an initial token."""
+    Source: smithy-python, whose tokens are dataclasses, too.
 
-        @property
-        def retry_delay(self) -> float:
-            """Seconds to wait before the attempt."""
+    >>> from dataclasses import dataclass
+    >>> @dataclass(kw_only=True)
+    ... class MyToken(RetryToken):
+    ...     retry_count: int
+    ...     retry_delay: float
+    ...     region: str
+    >>> MyToken(retry_count=0, retry_delay=0.0, region="eu").region
+    'eu'
+    """
 
-    else:
-        retry_count: int
-        """The attempts made before this one, 0 in an initial token."""
+    retry_count: int
+    """The attempts made before this one, 0 in an initial token."""
 
-        retry_delay: float
-        """Seconds to wait before the attempt."""
+    retry_delay: float
+    """Seconds to wait before the attempt."""
+
+
+# Not as a decorator: type checkers would want the generated methods of every token.
+dataclass(kw_only=True)(cast("Any", RetryToken))
 
 
 class RetryBackoffStrategy(Protocol):
@@ -70,22 +77,11 @@ class RetryStrategy(Protocol):
     design document. Both are welcome.
     """
 
-    if TYPE_CHECKING:
+    backoff_strategy: RetryBackoffStrategy
+    """What computes the delays in the tokens."""
 
-        @property
-        def backoff_strategy(self) -> RetryBackoffStrategy:
-            """What computes the delays in the tokens."""
-
-        @property
-        def max_attempts(self) -> int:
-            """Attempts of one call, the first one included."""
-
-    else:
-        backoff_strategy: RetryBackoffStrategy
-        """What computes the delays in the tokens."""
-
-        max_attempts: int
-        """Attempts of one call, the first one included."""
+    max_attempts: int
+    """Attempts of one call, the first one included."""
 
     def acquire_initial_retry_token(
         self, *, token_scope: str | None = None
@@ -121,54 +117,47 @@ class RetryStrategy(Protocol):
 class ErrorRetryInfo(Protocol):
     """An error that knows what it means for a retry."""
 
-    if TYPE_CHECKING:
+    is_retry_safe: bool | None = None
+    """True allows a retry, False forbids it; None where nobody can tell."""
 
-        @property
-        def is_retry_safe(self) -> bool | None:
-            """True allows a retry, False forbids it; None where nobody can tell."""
+    retry_after: float | None = None
+    """Seconds that the server asks to be left alone."""
 
-        @property
-        def retry_after(self) -> float | None:
-            """Seconds that the server asks to be left alone."""
+    is_throttling_error: bool = False
+    """Whether the server complains of too many requests."""
 
-        @property
-        def is_throttling_error(self) -> bool:
-            """Whether the server complains of too many requests."""
-
-        @property
-        def is_timeout_error(self) -> bool:
-            """Whether time ran out."""
-
-    else:
-        is_retry_safe: bool | None = None
-        """True allows a retry, False forbids it; None where nobody can tell."""
-
-        retry_after: float | None = None
-        """Seconds that the server asks to be left alone."""
-
-        is_throttling_error: bool = False
-        """Whether the server complains of too many requests."""
-
-        is_timeout_error: bool = False
-        """Whether time ran out."""
+    is_timeout_error: bool = False
+    """Whether time ran out."""
 
 
 @runtime_checkable
 class HasFault(Protocol):
     """An error that knows whose fault it is."""
 
-    if TYPE_CHECKING:
-
-        @property
-        def fault(self) -> Fault:
-            """Whose fault it is."""
-
-    else:
-        fault: Fault
-        """Whose fault it is."""
+    fault: Fault
+    """Whose fault it is."""
 
 
-def hands_out_tokens(strategy: object) -> TypeGuard[RetryStrategy]:
+class TokenSource(Protocol):
+    """What the retrying client needs of a strategy: the methods, for any tokens.
+
+    A :class:`RetryStrategy` is one; so is a strategy without the attributes, or with
+    tokens that are frozen.
+    """
+
+    def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> Any:
+        """Return the token of the first attempt, or an awaitable of it."""
+
+    def refresh_retry_token_for_retry(
+        self, *, token_to_renew: Any, error: Exception
+    ) -> Any:
+        """Return the token of the next attempt, or an awaitable of it."""
+
+    def record_success(self, *, token: Any) -> Any:
+        """Take back the token of an attempt that succeeded."""
+
+
+def hands_out_tokens(strategy: object) -> TypeGuard[TokenSource]:
     """Say whether an object is a strategy of Smithy's kind: it has the three methods.
 
     >>> hands_out_tokens(RetryInfo())

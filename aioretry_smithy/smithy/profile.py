@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 from typing import ClassVar
 
@@ -21,19 +22,20 @@ _SECONDS = ("backoff_scale_value", "throttling_backoff_scale_value", "max_backof
 class RetryProfile:
     """The constants of the standard and the adaptive mode.
 
-    ==================================  ==========  ==========  ============
-    constant                            ``V2_1``    ``V2_0``    ``DYNAMODB``
-    ==================================  ==========  ==========  ============
-    ``max_attempts``                    3           3           4
-    ``retry_cost``                      14          5           14
-    ``timeout_cost``                    14          10          14
-    ``throttling_cost``                 5           5           5
-    ``no_retry_increment``              1           1           1
-    ``backoff_scale_value``             0.05 s      1 s         0.025 s
-    ``throttling_backoff_scale_value``  1 s         1 s         1 s
-    ``max_backoff``                     20 s        20 s        20 s
-    ``max_added_delay``                 5 s         None        5 s
-    ==================================  ==========  ==========  ============
+    ==================================  ==========  ==========  ============  =========
+    constant                            ``V2_1``    ``V2_0``    ``DYNAMODB``  ``GUIDE``
+    ==================================  ==========  ==========  ============  =========
+    ``max_attempts``                    3           3           4             5
+    ``retry_cost``                      14          5           14            5
+    ``timeout_cost``                    14          10          14            10
+    ``throttling_cost``                 5           5           5             5
+    ``no_retry_increment``              1           1           1             1
+    ``success_refund``                  None        None        None          1
+    ``backoff_scale_value``             0.05 s      1 s         0.025 s       1 s
+    ``throttling_backoff_scale_value``  1 s         1 s         1 s           1 s
+    ``max_backoff``                     20 s        20 s        20 s          20 s
+    ``max_added_delay``                 5 s         None        5 s           inf
+    ==================================  ==========  ==========  ============  =========
 
     Make one of your own with :func:`dataclasses.replace`. Costs of 0 make a quota that
     never refuses.
@@ -45,16 +47,19 @@ class RetryProfile:
         throttling_cost: The same after the server has complained of too many requests.
         no_retry_increment: What a call that needed no retry brings to the quota, an
             int >= 0.
+        success_refund: What a call that succeeded by a retry brings to the quota, an
+            int >= 0. None: what its last retry has cost.
         backoff_scale_value: Longest delay before the first retry in seconds, >= 0.
         throttling_backoff_scale_value: The same where the server throttles.
         max_backoff: Limit of the delays in seconds, >= 0.
         max_added_delay: Seconds by which the server can make a delay longer, >= 0.
-            None: it can make it as long as *max_backoff*.
+            ``math.inf``: by as many as it asks for. None: it can make it as long as
+            *max_backoff*.
 
     Raises:
         ValueError: An argument is not as described.
 
-    Source: the AWS SDKs; ``V2_0`` has the numbers of Smithy's guide.
+    Source: the AWS SDKs; ``GUIDE`` is the example strategy of Smithy's guide.
 
     >>> from dataclasses import replace
     >>> replace(RetryProfile.V2_1, retry_cost=10)
@@ -62,13 +67,21 @@ class RetryProfile:
     """
 
     V2_1: ClassVar[RetryProfile]
-    """What the SDKs are about to do by default, since 2026."""
+    """What the SDKs do by default since November 2026."""
 
     V2_0: ClassVar[RetryProfile]
     """What the SDKs did before."""
 
     DYNAMODB: ClassVar[RetryProfile]
     """``V2_1`` for DynamoDB, which answers faster than other services."""
+
+    GUIDE: ClassVar[RetryProfile]
+    """What the example strategy of Smithy's guide does.
+
+    A success brings back 1, whatever its retries have cost, and a server may ask for
+    any delay. The guide's sample code counts retries against its maximum of attempts,
+    and so makes six where it says five; this makes five.
+    """
 
     max_attempts: int = 3
     """Attempts of one call, the first one included."""
@@ -85,6 +98,9 @@ class RetryProfile:
     no_retry_increment: int = 1
     """What a call that needed no retry brings to the quota."""
 
+    success_refund: int | None = None
+    """What a call that succeeded by a retry brings to the quota, or None."""
+
     backoff_scale_value: float = 0.05
     """Longest delay before the first retry, in seconds."""
 
@@ -95,23 +111,28 @@ class RetryProfile:
     """Limit of the delays, in seconds."""
 
     max_added_delay: float | None = 5.0
-    """Seconds by which the server can make a delay longer, or None."""
+    """Seconds by which the server can make a delay longer, ``math.inf``, or None."""
 
     def __post_init__(self) -> None:
         for name, least in _COUNTS.items():
             count = getattr(self, name)
             if type(count) is not int or count < least:
                 raise bad_argument(name, count, f"an int >= {least}")
+        refund = self.success_refund
+        if refund is not None and (type(refund) is not int or refund < 0):
+            raise bad_argument("success_refund", refund, "an int >= 0, or None")
         for name in _SECONDS:
             seconds = getattr(self, name)
             if not is_finite(seconds) or seconds < 0:
                 raise bad_argument(name, seconds, "finite and >= 0")
         added = self.max_added_delay
-        if added is not None and not (is_finite(added) and added >= 0):
-            raise bad_argument("max_added_delay", added, "finite and >= 0, or None")
+        unlimited = added is None or added == math.inf
+        if not (unlimited or (is_finite(added) and added >= 0)):
+            expected = "finite and >= 0, math.inf, or None"
+            raise bad_argument("max_added_delay", added, expected)
 
     def __repr__(self) -> str:
-        for name in ("V2_1", "V2_0", "DYNAMODB"):
+        for name in ("V2_1", "V2_0", "DYNAMODB", "GUIDE"):
             if self == getattr(RetryProfile, name):
                 return f"RetryProfile.{name}"
         settings = (
@@ -130,3 +151,11 @@ RetryProfile.V2_0 = RetryProfile(
     max_added_delay=None,
 )
 RetryProfile.DYNAMODB = RetryProfile(max_attempts=4, backoff_scale_value=0.025)
+RetryProfile.GUIDE = RetryProfile(
+    max_attempts=5,
+    retry_cost=5,
+    timeout_cost=10,
+    success_refund=1,
+    backoff_scale_value=1.0,
+    max_added_delay=math.inf,
+)

@@ -83,8 +83,9 @@ class StandardRetryQuota(Shared):
         """Put tokens back after a success; the bucket never holds more than at first.
 
         Args:
-            release_amount: What the last retry of the call has paid, an int >= 0. 0 for
-                a call that needed none, which brings the profile's
+            release_amount: What the last retry of the call has paid, an int >= 0; the
+                profile's ``success_refund`` is put back in its place where there is
+                one. 0 for a call that needed none, which brings the profile's
                 ``no_retry_increment``.
 
         Raises:
@@ -92,15 +93,24 @@ class StandardRetryQuota(Shared):
         """
         if type(release_amount) is not int or release_amount < 0:
             raise bad_argument("release_amount", release_amount, "an int >= 0")
-        amount = release_amount or self._profile.no_retry_increment
-        with self._lock:
-            self._available_capacity = min(
-                self._available_capacity + amount, self._max_capacity
-            )
+        profile = self._profile
+        if not release_amount:
+            amount = profile.no_retry_increment
+        elif profile.success_refund is None:
+            amount = release_amount
+        else:
+            amount = profile.success_refund
+        self._put_back(amount)
 
     def __repr__(self) -> str:
         settings = f"{self._max_capacity}, profile={self._profile!r}"
         return f"{type(self).__name__}({settings})"
+
+    def _put_back(self, amount: int) -> None:
+        with self._lock:
+            self._available_capacity = min(
+                self._available_capacity + amount, self._max_capacity
+            )
 
     def _cost(self, info: RetryInfo) -> int:
         if info.is_throttling_error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import threading
 from typing import TYPE_CHECKING
@@ -12,11 +11,14 @@ from .._errors import bad_argument, is_finite
 from .cubic import rate_after_success, rate_after_throttling
 from .rate_meter import RateMeter
 from .shared import Shared
+from .steps import awaited
 from .token_bucket import TokenBucket
 from .waiting_line import Place, WaitingLine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from .steps import Steps
 
 _MAX_GROWTH = 2.0
 
@@ -111,7 +113,7 @@ class ClientRateLimiter(Shared):
         Raises:
             ValueError: *amount* is not as described.
         """
-        await self._acquire(amount, lambda: math.inf)
+        await awaited(self._acquiring(amount))
 
     async def _acquire(self, amount: float, remaining: Callable[[], float]) -> bool:
         """Do as :meth:`acquire`, for somebody who has not all the time in the world.
@@ -125,6 +127,12 @@ class ClientRateLimiter(Shared):
             soon as there was no time left for the wait until it may be granted, or
             until the next look.
         """
+        return await awaited(self._acquiring(amount, remaining))
+
+    def _acquiring(
+        self, amount: float = 1.0, remaining: Callable[[], float] = lambda: math.inf
+    ) -> Steps[bool]:
+        """Do as :meth:`_acquire`, yielding the seconds to sleep until each look."""
         if not (wait := self.try_acquire(amount)):
             return True
         place = Place(amount)
@@ -133,7 +141,7 @@ class ClientRateLimiter(Shared):
                 pause = self._pause(place, wait)
                 if max(wait, pause) >= remaining():
                     return False
-                await asyncio.sleep(pause)
+                yield pause
                 wait = self.try_acquire(amount)
         finally:
             place.leave()

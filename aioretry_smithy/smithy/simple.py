@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from .._retry_info import RetryInfo
-from .attempts import check_max_attempts, next_retry_count
-from .backoff import (
-    ExponentialRetryBackoffStrategy,
-    ask_for_delay,
-    check_backoff_strategy,
-)
-from .scopes import check_token_scope
-from .tokens import SimpleRetryToken, use_token
+from .simple_mode import SimpleMode
 
 if TYPE_CHECKING:
-    from .interfaces import RetryBackoffStrategy
+    from .tokens import SimpleRetryToken
 
 
-class SimpleRetryStrategy:
+class SimpleRetryStrategy(SimpleMode):
     """Retries as long as errors and attempts allow, and waits in between.
 
     Nothing limits the retries of all calls together, so a server that is down gets
@@ -38,25 +30,6 @@ class SimpleRetryStrategy:
     3
     """
 
-    backoff_strategy: Final[RetryBackoffStrategy]
-    """What computes the delays in the tokens."""
-
-    max_attempts: Final[int]
-    """Attempts of one call, the first one included."""
-
-    def __init__(
-        self,
-        *,
-        backoff_strategy: RetryBackoffStrategy | None = None,
-        max_attempts: int = 5,
-    ) -> None:
-        if backoff_strategy is None:
-            backoff_strategy = ExponentialRetryBackoffStrategy()
-        check_backoff_strategy("backoff_strategy", backoff_strategy)
-        check_max_attempts(max_attempts)
-        self.backoff_strategy = backoff_strategy
-        self.max_attempts = max_attempts
-
     async def acquire_initial_retry_token(
         self, *, token_scope: str | None = None
     ) -> SimpleRetryToken:
@@ -65,9 +38,7 @@ class SimpleRetryStrategy:
         Args:
             token_scope: Makes no difference here.
         """
-        check_token_scope(token_scope)
-        delay = ask_for_delay(self.backoff_strategy, 0)
-        return SimpleRetryToken(retry_count=0, retry_delay=delay, _issuer=self)
+        return self._issue(token_scope)
 
     async def refresh_retry_token_for_retry(
         self, *, token_to_renew: Any, error: Exception
@@ -83,13 +54,7 @@ class SimpleRetryStrategy:
             TypeError: *token_to_renew* is none of our tokens.
             ValueError: It was issued by another strategy, or used before.
         """
-        token = use_token("token_to_renew", token_to_renew, SimpleRetryToken, self)
-        retry_count = next_retry_count(token, error, self.max_attempts)
-        delay = ask_for_delay(self.backoff_strategy, retry_count, error)
-        delay = max(delay, RetryInfo.of(error).retry_after or 0.0)
-        return SimpleRetryToken(
-            retry_count=retry_count, retry_delay=delay, _issuer=self
-        )
+        return self._renew(token_to_renew, error)
 
     async def record_success(self, *, token: Any) -> None:
         """Take back the token of an attempt that succeeded.
@@ -101,16 +66,4 @@ class SimpleRetryStrategy:
             TypeError: It is none of our tokens.
             ValueError: It was issued by another strategy, or used before.
         """
-        use_token("token", token, SimpleRetryToken, self)
-
-    def __repr__(self) -> str:
-        backoff = f"backoff_strategy={self.backoff_strategy!r}"
-        return f"{type(self).__name__}({backoff}, max_attempts={self.max_attempts})"
-
-    # Settings are copied by libraries that know nothing of tokens; a token is to find
-    # its issuer in the copy.
-    def __copy__(self) -> SimpleRetryStrategy:
-        return self
-
-    def __deepcopy__(self, memo: object) -> SimpleRetryStrategy:
-        return self
+        self._succeed(token)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from .._errors import bad_argument
 from .shared import Shared
-
-if TYPE_CHECKING:
-    from .interfaces import RetryStrategy
 
 
 class _SingleUse(Shared):
@@ -26,7 +23,7 @@ class _SingleUse(Shared):
         return self._lock.acquire(blocking=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(slots=True, kw_only=True, eq=False)
 class SimpleRetryToken(Shared):
     """The leave to make one attempt, given by a strategy.
 
@@ -41,7 +38,7 @@ class SimpleRetryToken(Shared):
     retry_delay: float
     """Seconds to wait before the attempt."""
 
-    _issuer: RetryStrategy | None = field(default=None, repr=False)
+    _issuer: object = field(default=None, repr=False)
 
     # An argument, so that dataclasses.replace() hands it on.
     _use: _SingleUse = field(default_factory=_SingleUse, repr=False)
@@ -52,7 +49,7 @@ class SimpleRetryToken(Shared):
         return self.retry_count + 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(slots=True, kw_only=True, eq=False)
 class StandardRetryToken(SimpleRetryToken):
     """The same, from a strategy that pays for retries."""
 
@@ -66,7 +63,7 @@ class StandardRetryToken(SimpleRetryToken):
 _T = TypeVar("_T", bound=SimpleRetryToken)
 
 
-def use_token(name: str, token: object, kind: type[_T], issuer: RetryStrategy) -> _T:
+def use_token(name: str, token: object, kind: type[_T], issuer: object) -> _T:
     """Take a token back, once.
 
     Args:

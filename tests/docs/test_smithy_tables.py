@@ -21,7 +21,11 @@ from aioretry_smithy import (
     SessionBuilder,
     smithy,
 )
-from aioretry_smithy.smithy.classify import THROTTLING_CODES, TIMEOUT_CODES
+from aioretry_smithy.smithy.classify import (
+    THROTTLING_CODES,
+    TIMEOUT_CODES,
+    TRANSIENT_CODES,
+)
 from aioretry_smithy.testing import ScriptedTransport
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference"
@@ -29,7 +33,13 @@ PROFILES = (
     smithy.RetryProfile.V2_1,
     smithy.RetryProfile.V2_0,
     smithy.RetryProfile.DYNAMODB,
+    smithy.RetryProfile.GUIDE,
 )
+CODES = {
+    "throttling": THROTTLING_CODES,
+    "timeout": TIMEOUT_CODES,
+    "transient": TRANSIENT_CODES,
+}
 AT_ONCE = smithy.from_backoff(Backoff.without_delay())
 KEY = ConnectionKey("localhost", 443, True, True, None, None, None)
 EXCEPTIONS = {
@@ -69,7 +79,7 @@ def carrying(code: str) -> list[tuple[int, dict[str, str], bytes]]:
 def outcomes_of(text: str) -> list[Any]:
     """Return what to answer with for the first cell of a row."""
     if text.startswith("any status"):
-        kind = "throttling" if text.endswith("throttling") else "timeout"
+        kind = text.rsplit(maxsplit=1)[-1]
         return [answer for code in codes_of(kind) for answer in carrying(code)]
     names = re.findall(r"``(\S+?)``", text)
     return [int(name) if name.isdigit() else EXCEPTIONS[name] for name in names]
@@ -126,7 +136,7 @@ async def test_verdict_is_the_documented_one(row):
 
 def test_every_constant_is_documented():
     """The table has the numbers of each profile, all of them and in order."""
-    row = r"^ *``(\w+)`` +(\S+)(?: s)? +(\S+)(?: s)? +(\S+)(?: s)?$"
+    row = r"^ *``(\w+)``" + r" +(\S+)(?: s)?" * len(PROFILES) + "$"
     documented = re.findall(row, smithy.RetryProfile.__doc__, flags=re.MULTILINE)
     fields = [field.name for field in dataclasses.fields(smithy.RetryProfile)]
 
@@ -139,17 +149,18 @@ def test_every_constant_is_documented():
     ]
 
 
-@pytest.mark.parametrize("kind", ["throttling", "timeout"])
+@pytest.mark.parametrize("kind", CODES)
 def test_every_error_code_is_documented(kind):
     """The page lists the codes that the classifiers know, and no other."""
-    codes = {"throttling": THROTTLING_CODES, "timeout": TIMEOUT_CODES}
-
-    assert sorted(codes[kind]) == codes_of(kind)
+    assert sorted(CODES[kind]) == codes_of(kind)
 
 
-def test_every_public_name_is_documented():
+@pytest.mark.parametrize(
+    ("name", "module"), [("smithy.rst", smithy), ("smithy-sync.rst", smithy.sync)]
+)
+def test_every_public_name_is_documented(name, module):
     """Whatever can be imported has its place on the page."""
-    page = (FOLDER / "smithy.rst").read_text(encoding="utf-8")
+    page = (FOLDER / name).read_text(encoding="utf-8")
     documented = re.findall(r"^\.\. (?:auto\w+|data):: (\w+)", page, flags=re.MULTILINE)
 
-    assert sorted(smithy.__all__) == sorted(documented)
+    assert sorted(module.__all__) == sorted(documented)

@@ -30,7 +30,12 @@ errors = st.builds(
     retry_after=st.none() | st.floats(-10, 1e4),
 )
 profiles = st.sampled_from(
-    [RetryProfile.V2_1, RetryProfile.V2_0, RetryProfile.DYNAMODB]
+    [
+        RetryProfile.V2_1,
+        RetryProfile.V2_0,
+        RetryProfile.DYNAMODB,
+        RetryProfile.GUIDE,
+    ]
 )
 
 
@@ -107,7 +112,10 @@ def test_calls_cost_and_bring_what_the_rules_say(profile, capacity, limit, calls
         for made, error in enumerate(call, 1):
             if error is None:
                 drive(strategy.record_success(token=token))
-                left = min(capacity, left + (paid or profile.no_retry_increment))
+                refund = profile.success_refund
+                if refund is None or not paid:
+                    refund = paid or profile.no_retry_increment
+                left = min(capacity, left + refund)
                 break
             info = RetryInfo.of(error)
             allowed = info.allows_retry and made < limit

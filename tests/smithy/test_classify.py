@@ -26,7 +26,12 @@ from aioretry_smithy.smithy import (
     RetryInfo,
     only_idempotent,
 )
-from aioretry_smithy.smithy.classify import THROTTLING_CODES, TIMEOUT_CODES, classify
+from aioretry_smithy.smithy.classify import (
+    THROTTLING_CODES,
+    TIMEOUT_CODES,
+    TRANSIENT_CODES,
+    classify,
+)
 
 INFO = aiohttp.RequestInfo(URL("http://localhost/"), "GET", CIMultiDict())
 NOTHING = {"is_throttling_error": False, "is_timeout_error": False}
@@ -314,6 +319,15 @@ async def test_timeout_codes_count_at_any_status(code):
 
     assert error.is_retry_safe is True
     assert TIMEOUT == flags(error)
+
+
+@pytest.mark.parametrize("code", sorted(TRANSIENT_CODES))
+async def test_transient_codes_count_at_any_status(code):
+    """AWS STS says with 400 that an identity provider did not answer."""
+    error = classify(failed(400, code=code))
+
+    assert error.is_retry_safe is True
+    assert NOTHING == flags(error)
 
 
 @pytest.mark.parametrize("code", ["ValidationException", "throttling", "Slow", ""])

@@ -172,18 +172,33 @@ def test_other_things_are_no_strategy(other):
     assert not hands_out_tokens(other)
 
 
-@pytest.mark.parametrize(
-    "token", [dataclasses.dataclass, dataclasses.dataclass(frozen=True)]
-)
-def test_token_may_derive_from_the_protocol(token):
-    """As with smithy-python's, also where it is a dataclass."""
+def test_token_may_derive_from_the_protocol():
+    """As in smithy-python: a dataclass of its own, with something more."""
 
-    @token
+    @dataclasses.dataclass(kw_only=True)
     class Token(smithy.RetryToken):
         retry_count: int
         retry_delay: float
+        region: str
 
-    assert (1, 0.5) == (Token(1, 0.5).retry_count, Token(1, 0.5).retry_delay)
+    token = Token(retry_count=1, retry_delay=0.5, region="eu")
+
+    assert (1, 0.5, "eu") == (token.retry_count, token.retry_delay, token.region)
+
+
+def test_fields_of_a_derived_token_have_no_position():
+    """The protocol is a dataclass itself, so a subclass need not repeat its fields."""
+
+    @dataclasses.dataclass
+    class Token(smithy.RetryToken):
+        region: str
+
+    token = Token("eu", retry_count=1, retry_delay=0.5)
+
+    assert (1, 0.5, "eu") == (token.retry_count, token.retry_delay, token.region)
+    assert Token("eu", retry_count=2, retry_delay=0.5) == (
+        dataclasses.replace(token, retry_count=2)
+    )
 
 
 def test_strategy_may_derive_from_the_protocol():

@@ -13,6 +13,7 @@ V2_1 = {
     "timeout_cost": 14,
     "throttling_cost": 5,
     "no_retry_increment": 1,
+    "success_refund": None,
     "backoff_scale_value": 0.05,
     "throttling_backoff_scale_value": 1.0,
     "max_backoff": 20.0,
@@ -25,6 +26,11 @@ V2_0 = V2_1 | {
     "max_added_delay": None,
 }
 DYNAMODB = V2_1 | {"max_attempts": 4, "backoff_scale_value": 0.025}
+GUIDE = V2_0 | {
+    "max_attempts": 5,
+    "success_refund": 1,
+    "max_added_delay": math.inf,
+}
 
 
 @pytest.mark.parametrize(
@@ -33,11 +39,12 @@ DYNAMODB = V2_1 | {"max_attempts": 4, "backoff_scale_value": 0.025}
         (V2_1, RetryProfile.V2_1),
         (V2_0, RetryProfile.V2_0),
         (DYNAMODB, RetryProfile.DYNAMODB),
+        (GUIDE, RetryProfile.GUIDE),
         (V2_1, RetryProfile()),
     ],
 )
 def test_profile_has_the_published_constants(constants, profile):
-    """All constants of a generation are those that the SDKs use."""
+    """All constants are those that the SDKs, or the guide's example, use."""
     assert constants == asdict(profile)
 
 
@@ -57,6 +64,7 @@ def test_profile_of_ones_own_differs_where_it_says_so():
         ("RetryProfile.V2_1", RetryProfile()),
         ("RetryProfile.V2_0", RetryProfile.V2_0),
         ("RetryProfile.DYNAMODB", RetryProfile.DYNAMODB),
+        ("RetryProfile.GUIDE", RetryProfile.GUIDE),
         (
             "RetryProfile(max_attempts=9, max_added_delay=None)",
             RetryProfile(max_attempts=9, max_added_delay=None),
@@ -83,9 +91,13 @@ def test_repr_makes_the_profile_again(text, profile):
         ("throttling_backoff_scale_value", math.inf, "finite and >= 0"),
         ("max_backoff", math.nan, "finite and >= 0"),
         ("max_backoff", "20", "finite and >= 0"),
-        ("max_added_delay", -1, "finite and >= 0, or None"),
-        ("max_added_delay", math.inf, "finite and >= 0, or None"),
-        ("max_added_delay", False, "finite and >= 0, or None"),
+        ("max_added_delay", -1, "finite and >= 0, math.inf, or None"),
+        ("max_added_delay", -math.inf, "finite and >= 0, math.inf, or None"),
+        ("max_added_delay", math.nan, "finite and >= 0, math.inf, or None"),
+        ("max_added_delay", False, "finite and >= 0, math.inf, or None"),
+        ("success_refund", -1, "an int >= 0, or None"),
+        ("success_refund", True, "an int >= 0, or None"),
+        ("success_refund", 0.5, "an int >= 0, or None"),
     ],
 )
 def test_bad_constant_is_refused(name, value, expected):

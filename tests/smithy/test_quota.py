@@ -90,6 +90,22 @@ def test_success_brings_back_what_the_retry_has_cost():
     assert 16 == quota.available_capacity
 
 
+@pytest.mark.parametrize("refund", [0, 1, 20])
+def test_success_after_a_retry_may_bring_a_flat_refund(refund):
+    """Then the cost of the retry does not matter; without one the increment stays."""
+    profile = RetryProfile(success_refund=refund, no_retry_increment=3)
+    quota = StandardRetryQuota(100, profile=profile)
+    for _ in range(4):
+        quota.acquire(error=ERROR)
+    quota.release(release_amount=14)
+
+    assert 100 - 4 * 14 + refund == quota.available_capacity
+
+    quota.release(release_amount=0)
+
+    assert 100 - 4 * 14 + refund + 3 == quota.available_capacity
+
+
 @pytest.mark.parametrize("increment", [0, 1, 3])
 def test_success_without_a_retry_brings_what_the_profile_says(increment):
     """A call that was paid nothing for brings the increment."""

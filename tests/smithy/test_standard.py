@@ -260,6 +260,19 @@ async def test_hint_of_the_older_profile_goes_to_the_limit(delay, hint):
     assert delay == (await retry(strategy, error)).retry_delay
 
 
+@pytest.mark.parametrize(
+    ("delay", "hint"), [(1.0, 0.5), (20.5, 20.5), (3600.0, 3600.0), (1e9, 1e9)]
+)
+async def test_hint_has_no_ceiling_where_the_profile_names_none(delay, hint):
+    """GUIDE: the delay is never shorter than without, and as long as asked for."""
+    strategy = StandardRetryStrategy(
+        profile=RetryProfile.GUIDE, backoff_strategy=Steps(1.0)
+    )
+    error = CallError(fault="server", retry_after=hint)
+
+    assert delay == (await retry(strategy, error)).retry_delay
+
+
 async def test_hint_never_shortens_a_delay_above_the_limit():
     """V2_0: a backoff of one's own may wait for longer than 20 s."""
     strategy = StandardRetryStrategy(
@@ -553,10 +566,15 @@ async def test_repr_of_a_token_shows_what_it_is_for(strategy):
 
 
 @pytest.mark.parametrize(
-    ("profile", "paid"), [(RetryProfile.V2_1, 14), (RetryProfile(retry_cost=0), 0)]
+    ("profile", "paid"),
+    [
+        (RetryProfile.V2_1, 14),
+        (RetryProfile.GUIDE, 5),
+        (RetryProfile(retry_cost=0), 0),
+    ],
 )
 async def test_retry_that_is_not_made_is_paid_back(profile, paid):
-    """The quota is as before, also if the retry has cost nothing."""
+    """The quota is as before, whatever the retry has cost and a success brings."""
     strategy = StandardRetryStrategy(profile=profile)
     quota = strategy.quota_for("orders")
     quota.acquire(error=THROTTLED)

@@ -1,10 +1,12 @@
-"""What all SDKs agree upon, replayed through the bare strategy."""
+"""What all SDKs agree upon, and the guide, replayed through the bare strategy."""
 
 import asyncio
+import inspect
 
 import pytest
 from standard_vectors import load, read
 
+from aioretry_smithy.smithy import sync
 from aioretry_smithy.smithy.backoff import (
     ExponentialBackoffJitterType,
     ExponentialRetryBackoffStrategy,
@@ -33,46 +35,65 @@ def outcome_of(refusal, error, token, strategy):
     return "max_attempts_exceeded"
 
 
-async def replay(strategy, call):
+async def settled(answer):
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+async def replay(strategy, call, now):
     """Make one call and return what happened after each attempt."""
-    loop = asyncio.get_running_loop()
     happened = []
-    token = await strategy.acquire_initial_retry_token(token_scope="example.com:443")
+    scope = "example.com:443"
+    token = await settled(strategy.acquire_initial_retry_token(token_scope=scope))
     for step in call:
-        started_at = loop.time()
+        started_at = now()
         delay = 0.0
         error = AttemptError(step.error or {})
         if step.outcome == "success":
-            await strategy.record_success(token=token)
+            await settled(strategy.record_success(token=token))
             outcome = "success"
         else:
             try:
-                token = await strategy.refresh_retry_token_for_retry(
-                    token_to_renew=token, error=error
+                token = await settled(
+                    strategy.refresh_retry_token_for_retry(
+                        token_to_renew=token, error=error
+                    )
                 )
                 outcome, delay = "retry", token.retry_delay
             except RetryError as refusal:
                 outcome = outcome_of(refusal, error, token, strategy)
-        quota = strategy.quota_for("example.com:443").available_capacity
-        happened.append((outcome, quota, delay, loop.time() - started_at))
+        quota = strategy.quota_for(scope).available_capacity
+        happened.append((outcome, quota, delay, now() - started_at))
     return happened
 
 
-@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector.id)
-async def test_standard_vector(vector):
-    """Outcome, quota, delay and wait are those of the other SDKs, step by step."""
-    strategy = vector.new_strategy()
-
+async def check(vector, strategy, now):
     for call in vector.calls:
         expected = [
             (step.outcome, step.quota, step.delay, step.refused_delay) for step in call
         ]
-        happened = await replay(strategy, call)
+        happened = await replay(strategy, call, now)
 
         assert expected == [
             (outcome, quota, pytest.approx(delay), pytest.approx(waited))
             for outcome, quota, delay, waited in happened
         ]
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector.id)
+async def test_standard_vector(vector):
+    """Outcome, quota, delay and wait are those of SDKs and guide, step by step."""
+    loop = asyncio.get_running_loop()
+
+    await check(vector, vector.new_strategy(), loop.time)
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector.id)
+async def test_standard_vector_without_await(vector):
+    """The same, by plain methods, and what is waited for the thread sleeps."""
+    slept = [0.0]
+    strategy = vector.new_strategy(sync.StandardRetryStrategy, sleep=slept.append)
+
+    await check(vector, strategy, lambda: sum(slept))
 
 
 @pytest.mark.parametrize(

@@ -436,8 +436,6 @@ def conflicts(
 async def use_smithy() -> None:
     """Give strategies of all kinds to a client, and use one without."""
     strategies: list[smithy.RetryStrategy] = [
-        Synchronous(),
-        Asynchronous(),
         smithy.SimpleRetryStrategy(),
         smithy.StandardRetryStrategy(profile=smithy.RetryProfile.V2_0),
         smithy.AdaptiveRetryStrategy(rate_limiter=smithy.ClientRateLimiter()),
@@ -450,6 +448,8 @@ async def use_smithy() -> None:
             classifiers=(*smithy.DEFAULT_CLASSIFIERS, conflicts),
             raise_retry_error=True,
         )
+    RetryingClient.new_decorator(Synchronous(), max_total_attempts=3)
+    RetryingClient.new_decorator(Asynchronous(), classifiers=[conflicts])
     standard = smithy.StandardRetryStrategy()
     token = await standard.acquire_initial_retry_token(token_scope="orders")
     assert_type(token, smithy.StandardRetryToken)

@@ -16,7 +16,12 @@ from aioretry_smithy.smithy.quota import StandardRetryQuota
 from aioretry_smithy.smithy.standard import StandardRetryStrategy
 
 FOLDER = Path(__file__).parent
-FILES = ("standard_v2_0.json", "standard_v2_1.json", "standard_dynamodb.json")
+FILES = (
+    "standard_v2_0.json",
+    "standard_v2_1.json",
+    "standard_dynamodb.json",
+    "standard_guide.json",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,9 +57,10 @@ class Vector:
     initial_capacity: int
     max_attempts: int | None
     long_polling: bool
+    chance: float
     calls: list[list[Step]]
 
-    def new_strategy(self) -> StandardRetryStrategy:
+    def new_strategy(self, kind: Any = StandardRetryStrategy, **settings: Any) -> Any:
         """Make the strategy of the vector, with the chance that it asks for."""
         scales = (
             self.profile.backoff_scale_value,
@@ -65,17 +71,18 @@ class Vector:
                 backoff_scale_value=scale,
                 max_backoff=self.profile.max_backoff,
                 jitter_type=ExponentialBackoffJitterType.FULL,
-                random=lambda: 1.0,
+                random=lambda: self.chance,
             )
             for scale in scales
         )
-        return StandardRetryStrategy(
+        return kind(
             profile=self.profile,
             backoff_strategy=backoff,
             throttling_backoff_strategy=throttling_backoff,
             max_attempts=self.max_attempts,
             retry_quota=StandardRetryQuota(self.initial_capacity, profile=self.profile),
             long_polling=self.long_polling,
+            **settings,
         )
 
 
@@ -103,5 +110,6 @@ def _vector(profile: str, vector: dict[str, Any]) -> Vector:
         initial_capacity=given["initial_capacity"],
         max_attempts=given.get("max_attempts"),
         long_polling=given.get("long_polling", False),
+        chance=given.get("chance", 1.0),
         calls=[[Step(**step) for step in call] for call in vector["calls"]],
     )

@@ -1,0 +1,73 @@
+"""The rules of the simple mode: which token follows, whoever waits for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from .._retry_info import RetryInfo
+from .attempts import check_max_attempts, next_retry_count
+from .backoff import (
+    ExponentialRetryBackoffStrategy,
+    ask_for_delay,
+    check_backoff_strategy,
+)
+from .scopes import check_token_scope
+from .tokens import SimpleRetryToken, use_token
+
+if TYPE_CHECKING:
+    from .interfaces import RetryBackoffStrategy
+
+
+class SimpleMode:
+    """Says which token follows, and when: the simple mode without its methods."""
+
+    backoff_strategy: RetryBackoffStrategy
+    """What computes the delays in the tokens."""
+
+    max_attempts: int
+    """Attempts of one call, the first one included."""
+
+    def __init__(
+        self,
+        *,
+        backoff_strategy: RetryBackoffStrategy | None = None,
+        max_attempts: int = 5,
+    ) -> None:
+        if backoff_strategy is None:
+            backoff_strategy = ExponentialRetryBackoffStrategy()
+        check_backoff_strategy("backoff_strategy", backoff_strategy)
+        check_max_attempts(max_attempts)
+        self.backoff_strategy = backoff_strategy
+        self.max_attempts = max_attempts
+
+    def _issue(self, token_scope: str | None) -> SimpleRetryToken:
+        """Return the token of the first attempt."""
+        check_token_scope(token_scope)
+        delay = ask_for_delay(self.backoff_strategy, 0)
+        return SimpleRetryToken(retry_count=0, retry_delay=delay, _issuer=self)
+
+    def _renew(self, token_to_renew: object, error: Exception) -> SimpleRetryToken:
+        """Return the token of the next attempt."""
+        token = use_token("token_to_renew", token_to_renew, SimpleRetryToken, self)
+        retry_count = next_retry_count(token, error, self.max_attempts)
+        delay = ask_for_delay(self.backoff_strategy, retry_count, error)
+        delay = max(delay, RetryInfo.of(error).retry_after or 0.0)
+        return SimpleRetryToken(
+            retry_count=retry_count, retry_delay=delay, _issuer=self
+        )
+
+    def _succeed(self, token: object) -> None:
+        """Take back the token of an attempt that succeeded."""
+        use_token("token", token, SimpleRetryToken, self)
+
+    def __repr__(self) -> str:
+        backoff = f"backoff_strategy={self.backoff_strategy!r}"
+        return f"{type(self).__name__}({backoff}, max_attempts={self.max_attempts})"
+
+    # Settings are copied by libraries that know nothing of tokens; a token is to find
+    # its issuer in the copy.
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self

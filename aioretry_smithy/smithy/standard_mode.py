@@ -1,0 +1,217 @@
+"""The rules of the standard mode: which token follows, whoever waits for it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypedDict
+
+from .._errors import bad_argument
+from .._retry_info import RetryInfo
+from .attempts import check_max_attempts, next_retry_count
+from .backoff import (
+    ExponentialBackoffJitterType,
+    ExponentialRetryBackoffStrategy,
+    ask_for_delay,
+    check_backoff_strategy,
+)
+from .errors import RetryError
+from .profile import RetryProfile
+from .quota import StandardRetryQuota, check_profile
+from .scopes import PerScope, check_token_scope
+from .shared import Shared
+from .tokens import StandardRetryToken, use_token
+
+if TYPE_CHECKING:
+    from .interfaces import RetryBackoffStrategy
+    from .steps import Steps
+
+
+class StandardSettings(TypedDict, total=False):
+    """The keyword arguments of the standard mode."""
+
+    profile: RetryProfile
+    backoff_strategy: RetryBackoffStrategy | None
+    throttling_backoff_strategy: RetryBackoffStrategy | None
+    max_attempts: int | None
+    retry_quota: StandardRetryQuota | None
+    long_polling: bool
+
+
+class StandardMode(Shared):
+    """Says which token follows, and when: the standard mode without its methods.
+
+    What waits is written as a generator, which yields the seconds to sleep.
+    """
+
+    profile: Final[RetryProfile]
+    """The constants."""
+
+    backoff_strategy: RetryBackoffStrategy
+    """What computes the delays in the tokens."""
+
+    throttling_backoff_strategy: Final[RetryBackoffStrategy]
+    """What computes them where the server throttles."""
+
+    max_attempts: int
+    """Attempts of one call, the first one included."""
+
+    long_polling: Final[bool]
+    """Whether a retry that the quota refuses is waited for all the same."""
+
+    def __init__(
+        self,
+        *,
+        profile: RetryProfile = RetryProfile.V2_1,
+        backoff_strategy: RetryBackoffStrategy | None = None,
+        throttling_backoff_strategy: RetryBackoffStrategy | None = None,
+        max_attempts: int | None = None,
+        retry_quota: StandardRetryQuota | None = None,
+        long_polling: bool = False,
+    ) -> None:
+        check_profile(profile)
+        if backoff_strategy is None:
+            backoff_strategy = _backoff(profile, profile.backoff_scale_value)
+        if throttling_backoff_strategy is None:
+            scale = profile.throttling_backoff_scale_value
+            throttling_backoff_strategy = _backoff(profile, scale)
+        if max_attempts is None:
+            max_attempts = profile.max_attempts
+        check_backoff_strategy("backoff_strategy", backoff_strategy)
+        check_backoff_strategy(
+            "throttling_backoff_strategy", throttling_backoff_strategy
+        )
+        check_max_attempts(max_attempts)
+        _check_quota(retry_quota)
+        if not isinstance(long_polling, bool):
+            raise bad_argument("long_polling", long_polling, "True or False")
+        self.profile = profile
+        self.backoff_strategy = backoff_strategy
+        self.throttling_backoff_strategy = throttling_backoff_strategy
+        self.max_attempts = max_attempts
+        self.long_polling = long_polling
+        new_quota = partial(StandardRetryQuota, profile=profile)
+        self._quotas = PerScope(new_quota, retry_quota)
+
+    def quota_for(self, token_scope: str | None = None) -> StandardRetryQuota:
+        """Return the quota that pays for the retries of a scope.
+
+        Args:
+            token_scope: What :meth:`acquire_initial_retry_token` got; the retrying
+                client passes ``host:port``. None is the scope without a name.
+
+        Raises:
+            ValueError: *token_scope* is no str, nor None.
+
+        >>> StandardRetryStrategy().quota_for("example.com:443").available_capacity
+        500
+        """
+        return self._quotas.get(token_scope)
+
+    def __repr__(self) -> str:
+        settings = (f"{name}={value!r}" for name, value in self._settings().items())
+        return f"{type(self).__name__}({', '.join(settings)})"
+
+    def _issue(self, token_scope: str | None) -> StandardRetryToken:
+        check_token_scope(token_scope)
+        return StandardRetryToken(
+            retry_count=0,
+            retry_delay=ask_for_delay(self.backoff_strategy, 0),
+            token_scope=token_scope,
+            _issuer=self,
+        )
+
+    @property
+    def _waits(self) -> bool:
+        """Whether a token may be waited for where it is acquired or refreshed."""
+        return self.long_polling
+
+    def _refreshing(
+        self, token_to_renew: object, error: Exception
+    ) -> Steps[StandardRetryToken]:
+        """Refresh a token, report the outcome, and wait where that is wanted."""
+        token = use_token("token_to_renew", token_to_renew, StandardRetryToken, self)
+        self._report(token, throttled=RetryInfo.of(error).is_throttling_error)
+        try:
+            return self._next_token(token, error)
+        except RetryError as refusal:
+            if self.long_polling and refusal.retry_after is not None:
+                yield refusal.retry_after
+            raise
+
+    def _succeed(self, token: object) -> None:
+        """Take back the token of an attempt that succeeded, and refund it."""
+        spent = use_token("token", token, StandardRetryToken, self)
+        self._report(spent, throttled=False)
+        quota = self.quota_for(spent.token_scope)
+        quota.release(release_amount=spent.quota_acquired)
+
+    def _renew(self, token_to_renew: object, error: Exception) -> StandardRetryToken:
+        """Refresh a token without a report and without waiting."""
+        token = use_token("token_to_renew", token_to_renew, StandardRetryToken, self)
+        return self._next_token(token, error)
+
+    def _report(self, token: StandardRetryToken, *, throttled: bool) -> None:
+        """Learn from the outcome of an attempt, where a strategy does."""
+
+    def _next_token(
+        self, token: StandardRetryToken, error: Exception
+    ) -> StandardRetryToken:
+        retry_count = next_retry_count(token, error, self.max_attempts)
+        delay = self._delay(retry_count, error)
+        try:
+            cost = self.quota_for(token.token_scope).acquire(error=error)
+        except RetryError as refusal:
+            raise RetryError(str(refusal), retry_after=delay) from error
+        return StandardRetryToken(
+            retry_count=retry_count,
+            retry_delay=delay,
+            quota_acquired=cost,
+            token_scope=token.token_scope,
+            _issuer=self,
+        )
+
+    def _take_back(self, token: StandardRetryToken) -> None:
+        """Pay back what a retry has cost that will not be made."""
+        # In full: nothing was sent, so it is no success, whose refund may be another.
+        self.quota_for(token.token_scope)._put_back(token.quota_acquired)
+
+    def _delay(self, retry_count: int, error: Exception) -> float:
+        info = RetryInfo.of(error)
+        backoff_strategy = (
+            self.throttling_backoff_strategy
+            if info.is_throttling_error
+            else self.backoff_strategy
+        )
+        delay = ask_for_delay(backoff_strategy, retry_count, error)
+        if info.retry_after is None:
+            return delay
+        added = self.profile.max_added_delay
+        longest = self.profile.max_backoff if added is None else delay + added
+        return max(delay, min(info.retry_after, longest))
+
+    def _settings(self) -> dict[str, object]:
+        """Return the arguments that make such a strategy, for people to read."""
+        settings: dict[str, object] = {
+            "profile": self.profile,
+            "backoff_strategy": self.backoff_strategy,
+            "throttling_backoff_strategy": self.throttling_backoff_strategy,
+            "max_attempts": self.max_attempts,
+        }
+        if self._quotas.given is not None:
+            settings["retry_quota"] = self._quotas.given
+        if self.long_polling:
+            settings["long_polling"] = True
+        return settings
+
+
+def _backoff(profile: RetryProfile, scale: float) -> ExponentialRetryBackoffStrategy:
+    return ExponentialRetryBackoffStrategy(
+        backoff_scale_value=scale,
+        max_backoff=profile.max_backoff,
+        jitter_type=ExponentialBackoffJitterType.FULL,
+    )
+
+
+def _check_quota(value: object) -> None:
+    if value is not None and not isinstance(value, StandardRetryQuota):
+        raise bad_argument("retry_quota", value, "a StandardRetryQuota, or None")

@@ -1,0 +1,56 @@
+"""Waiting, apart from deciding when: by an event loop, or by a thread that sleeps.
+
+What takes several steps, with waits between them, is a generator. It yields seconds to
+sleep and returns its result, and whoever runs it sleeps.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator
+from contextlib import closing
+from typing import TypeAlias, TypeVar
+
+T = TypeVar("T")
+
+Steps: TypeAlias = Generator[float, None, T]
+"""Yields seconds to sleep, and returns a result."""
+
+
+async def awaited(steps: Steps[T]) -> T:
+    """Run steps, and let the event loop do something else meanwhile.
+
+    >>> def steps():
+    ...     yield 60.0
+    ...     return "done"
+    >>> with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+    ...     runner.run(awaited(steps()))
+    'done'
+    """
+    # A cancelled wait ends what is half done, at once.
+    with closing(steps):
+        while True:
+            try:
+                seconds = next(steps)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]
+            await asyncio.sleep(seconds)
+
+
+def slept(steps: Steps[T], sleep: Callable[[float], object]) -> T:
+    """Run steps, and let the thread sleep meanwhile.
+
+    >>> def steps():
+    ...     yield 60.0
+    ...     return "done"
+    >>> slept(steps(), print)
+    60.0
+    'done'
+    """
+    with closing(steps):
+        while True:
+            try:
+                seconds = next(steps)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]
+            sleep(seconds)

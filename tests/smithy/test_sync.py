@@ -1,0 +1,343 @@
+"""The strategies with plain methods: the same decisions, and a thread that sleeps."""
+
+import asyncio
+import inspect
+import random
+import threading
+import time
+
+import pytest
+
+from aioretry_smithy import smithy
+from aioretry_smithy.smithy import (
+    CallError,
+    CapacityNotAvailableError,
+    ClientRateLimiter,
+    ExponentialBackoffJitterType,
+    ExponentialRetryBackoffStrategy,
+    RetryError,
+    StandardRetryQuota,
+    sync,
+)
+
+UNAVAILABLE = CallError("503", fault="server")
+THROTTLED = CallError("429", fault="client", is_throttling_error=True)
+TIMED_OUT = CallError("504", fault="server", is_timeout_error=True)
+HINTED = CallError("503", fault="server", retry_after=3.0)
+NOT_FOUND = CallError("404", fault="client")
+OUTCOMES = (UNAVAILABLE, THROTTLED, TIMED_OUT, HINTED, NOT_FOUND, None, None, None)
+
+ONE_SECOND = ExponentialRetryBackoffStrategy(
+    backoff_scale_value=1.0, jitter_type=ExponentialBackoffJitterType.NONE
+)
+EACH_MODE = pytest.mark.parametrize(
+    "name", ["SimpleRetryStrategy", "StandardRetryStrategy", "AdaptiveRetryStrategy"]
+)
+
+
+class Clock:
+    """A time that passes when somebody sleeps."""
+
+    def __init__(self):
+        self.time = 0.0
+        self.lock = threading.Lock()
+
+    def now(self):
+        return self.time
+
+    def sleep(self, seconds):
+        with self.lock:
+            self.time += seconds
+
+
+def new_adaptive(clock, **settings):
+    """Make a strategy that waits 1, 2, 4, ... seconds, by a clock of its own."""
+    return sync.AdaptiveRetryStrategy(
+        sleep=clock.sleep,
+        clock=clock.now,
+        backoff_strategy=ONE_SECOND,
+        throttling_backoff_strategy=ONE_SECOND,
+        **settings,
+    )
+
+
+def new_pair(name, clock):
+    """Make two strategies of the same mode, the one awaited and the other plain."""
+    settings = {"backoff_strategy": ONE_SECOND, "max_attempts": 4}
+    plain = {"SimpleRetryStrategy": {}}.get(name, {"sleep": clock.sleep})
+    if name == "AdaptiveRetryStrategy":
+        plain["clock"] = clock.now
+    if name != "SimpleRetryStrategy":
+        settings["throttling_backoff_strategy"] = ONE_SECOND
+    return (
+        getattr(smithy, name)(**settings),
+        getattr(sync, name)(**settings, **plain),
+    )
+
+
+def drain(limiter):
+    """Let *limiter* grant one attempt in two seconds, and have none left."""
+    limiter.update(throttled=True)
+    while not limiter.try_acquire():
+        pass
+
+
+def refresh(strategy, token, error=UNAVAILABLE):
+    return strategy.refresh_retry_token_for_retry(token_to_renew=token, error=error)
+
+
+async def settled(answer):
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+async def history(strategy, calls, now, sleep):
+    """Make calls with given outcomes and return all that can be seen of them."""
+    seen = []
+    for scope, outcomes in calls:
+        token = await settled(strategy.acquire_initial_retry_token(token_scope=scope))
+        for outcome in outcomes:
+            seen.append((token.retry_count, token.retry_delay, now()))
+            await settled(sleep(token.retry_delay + 0.3))
+            try:
+                if outcome is None:
+                    await settled(strategy.record_success(token=token))
+                    break
+                token = await settled(refresh(strategy, token, outcome))
+            except RetryError as refusal:
+                seen.append((str(refusal), refusal.retry_after))
+                break
+        if hasattr(strategy, "quota_for"):
+            seen.append(strategy.quota_for(scope).available_capacity)
+        if hasattr(strategy, "limiter_for"):
+            seen.append(strategy.limiter_for(scope).fill_rate)
+    return seen
+
+
+@EACH_MODE
+async def test_plain_and_awaited_decide_alike(name):
+    """Tokens, refusals, quotas, rates and the time of each attempt are the same."""
+    chance = random.Random(7)
+    calls = [(chance.choice("ab"), chance.choices(OUTCOMES, k=5)) for _ in range(100)]
+    clock, loop = Clock(), asyncio.get_running_loop()
+    awaited, plain = new_pair(name, clock)
+    expected = await history(awaited, calls, loop.time, asyncio.sleep)
+
+    assert expected == await history(plain, calls, clock.now, clock.sleep)
+    assert clock.now() == loop.time() > 60.0
+
+
+@EACH_MODE
+def test_nothing_is_to_be_awaited(name):
+    """All three methods return what they are for."""
+    strategy = getattr(sync, name)()
+    token = strategy.acquire_initial_retry_token(token_scope="orders")
+    assert isinstance(token, smithy.SimpleRetryToken)
+    token = refresh(strategy, token)
+
+    assert 1 == token.retry_count
+    assert strategy.record_success(token=token) is None
+
+
+@EACH_MODE
+def test_strategy_is_of_the_protocols(name):
+    """It fits what asks for a strategy, plain or of any kind."""
+    strategy = getattr(sync, name)()
+
+    assert isinstance(strategy, sync.RetryStrategy)
+    assert isinstance(strategy, smithy.RetryStrategy)
+    assert not isinstance(strategy, getattr(smithy, name))
+
+
+@EACH_MODE
+def test_token_is_good_for_one_use(name):
+    """And at the strategy that issued it only."""
+    strategy = getattr(sync, name)()
+    token = strategy.acquire_initial_retry_token()
+    others = getattr(sync, name)().acquire_initial_retry_token()
+    strategy.record_success(token=token)
+    for spent in token, others:
+        with pytest.raises(ValueError, match="token_to_renew: "):
+            refresh(strategy, spent)
+        with pytest.raises(ValueError, match="token: "):
+            strategy.record_success(token=spent)
+
+
+@EACH_MODE
+def test_bad_scope_is_refused(name):
+    """A scope is a text, or None."""
+    with pytest.raises(ValueError, match="token_scope: 5"):
+        getattr(sync, name)().acquire_initial_retry_token(token_scope=5)
+
+
+@EACH_MODE
+def test_bad_setting_is_refused(name):
+    """Settings are those of the class of the same name."""
+    with pytest.raises(ValueError, match="max_attempts: 0"):
+        getattr(sync, name)(max_attempts=0)
+
+
+def test_standard_strategy_does_not_sleep():
+    """The delay is in the token, for the loop to wait."""
+    clock = Clock()
+    strategy = sync.StandardRetryStrategy(
+        sleep=clock.sleep, backoff_strategy=ONE_SECOND
+    )
+    token = refresh(strategy, strategy.acquire_initial_retry_token())
+
+    assert (1.0, 0.0) == (token.retry_delay, clock.now())
+
+
+def test_long_polling_sleeps_before_it_is_refused():
+    """A caller who would ask again at once is slowed down."""
+    clock = Clock()
+    strategy = sync.StandardRetryStrategy(
+        sleep=clock.sleep,
+        backoff_strategy=ONE_SECOND,
+        retry_quota=StandardRetryQuota(0),
+        long_polling=True,
+    )
+    token = strategy.acquire_initial_retry_token()
+    with pytest.raises(RetryError) as caught:
+        refresh(strategy, token)
+
+    assert (1.0, 1.0) == (caught.value.retry_after, clock.now())
+    assert UNAVAILABLE is caught.value.__cause__
+
+
+def test_adaptive_strategy_sleeps_for_the_delay_and_the_rate():
+    """What is waited for is over when the token comes."""
+    clock = Clock()
+    strategy = new_adaptive(clock)
+    token = strategy.acquire_initial_retry_token()
+    assert 0.0 == clock.now()
+    token = refresh(strategy, token, THROTTLED)
+    assert (2.0, 0.0) == (clock.now(), token.retry_delay)
+    strategy.acquire_initial_retry_token()
+
+    assert 4.0 == clock.now()
+
+
+def test_adaptive_strategy_may_fail_fast():
+    """Nobody sleeps then."""
+    clock = Clock()
+    strategy = new_adaptive(clock, fail_fast=True)
+    token = strategy.acquire_initial_retry_token()
+    drain(strategy.limiter_for())
+    with pytest.raises(CapacityNotAvailableError):
+        strategy.acquire_initial_retry_token()
+    with pytest.raises(RetryError) as caught:
+        refresh(strategy, token)
+
+    assert (2.0, 0.0) == (caught.value.retry_after, clock.now())
+
+
+def test_interrupted_sleep_takes_no_leave():
+    """Nor does it keep its place before others."""
+    clock = Clock()
+    strategy = new_adaptive(clock)
+    limiter = strategy.limiter_for()
+    drain(limiter)
+
+    def interrupted(seconds):
+        raise KeyboardInterrupt
+
+    strategy._sleep = interrupted
+    for _ in range(5):
+        with pytest.raises(KeyboardInterrupt):
+            strategy.acquire_initial_retry_token()
+    clock.sleep(2.0)
+
+    assert 0.0 == limiter.try_acquire()
+
+
+async def test_rate_limiter_is_shared_with_coroutines():
+    """What the one takes, the other has to wait for."""
+    limiter, loop = ClientRateLimiter(), asyncio.get_running_loop()
+    drain(limiter)
+    awaited = smithy.AdaptiveRetryStrategy(rate_limiter=limiter)
+    plain = sync.AdaptiveRetryStrategy(rate_limiter=limiter, sleep=pytest.fail)
+    await awaited.acquire_initial_retry_token()
+    assert 2.0 == loop.time()
+    await asyncio.sleep(2.0)
+    plain.acquire_initial_retry_token()
+    await awaited.acquire_initial_retry_token()
+
+    assert 6.0 == loop.time()
+
+
+@pytest.mark.usefixtures("eager_threads")
+def test_threads_share_an_adaptive_strategy():
+    """All are served, and the quota holds what is left after their last refunds."""
+    clock = Clock()
+    strategy = new_adaptive(clock, max_attempts=20)
+    drain(strategy.limiter_for())
+    start, failures = threading.Barrier(4), []
+
+    def work():
+        start.wait()
+        try:
+            token = strategy.acquire_initial_retry_token()
+            for _ in range(3):
+                token = refresh(strategy, token)
+            strategy.record_success(token=token)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=20.0)
+
+    assert [] == failures
+    assert 500 - 4 * 2 * 14 == strategy.quota_for().available_capacity
+    assert strategy.limiter_for().capacity >= 0.0
+
+
+def test_thread_sleeps_by_default():
+    """Nothing has to be given for that."""
+    for name in "StandardRetryStrategy", "AdaptiveRetryStrategy":
+        default = inspect.signature(getattr(sync, name)).parameters["sleep"].default
+
+        assert time.sleep is default is getattr(sync, name)()._sleep
+
+
+def test_clock_of_the_rate_limiters_is_the_thread_s_by_default():
+    """Outside of an event loop that is the monotonic one."""
+    strategy = sync.AdaptiveRetryStrategy(sleep=list)
+    before = time.monotonic()
+    strategy.limiter_for().update(throttled=True)
+
+    assert before <= strategy.limiter_for()._seen <= time.monotonic()
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "expected"),
+    [
+        ("StandardRetryStrategy", {"sleep": 1.0}, "a callable that takes seconds"),
+        ("AdaptiveRetryStrategy", {"sleep": None}, "a callable that takes seconds"),
+        ("AdaptiveRetryStrategy", {"clock": 1.0}, "a callable that returns seconds"),
+    ],
+)
+def test_bad_sleep_or_clock_is_refused(name, settings, expected):
+    """A slip is told where the strategy is made."""
+    with pytest.raises(ValueError) as caught:
+        getattr(sync, name)(**settings)
+
+    ((setting, value),) = settings.items()
+    assert f"{setting}: {value!r} (expected: {expected})" == str(caught.value)
+
+
+def test_clock_belongs_to_the_rate_limiter():
+    """One that is given has its own, so a second would make no difference."""
+    with pytest.raises(ValueError, match="clock: .* None with a rate_limiter"):
+        sync.AdaptiveRetryStrategy(
+            clock=time.monotonic, rate_limiter=ClientRateLimiter()
+        )
+
+
+def test_repr_is_that_of_the_awaited_strategy():
+    """The settings, whoever waits."""
+    for name in sync.__all__:
+        if name != "RetryStrategy":
+            assert repr(getattr(smithy, name)()) == repr(getattr(sync, name)())
