@@ -34,6 +34,12 @@ DOUBLING = ExponentialRetryBackoffStrategy(
 )
 
 
+@pytest.fixture(autouse=True)
+def _errors_know_of_no_other_test():
+    for error in (UNAVAILABLE, NOT_FOUND):
+        error.__context__ = error.__cause__ = error.__traceback__ = None
+
+
 class RefusingStrategy(sync.StandardRetryStrategy):
     """Has no initial token for anybody."""
 
