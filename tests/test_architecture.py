@@ -31,7 +31,8 @@ LAYERS = (
     ("_client",),
     # Values
     ("_retry.spec", "_retry.hints", "_retry.stop_reason", "_breaker.window"),
-    ("_retry.rule_arguments", "_retry.exact_tokens"),
+    ("_rules.arguments", "_rules.chain", "_retry.exact_tokens"),
+    ("_rules.conditions",),
     ("smithy.interfaces", "smithy.errors", "smithy.profile", "smithy.shared"),
     ("_retry.backoff", "_breaker.listener", "_breaker.settings"),
     ("smithy.cubic", "smithy.rate_meter", "smithy.token_bucket", "smithy.waiting_line"),

@@ -70,6 +70,11 @@ class RetryStrategyWithContent(ABC):
             outcome; or a :class:`RetryDecision`.
         """
 
+    @property
+    def _answers_always(self) -> bool:
+        """Whether a strategy behind this one is never asked."""
+        return False
+
     def __or__(
         self, other: RetryStrategy | RetryStrategyWithContent
     ) -> RetryStrategyWithContent:

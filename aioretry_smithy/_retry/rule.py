@@ -2,64 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, TypeAlias, TypedDict, Unpack, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Unpack
 
 from .._errors import bad_argument
-from .._safety import RetrySafety, forbids_retry, is_timeout, peel, retry_safety
+from .._rules.conditions import Conditions, RuleConditions
+from .._safety import forbids_retry
 from .decision import RetryDecision
-from .rule_arguments import (
-    answer_of,
-    check_function,
-    exceptions_of,
-    integers_of,
-    is_given,
-    methods_of,
-    shown,
-)
 from .strategy import RetryStrategy, backoff_or_default
 
 if TYPE_CHECKING:
     from .._context import ClientRequestContext
-    from .._request import HttpRequest
     from .backoff import Backoff
     from .decision import RetryAnswer
 
-Exceptions: TypeAlias = type[Exception] | Collection[type[Exception]]
-"""A class of exceptions or several, as after ``except``."""
 
-_CONDITIONS = (
-    "statuses",
-    "status_classes",
-    "exceptions",
-    "on_timeout",
-    "on_unprocessed",
-    "on_response",
-)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class RetryConditions(Conditions):
+    """Conditions, and what to answer where they are met."""
 
+    backoff: Backoff | None = None
+    """How to wait; None where the rule forbids to retry."""
 
-class RuleConditions(TypedDict, total=False):
-    """The keyword arguments of :meth:`RetryRule.no_retry`."""
+    _forbids: ClassVar[bool] = False
+    """Whether it is a rule that forbids to retry."""
 
-    methods: Collection[str] | None
-    request_filter: Callable[[HttpRequest], bool] | None
-    statuses: Collection[int]
-    status_classes: Collection[int]
-    exceptions: Exceptions
-    on_timeout: bool
-    on_unprocessed: bool
-    on_response: Callable[[ClientRequestContext], bool] | None
+    def __post_init__(self) -> None:
+        # Not super(): a class with slots is not the one that the compiler saw.
+        Conditions.__post_init__(self)
+        if not self._forbids:
+            object.__setattr__(self, "backoff", backoff_or_default(self.backoff))
+        elif self.backoff is not None:
+            expected = "none where retries are forbidden"
+            raise bad_argument("backoff", self.backoff, expected)
+
+    def _answer(self, cause: Exception | None) -> RetryAnswer:
+        if self._forbids:
+            return RetryDecision.no_retry()
+        return None if forbids_retry(cause) else self.backoff
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class RetryRule(RetryStrategy):
+class RetryRule(RetryConditions, RetryStrategy):
     """Retries what meets one of its conditions, and leaves the rest to the next one.
 
     *methods* and *request_filter* say which requests it is about; each that is given
     has to fit. Of the others, the conditions, one has to. Where the attempt failed
-    only *exceptions*, *on_timeout* and *on_unprocessed* are looked at; where there is
-    a response, only the rest. After Armeria's ``RetryRule``.
+    only *exceptions*, *on_timeout*, *on_unprocessed* and *slower_than* are looked at;
+    where there is a response, only *slower_than* and the rest. After Armeria's
+    ``RetryRule``.
 
     Permanent failures (:attr:`RetrySafety.NO`), an open circuit among them, are matched
     only by *exceptions*, and only where their very class is named. One that says of
@@ -70,11 +61,14 @@ class RetryRule(RetryStrategy):
         request_filter: A plain function that says whether it is about a request.
         statuses: Statuses from 100 to 599.
         status_classes: Hundreds of statuses: 4 for 4xx, 5 for 5xx.
-        exceptions: A class of exceptions or several; subclasses are matched too,
-            and so is the exception in a group of one.
+        exceptions: A class of exceptions, a plain function ``(cause) -> bool``, or
+            several of either. Subclasses are matched too, and so is the exception in
+            a group of one. A function is not asked about permanent failures.
         on_timeout: Whether an attempt that timed out meets it, by :func:`is_timeout`.
         on_unprocessed: Whether a request that the server surely has not seen meets it,
             by :func:`is_unprocessed`.
+        slower_than: Seconds, > 0. An attempt that took longer meets it, to the headers
+            of its response (``ctx.log.duration``) or to its failure.
         on_response: A plain function that says whether a response meets it, by
             ``ctx.log``. Asked where the status does not meet it. For the body take a
             :class:`RetryStrategyWithContent`.
@@ -89,40 +83,7 @@ class RetryRule(RetryStrategy):
 RetryRule(on_unprocessed=True, backoff=Backoff.fixed(0.0))
     """
 
-    methods: Collection[str] | None = None
-    """The methods it is about, in upper case; None: all of them."""
-
-    request_filter: Callable[[HttpRequest], bool] | None = None
-    """Says whether it is about a request."""
-
-    statuses: Collection[int] = ()
-    """The statuses that meet it."""
-
-    status_classes: Collection[int] = ()
-    """The hundreds of statuses that meet it."""
-
-    exceptions: Exceptions = ()
-    """The classes of the failures that meet it; a tuple."""
-
-    on_timeout: bool = False
-    """Whether an attempt that timed out meets it."""
-
-    # The rule has no need of the factory of this name.
-    on_unprocessed: bool = False  # type: ignore[assignment]
-    """Whether a request that the server surely has not seen meets it."""
-
-    on_response: Callable[[ClientRequestContext], bool] | None = None
-    """Says whether a response meets it."""
-
-    backoff: Backoff | None = None
-    """How to wait; None where the rule forbids to retry."""
-
-    def __post_init__(self) -> None:
-        self._normalize()
-        if not self._has_condition():
-            expected = f"at least one of {', '.join(_CONDITIONS)}"
-            raise bad_argument("conditions", None, expected)
-        object.__setattr__(self, "backoff", backoff_or_default(self.backoff))
+    _made_by: ClassVar[str] = "RetryRule"
 
     @staticmethod
     def no_retry(**conditions: Unpack[RuleConditions]) -> RetryRule:
@@ -143,97 +104,10 @@ RetryRule(on_unprocessed=True, backoff=Backoff.fixed(0.0))
         self, ctx: ClientRequestContext, cause: Exception | None
     ) -> RetryAnswer:
         """Return the backoff, or no_retry, where a condition is met; else None."""
-        if not self._is_about(ctx.request):
-            return None
-        return self._verdict(cause) if self._is_met(ctx, cause) else None
-
-    def __repr__(self) -> str:
-        settings = ", ".join(
-            f"{setting.name}={shown(getattr(self, setting.name))}"
-            for setting in fields(self)
-            if is_given(getattr(self, setting.name))
-        )
-        return f"{self._name()}({settings})"
-
-    def _normalize(self) -> None:
-        for name, value in (
-            ("methods", methods_of(self.methods)),
-            ("statuses", integers_of("statuses", self.statuses, 100, 599)),
-            (
-                "status_classes",
-                integers_of("status_classes", self.status_classes, 1, 5),
-            ),
-            ("exceptions", exceptions_of(self.exceptions)),
-        ):
-            object.__setattr__(self, name, value)
-        check_function("request_filter", self.request_filter, "the request")
-        check_function("on_response", self.on_response, "the context")
-        for name in ("on_timeout", "on_unprocessed"):
-            if not isinstance(value := getattr(self, name), bool):
-                raise bad_argument(name, value, "True or False")
-
-    def _has_condition(self) -> bool:
-        return any(is_given(getattr(self, name)) for name in _CONDITIONS)
-
-    def _is_about(self, request: HttpRequest) -> bool:
-        if self.methods is not None and request.method not in self.methods:
-            return False
-        return self.request_filter is None or answer_of(
-            "request_filter", self.request_filter(request)
-        )
-
-    def _is_met(self, ctx: ClientRequestContext, cause: Exception | None) -> bool:
-        return (
-            self._is_met_by_response(ctx) if cause is None else self._is_met_by(cause)
-        )
-
-    def _is_met_by_response(self, ctx: ClientRequestContext) -> bool:
-        status = ctx.log.response_status
-        if status is not None and (
-            status in self.statuses or status // 100 in self.status_classes
-        ):
-            return True
-        return self.on_response is not None and answer_of(
-            "on_response", self.on_response(ctx)
-        )
-
-    def _is_met_by(self, cause: Exception) -> bool:
-        named = cast("tuple[type[Exception], ...]", self.exceptions)
-        safety = retry_safety(cause)
-        if safety is RetrySafety.NO:
-            return type(peel(cause)) in named
-        return (
-            isinstance(cause, named)
-            or isinstance(peel(cause), named)
-            or (self.on_timeout and is_timeout(cause))
-            or (self.on_unprocessed and safety is RetrySafety.YES)
-        )
-
-    def _verdict(self, cause: Exception | None) -> RetryAnswer:
-        return None if forbids_retry(cause) else self.backoff
-
-    def _name(self) -> str:
-        return "RetryRule"
+        return self._answer(cause) if self._applies(ctx, cause) else None
 
 
 class _NoRetryRule(RetryRule):
-    def __post_init__(self) -> None:
-        self._normalize()
-        if self.backoff is not None:
-            raise bad_argument(
-                "backoff", self.backoff, "none where retries are forbidden"
-            )
-
-    @property
-    def _answers_always(self) -> bool:
-        is_about_all = self.methods is None and self.request_filter is None
-        return is_about_all and not self._has_condition()
-
-    def _is_met(self, ctx: ClientRequestContext, cause: Exception | None) -> bool:
-        return not self._has_condition() or super()._is_met(ctx, cause)
-
-    def _verdict(self, cause: Exception | None) -> RetryAnswer:
-        return RetryDecision.no_retry()
-
-    def _name(self) -> str:
-        return "RetryRule.no_retry"
+    _made_by = "RetryRule.no_retry"
+    _needs_condition = False
+    _forbids = True

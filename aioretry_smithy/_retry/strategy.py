@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from .._errors import bad_argument
+from .._rules.chain import Member, chained
 from .._safety import RetrySafety, retry_safety
 from .backoff import Backoff
 from .decision import first_answer
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .._context import ClientRequestContext
     from .decision import RetryAnswer
 
-_Member = TypeVar("_Member")
+_Member = TypeVar("_Member", bound=Member)
 
 IDEMPOTENT_METHODS = frozenset(
     {"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE", "QUERY"}
@@ -266,22 +266,9 @@ def plain_members(strategy: RetryStrategy) -> tuple[RetryStrategy, ...]:
 def join(left: tuple[_Member, ...], right: tuple[_Member, ...]) -> tuple[_Member, ...]:
     """Return the members of a chain of two, without those that never say anything.
 
-    Called by the method behind ``|``, to whose caller the warning points.
+    Called by the method behind ``|``, to whose caller warnings point.
     """
-    left, right = _telling(left), _telling(right)
-    catch_all = next(filter(_answers_always, left), None)
-    if right and catch_all is not None:
-        warnings.warn(
-            f"{' | '.join(map(repr, right))} is never asked: {catch_all!r} in front of"
-            " it answers always",
-            RuntimeWarning,
-            stacklevel=3,
-        )
-    return (*left, *right)
-
-
-def _answers_always(member: object) -> bool:
-    return isinstance(member, RetryStrategy) and member._answers_always
+    return chained(_telling(left), _telling(right))
 
 
 def _telling(members: tuple[_Member, ...]) -> tuple[_Member, ...]:

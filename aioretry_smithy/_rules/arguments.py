@@ -1,12 +1,15 @@
-"""The arguments of a retry rule: read, refused, shown."""
+"""The arguments of a rule: read, refused, shown."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Iterable
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, TypeAlias
 
-from .._errors import bad_argument
+from .._errors import bad_argument, is_finite
+
+Failure: TypeAlias = type[Exception] | Callable[[Exception], bool]
+"""A class of exceptions, or a plain function that says whether one is meant."""
 
 
 def methods_of(value: Any) -> frozenset[str] | None:
@@ -34,23 +37,37 @@ def _is_integer(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def exceptions_of(value: Any) -> tuple[type[Exception], ...]:
-    """Return classes of exceptions, as ``except`` takes them: one or several."""
-    classes = (value,) if isinstance(value, type) else value
-    if isinstance(classes, Iterable):
-        classes = tuple(classes)
-        if all(
-            isinstance(kind, type) and issubclass(kind, Exception) for kind in classes
-        ):
-            return classes
-    raise bad_argument("exceptions", value, "classes derived from Exception")
+def exceptions_of(value: Any) -> tuple[Failure, ...]:
+    """Return classes of exceptions and functions of one: one of them or several."""
+    entries = (value,) if callable(value) else value
+    if isinstance(entries, Iterable):
+        entries = tuple(entries)
+        if all(map(_is_failure, entries)):
+            return entries
+    expected = "classes derived from Exception or plain functions of the cause"
+    raise bad_argument("exceptions", value, expected)
+
+
+def _is_failure(entry: object) -> bool:
+    if isinstance(entry, type):
+        return issubclass(entry, Exception)
+    return _is_plain_function(entry)
+
+
+def check_seconds(name: str, value: object) -> None:
+    """Refuse what is no length of time that can be exceeded."""
+    if value is not None and (not is_finite(value) or value <= 0):
+        raise bad_argument(name, value, "seconds, > 0 and finite, or None")
 
 
 def check_function(name: str, value: object, argument: str) -> None:
     """Refuse what is no function, and what would have to be awaited."""
-    is_plain = callable(value) and not inspect.iscoroutinefunction(value)
-    if value is not None and not is_plain:
+    if value is not None and not _is_plain_function(value):
         raise bad_argument(name, value, f"a plain function of {argument}, or None")
+
+
+def _is_plain_function(value: object) -> bool:
+    return callable(value) and not inspect.iscoroutinefunction(value)
 
 
 def answer_of(name: str, answer: object) -> bool:
@@ -62,11 +79,11 @@ def answer_of(name: str, answer: object) -> bool:
     return bool(answer)
 
 
-def is_given(value: object) -> bool:
+def is_given(value: object, default: object = None) -> bool:
     """Say whether a setting differs from what it is unless given."""
     if isinstance(value, frozenset | tuple):
         return bool(value)
-    return value is not None and value is not False
+    return value is not None and value is not False and value != default
 
 
 def shown(value: object) -> str:
@@ -78,6 +95,8 @@ def shown(value: object) -> str:
     return repr(value)
 
 
-def _name_of(kind: type) -> str:
-    module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
-    return f"{module}{kind.__qualname__}"
+def _name_of(entry: object) -> str:
+    if not isinstance(entry, type):
+        return repr(entry)
+    module = "" if entry.__module__ == "builtins" else f"{entry.__module__}."
+    return f"{module}{entry.__qualname__}"

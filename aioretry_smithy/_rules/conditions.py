@@ -1,0 +1,189 @@
+"""What a rule is about, and which outcomes it is for: of retries, of circuits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypedDict, cast
+
+from .._errors import bad_argument
+from .._safety import RetrySafety, is_timeout, peel, retry_safety
+from .arguments import (
+    Failure,
+    answer_of,
+    check_function,
+    check_seconds,
+    exceptions_of,
+    integers_of,
+    is_given,
+    methods_of,
+    shown,
+)
+
+if TYPE_CHECKING:
+    from .._context import ClientRequestContext
+    from .._request import HttpRequest
+
+Exceptions: TypeAlias = Failure | Collection[Failure]
+"""Failures by class, as after ``except``, or by function; one of them or several."""
+
+
+class RuleConditions(TypedDict, total=False):
+    """The keyword arguments of a rule that names no backoff."""
+
+    methods: Collection[str] | None
+    request_filter: Callable[[HttpRequest], bool] | None
+    statuses: Collection[int]
+    status_classes: Collection[int]
+    exceptions: Exceptions
+    on_timeout: bool
+    on_unprocessed: bool
+    slower_than: float | None
+    on_response: Callable[[ClientRequestContext], bool] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Conditions:
+    """The filters and the conditions of a rule, and whether an outcome meets them.
+
+    A rule derives from it and says what it answers where it applies.
+    """
+
+    methods: Collection[str] | None = None
+    """The methods it is about, in upper case; None: all of them."""
+
+    request_filter: Callable[[HttpRequest], bool] | None = None
+    """Says whether it is about a request."""
+
+    statuses: Collection[int] = ()
+    """The statuses that meet it."""
+
+    status_classes: Collection[int] = ()
+    """The hundreds of statuses that meet it."""
+
+    exceptions: Exceptions = ()
+    """The failures that meet it: a tuple of classes and functions."""
+
+    on_timeout: bool = False
+    """Whether an attempt that timed out meets it."""
+
+    on_unprocessed: bool = False
+    """Whether a request that the server surely has not seen meets it."""
+
+    slower_than: float | None = None
+    """Seconds; an attempt that took longer meets it."""
+
+    on_response: Callable[[ClientRequestContext], bool] | None = None
+    """Says whether a response meets it."""
+
+    _made_by: ClassVar[str]
+    """What is called to make such a rule."""
+
+    _needs_condition: ClassVar[bool] = True
+    """Whether filters alone make no rule."""
+
+    _conditions: ClassVar[tuple[str, ...]] = (
+        "statuses",
+        "status_classes",
+        "exceptions",
+        "on_timeout",
+        "on_unprocessed",
+        "slower_than",
+        "on_response",
+    )
+
+    def __post_init__(self) -> None:
+        for name, value in (
+            ("methods", methods_of(self.methods)),
+            ("statuses", integers_of("statuses", self.statuses, 100, 599)),
+            (
+                "status_classes",
+                integers_of("status_classes", self.status_classes, 1, 5),
+            ),
+            ("exceptions", exceptions_of(self.exceptions)),
+        ):
+            object.__setattr__(self, name, value)
+        check_function("request_filter", self.request_filter, "the request")
+        check_function("on_response", self.on_response, "the context")
+        check_seconds("slower_than", self.slower_than)
+        for name in ("on_timeout", "on_unprocessed"):
+            if not isinstance(value := getattr(self, name), bool):
+                raise bad_argument(name, value, "True or False")
+        if self._needs_condition and not self._has_condition():
+            expected = f"at least one of {', '.join(self._conditions)}"
+            raise bad_argument("conditions", None, expected)
+
+    def __repr__(self) -> str:
+        settings = ", ".join(
+            f"{setting.name}={shown(value)}"
+            for setting in fields(self)
+            if is_given(value := getattr(self, setting.name), setting.default)
+        )
+        return f"{self._made_by}({settings})"
+
+    @property
+    def _answers_always(self) -> bool:
+        is_about_all = self.methods is None and self.request_filter is None
+        return is_about_all and not self._has_condition()
+
+    def _has_condition(self) -> bool:
+        return any(is_given(getattr(self, name)) for name in self._conditions)
+
+    def _applies(self, ctx: ClientRequestContext, cause: Exception | None) -> bool:
+        return self._is_about(ctx.request) and self._is_met(ctx, cause)
+
+    def _is_about(self, request: HttpRequest) -> bool:
+        return self._has_method(request) and (
+            self.request_filter is None
+            or answer_of("request_filter", self.request_filter(request))
+        )
+
+    def _has_method(self, request: HttpRequest) -> bool:
+        return self.methods is None or request.method in self.methods
+
+    def _is_met(self, ctx: ClientRequestContext, cause: Exception | None) -> bool:
+        if not (self._needs_condition or self._has_condition()):
+            return True
+        if cause is None:
+            return self._is_met_by_response(ctx)
+        return self._is_met_by_failure(ctx, cause)
+
+    def _is_met_by_response(self, ctx: ClientRequestContext) -> bool:
+        return (
+            self._has_status(ctx.log.response_status)
+            or (self.slower_than is not None and self._is_slow(ctx.log.duration))
+            or (
+                self.on_response is not None
+                and answer_of("on_response", self.on_response(ctx))
+            )
+        )
+
+    def _has_status(self, status: int | None) -> bool:
+        return status is not None and (
+            status in self.statuses or status // 100 in self.status_classes
+        )
+
+    def _is_met_by_failure(self, ctx: ClientRequestContext, cause: Exception) -> bool:
+        entries = cast("tuple[Failure, ...]", self.exceptions)
+        classes = tuple(entry for entry in entries if isinstance(entry, type))
+        peeled = cast("Exception", peel(cause))
+        safety = retry_safety(cause)
+        if safety is RetrySafety.NO:
+            return type(peeled) in classes
+        return (
+            isinstance(cause, classes)
+            or isinstance(peeled, classes)
+            or (self.on_timeout and is_timeout(cause))
+            or (self.on_unprocessed and safety is RetrySafety.YES)
+            # A body may have failed long after the headers.
+            or self._is_slow(ctx.log.total_duration)
+            or any(
+                answer_of("exceptions", entry(peeled))
+                for entry in entries
+                if not isinstance(entry, type)
+            )
+        )
+
+    def _is_slow(self, seconds: float | None) -> bool:
+        limit = self.slower_than
+        return limit is not None and seconds is not None and seconds > limit
