@@ -31,6 +31,7 @@ from ._retry.budget import PerHostRetryBudget, RetryBudget, RetryBudgetListener
 from ._retry.client import RetryingClient
 from ._retry.config import RetryConfig
 from ._retry.config_mapping import RetryConfigMapping
+from ._retry.content_rule import RetryRuleWithContent
 from ._retry.content_strategy import RetryStrategyWithContent
 from ._retry.decision import RetryDecision
 from ._retry.limiter import RetryLimiter
@@ -71,6 +72,7 @@ __all__ = [
     "RetryDecision",
     "RetryLimiter",
     "RetryRule",
+    "RetryRuleWithContent",
     "RetrySafety",
     "RetryStopReason",
     "RetryStrategy",

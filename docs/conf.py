@@ -41,9 +41,9 @@ OTHER_NAMES = (
 # What signatures name and the text beside them explains.
 OUR_NAMES = (
     "AdaptiveSettings CircuitBreakerFactory CircuitBreakers ClientMetrics "
-    "DecoratingFunction Exceptions Fallback FurtherSettings Logger LoggingSettings "
-    "LogLevel Mask RetryAnswer Retrying RetrySettings RuleConditions Sampling "
-    "StandardChanges StandardSettings Strategy Telemetry"
+    "ContentRuleConditions DecoratingFunction Exceptions Fallback FurtherSettings "
+    "Logger LoggingSettings LogLevel Mask RetryAnswer Retrying RetrySettings "
+    "RuleConditions Sampling StandardChanges StandardSettings Strategy Telemetry"
 ).split()
 nitpick_ignore_regex = [
     (r"py:.*", rf"({'|'.join(OTHER_PROJECTS)})(\..*)?"),

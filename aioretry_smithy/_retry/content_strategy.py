@@ -70,6 +70,10 @@ class RetryStrategyWithContent(ABC):
             outcome; or a :class:`RetryDecision`.
         """
 
+    def _looks_at(self, ctx: ClientRequestContext) -> bool:
+        """Whether the body of a response is wanted at all."""
+        return True
+
     @property
     def _answers_always(self) -> bool:
         """Whether a strategy behind this one is never asked."""

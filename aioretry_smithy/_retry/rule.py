@@ -71,7 +71,7 @@ class RetryRule(RetryConditions, RetryStrategy):
             of its response (``ctx.log.duration``) or to its failure.
         on_response: A plain function that says whether a response meets it, by
             ``ctx.log``. Asked where the status does not meet it. For the body take a
-            :class:`RetryStrategyWithContent`.
+            :class:`RetryRuleWithContent`.
         backoff: How to wait; ``Backoff.of_default()`` unless given.
 
     Raises:

@@ -58,6 +58,8 @@ class StrategySession(RetrySession):
         return False
 
     async def _look(self, strategy: RetryStrategyWithContent) -> bytes | None:
+        if not strategy._looks_at(self.attempt):
+            return None
         return await self._read(
             partial(_content.peek, limit=strategy.max_content_length)
         )

@@ -17,6 +17,7 @@ from aioretry_smithy import (
     RequestLog,
     RetryingClient,
     RetryRule,
+    RetryRuleWithContent,
     RetryStopReason,
     RetryStrategy,
     RetryStrategyWithContent,
@@ -78,6 +79,10 @@ STRATEGIES = {
     "on_status": on_status,
     "rule on_unprocessed": lambda: RetryRule(on_unprocessed=True, backoff=SOON),
     "rule exceptions": lambda: RetryRule(exceptions=Exception, backoff=SOON),
+    "rule function": lambda: RetryRule(exceptions=lambda cause: True, backoff=SOON),
+    "rule with content": lambda: RetryRuleWithContent(
+        on_content=lambda content: content is None, backoff=SOON
+    ),
     "chain": lambda: RetryRule(statuses=[409]) | RetryStrategy.failsafe(SOON),
     "chain with content": lambda: Passing() | RetryStrategy.failsafe(SOON),
     "simple": smithy.SimpleRetryStrategy,
@@ -89,6 +94,9 @@ SMITHY = {"simple", "standard", "adaptive", "only idempotent"}
 SETTINGS = {"only idempotent": {"classifiers": IDEMPOTENT}}
 OF_CLASSES = {
     "rule of that class": lambda: RetryRule(
+        exceptions=[TellingError, TellingTimeout], backoff=SOON
+    ),
+    "rule with content of that class": lambda: RetryRuleWithContent(
         exceptions=[TellingError, TellingTimeout], backoff=SOON
     ),
 }

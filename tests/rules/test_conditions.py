@@ -20,6 +20,7 @@ from aioretry_smithy import (
     HttpRequest,
     RetryDecision,
     RetryRule,
+    RetryRuleWithContent,
     UnprocessedRequestError,
     new_response,
 )
@@ -58,6 +59,11 @@ def retrying(kind, **settings):
 KINDS = {
     "RetryRule": (functools.partial(retrying, RetryRule), BACKOFF),
     "RetryRule.no_retry": (RetryRule.no_retry, NO_RETRY),
+    "RetryRuleWithContent": (
+        functools.partial(retrying, RetryRuleWithContent),
+        BACKOFF,
+    ),
+    "RetryRuleWithContent.no_retry": (RetryRuleWithContent.no_retry, NO_RETRY),
 }
 """What makes a rule, and what the rule answers where it applies."""
 
@@ -153,6 +159,8 @@ async def attempt(*, method="GET", status=200, headers=None, cause=None, seconds
 
 def answer(rule, ctx, cause=None):
     """Return what a rule of any kind makes of an attempt."""
+    if isinstance(rule, RetryRuleWithContent):
+        return rule.should_retry(ctx, cause, b"" if cause is None else None)
     return rule.should_retry(ctx, cause)
 
 
@@ -531,6 +539,7 @@ async def test_rule_can_be_replaced(kind):
 
 NAMES = {
     "RetryRule": RetryRule,
+    "RetryRuleWithContent": RetryRuleWithContent,
     "Backoff": Backoff,
     "aiohttp": aiohttp,
 }

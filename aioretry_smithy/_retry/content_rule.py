@@ -1,0 +1,121 @@
+"""A rule that may decide by the body of a response."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Unpack
+
+from .._rules.arguments import answer_of, check_function
+from .._rules.conditions import Conditions, RuleConditions
+from .._safety import RetrySafety, retry_safety
+from .content_strategy import RetryStrategyWithContent, checked_length
+from .rule import RetryConditions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._context import ClientRequestContext
+    from .decision import RetryAnswer
+
+
+class ContentRuleConditions(RuleConditions, total=False):
+    """The keyword arguments of :meth:`RetryRuleWithContent.no_retry`."""
+
+    on_content: Callable[[bytes | None], bool] | None
+    max_content_length: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class RetryRuleWithContent(RetryConditions, RetryStrategyWithContent):
+    """Retries what meets one of its conditions; one of them may look at the body.
+
+    A :class:`RetryRule` with one condition more. The beginning of a body is waited for
+    where *on_content* is given, *methods* fits, and the status has not decided. After
+    Armeria's ``RetryRuleWithContent``.
+
+    Args:
+        on_content: A plain function that says whether the beginning of a body meets it;
+            ``b""`` where there is no body, None where the attempt failed. Asked last,
+            and not about permanent failures.
+        max_content_length: Bytes of each body to look at, >= 1; 1 MiB unless given.
+        methods: This and the others as for :class:`RetryRule`.
+
+    Raises:
+        ValueError: An argument is out of range, or there is no condition.
+
+    >>> def is_locked(content):
+    ...     return content is not None and b"locked" in content
+    >>> rule = RetryRuleWithContent(
+    ...     statuses=[503], on_content=is_locked, max_content_length=4096
+    ... )
+    >>> asyncio.run(ask(rule, status=200, content=b"locked")) is rule.backoff
+    True
+    """
+
+    on_content: Callable[[bytes | None], bool] | None = None
+    """Says whether the beginning of a body meets it."""
+
+    max_content_length: int = RetryStrategyWithContent.max_content_length
+    """Bytes of each body to look at."""
+
+    _made_by: ClassVar[str] = "RetryRuleWithContent"
+
+    _conditions: ClassVar[tuple[str, ...]] = (*Conditions._conditions, "on_content")
+
+    def __post_init__(self) -> None:
+        RetryConditions.__post_init__(self)
+        check_function("on_content", self.on_content, "bytes or None")
+        checked_length(self)
+
+    @staticmethod
+    def no_retry(**conditions: Unpack[ContentRuleConditions]) -> RetryRuleWithContent:
+        """Make a rule that forbids to retry what meets one of its conditions.
+
+        As :meth:`RetryRule.no_retry`.
+
+        Args:
+            conditions: The arguments of :class:`RetryRuleWithContent`, but for the
+                backoff.
+
+        >>> def is_final(content):
+        ...     return content is not None and b"never" in content
+        >>> final = RetryRuleWithContent.no_retry(on_content=is_final)
+        >>> rules = final | RetryStrategy.failsafe()
+        """
+        return _NoRetryRuleWithContent(**conditions)
+
+    def should_retry(
+        self,
+        ctx: ClientRequestContext,
+        cause: Exception | None,
+        content: bytes | None,
+    ) -> RetryAnswer:
+        """Return the backoff, or no_retry, where a condition is met; else None."""
+        if not self._is_about(ctx.request):
+            return None
+        if self._is_met(ctx, cause) or self._is_met_by_content(cause, content):
+            return self._answer(cause)
+        return None
+
+    def _looks_at(self, ctx: ClientRequestContext) -> bool:
+        # Only what is no function of the user's, which is asked once.
+        return (
+            self.on_content is not None
+            and self._has_method(ctx.request)
+            and not self._has_status(ctx.log.response_status)
+        )
+
+    def _is_met_by_content(
+        self, cause: Exception | None, content: bytes | None
+    ) -> bool:
+        if self.on_content is None:
+            return False
+        if cause is not None and retry_safety(cause) is RetrySafety.NO:
+            return False
+        return answer_of("on_content", self.on_content(content))
+
+
+class _NoRetryRuleWithContent(RetryRuleWithContent):
+    _made_by = "RetryRuleWithContent.no_retry"
+    _needs_condition = False
+    _forbids = True
