@@ -8,6 +8,7 @@ from typing import Any as _Any
 from ._breaker.breaker import CircuitBreaker, CircuitPermit, CircuitState
 from ._breaker.client import CircuitBreakerClient
 from ._breaker.listener import CircuitBreakerListener
+from ._breaker.rule import CircuitBreakerRule
 from ._breaker.strategy import CircuitBreakerStrategy
 from ._breaker.window import EventCount
 from ._capture import capture_logs
@@ -48,6 +49,7 @@ __all__ = [
     "CircuitBreaker",
     "CircuitBreakerClient",
     "CircuitBreakerListener",
+    "CircuitBreakerRule",
     "CircuitBreakerStrategy",
     "CircuitPermit",
     "CircuitState",

@@ -42,7 +42,7 @@ LAYERS = (
     # Policies
     ("_retry.strategy", "_breaker.breaker"),
     ("_retry.content_strategy", "_retry.rule", "_breaker.strategy"),
-    ("_retry.content_rule", "_breaker.per_key"),
+    ("_retry.content_rule", "_breaker.per_key", "_breaker.rule"),
     ("_logging.formatter", "_previewing.sent", "_logging.logger"),
     ("_logging.levels", "_logging.sampling"),
     ("_logging.settings",),

@@ -55,6 +55,11 @@ class CircuitBreakerStrategy(ABC):
             nothing about the server and is not counted.
         """
 
+    @property
+    def _answers_always(self) -> bool:
+        """Whether a strategy behind this one is never asked."""
+        return True
+
     @staticmethod
     def on_server_error_status() -> CircuitBreakerStrategy:
         """Count a status of 500 or above, or an exception, as a failure; the default.

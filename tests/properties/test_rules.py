@@ -12,12 +12,18 @@ from hypothesis import strategies as st
 
 from aioretry_smithy import (
     Backoff,
+    CircuitBreakerRule,
+    CircuitBreakerStrategy,
+    ClientRequestContext,
     HttpRequest,
     RetryDecision,
     RetryRule,
+    RetryRuleWithContent,
     RetryStrategy,
     RetryStrategyWithContent,
+    new_response,
 )
+from aioretry_smithy._response import record_response
 from aioretry_smithy._retry.content_strategy import strategies_of
 from aioretry_smithy.testing import VirtualTimeLoop, ask
 
@@ -61,6 +67,14 @@ def is_put(request: HttpRequest) -> bool:
     return request.method == "PUT"
 
 
+def is_busy(content: bytes | None) -> bool:
+    return content == b"busy"
+
+
+def is_reset(cause: Exception) -> bool:
+    return isinstance(cause, ConnectionResetError)
+
+
 def backoffs():
     """Backoffs that differ as objects, some of which are equal."""
     return st.integers(0, 3).map(Backoff.fixed)
@@ -73,9 +87,12 @@ def conditions():
             "methods": st.sets(st.sampled_from(["GET", "put"]), min_size=1),
             "request_filter": st.just(is_put),
             "status_classes": st.sets(st.sampled_from([4, 5])),
-            "exceptions": st.sampled_from([(), OSError, [TimeoutError, ValueError]]),
+            "exceptions": st.sampled_from(
+                [(), OSError, [TimeoutError, ValueError], is_reset, [OSError, is_reset]]
+            ),
             "on_timeout": st.booleans(),
             "on_unprocessed": st.booleans(),
+            "slower_than": st.sampled_from([None, 1.0, 2.0]),
             "on_response": st.just(lambda ctx: ctx.log.response_length == 4),
         },
     )
@@ -104,6 +121,13 @@ inside = st.builds(
     st.sampled_from(BODIES),
     answers,
     st.integers(1, 8),
+) | st.builds(
+    lambda settings, length, backoff: RetryRuleWithContent(
+        **settings, on_content=is_busy, max_content_length=length, backoff=backoff
+    ),
+    conditions(),
+    st.integers(1, 8),
+    backoffs(),
 )
 members = plain | inside
 chains = st.lists(members, min_size=1, max_size=4).map(lambda parts: reduce(or_, parts))
@@ -200,3 +224,55 @@ def test_members_are_no_chains_and_never_is_none_of_them(strategy):
 
     assert all((part,) == strategies_of(part) for part in parts)
     assert (NEVER,) == parts or NEVER not in parts
+
+
+class Otherwise(CircuitBreakerStrategy):
+    """Says that no rule in front of it applies."""
+
+    def should_report_as_success(self, ctx, cause):
+        return "otherwise"
+
+
+def matches_after(seconds, settings, outcome):
+    """Return whether rules of each kind with these conditions match one outcome."""
+
+    async def ask_all():
+        ctx = ClientRequestContext(HttpRequest(outcome["method"], "http://localhost/"))
+        await asyncio.sleep(seconds)
+        cause = outcome.get("cause")
+        if cause is None:
+            status, body = outcome.get("status", 200), outcome.get("content", b"")
+            record_response(ctx.log, new_response(ctx.request, status, body=body))
+        else:
+            ctx.log._record_failure(cause)
+        breaker = CircuitBreakerRule(**settings) | Otherwise()
+        return (
+            RetryRule(**settings).should_retry(ctx, cause) is not None,
+            RetryRule.no_retry(**settings).should_retry(ctx, cause) is not None,
+            breaker.should_report_as_success(ctx, cause) is False,
+        )
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        return runner.run(ask_all())
+
+
+@given(st.sampled_from([0.0, 1.0, 1.5, 3.0]), conditions(), outcomes)
+def test_rules_of_all_kinds_match_the_same(seconds, settings, outcome):
+    """What a rule of retries is about, one of a circuit breaker is about too."""
+    matches = matches_after(seconds, settings, outcome)
+
+    assert 1 == len({*matches})
+
+
+verdicts = st.sampled_from(
+    [CircuitBreakerRule.failure, CircuitBreakerRule.success, CircuitBreakerRule.ignore]
+)
+breaker_rules = st.builds(
+    lambda make, settings: make(**settings), verdicts, conditions()
+) | st.sampled_from([CircuitBreakerRule.success(), CircuitBreakerRule.ignore()])
+
+
+@given(breaker_rules, breaker_rules, breaker_rules)
+def test_chaining_rules_of_circuit_breakers_is_associative(one, two, three):
+    """Brackets mean nothing there either."""
+    assert (one | two) | three == one | (two | three)

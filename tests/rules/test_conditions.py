@@ -15,6 +15,8 @@ import pytest
 from aioretry_smithy import (
     Backoff,
     CircuitBreaker,
+    CircuitBreakerRule,
+    CircuitBreakerStrategy,
     ClientRequestContext,
     FailFastError,
     HttpRequest,
@@ -52,6 +54,13 @@ def is_polite(cause):
     return "please" in str(cause)
 
 
+class Otherwise(CircuitBreakerStrategy):
+    """Says that no rule in front of it applies."""
+
+    def should_report_as_success(self, ctx, cause):
+        return "otherwise"
+
+
 def retrying(kind, **settings):
     return kind(**settings, backoff=BACKOFF)
 
@@ -64,6 +73,10 @@ KINDS = {
         BACKOFF,
     ),
     "RetryRuleWithContent.no_retry": (RetryRuleWithContent.no_retry, NO_RETRY),
+    "CircuitBreakerRule": (CircuitBreakerRule, False),
+    "CircuitBreakerRule.failure": (CircuitBreakerRule.failure, False),
+    "CircuitBreakerRule.success": (CircuitBreakerRule.success, True),
+    "CircuitBreakerRule.ignore": (CircuitBreakerRule.ignore, None),
 }
 """What makes a rule, and what the rule answers where it applies."""
 
@@ -159,6 +172,8 @@ async def attempt(*, method="GET", status=200, headers=None, cause=None, seconds
 
 def answer(rule, ctx, cause=None):
     """Return what a rule of any kind makes of an attempt."""
+    if isinstance(rule, CircuitBreakerRule):
+        return (rule | Otherwise()).should_report_as_success(ctx, cause)
     if isinstance(rule, RetryRuleWithContent):
         return rule.should_retry(ctx, cause, b"" if cause is None else None)
     return rule.should_retry(ctx, cause)
@@ -540,6 +555,7 @@ async def test_rule_can_be_replaced(kind):
 NAMES = {
     "RetryRule": RetryRule,
     "RetryRuleWithContent": RetryRuleWithContent,
+    "CircuitBreakerRule": CircuitBreakerRule,
     "Backoff": Backoff,
     "aiohttp": aiohttp,
 }

@@ -18,6 +18,7 @@ from aioretry_smithy import (
     CircuitBreaker,
     CircuitBreakerClient,
     CircuitBreakerListener,
+    CircuitBreakerRule,
     CircuitBreakerStrategy,
     CircuitPermit,
     CircuitState,
@@ -37,6 +38,7 @@ from aioretry_smithy import (
     RetryingClient,
     RetryLimiter,
     RetryRule,
+    RetryRuleWithContent,
     RetryStopReason,
     RetryStrategy,
     RetryStrategyWithContent,
@@ -161,6 +163,11 @@ async def signing(
 ) -> aiohttp.ClientResponse:
     """Be a decorator written as a function."""
     return await delegate.execute(ctx, request.replace(params={"a": "b"}))
+
+
+def is_busy(cause: BaseException) -> bool:
+    """Be a function among exceptions."""
+    return "busy" in str(cause)
 
 
 class OnlyTimeouts(CircuitBreakerStrategy):
@@ -303,6 +310,7 @@ async def use() -> None:
         exceptions=TimeoutError,
         on_timeout=True,
         on_unprocessed=True,
+        slower_than=2,
         on_response=lambda ctx: ctx.log.response_status == 409,
         backoff=Linear(0.1),
     )
@@ -320,6 +328,36 @@ async def use() -> None:
         ClientRequestContext(HttpRequest("GET", "/")), HttpRequest("GET", "/")
     )
     await result
+
+
+def rules() -> None:
+    """Make rules of all kinds, and chains of them."""
+    rule = RetryRule(exceptions=is_busy)
+    RetryRule(exceptions=[TimeoutError, is_busy], slower_than=0.5)
+    RetryRule(exceptions=lambda cause: "busy" in str(cause))
+    inside = RetryRuleWithContent(
+        methods=["GET"],
+        exceptions=(is_busy,),
+        on_content=lambda content: content is not None and b"busy" in content,
+        max_content_length=64,
+        backoff=Linear(0.1),
+    )
+    assert_type(inside | rule, RetryStrategyWithContent)
+    assert_type(rule | inside, RetryStrategyWithContent)
+    assert_type(RetryRuleWithContent.no_retry(on_content=bool), RetryRuleWithContent)
+    RetryingClient.new_decorator(inside)
+    counting = CircuitBreakerRule(statuses=[429], slower_than=2.0)
+    assert_type(CircuitBreakerRule.failure(exceptions=is_busy), CircuitBreakerRule)
+    assert_type(CircuitBreakerRule.success(methods=["HEAD"]), CircuitBreakerRule)
+    strategy: CircuitBreakerStrategy
+    strategy = (
+        CircuitBreakerRule.ignore(methods=["POST"])
+        | counting
+        | counting
+        | OnlyTimeouts()
+    )
+    CircuitBreakerClient.new_per_host_decorator(strategy=strategy)
+    CircuitBreakerClient.new_decorator(CircuitBreaker(), counting)
 
 
 def silence(ctx: ClientRequestContext, request: HttpRequest) -> int:
