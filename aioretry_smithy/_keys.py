@@ -1,4 +1,4 @@
-"""What calls have in common: keys by host and method, and a bounded map of them."""
+"""What calls have in common: keys by host, method and path; a bounded map of them."""
 
 from __future__ import annotations
 
@@ -71,6 +71,25 @@ def host_and_method_key(request: HttpRequest) -> str | None:
     """
     host = host_key(request)
     return None if host is None else f"{host}#{request.method}"
+
+
+def host_and_path_key(request: HttpRequest) -> str | None:
+    """Name the server and the path of a request, as ``host:port/path``.
+
+    The path is that on the wire, with its escapes, and without the query.
+
+    Args:
+        request: Any request, see :func:`host_key`.
+
+    Returns:
+        The key, or None where there is no :func:`host_key`.
+
+    >>> from aioretry_smithy import HttpRequest
+    >>> host_and_path_key(HttpRequest("GET", "https://example.com/orders?page=2"))
+    'example.com:443/orders'
+    """
+    host = host_key(request)
+    return None if host is None else f"{host}{request.url.raw_path}"
 
 
 class BoundedMap(Generic[V]):

@@ -43,6 +43,7 @@ LAYERS = (
     ("_retry.strategy", "_breaker.breaker"),
     ("_retry.content_strategy", "_retry.rule", "_breaker.strategy"),
     ("_retry.content_rule", "_breaker.per_key", "_breaker.rule"),
+    ("_breaker.per_key_decorators",),
     ("_logging.formatter", "_previewing.sent", "_logging.logger"),
     ("_logging.levels", "_logging.sampling"),
     ("_logging.settings",),

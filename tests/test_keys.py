@@ -7,11 +7,12 @@ from aioretry_smithy import HttpRequest
 from aioretry_smithy._keys import (
     BoundedMap,
     host_and_method_key,
+    host_and_path_key,
     host_key,
     method_key,
 )
 
-KEYS = (host_key, method_key, host_and_method_key)
+KEYS = (host_key, method_key, host_and_method_key, host_and_path_key)
 
 
 class FailingRequest:
@@ -56,6 +57,23 @@ def test_host_key_joins_the_base_url():
     request = HttpRequest("GET", "/orders", base_url=URL("https://example.com/v1/"))
 
     assert "example.com:443" == host_key(request)
+
+
+@pytest.mark.parametrize(
+    ("url", "key"),
+    [
+        ("http://EXAMPLE.com", "example.com:80/"),
+        ("http://example.com/", "example.com:80/"),
+        ("https://user:secret@example.com/orders?page=2#top", "example.com:443/orders"),
+        ("http://example.com/orders/", "example.com:80/orders/"),
+        ("http://example.com/Größe", "example.com:80/Gr%C3%B6%C3%9Fe"),
+        ("http://example.com/a%2Fb", "example.com:80/a%2Fb"),
+        ("http://[::1]:8080/a/../orders", "[::1]:8080/orders"),
+    ],
+)
+def test_path_key_is_the_path_on_the_wire(url, key):
+    """The query and the fragment are no part of it, escapes are."""
+    assert key == host_and_path_key(HttpRequest("GET", url))
 
 
 def test_method_keys_are_upper_case():

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from .._client import DecoratingClient
 from .._errors import FailFastError, bad_argument
-from .._keys import host_and_method_key, host_key, method_key
 from .._response import record_response
 from .breaker import CircuitBreaker
-from .per_key import OneForAll, PerKey, name_of
+from .per_key import OneForAll, name_of
+from .per_key_decorators import PerKeyDecorators
 from .strategy import CircuitBreakerStrategy
 
 if TYPE_CHECKING:
@@ -23,15 +23,11 @@ if TYPE_CHECKING:
     from .._context import ClientRequestContext
     from .._request import HttpRequest
     from .breaker import CircuitPermit
-    from .per_key import CircuitBreakerFactory, CircuitBreakers
-
-Fallback: TypeAlias = Callable[
-    ["ClientRequestContext", "HttpRequest"],
-    "aiohttp.ClientResponse | Awaitable[aiohttp.ClientResponse]",
-]
+    from .per_key import CircuitBreakers
+    from .per_key_decorators import Fallback
 
 
-class CircuitBreakerClient(DecoratingClient):
+class CircuitBreakerClient(PerKeyDecorators, DecoratingClient):
     """Refuses requests while their circuit is open; after Armeria's class of that name.
 
     Inside a retrying client, as usual, the circuit breaker sees every attempt; outside
@@ -88,90 +84,6 @@ class CircuitBreakerClient(DecoratingClient):
         if not isinstance(circuit_breaker, CircuitBreaker):
             raise bad_argument("circuit_breaker", circuit_breaker, "a CircuitBreaker")
         return cls._decorator(OneForAll(circuit_breaker), strategy, fallback)
-
-    @classmethod
-    def new_per_host_decorator(
-        cls,
-        factory: CircuitBreakerFactory | None = None,
-        strategy: CircuitBreakerStrategy | None = None,
-        *,
-        fallback: Fallback | None = None,
-    ) -> Decorator:
-        """Return a decorator with a circuit breaker for each host and port.
-
-        All sessions built with the decorator share the circuit breakers. The 1024 most
-        recently used are kept. A URL without a host goes through unasked.
-
-        Args:
-            factory: Makes the circuit breaker of a key, such as ``example.com:443``;
-                by default ``CircuitBreaker(key)``.
-            strategy: As for :meth:`new_decorator`.
-            fallback: As for :meth:`new_decorator`.
-
-        Returns:
-            The decorator.
-
-        Raises:
-            ValueError: An argument is not as described.
-
-        >>> def breaker(key):
-        ...     return CircuitBreaker(key, minimum_request_threshold=5)
-        >>> decorator = CircuitBreakerClient.new_per_host_decorator(breaker)
-        """
-        return cls._decorator(PerKey("host", host_key, factory), strategy, fallback)
-
-    @classmethod
-    def new_per_method_decorator(
-        cls,
-        factory: CircuitBreakerFactory | None = None,
-        strategy: CircuitBreakerStrategy | None = None,
-        *,
-        fallback: Fallback | None = None,
-    ) -> Decorator:
-        """Return a decorator with a circuit breaker for each method.
-
-        Args:
-            factory: As for :meth:`new_per_host_decorator`; a key is ``GET``.
-            strategy: As for :meth:`new_decorator`.
-            fallback: As for :meth:`new_decorator`.
-
-        Returns:
-            The decorator.
-
-        Raises:
-            ValueError: An argument is not as described.
-
-        >>> decorator = CircuitBreakerClient.new_per_method_decorator()
-        """
-        per_key = PerKey("method", method_key, factory)
-        return cls._decorator(per_key, strategy, fallback)
-
-    @classmethod
-    def new_per_host_and_method_decorator(
-        cls,
-        factory: CircuitBreakerFactory | None = None,
-        strategy: CircuitBreakerStrategy | None = None,
-        *,
-        fallback: Fallback | None = None,
-    ) -> Decorator:
-        """Return a decorator with a circuit breaker for each host, port and method.
-
-        Args:
-            factory: As for :meth:`new_per_host_decorator`; a key is
-                ``example.com:443#GET``.
-            strategy: As for :meth:`new_decorator`.
-            fallback: As for :meth:`new_decorator`.
-
-        Returns:
-            The decorator.
-
-        Raises:
-            ValueError: An argument is not as described.
-
-        >>> decorator = CircuitBreakerClient.new_per_host_and_method_decorator()
-        """
-        per_key = PerKey("host and method", host_and_method_key, factory)
-        return cls._decorator(per_key, strategy, fallback)
 
     @classmethod
     def _decorator(

@@ -34,6 +34,7 @@ PER_KEY = [
     CircuitBreakerClient.new_per_host_decorator,
     CircuitBreakerClient.new_per_method_decorator,
     CircuitBreakerClient.new_per_host_and_method_decorator,
+    CircuitBreakerClient.new_per_path_decorator,
 ]
 
 
@@ -639,6 +640,10 @@ class TestKeys:
                 CircuitBreakerClient.new_per_host_and_method_decorator,
                 ["a:80#GET", "a:80#PUT", "b:443#GET"],
             ),
+            (
+                CircuitBreakerClient.new_per_path_decorator,
+                ["a:80/orders", "b:443/"],
+            ),
         ],
     )
     async def test_there_is_one_per_key(self, new_decorator, keys):
@@ -685,6 +690,20 @@ class TestKeys:
                 await scripted.session.get("http://a/")
             assert "a:80" == caught.value.circuit_breaker.name
             assert 200 == await scripted.get("http://b/")
+
+    async def test_a_broken_path_does_not_bother_the_others(self):
+        """Whatever its query, a path has one circuit breaker, found by its key."""
+        decorator = CircuitBreakerClient.new_per_path_decorator()
+        async with Scripted([500] * 10 + [200], decorator) as scripted:
+            for page in range(10):
+                await scripted.get(f"http://a/orders?page={page}")
+
+            assert FailFastError is await scripted.get("http://a/orders")
+            assert 200 == await scripted.get("http://a/reports")
+            client = unwrap(scripted.session, CircuitBreakerClient)
+            assert {"a:80/orders": OPEN, "a:80/reports": CLOSED} == {
+                key: breaker.state for key, breaker in client.circuit_breakers.items()
+            }
 
     async def test_sessions_share_the_circuit_breakers(self):
         """What one session of a decorator learns, the others know."""
@@ -814,7 +833,13 @@ class TestArguments:
 
     @pytest.mark.parametrize(
         ("new_decorator", "per"),
-        [*zip(PER_KEY, ["host", "method", "host and method"], strict=True)],
+        [
+            *zip(
+                PER_KEY,
+                ["host", "method", "host and method", "host and path"],
+                strict=True,
+            )
+        ],
     )
     def test_it_describes_what_its_circuit_breakers_are_for(self, new_decorator, per):
         """What has no name, such as a partial function, is shown whole."""

@@ -356,7 +356,7 @@ def rules() -> None:
         | counting
         | OnlyTimeouts()
     )
-    CircuitBreakerClient.new_per_host_decorator(strategy=strategy)
+    CircuitBreakerClient.new_per_path_decorator(strategy=strategy)
     CircuitBreakerClient.new_decorator(CircuitBreaker(), counting)
 
 

@@ -1,0 +1,153 @@
+"""Decorators with a circuit breaker for each host, method or path."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+from .._keys import host_and_method_key, host_and_path_key, host_key, method_key
+from .per_key import PerKey
+
+if TYPE_CHECKING:
+    import aiohttp
+
+    from .._client import Decorator
+    from .._context import ClientRequestContext
+    from .._request import HttpRequest
+    from .per_key import CircuitBreakerFactory, CircuitBreakers
+    from .strategy import CircuitBreakerStrategy
+
+Fallback: TypeAlias = Callable[
+    ["ClientRequestContext", "HttpRequest"],
+    "aiohttp.ClientResponse | Awaitable[aiohttp.ClientResponse]",
+]
+
+
+class PerKeyDecorators(ABC):
+    """The decorators of a client that finds its circuit breakers by keys."""
+
+    @classmethod
+    def new_per_host_decorator(
+        cls,
+        factory: CircuitBreakerFactory | None = None,
+        strategy: CircuitBreakerStrategy | None = None,
+        *,
+        fallback: Fallback | None = None,
+    ) -> Decorator:
+        """Return a decorator with a circuit breaker for each host and port.
+
+        All sessions built with the decorator share the circuit breakers. The 1024 most
+        recently used are kept. A URL without a host goes through unasked.
+
+        Args:
+            factory: Makes the circuit breaker of a key, such as ``example.com:443``;
+                by default ``CircuitBreaker(key)``.
+            strategy: As for :meth:`CircuitBreakerClient.new_decorator`.
+            fallback: As for :meth:`CircuitBreakerClient.new_decorator`.
+
+        Returns:
+            The decorator.
+
+        Raises:
+            ValueError: An argument is not as described.
+
+        >>> def breaker(key):
+        ...     return CircuitBreaker(key, minimum_request_threshold=5)
+        >>> decorator = CircuitBreakerClient.new_per_host_decorator(breaker)
+        """
+        return cls._decorator(PerKey("host", host_key, factory), strategy, fallback)
+
+    @classmethod
+    def new_per_method_decorator(
+        cls,
+        factory: CircuitBreakerFactory | None = None,
+        strategy: CircuitBreakerStrategy | None = None,
+        *,
+        fallback: Fallback | None = None,
+    ) -> Decorator:
+        """Return a decorator with a circuit breaker for each method.
+
+        Args:
+            factory: As for :meth:`new_per_host_decorator`; a key is ``GET``.
+            strategy: As for :meth:`CircuitBreakerClient.new_decorator`.
+            fallback: As for :meth:`CircuitBreakerClient.new_decorator`.
+
+        Returns:
+            The decorator.
+
+        Raises:
+            ValueError: An argument is not as described.
+
+        >>> decorator = CircuitBreakerClient.new_per_method_decorator()
+        """
+        per_key = PerKey("method", method_key, factory)
+        return cls._decorator(per_key, strategy, fallback)
+
+    @classmethod
+    def new_per_host_and_method_decorator(
+        cls,
+        factory: CircuitBreakerFactory | None = None,
+        strategy: CircuitBreakerStrategy | None = None,
+        *,
+        fallback: Fallback | None = None,
+    ) -> Decorator:
+        """Return a decorator with a circuit breaker for each host, port and method.
+
+        Args:
+            factory: As for :meth:`new_per_host_decorator`; a key is
+                ``example.com:443#GET``.
+            strategy: As for :meth:`CircuitBreakerClient.new_decorator`.
+            fallback: As for :meth:`CircuitBreakerClient.new_decorator`.
+
+        Returns:
+            The decorator.
+
+        Raises:
+            ValueError: An argument is not as described.
+
+        >>> decorator = CircuitBreakerClient.new_per_host_and_method_decorator()
+        """
+        per_key = PerKey("host and method", host_and_method_key, factory)
+        return cls._decorator(per_key, strategy, fallback)
+
+    @classmethod
+    def new_per_path_decorator(
+        cls,
+        factory: CircuitBreakerFactory | None = None,
+        strategy: CircuitBreakerStrategy | None = None,
+        *,
+        fallback: Fallback | None = None,
+    ) -> Decorator:
+        """Return a decorator with a circuit breaker for each host, port and path.
+
+        For a server some of whose paths may fail while the others work. Where paths
+        have identifiers in them, such as ``/orders/17``, few requests share a circuit
+        breaker, and it may never open: take :meth:`new_per_host_decorator` there.
+
+        Args:
+            factory: As for :meth:`new_per_host_decorator`; a key is
+                ``example.com:443/orders``, without the query.
+            strategy: As for :meth:`CircuitBreakerClient.new_decorator`.
+            fallback: As for :meth:`CircuitBreakerClient.new_decorator`.
+
+        Returns:
+            The decorator.
+
+        Raises:
+            ValueError: An argument is not as described.
+
+        >>> decorator = CircuitBreakerClient.new_per_path_decorator()
+        """
+        per_key = PerKey("host and path", host_and_path_key, factory)
+        return cls._decorator(per_key, strategy, fallback)
+
+    @classmethod
+    @abstractmethod
+    def _decorator(
+        cls,
+        circuit_breakers: CircuitBreakers,
+        strategy: CircuitBreakerStrategy | None,
+        fallback: Fallback | None,
+    ) -> Decorator:
+        """Return a decorator that asks *circuit_breakers*."""
