@@ -43,7 +43,8 @@ OUR_NAMES = (
     "AdaptiveSettings CircuitBreakerFactory CircuitBreakers ClientMetrics "
     "ContentRuleConditions DecoratingFunction Exceptions Fallback FurtherSettings "
     "Logger LoggingSettings LogLevel Mask RetryAnswer Retrying RetrySettings "
-    "RuleConditions Sampling StandardChanges StandardSettings Strategy Telemetry"
+    "RuleConditions Sampling StandardChanges StandardSettings Strategy Telemetry "
+    "TokenScope"
 ).split()
 nitpick_ignore_regex = [
     (r"py:.*", rf"({'|'.join(OTHER_PROJECTS)})(\..*)?"),

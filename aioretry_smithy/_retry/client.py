@@ -179,13 +179,17 @@ class RetryingClient(DecoratingClient):
             if setting.repr
         }
         if config.uses_tokens:
-            names = (
-                getattr(each, "__name__", repr(each)) for each in config.classifiers
-            )
-            shown["classifiers"] = f"({', '.join(names)})"
+            shown["classifiers"] = f"({', '.join(map(_name, config.classifiers))})"
             shown["raise_retry_error"] = repr(config.raise_retry_error)
+            if config.token_scope is not None:
+                shown["token_scope"] = _name(config.token_scope)
         settings = ", ".join(f"{name}={value}" for name, value in shown.items())
         return f"{type(self).__name__}({settings})"
+
+
+def _name(setting: object) -> str:
+    name: str = getattr(setting, "__name__", repr(setting))
+    return name
 
 
 async def _wait_for_next(session: RetrySession) -> None:

@@ -21,12 +21,14 @@ from .content_strategy import (
 from .limiter import RetryLimiter
 from .own_strategy import holds_up_the_loop
 from .strategy import RetryStrategy
+from .token_scope import names_scope
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..smithy.failure import Classifier
     from .content_strategy import AnyStrategy
+    from .token_scope import TokenScope
 
 Strategy: TypeAlias = RetryStrategy | RetryStrategyWithContent | TokenSource
 """What may decide about retries."""
@@ -45,6 +47,7 @@ class FurtherSettings(TypedDict, total=False):
     retry_count_header: str | None
     classifiers: Sequence[Classifier]
     raise_retry_error: bool
+    token_scope: TokenScope
 
 
 class RetrySettings(FurtherSettings, total=False):
@@ -108,6 +111,10 @@ class RetryConfig:
         raise_retry_error: Whether a call ends with the :class:`smithy.RetryError` of
             its Smithy strategy where that refused a retry of something retryable,
             instead of with the last response or exception.
+        token_scope: Which calls share a quota and a rate of a Smithy strategy: a name
+            for all calls, or a function of context and request that returns the name,
+            or None for the scope without one. It is asked once per call. None: those
+            to one server, ``host:port``.
 
     Raises:
         ValueError: An argument is out of range.
@@ -152,6 +159,9 @@ class RetryConfig:
     raise_retry_error: bool = field(default=False, kw_only=True, repr=False)
     """Whether a call may end with the error of its Smithy strategy."""
 
+    token_scope: TokenScope = field(default=None, kw_only=True, repr=False)
+    """Which calls share what a Smithy strategy keeps; None: those to one server."""
+
     strategies: tuple[AnyStrategy, ...] = field(init=False, repr=False, compare=False)
     """What is asked in turn; nothing where the strategy is of Smithy's kind."""
 
@@ -169,13 +179,11 @@ class RetryConfig:
 
     def _derive(self) -> None:
         """Say once what a call would have to find out each time."""
-        classifiers = _classifiers(self.classifiers)
+        object.__setattr__(self, "classifiers", _classifiers(self.classifiers))
         strategies = _strategies(self.strategy)
-        if strategies and classifiers != DEFAULT_CLASSIFIERS:
-            raise bad_argument("classifiers", classifiers, "only for a Smithy strategy")
-        if strategies and self.raise_retry_error:
-            raise bad_argument("raise_retry_error", True, "only for a Smithy strategy")
-        object.__setattr__(self, "classifiers", classifiers)
+        for name, default in _FOR_SMITHY.items() if strategies else ():
+            if (value := getattr(self, name)) != default:
+                raise bad_argument(name, value, "only for a Smithy strategy")
         object.__setattr__(self, "strategies", strategies)
         looks = any(isinstance(each, RetryStrategyWithContent) for each in strategies)
         object.__setattr__(self, "looks_at_content", looks)
@@ -257,6 +265,14 @@ _EXPECTED = {
     "use_retry_after": (_is_bool, "True or False"),
     "buffer_response": (_is_bool, "True or False"),
     "raise_retry_error": (_is_bool, "True or False"),
+    "token_scope": (names_scope, "a str, a function of context and request, or None"),
+}
+
+# Set with a strategy of another kind, they would be ignored.
+_FOR_SMITHY = {
+    "classifiers": DEFAULT_CLASSIFIERS,
+    "raise_retry_error": False,
+    "token_scope": None,
 }
 
 

@@ -10,7 +10,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from .._errors import FailFastError, bad_argument, is_finite, raised_from
-from .._keys import host_key
 from .._response import discard
 from .._retry_info import RetryInfo
 from .._time_limits import time_left
@@ -27,6 +26,7 @@ from ..smithy.failure import Failure
 from .own_strategy import own_strategy
 from .session import RetrySession, Wait
 from .stop_reason import RetryStopReason
+from .token_scope import scope_of
 
 if TYPE_CHECKING:
     from .._context import ClientRequestContext
@@ -71,9 +71,10 @@ class TokenSession(RetrySession):
 
     async def open(self) -> Wait | None:
         """Acquire the initial token; without one, the call makes one attempt."""
+        scope = scope_of(self._config.token_scope, self._ctx, self._request)
         wait = None
         try:
-            wait = await self._acquire(host_key(self._request))
+            wait = await self._acquire(scope)
         except refusals() as refusal:
             self._note(refusal)
         except CapacityNotAvailableError:

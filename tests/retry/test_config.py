@@ -47,6 +47,7 @@ def test_defaults(monkeypatch):
         "retry_count_header": "armeria-retry-count",
         "classifiers": smithy.DEFAULT_CLASSIFIERS,
         "raise_retry_error": False,
+        "token_scope": None,
     } == {
         field.name: getattr(config, field.name)
         for field in dataclasses.fields(config)

@@ -471,6 +471,11 @@ def conflicts(
     return smithy.RetryAction.retry() if failure.status == 409 else None
 
 
+def tenant(ctx: ClientRequestContext, request: HttpRequest) -> str | None:
+    """Name the scope of a call."""
+    return request.headers.get("X-Tenant")
+
+
 async def use_smithy() -> None:
     """Give strategies of all kinds to a client, and use one without."""
     strategies: list[smithy.RetryStrategy] = [
@@ -485,6 +490,7 @@ async def use_smithy() -> None:
             strategy,
             classifiers=(*smithy.DEFAULT_CLASSIFIERS, conflicts),
             raise_retry_error=True,
+            token_scope=tenant,
         )
     RetryingClient.new_decorator(Synchronous(), max_total_attempts=3)
     RetryingClient.new_decorator(Asynchronous(), classifiers=[conflicts])
@@ -495,3 +501,4 @@ async def use_smithy() -> None:
     assert_type(await standard.record_success(token=token), None)
     assert_type(standard.quota_for("orders").available_capacity, int)
     assert_type(smithy.to_backoff(standard.backoff_strategy), Backoff)
+    RetryConfig(standard, token_scope="orders")

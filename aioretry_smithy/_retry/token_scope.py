@@ -1,0 +1,42 @@
+"""Which calls share what a Smithy strategy keeps: its quota and its rate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from .._errors import bad_argument
+from .._keys import host_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._context import ClientRequestContext
+    from .._request import HttpRequest
+
+TokenScope: TypeAlias = (
+    "str | Callable[[ClientRequestContext, HttpRequest], str | None] | None"
+)
+"""A name for all calls, a function that names the scope of each, or None."""
+
+
+def names_scope(value: object) -> bool:
+    """Say whether *value* is a :data:`TokenScope`."""
+    return value is None or isinstance(value, str) or callable(value)
+
+
+def scope_of(
+    token_scope: TokenScope, ctx: ClientRequestContext, request: HttpRequest
+) -> str | None:
+    """Return the scope of a call, ``host:port`` where nothing else is said.
+
+    Raises:
+        ValueError: A function has returned something else.
+    """
+    if token_scope is None:
+        return host_key(request)
+    if isinstance(token_scope, str):
+        return token_scope
+    scope: Any = token_scope(ctx, request)
+    if scope is None or isinstance(scope, str):
+        return scope
+    raise bad_argument("token_scope", scope, "returns a str, or None")
