@@ -20,6 +20,7 @@ from .classify import (
     by_status,
     only_idempotent,
 )
+from .environment import strategy_from_env
 from .errors import (
     BackoffExhaustedError,
     CallError,
@@ -34,7 +35,7 @@ from .interfaces import (
     RetryStrategy,
     RetryToken,
 )
-from .mode import RetryMode, strategy_from_env
+from .mode import RetryMode, new_strategy
 from .profile import RetryProfile
 from .quota import StandardRetryQuota
 from .rate_limiter import ClientRateLimiter
@@ -74,6 +75,7 @@ __all__ = [
     "by_exception",
     "by_status",
     "from_backoff",
+    "new_strategy",
     "only_idempotent",
     "sdk_headers",
     "strategy_from_env",

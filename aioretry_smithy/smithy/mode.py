@@ -1,20 +1,20 @@
-"""The retry modes by name, as the environment of AWS tools gives them."""
+"""The retry modes by name, and the strategies that they stand for."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
+import warnings
+from dataclasses import replace
 from enum import StrEnum
+from typing import TypedDict
 
-from .._errors import bad_argument
+from .._errors import bad_argument, is_finite
 from .adaptive import AdaptiveRetryStrategy
+from .backoff import ExponentialRetryBackoffStrategy
+from .profile import RetryProfile
 from .simple import SimpleRetryStrategy
 from .standard import StandardRetryStrategy
 
-_MODE_VARIABLE = "AWS_RETRY_MODE"
-_ATTEMPTS_VARIABLE = "AWS_MAX_ATTEMPTS"
-
-_MODES = "simple, standard or adaptive"
+_LEGACY = "legacy"
 
 
 class RetryMode(StrEnum):
@@ -37,6 +37,9 @@ class RetryMode(StrEnum):
     def of(cls, text: str) -> RetryMode:
         """Read the name of a mode.
 
+        ``legacy``, a mode of other AWS tools, means the standard mode, with a
+        :class:`RuntimeWarning` that says so.
+
         Args:
             text: The name; blanks around it and capital letters make no difference.
 
@@ -48,79 +51,124 @@ class RetryMode(StrEnum):
             ...
         ValueError: text: 'off' (expected: simple, standard or adaptive)
         """
-        return _mode("text", text)
+        return read_mode("text", text)
 
     def new_strategy(
-        self, *, max_attempts: int | None = None
+        self,
+        *,
+        max_attempts: int | None = None,
+        initial_backoff: float | None = None,
+        max_backoff: float | None = None,
     ) -> SimpleRetryStrategy | StandardRetryStrategy:
-        """Make a strategy of this mode.
-
-        Args:
-            max_attempts: Attempts of one call, the first one included, >= 1; None for
-                what is usual in the mode.
-
-        Raises:
-            ValueError: *max_attempts* is not as described.
+        """Make a strategy of this mode, see :func:`new_strategy`.
 
         >>> RetryMode.STANDARD.new_strategy().max_attempts
         3
         """
-        if self is RetryMode.ADAPTIVE:
-            return AdaptiveRetryStrategy(max_attempts=max_attempts)
-        if self is RetryMode.STANDARD:
-            return StandardRetryStrategy(max_attempts=max_attempts)
-        if max_attempts is None:
-            return SimpleRetryStrategy()
-        return SimpleRetryStrategy(max_attempts=max_attempts)
+        backoff = _checked_backoff(initial_backoff, max_backoff)
+        if self is RetryMode.SIMPLE:
+            simple_backoff = ExponentialRetryBackoffStrategy(**backoff)
+            if max_attempts is None:
+                return SimpleRetryStrategy(backoff_strategy=simple_backoff)
+            return SimpleRetryStrategy(
+                backoff_strategy=simple_backoff, max_attempts=max_attempts
+            )
+        profile = replace(RetryProfile.V2_1, **backoff)
+        # Who throttles is not to be asked again sooner than one who fails.
+        if profile.backoff_scale_value > profile.throttling_backoff_scale_value:
+            scale = profile.backoff_scale_value
+            profile = replace(profile, throttling_backoff_scale_value=scale)
+        kind = (
+            AdaptiveRetryStrategy
+            if self is RetryMode.ADAPTIVE
+            else StandardRetryStrategy
+        )
+        return kind(profile=profile, max_attempts=max_attempts)
 
 
-def strategy_from_env(
-    environ: Mapping[str, str] | None = None,
+def new_strategy(
+    mode: RetryMode | str,
+    *,
+    max_attempts: int | None = None,
+    initial_backoff: float | None = None,
+    max_backoff: float | None = None,
 ) -> SimpleRetryStrategy | StandardRetryStrategy:
-    """Make the strategy that the environment asks for.
-
-    ``AWS_RETRY_MODE`` is a :class:`RetryMode`, standard if it is not set;
-    ``AWS_MAX_ATTEMPTS`` is the attempts of one call, the first one included. A variable
-    that is empty is not set. The mode ``legacy`` of other AWS tools is not supported.
+    """Make a strategy from what the AWS SDKs let their users configure.
 
     Args:
-        environ: The variables; by default those of the process.
+        mode: A :class:`RetryMode`, or its name as :meth:`RetryMode.of` reads it.
+        max_attempts: Attempts of one call, the first one included, >= 1; None for what
+            is usual in the mode, 5 in the simple one and 3 otherwise.
+        initial_backoff: Seconds before the first retry at most, >= 0; they double with
+            each further one. None for 0.05, in the simple mode 0.025. After throttling
+            it is 1 s, or *initial_backoff* where that is longer.
+        max_backoff: Limit of the delays in seconds, >= 0 and >= *initial_backoff*; None
+            for 20.
 
     Raises:
-        ValueError: One of the two cannot be read, or *environ* is no mapping.
+        ValueError: An argument is not as described.
 
-    >>> strategy_from_env({"AWS_MAX_ATTEMPTS": "5"}).max_attempts
-    5
+    >>> strategy = new_strategy("adaptive", max_attempts=5, initial_backoff=0.2)
+    >>> type(strategy).__name__, strategy.max_attempts
+    ('AdaptiveRetryStrategy', 5)
     """
-    variables: object = os.environ if environ is None else environ
-    if not isinstance(variables, Mapping):
-        raise bad_argument("environ", environ, "a mapping, or None")
-    name = _read(variables, _MODE_VARIABLE)
-    mode = _mode(_MODE_VARIABLE, name) if name else RetryMode.STANDARD
-    return mode.new_strategy(max_attempts=_max_attempts(variables))
+    return read_mode("mode", mode).new_strategy(
+        max_attempts=max_attempts,
+        initial_backoff=initial_backoff,
+        max_backoff=max_backoff,
+    )
 
 
-def _mode(name: str, text: object) -> RetryMode:
+def read_mode(name: str, text: object, *, stacklevel: int = 3) -> RetryMode:
+    """Read the name of a mode, wherever it stood.
+
+    Args:
+        name: What to call it in an error.
+        text: The name of the mode.
+        stacklevel: Whom a warning points to; 3 is the caller of the function that calls
+            this one.
+
+    Raises:
+        ValueError: There is no such mode.
+    """
     wanted = text.strip().lower() if isinstance(text, str) else None
+    if wanted == _LEGACY:
+        # Python's own filter keeps this to once for each place that asks.
+        warnings.warn(
+            f"{name}: the mode 'legacy' is not supported, 'standard' is used instead",
+            RuntimeWarning,
+            stacklevel=stacklevel,
+        )
+        return RetryMode.STANDARD
     for mode in RetryMode:
         if mode.value == wanted:
             return mode
-    if wanted == "legacy":
-        raise bad_argument(name, text, f"{_MODES}; legacy is not supported")
-    raise bad_argument(name, text, _MODES)
+    raise bad_argument(name, text, "simple, standard or adaptive")
 
 
-def _read(environ: Mapping[str, object], name: str) -> str:
-    text = environ.get(name, "")
-    if not isinstance(text, str):
-        raise bad_argument(name, text, "a str")
-    return text.strip()
+class _BackoffSettings(TypedDict, total=False):
+    backoff_scale_value: float
+    max_backoff: float
 
 
-def _max_attempts(environ: Mapping[str, object]) -> int | None:
-    text = _read(environ, _ATTEMPTS_VARIABLE)
-    if not text:
-        return None
-    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0):
-        raise bad_argument(_ATTEMPTS_VARIABLE, text, "a positive integer")
-    return int(text)
+def _checked_backoff(
+    initial_backoff: float | None, max_backoff: float | None
+) -> _BackoffSettings:
+    """Return what is given, under the names that profiles and backoffs share."""
+    given: _BackoffSettings = {}
+    longest = RetryProfile.V2_1.max_backoff
+    if max_backoff is not None:
+        _check_seconds("max_backoff", max_backoff)
+        given["max_backoff"] = longest = max_backoff
+    if initial_backoff is not None:
+        _check_seconds("initial_backoff", initial_backoff)
+        if initial_backoff > longest:
+            expected = f"<= max_backoff, {longest}"
+            raise bad_argument("initial_backoff", initial_backoff, expected)
+        given["backoff_scale_value"] = initial_backoff
+    return given
+
+
+def _check_seconds(name: str, value: object) -> None:
+    if not is_finite(value) or value < 0:
+        raise bad_argument(name, value, "seconds, finite and >= 0, or None")

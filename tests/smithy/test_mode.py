@@ -1,16 +1,17 @@
-"""Retry modes by name, and from the environment."""
+"""Retry modes by name, and the strategies that they stand for."""
 
 import math
+import warnings
 
 import pytest
 
 from aioretry_smithy.smithy.adaptive import AdaptiveRetryStrategy
-from aioretry_smithy.smithy.mode import RetryMode, strategy_from_env
+from aioretry_smithy.smithy.mode import RetryMode, new_strategy
+from aioretry_smithy.smithy.profile import RetryProfile
 from aioretry_smithy.smithy.simple import SimpleRetryStrategy
 from aioretry_smithy.smithy.standard import StandardRetryStrategy
 
 NAMES = "simple, standard or adaptive"
-LEGACY = f"{NAMES}; legacy is not supported"
 
 
 @pytest.mark.parametrize(
@@ -65,91 +66,118 @@ def test_bad_max_attempts_are_refused(mode, max_attempts):
     assert expected == str(caught.value)
 
 
+@pytest.mark.parametrize("mode", ["legacy", " Legacy ", "LEGACY"])
 @pytest.mark.parametrize(
-    ("environ", "kind", "max_attempts"),
+    ("name", "read"), [("text", RetryMode.of), ("mode", new_strategy)]
+)
+def test_legacy_means_standard_and_is_warned_about(name, read, mode):
+    """Whoever has it in his settings learns that it is something else here."""
+    expected = f"{name}: the mode 'legacy' is not supported, 'standard' is used instead"
+    with pytest.warns(RuntimeWarning) as caught:
+        made = read(mode)
+
+    assert [expected] == [str(warning.message) for warning in caught]
+    assert __file__ == caught[0].filename
+    assert made is RetryMode.STANDARD or type(made) is StandardRetryStrategy
+
+
+def test_legacy_is_warned_about_once_per_place():
+    """A line that is run again says it once, another line says it again."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        for _ in range(3):
+            RetryMode.of("legacy")
+        RetryMode.of("legacy")
+
+    assert 2 == len(caught)
+
+
+@pytest.mark.parametrize(
+    ("mode", "kind"),
     [
-        ({}, StandardRetryStrategy, 3),
-        ({"AWS_RETRY_MODE": "", "AWS_MAX_ATTEMPTS": ""}, StandardRetryStrategy, 3),
-        ({"AWS_RETRY_MODE": " ", "AWS_MAX_ATTEMPTS": " "}, StandardRetryStrategy, 3),
-        ({"AWS_RETRY_MODE": "Adaptive"}, AdaptiveRetryStrategy, 3),
-        ({"AWS_RETRY_MODE": " simple "}, SimpleRetryStrategy, 5),
-        ({"AWS_MAX_ATTEMPTS": "1"}, StandardRetryStrategy, 1),
-        (
-            {"AWS_RETRY_MODE": "adaptive", "AWS_MAX_ATTEMPTS": " 10 "},
-            AdaptiveRetryStrategy,
-            10,
-        ),
+        ("simple", SimpleRetryStrategy),
+        (" Standard ", StandardRetryStrategy),
+        (RetryMode.ADAPTIVE, AdaptiveRetryStrategy),
     ],
 )
-def test_environment_says_which_strategy(environ, kind, max_attempts):
-    """A variable that is empty is as good as none."""
-    strategy = strategy_from_env(environ)
+def test_strategy_is_made_from_the_name_of_its_mode(mode, kind):
+    """Or from the mode itself, with the attempts that are wanted."""
+    strategy = new_strategy(mode, max_attempts=7)
 
-    assert kind is type(strategy)
-    assert max_attempts == strategy.max_attempts
-
-
-def test_environment_is_that_of_the_process(monkeypatch):
-    """Without an argument the variables of the process are read, each time anew."""
-    monkeypatch.delenv("AWS_MAX_ATTEMPTS", raising=False)
-    monkeypatch.setenv("AWS_RETRY_MODE", "simple")
-    before = strategy_from_env()
-    monkeypatch.setenv("AWS_RETRY_MODE", "standard")
-    after = strategy_from_env()
-
-    assert SimpleRetryStrategy is type(before)
-    assert StandardRetryStrategy is type(after)
+    assert (kind, 7) == (type(strategy), strategy.max_attempts)
 
 
-@pytest.mark.parametrize("mode", ["off", "2"])
-def test_unknown_mode_in_the_environment_is_refused(mode):
-    """The error names the variable, for whoever has set it elsewhere."""
+@pytest.mark.parametrize("mode", ["off", None, 3, StandardRetryStrategy])
+def test_strategy_of_no_mode_is_refused(mode):
+    """The error says which modes there are."""
     with pytest.raises(ValueError) as caught:
-        strategy_from_env({"AWS_RETRY_MODE": mode})
+        new_strategy(mode)
 
-    assert f"AWS_RETRY_MODE: {mode!r} (expected: {NAMES})" == str(caught.value)
-
-
-@pytest.mark.parametrize("mode", ["legacy", " Legacy "])
-def test_legacy_mode_is_not_supported(mode):
-    """Whoever has it in his settings learns that it is no slip of the pen."""
-    for name, read in (
-        ("text", RetryMode.of),
-        ("AWS_RETRY_MODE", lambda text: strategy_from_env({"AWS_RETRY_MODE": text})),
-    ):
-        with pytest.raises(ValueError) as caught:
-            read(mode)
-
-        shown = mode if name == "text" else mode.strip()
-        assert f"{name}: {shown!r} (expected: {LEGACY})" == str(caught.value)
-
-
-@pytest.mark.parametrize("name", ["AWS_RETRY_MODE", "AWS_MAX_ATTEMPTS"])
-@pytest.mark.parametrize("value", [None, 3, b"3", RetryMode])
-def test_variables_are_text(name, value):
-    """A mapping that was made in a program may hold anything."""
-    with pytest.raises(ValueError) as caught:
-        strategy_from_env({name: value})
-
-    assert f"{name}: {value!r} (expected: a str)" == str(caught.value)
-
-
-@pytest.mark.parametrize("environ", ["AWS_RETRY_MODE=simple", [], 0, dict])
-def test_environment_is_a_mapping(environ):
-    """What holds no variables is refused, also what is empty."""
-    with pytest.raises(ValueError) as caught:
-        strategy_from_env(environ)
-
-    assert f"environ: {environ!r} (expected: a mapping, or None)" == str(caught.value)
+    assert f"mode: {mode!r} (expected: {NAMES})" == str(caught.value)
 
 
 @pytest.mark.parametrize(
-    "attempts", ["0", "-1", "+3", "3.0", "three", "\u0663", "1_000", "9" * 10]
+    ("settings", "scale", "throttling", "longest"),
+    [
+        ({}, 0.05, 1.0, 20.0),
+        ({"initial_backoff": 0.2}, 0.2, 1.0, 20.0),
+        ({"initial_backoff": 3}, 3, 3, 20.0),
+        ({"initial_backoff": 0}, 0, 1.0, 20.0),
+        ({"max_backoff": 2.5}, 0.05, 1.0, 2.5),
+        ({"max_backoff": 0}, 0.05, 1.0, 0),
+        ({"initial_backoff": 30.0, "max_backoff": 30.0}, 30.0, 30.0, 30.0),
+    ],
 )
-def test_unreadable_attempts_in_the_environment_are_refused(attempts):
-    """The error names the variable; nothing is guessed."""
-    with pytest.raises(ValueError) as caught:
-        strategy_from_env({"AWS_MAX_ATTEMPTS": attempts})
+@pytest.mark.parametrize("mode", ["standard", "adaptive"])
+def test_backoff_can_be_configured(mode, settings, scale, throttling, longest):
+    """Who throttles is never asked again sooner than one who fails."""
+    strategy = new_strategy(mode, **settings)
+    usual, slow = strategy.backoff_strategy, strategy.throttling_backoff_strategy
 
-    expected = f"AWS_MAX_ATTEMPTS: {attempts!r} (expected: a positive integer)"
+    assert (scale, longest) == (usual.backoff_scale_value, usual.max_backoff)
+    assert (throttling, longest) == (slow.backoff_scale_value, slow.max_backoff)
+
+
+@pytest.mark.parametrize(
+    ("settings", "scale", "longest"),
+    [
+        ({}, 0.025, 20.0),
+        ({"initial_backoff": 0.2}, 0.2, 20.0),
+        ({"initial_backoff": 1.0, "max_backoff": 2.5}, 1.0, 2.5),
+    ],
+)
+def test_backoff_of_the_simple_mode_can_be_configured(settings, scale, longest):
+    """It has one backoff for all errors."""
+    backoff = new_strategy("simple", **settings).backoff_strategy
+
+    assert (scale, longest) == (backoff.backoff_scale_value, backoff.max_backoff)
+
+
+def test_strategy_without_settings_has_the_usual_profile():
+    """So it describes itself shortly."""
+    assert RetryProfile.V2_1 == new_strategy("standard").profile
+
+
+@pytest.mark.parametrize("mode", RetryMode)
+@pytest.mark.parametrize("name", ["initial_backoff", "max_backoff"])
+@pytest.mark.parametrize("seconds", [-1, math.inf, math.nan, True, "1", 10**400])
+def test_bad_seconds_are_refused(mode, name, seconds):
+    """The error names the argument as it was given."""
+    with pytest.raises(ValueError) as caught:
+        new_strategy(mode, **{name: seconds})
+
+    expected = f"{name}: {seconds!r} (expected: seconds, finite and >= 0, or None)"
+    assert expected == str(caught.value)
+
+
+@pytest.mark.parametrize("mode", RetryMode)
+@pytest.mark.parametrize(
+    ("initial", "longest", "shown"), [(2.0, 1.5, "1.5"), (20.5, None, "20.0")]
+)
+def test_initial_backoff_fits_the_limit(mode, initial, longest, shown):
+    """A first delay that is cut every time is a slip."""
+    with pytest.raises(ValueError) as caught:
+        new_strategy(mode, initial_backoff=initial, max_backoff=longest)
+
+    expected = f"initial_backoff: {initial} (expected: <= max_backoff, {shown})"
     assert expected == str(caught.value)

@@ -483,6 +483,7 @@ async def use_smithy() -> None:
         smithy.StandardRetryStrategy(profile=smithy.RetryProfile.V2_0),
         smithy.AdaptiveRetryStrategy(rate_limiter=smithy.ClientRateLimiter()),
         smithy.RetryMode.of("adaptive").new_strategy(max_attempts=4),
+        smithy.new_strategy("standard", initial_backoff=0.1, max_backoff=5.0),
         smithy.strategy_from_env(),
     ]
     for strategy in strategies:

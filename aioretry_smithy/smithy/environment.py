@@ -1,0 +1,96 @@
+"""The strategy that the environment and the AWS profile file ask for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from string import Template
+from typing import TYPE_CHECKING
+
+from .._errors import bad_argument
+from .aws_config import read_profile
+from .mode import RetryMode, read_mode
+
+if TYPE_CHECKING:
+    from .simple import SimpleRetryStrategy
+    from .standard import StandardRetryStrategy
+
+_KEYS = {"AWS_RETRY_MODE": "retry_mode", "AWS_MAX_ATTEMPTS": "max_attempts"}
+
+
+def strategy_from_env(
+    environ: Mapping[str, str] | None = None,
+) -> SimpleRetryStrategy | StandardRetryStrategy:
+    """Make the strategy that the environment asks for, or the AWS profile file.
+
+    ``AWS_RETRY_MODE`` is a :class:`RetryMode`, standard if nothing else is said, and
+    ``AWS_MAX_ATTEMPTS`` the attempts of one call, the first one included. Where one of
+    the two is not set, ``retry_mode`` or ``max_attempts`` of the profile count: of the
+    one that ``AWS_PROFILE`` names, or ``default``, in the file that ``AWS_CONFIG_FILE``
+    names, or ``~/.aws/config``.
+
+    What is empty is not set. The mode ``legacy`` of other AWS tools means standard,
+    with a :class:`RuntimeWarning`. A file that is not there, or does not have the
+    profile, says nothing.
+
+    Args:
+        environ: The variables; by default those of the process. ``~`` is their ``HOME``
+            or ``USERPROFILE``.
+
+    Raises:
+        ValueError: A value or the file cannot be read, or *environ* is no mapping. The
+            message names the variable, or the file, the section and the key.
+
+    Source: botocore, which reads the same file in the same way.
+
+    >>> strategy_from_env({"AWS_MAX_ATTEMPTS": "5"}).max_attempts
+    5
+    """
+    variables: object = os.environ if environ is None else environ
+    if not isinstance(variables, Mapping):
+        raise bad_argument("environ", environ, "a mapping, or None")
+    (mode_name, mode), (attempts_name, attempts) = _find_settings(variables)
+    found = read_mode(mode_name, mode) if mode else RetryMode.STANDARD
+    max_attempts = _read_attempts(attempts_name, attempts) if attempts else None
+    return found.new_strategy(max_attempts=max_attempts)
+
+
+def _find_settings(variables: Mapping[str, object]) -> list[tuple[str, str]]:
+    """Return of each setting where it stands, and its text, empty if nowhere."""
+    found = [(variable, _read(variables, variable)) for variable in _KEYS]
+    if all(text for _, text in found):
+        return found
+    path = _config_file(variables)
+    profile = _read(variables, "AWS_PROFILE") or "default"
+    section = None if path is None else read_profile(path, profile)
+    if section is None:
+        return found
+    return [
+        (variable, text)
+        if text
+        else (f"{section.place} {key}", section.values.get(key, "").strip())
+        for (variable, text), key in zip(found, _KEYS.values(), strict=True)
+    ]
+
+
+def _config_file(variables: Mapping[str, object]) -> Path | None:
+    text = _read(variables, "AWS_CONFIG_FILE") or "~/.aws/config"
+    text = Template(text).safe_substitute(variables)
+    if text[:2] in {"~/", "~\\"}:
+        home = _read(variables, "HOME") or _read(variables, "USERPROFILE")
+        return Path(home, text[2:]) if home else None
+    return Path(text)
+
+
+def _read(variables: Mapping[str, object], name: str) -> str:
+    text = variables.get(name, "")
+    if not isinstance(text, str):
+        raise bad_argument(name, text, "a str")
+    return text.strip()
+
+
+def _read_attempts(name: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0):
+        raise bad_argument(name, text, "a positive integer")
+    return int(text)

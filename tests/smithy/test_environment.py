@@ -1,0 +1,261 @@
+"""The strategy that the environment and the AWS profile file ask for."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from aioretry_smithy.smithy.adaptive import AdaptiveRetryStrategy
+from aioretry_smithy.smithy.environment import strategy_from_env
+from aioretry_smithy.smithy.simple import SimpleRetryStrategy
+from aioretry_smithy.smithy.standard import StandardRetryStrategy
+
+NAMES = "simple, standard or adaptive"
+VARIABLES = ("AWS_RETRY_MODE", "AWS_MAX_ATTEMPTS", "AWS_CONFIG_FILE", "AWS_PROFILE")
+
+
+def config_file(folder: Path, text: str) -> str:
+    """Write a profile file and return its path."""
+    path = folder / "config"
+    path.write_text(textwrap.dedent(text), encoding="utf-8")
+    return str(path)
+
+
+def kind_and_attempts(environ: dict[str, str]) -> tuple[type, int]:
+    strategy = strategy_from_env(environ)
+    return type(strategy), strategy.max_attempts
+
+
+@pytest.mark.parametrize(
+    ("environ", "kind", "max_attempts"),
+    [
+        ({}, StandardRetryStrategy, 3),
+        ({"AWS_RETRY_MODE": "", "AWS_MAX_ATTEMPTS": ""}, StandardRetryStrategy, 3),
+        ({"AWS_RETRY_MODE": " ", "AWS_MAX_ATTEMPTS": " "}, StandardRetryStrategy, 3),
+        ({"AWS_RETRY_MODE": "Adaptive"}, AdaptiveRetryStrategy, 3),
+        ({"AWS_RETRY_MODE": " simple "}, SimpleRetryStrategy, 5),
+        ({"AWS_MAX_ATTEMPTS": "1"}, StandardRetryStrategy, 1),
+        (
+            {"AWS_RETRY_MODE": "adaptive", "AWS_MAX_ATTEMPTS": " 10 "},
+            AdaptiveRetryStrategy,
+            10,
+        ),
+    ],
+)
+def test_environment_says_which_strategy(environ, kind, max_attempts):
+    """A variable that is empty is as good as none."""
+    strategy = strategy_from_env(environ)
+
+    assert kind is type(strategy)
+    assert max_attempts == strategy.max_attempts
+
+
+def test_environment_is_that_of_the_process(monkeypatch):
+    """Without an argument the variables of the process are read, each time anew."""
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("AWS_RETRY_MODE", "simple")
+    before = strategy_from_env()
+    monkeypatch.setenv("AWS_RETRY_MODE", "standard")
+    after = strategy_from_env()
+
+    assert SimpleRetryStrategy is type(before)
+    assert StandardRetryStrategy is type(after)
+
+
+@pytest.mark.parametrize("mode", ["off", "2"])
+def test_unknown_mode_in_the_environment_is_refused(mode):
+    """The error names the variable, for whoever has set it elsewhere."""
+    with pytest.raises(ValueError) as caught:
+        strategy_from_env({"AWS_RETRY_MODE": mode})
+
+    assert f"AWS_RETRY_MODE: {mode!r} (expected: {NAMES})" == str(caught.value)
+
+
+@pytest.mark.parametrize("name", [*VARIABLES, "HOME"])
+@pytest.mark.parametrize("value", [None, 3, b"3", dict])
+def test_variables_are_text(name, value):
+    """A mapping that was made in a program may hold anything."""
+    with pytest.raises(ValueError) as caught:
+        strategy_from_env({name: value})
+
+    assert f"{name}: {value!r} (expected: a str)" == str(caught.value)
+
+
+@pytest.mark.parametrize("environ", ["AWS_RETRY_MODE=simple", [], 0, dict])
+def test_environment_is_a_mapping(environ):
+    """What holds no variables is refused, also what is empty."""
+    with pytest.raises(ValueError) as caught:
+        strategy_from_env(environ)
+
+    assert f"environ: {environ!r} (expected: a mapping, or None)" == str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "attempts", ["0", "-1", "+3", "3.0", "three", "\u0663", "1_000", "9" * 10]
+)
+def test_unreadable_attempts_in_the_environment_are_refused(attempts):
+    """The error names the variable; nothing is guessed."""
+    with pytest.raises(ValueError) as caught:
+        strategy_from_env({"AWS_MAX_ATTEMPTS": attempts})
+
+    expected = f"AWS_MAX_ATTEMPTS: {attempts!r} (expected: a positive integer)"
+    assert expected == str(caught.value)
+
+
+def test_legacy_in_the_environment_means_standard():
+    """The warning names the variable and points to the caller."""
+    with pytest.warns(RuntimeWarning, match="^AWS_RETRY_MODE: .*legacy") as caught:
+        strategy = strategy_from_env({"AWS_RETRY_MODE": "Legacy"})
+
+    assert StandardRetryStrategy is type(strategy)
+    assert __file__ == caught[0].filename
+
+
+def test_legacy_in_the_file_means_standard(tmp_path):
+    """The warning names file, section and key."""
+    path = config_file(tmp_path, "[profile dev]\nretry_mode = legacy\n")
+    with pytest.warns(RuntimeWarning) as caught:
+        strategy_from_env({"AWS_CONFIG_FILE": path, "AWS_PROFILE": "dev"})
+
+    place = f"{path} [profile dev] retry_mode: the mode 'legacy'"
+    assert str(caught[0].message).startswith(place)
+    assert __file__ == caught[0].filename
+
+
+FILE = """\
+    # Settings of a laptop.
+    [default]
+    region = eu-central-1
+    retry_mode = adaptive
+    max_attempts = 5
+
+    [profile dev]
+    retry_mode = Simple
+    [profile "two words"]
+    max_attempts: 7
+    [sso-session dev]
+    retry_mode = none
+    [profile empty]
+    retry_mode =
+    max_attempts =
+    """
+
+
+@pytest.mark.parametrize(
+    ("environ", "kind", "max_attempts"),
+    [
+        ({}, AdaptiveRetryStrategy, 5),
+        ({"AWS_PROFILE": ""}, AdaptiveRetryStrategy, 5),
+        ({"AWS_PROFILE": "default"}, AdaptiveRetryStrategy, 5),
+        ({"AWS_PROFILE": "dev"}, SimpleRetryStrategy, 5),
+        ({"AWS_PROFILE": "two words"}, StandardRetryStrategy, 7),
+        ({"AWS_PROFILE": "empty"}, StandardRetryStrategy, 3),
+        ({"AWS_PROFILE": "elsewhere"}, StandardRetryStrategy, 3),
+        ({"AWS_RETRY_MODE": "simple"}, SimpleRetryStrategy, 5),
+        ({"AWS_MAX_ATTEMPTS": "2"}, AdaptiveRetryStrategy, 2),
+        ({"AWS_PROFILE": "dev", "AWS_MAX_ATTEMPTS": "2"}, SimpleRetryStrategy, 2),
+    ],
+)
+def test_profile_says_what_the_environment_does_not(
+    tmp_path, environ, kind, max_attempts
+):
+    """Each of the two settings by itself; a profile that is not there says nothing."""
+    environ = {**environ, "AWS_CONFIG_FILE": config_file(tmp_path, FILE)}
+
+    assert (kind, max_attempts) == kind_and_attempts(environ)
+
+
+def test_file_is_not_read_without_need(tmp_path):
+    """Where the environment says both, the file may be as odd as it likes."""
+    path = config_file(tmp_path, "no section")
+    environ = {"AWS_RETRY_MODE": "simple", "AWS_MAX_ATTEMPTS": "2"}
+
+    assert (SimpleRetryStrategy, 2) == kind_and_attempts(
+        {**environ, "AWS_CONFIG_FILE": path}
+    )
+
+
+@pytest.mark.parametrize("home", ["HOME", "USERPROFILE"])
+@pytest.mark.parametrize(
+    "named", [None, "", "~/.aws/config", "$PLACE/config", "${PLACE}/config"]
+)
+def test_file_is_found_by_the_variables(tmp_path, home, named):
+    """By default under the home directory, which is that of the same variables."""
+    folder = tmp_path / ".aws"
+    folder.mkdir()
+    config_file(folder, "[default]\nmax_attempts = 9")
+    environ = {home: str(tmp_path), "PLACE": str(folder)}
+    if named is not None:
+        environ["AWS_CONFIG_FILE"] = named
+
+    assert 9 == strategy_from_env(environ).max_attempts
+
+
+def test_process_has_a_home(tmp_path, monkeypatch):
+    """Without an argument the file of the user is read."""
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".aws").mkdir()
+    config_file(tmp_path / ".aws", "[default]\nmax_attempts = 9")
+
+    assert 9 == strategy_from_env().max_attempts
+
+
+@pytest.mark.parametrize(
+    ("text", "shown", "expected"),
+    [
+        ("retry_mode = fast", "retry_mode: 'fast'", NAMES),
+        ("retry_mode = standard # as ever", "'standard # as ever'", NAMES),
+        ("retry_mode = standard ; as ever", "'standard ; as ever'", NAMES),
+        ("retry_mode = %(mode)s", "'%(mode)s'", NAMES),
+        ("retry_mode = \u00e4", "'\u00e4'", NAMES),
+        ("max_attempts = 0", "max_attempts: '0'", "a positive integer"),
+        ("max_attempts = three", "'three'", "a positive integer"),
+        ("max_attempts = 3 # as ever", "'3 # as ever'", "a positive integer"),
+        ("max_attempts = 3\n  5", "'3\\n5'", "a positive integer"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("profile", "section"), [("default", "default"), ("dev", "profile dev")]
+)
+def test_unreadable_value_in_the_file_is_refused(
+    tmp_path, profile, section, text, shown, expected
+):
+    """The error names file, section and key; a comment behind a value is part of it."""
+    path = config_file(tmp_path, f"[{section}]\n{text}\n")
+    with pytest.raises(ValueError) as caught:
+        strategy_from_env({"AWS_CONFIG_FILE": path, "AWS_PROFILE": profile})
+
+    message = str(caught.value)
+    key = text.partition(" ")[0]
+    assert message.startswith(f"{path} [{section}] {key}: ")
+    assert message.endswith(f"{shown} (expected: {expected})")
+
+
+def test_value_that_is_not_asked_for_may_be_unreadable(tmp_path):
+    """Neither that of another profile, nor one that the environment stands above."""
+    path = config_file(
+        tmp_path,
+        "[default]\nretry_mode = odd\nmax_attempts = 4\n[profile a]\nmax_attempts = x",
+    )
+
+    assert (SimpleRetryStrategy, 4) == kind_and_attempts(
+        {"AWS_CONFIG_FILE": path, "AWS_RETRY_MODE": "simple"}
+    )
+
+
+@pytest.mark.skipif(os.name == "nt", reason="bytes in paths and variables are POSIX")
+def test_surrogates_in_a_value_can_be_reported(tmp_path):
+    """A message with what is no UTF-8 in it can be printed."""
+    path = tmp_path / "config"
+    path.write_bytes(b"[default]\nretry_mode = \xe4\n")
+    with pytest.raises(ValueError) as caught:
+        strategy_from_env({"AWS_CONFIG_FILE": str(path)})
+
+    assert str(caught.value).encode()
