@@ -25,6 +25,8 @@ from .errors import (
     BackoffExhaustedError,
     CallError,
     CapacityNotAvailableError,
+    ClientTimeoutError,
+    ModeledError,
     RetryError,
 )
 from .failure import Classifier, ErrorKind, Failure, RetryAction
@@ -39,6 +41,11 @@ from .mode import RetryMode, new_strategy
 from .profile import RetryProfile
 from .quota import StandardRetryQuota
 from .rate_limiter import ClientRateLimiter
+from .resolver import (
+    RetryStrategyOptions,
+    RetryStrategyResolver,
+    RetryStrategyType,
+)
 from .simple import SimpleRetryStrategy
 from .standard import StandardRetryStrategy
 from .tokens import SimpleRetryToken, StandardRetryToken
@@ -51,6 +58,7 @@ __all__ = [
     "CapacityNotAvailableError",
     "Classifier",
     "ClientRateLimiter",
+    "ClientTimeoutError",
     "ErrorKind",
     "ErrorRetryInfo",
     "ExponentialBackoffJitterType",
@@ -58,6 +66,7 @@ __all__ = [
     "Failure",
     "Fault",
     "HasFault",
+    "ModeledError",
     "RetryAction",
     "RetryBackoffStrategy",
     "RetryError",
@@ -65,6 +74,9 @@ __all__ = [
     "RetryMode",
     "RetryProfile",
     "RetryStrategy",
+    "RetryStrategyOptions",
+    "RetryStrategyResolver",
+    "RetryStrategyType",
     "RetryToken",
     "SimpleRetryStrategy",
     "SimpleRetryToken",

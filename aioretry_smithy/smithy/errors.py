@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -73,12 +74,14 @@ class CapacityNotAvailableError(UnprocessedRequestError):
         return f"the rate limiter grants no attempt for {self.retry_after:.3f} s"
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CallError(Exception):
     """An attempt that failed, as a strategy of Smithy's kind is shown it.
 
     The retrying client makes it of a response or of an exception, which is then its
     ``__cause__``. It is never raised to the caller. It has everything that
-    :class:`ErrorRetryInfo` and :class:`HasFault` ask for.
+    :class:`ErrorRetryInfo` and :class:`HasFault` ask for. A subclass may be a dataclass
+    with other defaults.
 
     Args:
         message: What happened.
@@ -91,49 +94,79 @@ class CallError(Exception):
         code: The error code that the response carries, without namespace and URL.
 
     Source: smithy-python's class of this name.
+
+    >>> CallError("busy", fault="server", is_throttling_error=True).message
+    'busy'
     """
 
-    fault: Fault
+    message: str = field(default="", kw_only=False)
+    """What happened."""
+
+    fault: Fault = None
     """Whose fault it is."""
 
-    is_retry_safe: bool | None
+    is_retry_safe: bool | None = None
     """True allows a retry, False forbids it; None where nobody can tell."""
 
-    retry_after: float | None
+    retry_after: float | None = None
     """Seconds that the server asks to be left alone."""
 
-    is_throttling_error: bool
+    is_throttling_error: bool = False
     """Whether the server complains of too many requests."""
 
-    is_timeout_error: bool
+    is_timeout_error: bool = False
     """Whether time ran out."""
 
-    status: int | None
+    status: int | None = None
     """The status of the response, or None after an exception."""
 
-    code: str | None
+    code: str | None = None
     """The error code that the response carries."""
 
-    def __init__(
-        self,
-        message: str = "",
-        *,
-        fault: Fault = None,
-        is_retry_safe: bool | None = None,
-        retry_after: float | None = None,
-        is_throttling_error: bool = False,
-        is_timeout_error: bool = False,
-        status: int | None = None,
-        code: str | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.fault = fault
-        self.is_retry_safe = is_retry_safe
-        self.retry_after = retry_after
-        self.is_throttling_error = is_throttling_error
-        self.is_timeout_error = is_timeout_error
-        self.status = status
-        self.code = code
+    def __post_init__(self) -> None:
+        super().__init__(self.message)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ModeledError(CallError):
+    """An error that the model of a service describes, for a loop of your own.
+
+    The same as a :class:`CallError`, but for ``fault``: it is the client's. So there is
+    no retry unless ``is_retry_safe`` is True, or the error throttles or timed out.
+
+    Source: smithy-python's class of this name.
+
+    >>> from aioretry_smithy.smithy import RetryInfo
+    >>> RetryInfo.of(ModeledError("no such order")).allows_retry
+    False
+    """
+
+    fault: Fault = "client"
+    """Whose fault it is."""
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ClientTimeoutError(CallError):
+    """The client waited no longer for an answer, for a loop of your own.
+
+    The same as a :class:`CallError` with other defaults: time ran out, for the client,
+    and a retry is allowed.
+
+    Source: smithy-python's class of this name.
+
+    >>> from aioretry_smithy.smithy import RetryInfo
+    >>> RetryInfo.of(ClientTimeoutError()).allows_retry
+    True
+    """
+
+    fault: Fault = "client"
+    """Whose fault it is."""
+
+    is_retry_safe: bool | None = True
+    """True allows a retry, False forbids it; None where nobody can tell."""
+
+    is_timeout_error: bool = True
+    """Whether time ran out."""
 
 
 def refusals() -> tuple[type[Exception], ...]:

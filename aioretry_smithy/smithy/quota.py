@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 from .._errors import bad_argument
 from .._retry_info import RetryInfo
@@ -21,10 +22,14 @@ class StandardRetryQuota(Shared):
     Calls, strategies, event loops and threads may share one. A copy of it is the quota
     itself.
 
+    The constants are those of ``V2_1``. A subclass may have others, and a quota with a
+    *profile* has that one's.
+
     Args:
         initial_capacity: Tokens at the beginning, and at most, an int >= 0.
         profile: Says what a retry costs, and what a success without one brings; for
-            all strategies that have this quota, whatever their own profile says.
+            all strategies that have this quota, whatever their own profile says. None:
+            the constants of the class say it.
 
     Raises:
         ValueError: An argument is not as described.
@@ -38,15 +43,38 @@ class StandardRetryQuota(Shared):
     (14, 20)
     """
 
+    INITIAL_RETRY_TOKENS: int = 500
+    """The tokens of a quota that is made without a number."""
+
+    RETRY_COST: int = RetryProfile.V2_1.retry_cost
+    """What a retry takes out."""
+
+    THROTTLING_RETRY_COST: int = RetryProfile.V2_1.throttling_cost
+    """What a retry takes out after throttling."""
+
+    NO_RETRY_INCREMENT: int = RetryProfile.V2_1.no_retry_increment
+    """What a call that needed no retry puts in."""
+
     def __init__(
         self,
-        initial_capacity: int = 500,
+        initial_capacity: int = INITIAL_RETRY_TOKENS,
         *,
-        profile: RetryProfile = RetryProfile.V2_1,
+        profile: RetryProfile | None = None,
     ) -> None:
         if type(initial_capacity) is not int or initial_capacity < 0:
             raise bad_argument("initial_capacity", initial_capacity, "an int >= 0")
+        if profile is None:
+            profile = replace(
+                RetryProfile.V2_1,
+                retry_cost=self.RETRY_COST,
+                timeout_cost=self.RETRY_COST,
+                throttling_cost=self.THROTTLING_RETRY_COST,
+                no_retry_increment=self.NO_RETRY_INCREMENT,
+            )
         check_profile(profile)
+        self.RETRY_COST = profile.retry_cost
+        self.THROTTLING_RETRY_COST = profile.throttling_cost
+        self.NO_RETRY_INCREMENT = profile.no_retry_increment
         self._max_capacity = initial_capacity
         self._available_capacity = initial_capacity
         self._profile = profile
@@ -77,7 +105,7 @@ class StandardRetryQuota(Shared):
             if cost <= available:
                 self._available_capacity = available - cost
                 return cost
-        raise RetryError(f"the retry quota is exhausted: {available} left of {cost}")
+        raise RetryError(f"Retry quota exceeded: {available} left of {cost}")
 
     def release(self, *, release_amount: int) -> None:
         """Put tokens back after a success; the bucket never holds more than at first.

@@ -174,7 +174,7 @@ async def test_text_says_what_a_quota_refused_with():
     quota = StandardRetryQuota(5)
     strategy = StandardRetryStrategy(retry_quota=quota)
     log = await log_of(503, decorator=RetryingClient.new_decorator(strategy))
-    words = "limiter (the retry quota is exhausted: 5 left of 14)"
+    words = "limiter (Retry quota exceeded: 5 left of 14)"
 
     assert TEXT.format_response(log).endswith(f", stopped: {words}")
     assert log.render().partition("\n")[0].endswith(f", stopped: {words}")

@@ -2,15 +2,19 @@
 
 import pickle
 import sys
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import pytest
 
 from aioretry_smithy import is_unprocessed
+from aioretry_smithy._retry_info import RetryInfo
 from aioretry_smithy.smithy.errors import (
     BackoffExhaustedError,
     CallError,
     CapacityNotAvailableError,
+    ClientTimeoutError,
+    ModeledError,
     RetryError,
     refusals,
 )
@@ -136,6 +140,7 @@ def test_call_error_has_defaults_that_say_nothing():
     error = CallError()
 
     assert {
+        "message": "",
         "fault": None,
         "is_retry_safe": None,
         "retry_after": None,
@@ -151,3 +156,60 @@ def test_call_error_can_be_put_in_a_set():
     error, equal = CallError("503", status=503), CallError("503", status=503)
 
     assert 2 == len({error, equal})
+
+
+@pytest.mark.parametrize("kind", [CallError, ModeledError, ClientTimeoutError])
+def test_call_error_has_a_message(kind):
+    """By position or by keyword, and what is printed of the error is that."""
+    errors = [kind("busy"), kind(message="busy"), kind()]
+
+    assert ["busy", "busy", ""] == [error.message for error in errors]
+    assert ["busy", "busy", ""] == [str(error) for error in errors]
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (CallError, RetryInfo()),
+        (ModeledError, RetryInfo(fault="client")),
+        (
+            ClientTimeoutError,
+            RetryInfo(is_retry_safe=True, is_timeout_error=True, fault="client"),
+        ),
+    ],
+)
+def test_kinds_of_call_errors_differ_in_what_they_say(kind, said):
+    """A model describes what the client did wrong; a timeout allows a retry."""
+    assert said == RetryInfo.of(kind())
+
+
+@pytest.mark.parametrize("kind", [CallError, ModeledError, ClientTimeoutError])
+def test_call_error_takes_all_that_can_be_said(kind):
+    """Whatever its defaults are; it crosses processes with it."""
+    details = {
+        "fault": "server",
+        "is_retry_safe": False,
+        "retry_after": 1.5,
+        "is_throttling_error": True,
+        "is_timeout_error": False,
+        "status": 429,
+        "code": "Throttling",
+    }
+    error = pickle.loads(pickle.dumps(kind("busy", **details)))
+
+    assert {"message": "busy", **details} == vars(error)
+
+
+def test_call_error_can_be_described_by_a_dataclass():
+    """As what smithy-python makes of a model does it."""
+
+    @dataclass(kw_only=True)
+    class BusyError(ModeledError):
+        is_retry_safe: bool | None = True
+        is_throttling_error: bool = True
+        queue: str = ""
+
+    error = BusyError(message="too many", queue="orders")
+
+    assert ("too many", "orders") == (str(error), error.queue)
+    assert RetryInfo(True, None, True, False, "client") == RetryInfo.of(error)

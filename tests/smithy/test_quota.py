@@ -66,7 +66,7 @@ def test_refusal_takes_nothing_and_says_how_much_is_missing():
     with pytest.raises(RetryError) as caught:
         quota.acquire(error=ERROR)
 
-    assert "the retry quota is exhausted: 10 left of 14" == str(caught.value)
+    assert "Retry quota exceeded: 10 left of 14" == str(caught.value)
     assert caught.value.retry_after is None
     assert 10 == quota.available_capacity
     assert 5 == quota.acquire(error=THROTTLED)
@@ -140,7 +140,7 @@ def test_bad_capacity_is_refused(capacity):
     assert expected == str(caught.value)
 
 
-@pytest.mark.parametrize("profile", [None, "V2_1", RetryProfile])
+@pytest.mark.parametrize("profile", ["", "V2_1", RetryProfile])
 def test_bad_profile_is_refused(profile):
     """The name of a profile, or its class, is no profile."""
     with pytest.raises(ValueError, match=r"^profile: .* \(expected: a RetryProfile\)$"):
@@ -192,6 +192,54 @@ def test_quota_is_not_pickled():
     expected = r"^StandardRetryQuota cannot be pickled: it holds shared state$"
     with pytest.raises(TypeError, match=expected):
         pickle.dumps(StandardRetryQuota())
+
+
+def test_constants_are_those_of_the_newest_profile():
+    """Under the names of smithy-python, on the class and on each quota."""
+    for quota in (StandardRetryQuota, StandardRetryQuota(20)):
+        assert (500, 14, 5, 1) == (
+            quota.INITIAL_RETRY_TOKENS,
+            quota.RETRY_COST,
+            quota.THROTTLING_RETRY_COST,
+            quota.NO_RETRY_INCREMENT,
+        )
+
+
+def test_constants_of_a_quota_are_those_of_its_profile():
+    """They say what it charges; those of the class stay as they are."""
+    quota = StandardRetryQuota(profile=RetryProfile(retry_cost=7, throttling_cost=3))
+
+    assert (7, 3, 1) == (
+        quota.RETRY_COST,
+        quota.THROTTLING_RETRY_COST,
+        quota.NO_RETRY_INCREMENT,
+    )
+    assert 14 == StandardRetryQuota.RETRY_COST
+
+
+def test_subclass_may_have_other_constants():
+    """Timeouts cost what any retry costs, as in smithy-python."""
+
+    class Dear(StandardRetryQuota):
+        RETRY_COST = 100
+        THROTTLING_RETRY_COST = 50
+        NO_RETRY_INCREMENT = 10
+
+    quota = Dear()
+    costs = [quota.acquire(error=error) for error in (ERROR, THROTTLED, TIMED_OUT)]
+    quota.release(release_amount=0)
+
+    assert [100, 50, 100] == costs
+    assert 260 == quota.available_capacity
+
+
+def test_profile_stands_above_the_constants_of_a_subclass():
+    """It is what was asked for last."""
+
+    class Dear(StandardRetryQuota):
+        RETRY_COST = 100
+
+    assert 5 == Dear(profile=RetryProfile.V2_0).acquire(error=ERROR)
 
 
 @pytest.mark.usefixtures("eager_threads")

@@ -174,7 +174,7 @@ async def test_fifty_calls_use_up_the_older_quota():
     with pytest.raises(RetryError) as caught:
         await retry(strategy)
 
-    assert "the retry quota is exhausted: 0 left of 5" == str(caught.value)
+    assert "Retry quota exceeded: 0 left of 5" == str(caught.value)
 
 
 async def test_rest_of_a_quota_pays_for_cheaper_retries():
@@ -182,11 +182,11 @@ async def test_rest_of_a_quota_pays_for_cheaper_retries():
     strategy = StandardRetryStrategy()
     for _ in range(35):
         await retry(strategy)
-    with pytest.raises(RetryError, match=r"exhausted: 10 left of 14$"):
+    with pytest.raises(RetryError, match=r"exceeded: 10 left of 14$"):
         await retry(strategy)
     for _ in range(2):
         await retry(strategy, THROTTLED)
-    with pytest.raises(RetryError, match=r"exhausted: 0 left of 5$"):
+    with pytest.raises(RetryError, match=r"exceeded: 0 left of 5$"):
         await retry(strategy, THROTTLED)
 
 
@@ -231,7 +231,7 @@ async def test_refusal_by_the_quota_carries_the_delay(strategy, quota):
     with pytest.raises(RetryError) as caught:
         await refresh(strategy, token)
 
-    assert "the retry quota is exhausted: 9 left of 14" == str(caught.value)
+    assert "Retry quota exceeded: 9 left of 14" == str(caught.value)
     assert 1.0 == caught.value.retry_after
     assert ERROR is caught.value.__cause__
     assert 9 == quota.available_capacity

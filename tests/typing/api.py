@@ -485,6 +485,9 @@ async def use_smithy() -> None:
         smithy.RetryMode.of("adaptive").new_strategy(max_attempts=4),
         smithy.new_strategy("standard", initial_backoff=0.1, max_backoff=5.0),
         smithy.strategy_from_env(),
+        await smithy.RetryStrategyResolver().resolve_retry_strategy(
+            retry_strategy=smithy.RetryStrategyOptions(retry_mode="adaptive")
+        ),
     ]
     for strategy in strategies:
         RetryingClient.new_decorator(
