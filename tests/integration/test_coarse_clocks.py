@@ -81,14 +81,12 @@ def run(tick, offset, decorator, *, body=b"", read=False, **limits):
 @each_tick
 @each_offset
 def test_call_that_its_deadline_cut_says_so(tick, offset):
-    """Not once is it the timeout of an attempt, and none begins in the last tick."""
+    """Not once is it the timeout of an attempt."""
     error = run(tick, offset, retrying(0.05), total=TIMEOUT)
 
     log = RequestLog.of(error)
     assert ResponseTimeoutError is type(error)
-    begun = [child.started - log.started for child in log.children]
-    assert all(TIMEOUT - start > tick for start in begun)
-    assert len(begun) <= 4
+    assert len(log.children) <= 4
 
 
 @each_tick

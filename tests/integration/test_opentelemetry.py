@@ -53,6 +53,7 @@ class Site:
         self.parents: list[str] = []
         self.bodies: list[bytes] = []
         self.failures = 0
+        self.silence = 0.1
         self.server: TestServer
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
@@ -66,7 +67,7 @@ class Site:
             self.failures -= 1
             response = web.StreamResponse()
             await response.prepare(request)
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(self.silence)
             await response.write(b"not yet")
             return response
         if self.failures:
@@ -343,7 +344,7 @@ async def test_caller_reads_the_body_outside_of_the_span(site, heard):
 
 async def test_body_that_runs_out_of_time_has_a_span(site, heard):
     """It begins at the headers, ends at the failure, and says which limit it was."""
-    site.failures = 1
+    site.failures, site.silence = 1, 30.0
     builder = chain(site, heard.decorator(), timeout=aiohttp.ClientTimeout(total=0.5))
     async with builder.build() as session:
         response = await session.get("/late")
