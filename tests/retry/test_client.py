@@ -29,6 +29,7 @@ from aioretry_smithy import (
     capture_logs,
     client_decorator,
     is_timeout,
+    is_unprocessed,
     new_response,
 )
 from aioretry_smithy.testing import ScriptedTransport
@@ -50,6 +51,17 @@ class Always(RetryStrategy):
         self, ctx: ClientRequestContext, cause: Exception | None
     ) -> Backoff:
         return self.backoff
+
+
+class OfArmeriasPage(RetryStrategy):
+    """Tells timeouts and what was not processed by their classes."""
+
+    def should_retry(
+        self, ctx: ClientRequestContext, cause: Exception | None
+    ) -> Backoff | None:
+        if isinstance(cause, (ResponseTimeoutError, UnprocessedRequestError)):
+            return NOW
+        return NOW if ctx.log.response_status == 409 else None
 
 
 class Kept:
@@ -366,6 +378,29 @@ async def test_async_strategy_is_awaited():
 def asyncio_now() -> float:
     """Return the virtual time, which starts at 0.0."""
     return asyncio.get_running_loop().time()
+
+
+async def test_strategy_may_tell_failures_by_the_classes_of_armerias_page():
+    """An attempt that timed out, and one that was turned away on this side."""
+    answers = [silence, UnprocessedRequestError("busy"), 409, 200]
+    decorator = retrying(OfArmeriasPage(), attempt_timeout=3.0)
+    async with session(ScriptedTransport(answers), decorator) as client:
+        response = await client.get(URL)
+
+    assert (200, 4) == (response.status, RequestLog.of(response).total_attempts)
+    assert 3.0 == asyncio_now()
+
+
+async def test_refused_connection_keeps_the_class_that_aiohttp_gave_it():
+    """The page's classes do not tell it; ``is_unprocessed()`` does."""
+    refused = aiohttp.ClientConnectorError(MagicMock(), ConnectionRefusedError())
+    decorator = retrying(OfArmeriasPage())
+    async with session(ScriptedTransport([refused]), decorator) as client:
+        with pytest.raises(aiohttp.ClientConnectorError) as caught:
+            await client.get(URL)
+
+    assert refused is caught.value
+    assert is_unprocessed(refused)
 
 
 async def test_strategy_sees_each_attempt():

@@ -305,6 +305,33 @@ async def test_throttling_codes_count_at_any_status(code, status):
     assert code == error.code
 
 
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        (400, "Throttling"),
+        (400, "ThrottlingException"),
+        (400, "ThrottledException"),
+        (400, "RequestThrottledException"),
+        (400, "TooManyRequestsException"),
+        (400, "ProvisionedThroughputExceededException"),
+        (400, "TransactionInProgressException"),
+        (400, "LimitExceededException"),
+        (400, "PriorRequestNotComplete"),
+        (403, "RequestThrottled"),
+        (502, "EC2ThrottledException"),
+        (503, "RequestLimitExceeded"),
+        (503, "SlowDown"),
+        (509, "BandwidthLimitExceeded"),
+    ],
+)
+async def test_errors_that_the_rfc_names_throttle(status, code):
+    """Each status of the Rust SDK's RFC, with each code that it ties to it."""
+    error = classify(failed(status, code=code))
+
+    assert error.is_retry_safe is True
+    assert THROTTLING == flags(error)
+
+
 def test_throttling_codes_are_those_of_botocore():
     """A code that is added there is missing here."""
     theirs = ThrottledRetryableChecker._THROTTLED_ERROR_CODES

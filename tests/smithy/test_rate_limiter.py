@@ -145,6 +145,20 @@ class TestUpdate:
         assert pytest.approx(1.0) == limiter.measured_rate
         assert pytest.approx(2.0) == limiter.fill_rate
 
+    def test_answers_that_do_not_throttle_raise_rate_and_room(self, clock):
+        """Successes and failures alike: neither ever lowers what there may be."""
+        limiter = throttled_limiter(clock, rate=112.0)
+        rates = [limiter.fill_rate]
+        for _ in range(1000):
+            clock.now += 0.01
+            limiter.update(throttled=False)
+            rates.append(limiter.fill_rate)
+        clock.now += 2.0
+
+        assert sorted(rates) == rates
+        assert rates[0] < rates[-1]
+        assert pytest.approx(rates[-1]) == limiter.capacity
+
     def test_a_lower_rate_holds_fewer_tokens(self, clock):
         """Tokens saved up at the old rate do not make a burst at the new one."""
         limiter = throttled_limiter(clock, rate=112.0)
