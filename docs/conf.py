@@ -18,6 +18,8 @@ version = release = distribution_version("aioretry-smithy")
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 exclude_patterns = ["_build"]
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["sentences.css"]
 html_title = f"{project} {version}"
 
 autodoc_member_order = "bysource"

@@ -218,6 +218,17 @@ async def test_attempts_of_the_strategy_end_in_the_last_response():
     assert "all attempts are made" in log.to_dict()["retry_error"]
 
 
+async def test_attempts_of_the_strategy_end_in_the_last_exception():
+    """The caller gets what the last attempt raised, and no RetryError."""
+    last = aiohttp.ServerDisconnectedError()
+    async with session([500, last], standard(max_attempts=2)) as client:
+        with pytest.raises(aiohttp.ServerDisconnectedError) as caught:
+            await client.get(URL)
+
+    assert last is caught.value
+    assert isinstance(RequestLog.of(last).retry_error, smithy.RetryError)
+
+
 async def test_own_limit_of_attempts_stops_before_the_strategy_is_asked():
     """The second failure costs nothing, because no third attempt could follow."""
     strategy = standard()
