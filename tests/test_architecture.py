@@ -58,8 +58,9 @@ LAYERS = (
     ("_retry.config",),
     ("_options", "_retry.config_mapping"),
     # Decorators
-    ("_retry.session",),
-    ("_retry.strategy_session", "_retry.smithy_bridge"),
+    ("_retry.http_exchange", "_retry.wait", "_retry.token_source"),
+    ("_retry.retried_call",),
+    ("_retry.strategy_call", "_retry.token_call"),
     ("_retry.client", "_breaker.client", "_logging.client", "_previewing.client"),
     ("_retry.sdk_headers",),
     # Assembly
@@ -102,7 +103,7 @@ PUBLIC_AIOHTTP = {"abc", "payload", "test_utils", "typedefs", "web"}
 
 READ_CLOCKS = {
     "_call_facts": {"time.time"},  # the time of day, for people
-    "_retry.session": {"time.time"},  # a Retry-After date without a Date to compare
+    "_retry.http_exchange": {"time.time"},  # for a Retry-After without a Date
     "_clock": {"time.monotonic"},  # what is used outside of any event loop
 }
 """The modules that may read a clock other than the event loop's."""

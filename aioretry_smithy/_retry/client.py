@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import suppress
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from .._client import DecoratingClient
-from .._errors import bad_argument, raised_from
+from .._errors import bad_argument
 from .._options import UNSET, Unset
-from .._response import discard
 from .config import RetryConfig
 from .config_mapping import RetryConfigMapping
-from .limiter_calls import report
-from .smithy_bridge import TokenSession
 from .stop_reason import RetryStopReason
-from .strategy_session import StrategySession
+from .strategy_call import StrategyCall
+from .token_call import TokenCall
 
 if TYPE_CHECKING:
     import aiohttp
@@ -25,7 +21,6 @@ if TYPE_CHECKING:
     from .._context import ClientRequestContext
     from .._request import HttpRequest
     from .config import FurtherSettings, Strategy
-    from .session import RetrySession, Wait
 
 
 class RetryingClient(DecoratingClient):
@@ -121,39 +116,6 @@ class RetryingClient(DecoratingClient):
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> aiohttp.ClientResponse:
         """Send *request* until the strategy or a limit says stop."""
-        session = self._new_session(ctx, request)
-        try:
-            # An empty open() of the others would cost each call a coroutine.
-            if type(session) is TokenSession:
-                await _wait(session, await session.open())
-            while (attempt := session.new_attempt()) is not None:
-                try:
-                    # Not in a variable, which would keep it alive through a wait.
-                    session.response = await self.delegate.execute(
-                        attempt, attempt.request
-                    )
-                except Exception as cause:
-                    session.fail(cause)
-                attempt.log._is_settled = True
-                wanted = await session.ask()
-                if session.limiter is not None:
-                    await report(session.limiter, attempt, session.cause, wanted=wanted)
-                    if session.leave is not None:
-                        await session.end_retry()
-                if not session.may_go_on(wanted):
-                    break
-                await _wait_for_next(session)
-            if session.planned:
-                await session.drop()
-        except BaseException as error:
-            _abandon(ctx, session, error)
-            await (session.drop() if session.planned else session.end_retry())
-            raise
-        return _finish(ctx, session)
-
-    def _new_session(
-        self, ctx: ClientRequestContext, request: HttpRequest
-    ) -> RetrySession:
         options, config = ctx.options, self.config
         if options is not None and options.retry is not None:
             config = options.retry
@@ -164,9 +126,11 @@ class RetryingClient(DecoratingClient):
                 ctx.root.log.stop_reason = RetryStopReason.ERROR
                 ctx.log._record_failure(cause)
                 raise
-        if config.uses_tokens:
-            return TokenSession(config, ctx, request)
-        return StrategySession(config, ctx, request)
+        kind = TokenCall if config.uses_tokens else StrategyCall
+        response: aiohttp.ClientResponse = await kind(
+            self.delegate, config, ctx, request
+        ).run()
+        return response
 
     def describe(self) -> str:
         """Return one line for ``SessionBuilder.describe()``: name and settings."""
@@ -190,77 +154,3 @@ class RetryingClient(DecoratingClient):
 def _name(setting: object) -> str:
     name: str = getattr(setting, "__name__", repr(setting))
     return name
-
-
-async def _wait_for_next(session: RetrySession) -> None:
-    """Wait for the next attempt, or note the reason why there is none."""
-    wait = session.fit(await session.next_delay())
-    if wait is not None and await session.ask_limiter(wait):
-        await _wait(session, wait)
-
-
-async def _wait(session: RetrySession, wait: Wait | None) -> None:
-    if wait is None:
-        return
-    log = session.log
-    clock = asyncio.get_running_loop().time
-    started = clock()
-    log.delay, log.delay_source = wait
-    try:
-        delay = wait.delay
-        if session.response is not None:
-            await discard(session.response, seconds=delay)
-            delay -= clock() - started
-        session.forget_outcome()
-        await asyncio.sleep(delay)
-        if waited := await session.admit():
-            log.delay, log.delay_source = wait.delay + waited, "rate_limit"
-    except BaseException:
-        log.delay = clock() - started
-        raise
-
-
-def _finish(ctx: ClientRequestContext, session: RetrySession) -> aiohttp.ClientResponse:
-    log = ctx.log.root
-    # Unless a decorator has answered without waiting for this.
-    if not log._is_settled:
-        log.stop_reason = session.stop_reason
-        log._retry_error = session.refusal
-        log._record_answer(session.attempt.log)
-    response = session.response
-    if response is not None:
-        return response
-    cause: Any = session.cause
-    session.end()
-    log._record_failure(cause)
-    try:
-        raise cause
-    finally:
-        # It has this frame, which must not have it.
-        del cause
-
-
-def _abandon(
-    ctx: ClientRequestContext, session: RetrySession, error: BaseException
-) -> None:
-    """Leave nothing behind when *error* breaks into a call."""
-    log, cause = session.attempt.log, session.cause
-    # Otherwise another pass has answered meanwhile.
-    is_open = not log.root._is_settled and (
-        log.root.duration is None or session.attempt is ctx
-    )
-    if session.response is not None:
-        session.response.close()
-    raised = isinstance(error, Exception)
-    if is_open:
-        log.root._record_failure(error)
-        log.root.stop_reason = (
-            session.stop_reason or RetryStopReason.ERROR
-            if raised
-            else RetryStopReason.CANCELLED
-        )
-    if raised and all(link is not error for link in raised_from(cause)):
-        # An exception of somebody's own may refuse to be written on.
-        with suppress(Exception):
-            error.__context__ = error.__context__ or cause
-    session.end()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .._errors import bad_argument
-from .._keys import host_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,15 +24,18 @@ def names_scope(value: object) -> bool:
 
 
 def scope_of(
-    token_scope: TokenScope, ctx: ClientRequestContext, request: HttpRequest
+    token_scope: TokenScope,
+    ctx: ClientRequestContext,
+    request: HttpRequest,
+    key: Callable[[HttpRequest], str | None],
 ) -> str | None:
-    """Return the scope of a call, ``host:port`` where nothing else is said.
+    """Return the scope of a call, its *key* where nothing else is said.
 
     Raises:
         ValueError: A function has returned something else.
     """
     if token_scope is None:
-        return host_key(request)
+        return key(request)
     if isinstance(token_scope, str):
         return token_scope
     scope: Any = token_scope(ctx, request)

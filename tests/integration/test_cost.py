@@ -131,8 +131,8 @@ async def cost_of_getting(session):
     ("decorators", "at_most"),
     [
         pytest.param([], 25, id="empty chain"),
-        pytest.param([retrying()], 43, id="retry"),
-        pytest.param([breaking(), retrying(), logging_off()], 64, id="full chain"),
+        pytest.param([retrying()], 46, id="retry"),
+        pytest.param([breaking(), retrying(), logging_off()], 67, id="full chain"),
     ],
 )
 async def test_a_chain_adds_few_function_calls(decorators, at_most):

@@ -1,0 +1,98 @@
+"""One call whose retries a :class:`RetryStrategy` decides about."""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from collections.abc import Awaitable
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+from .. import _content
+from .content_strategy import RetryStrategyWithContent
+from .decision import RetryDecision, first_answer
+from .retried_call import RetriedCall
+from .stop_reason import RetryStopReason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .backoff import Backoff
+    from .decision import RetryAnswer
+    from .strategy import RetryStrategy
+
+
+class StrategyCall(RetriedCall):
+    """Asks for a backoff, and counts on it for as long as it is the same object."""
+
+    # Written by retries only, so that a call without one need not set them.
+    _answer: Backoff | None = None
+    _backoff: Backoff | None = None
+    _count = 0
+
+    async def ask(self) -> bool | RetryStopReason:
+        """Ask one strategy after the other; a backoff means another attempt."""
+        if self.config.buffer_response:
+            await self.read()
+        cause = self.cause
+        if cause is not None and self.was_cut():
+            return self.time_out()
+        if self.config.looks_at_content:
+            answer = first_answer(self._answers())
+        else:
+            strategy = cast("RetryStrategy", self.config.strategy)
+            answer = strategy.should_retry(self.attempt, cause)
+        if answer is None:
+            return False
+        if isinstance(answer, Awaitable):
+            answer = await answer
+        if self.cause is not cause:
+            # A body failed that was looked at, which is another question.
+            return await self.ask()
+        self._answer = RetryDecision.of(answer).backoff
+        return self._answer is not None
+
+    def _answers(self) -> Iterator[RetryAnswer | Awaitable[RetryAnswer]]:
+        for strategy in self.config.strategies:
+            if isinstance(strategy, RetryStrategyWithContent):
+                yield self._ask_with_content(strategy)
+            else:
+                yield strategy.should_retry(self.attempt, self.cause)
+
+    async def _ask_with_content(
+        self, strategy: RetryStrategyWithContent
+    ) -> RetryAnswer:
+        cause, content = self.cause, None
+        if strategy._looks_at(self.attempt):
+            look = partial(_content.peek, limit=strategy.max_content_length)
+            content = await self.read(look)
+        if self.cause is not cause:
+            return RetryDecision.no_retry()
+        answer = strategy.should_retry(self.attempt, cause, content)
+        return await answer if isinstance(answer, Awaitable) else answer
+
+    async def next_delay(self) -> float | RetryStopReason:
+        """Ask the backoff; one that is not the last one's object counts from 1."""
+        backoff = cast("Backoff", self._answer)
+        if backoff is not self._backoff:
+            last, self._backoff = self._backoff, backoff
+            self._count = 0
+            if last is not None and backoff == last:
+                kept = weakref.ref(last)
+                del last
+                # Two rules may have equal backoffs. What nobody keeps is made anew.
+                if kept() is None:
+                    _warn_about_equal_backoff(backoff)
+        self._count += 1
+        delay = backoff.next_delay(self._count)
+        return RetryStopReason.BACKOFF_EXHAUSTED if delay is None else delay
+
+
+def _warn_about_equal_backoff(backoff: Backoff) -> None:
+    # Python's own filter keeps this to once for this line and text.
+    warnings.warn(
+        f"the retry strategy returned a new {backoff!r} that equals the last one; its"
+        " count starts again each time, so it never grows. Make it once and keep it.",
+        RuntimeWarning,
+        stacklevel=2,
+    )

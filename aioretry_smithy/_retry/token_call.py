@@ -1,0 +1,266 @@
+"""One call whose retries a strategy of Smithy's kind decides about."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from .._errors import FailFastError, is_finite, raised_from
+from .._retry_info import RetryInfo
+from .._time_limits import time_left
+from ..smithy.classify import classify
+from ..smithy.error_code import read_error_code
+from ..smithy.errors import (
+    BackoffExhaustedError,
+    CallError,
+    CapacityNotAvailableError,
+    refusals,
+)
+from ..smithy.failure import Failure
+from .retried_call import RetriedCall
+from .stop_reason import RetryStopReason
+from .token_scope import scope_of
+from .token_source import delay_of, token_source
+from .wait import AT_ONCE, Wait
+
+if TYPE_CHECKING:
+    from .._client import HttpClient
+    from .._context import ClientRequestContext
+    from .._request import HttpRequest
+    from ..smithy.rate_limiter import ClientRateLimiter
+    from .config import RetryConfig
+    from .wait import Decision
+
+logger = logging.getLogger("aioretry_smithy")
+
+
+class TokenCall(RetriedCall):
+    """Asks for a token before each attempt, and gives the last one back on success."""
+
+    __slots__ = (
+        "_error",
+        "_has_new_token",
+        "_overrules",
+        "_rate_limiter",
+        "_token",
+        "_tokens",
+    )
+
+    def __init__(
+        self,
+        delegate: HttpClient,
+        config: RetryConfig,
+        ctx: ClientRequestContext,
+        request: HttpRequest,
+    ) -> None:
+        super().__init__(delegate, config, ctx, request)
+        self._tokens = token_source(config.strategy)
+        self._rate_limiter: ClientRateLimiter | None = None
+        self._token: Any = None
+        self._has_new_token = False
+        self._error: CallError | None = None
+        self._overrules = False
+
+    async def begin(self) -> Decision:
+        """Acquire the initial token; without one, the call makes one attempt."""
+        key, wait = self.exchange.key, AT_ONCE
+        scope = scope_of(self.config.token_scope, self.ctx, self.request, key)
+        try:
+            wait = await self._acquire(scope)
+        except refusals() as refusal:
+            self._note(refusal)
+        except CapacityNotAvailableError as cause:
+            self.cause = cause
+            return RetryStopReason.LIMITER
+        is_late = wait is not AT_ONCE and wait.delay >= time_left(self.ctx)
+        if is_late or self.ctx.remaining() <= 0:
+            return self.time_out()
+        return wait
+
+    async def _acquire(self, scope: str | None) -> Wait:
+        tokens = self._tokens
+        self._token = token = await tokens.acquire(scope)
+        delay = delay_of(token, "acquire_initial_retry_token")
+        self._rate_limiter = limiter = tokens.rate_limiter(scope)
+        is_held_up = False
+        # After a delay, admit() asks again.
+        if limiter is not None and not (delay and tokens.waits_for_rate):
+            seconds = limiter.try_acquire()
+            if seconds and not tokens.waits_for_rate:
+                raise CapacityNotAvailableError(seconds)
+            is_held_up = seconds > 0
+        if delay:
+            return Wait(delay, "backoff")
+        return Wait(0.0, "rate_limit") if is_held_up else AT_ONCE
+
+    async def admit(self) -> float | RetryStopReason:
+        """Wait until the rate limiter grants an attempt, or until time runs out."""
+        limiter = self._rate_limiter
+        if limiter is None or not self._tokens.waits_for_rate:
+            return 0.0
+        if not limiter.try_acquire():
+            return 0.0
+        clock = asyncio.get_running_loop().time
+        started = clock()
+        if not await limiter._acquire(1.0, partial(time_left, self.ctx)):
+            return self.time_out()
+        return clock() - started
+
+    async def ask(self) -> bool | RetryStopReason:
+        """Classify a failure, or tell the strategy of a success."""
+        code = await self._read_code()
+        if self.was_cut():
+            self._measure(throttled=False)
+            return self.time_out()
+        if self.succeeded():
+            await self._record_success()
+            return False
+        if isinstance(self.cause, FailFastError):
+            return False
+        failure = Failure(self.attempt, self.cause, code)
+        self._error = error = classify(failure, self.config.classifiers)
+        self._measure(throttled=error.is_throttling_error)
+        if self._token is None:
+            return await self._end_with(RetryStopReason.LIMITER)
+        if RetryInfo.of(error).allows_retry:
+            return True
+        # Nobody should retry this: not every strategy minds.
+        if self.attempts_made < self.config.max_total_attempts:
+            self._overrules = await self._renew() is None
+        return self._overrules
+
+    async def next_delay(self) -> float | RetryStopReason:
+        """Exchange the token for that of the next attempt."""
+        if not self._has_new_token:
+            # What nobody could wait for costs nothing.
+            if isinstance(reason := self.plan(0.0), RetryStopReason):
+                return reason
+            if (refused := await self._renew()) is not None:
+                return refused
+        self._has_new_token = False
+        return delay_of(self._token, "refresh_retry_token_for_retry")
+
+    async def _renew(self) -> RetryStopReason | None:
+        """Ask for the token of the next attempt; return why there is none."""
+        error = cast("CallError", self._error)
+        try:
+            self._token = await self._tokens.renew(self._token, error)
+        except refusals() as refusal:
+            self._note(refusal)
+            if self._tokens.long_polling:
+                await self._wait_in_vain(RetryInfo.of(refusal).retry_after)
+            reason = self._reason_of(refusal)
+            await self._end_with(reason)
+            return reason
+        self._has_new_token = True
+        return None
+
+    async def refund(self) -> None:
+        """Pay back, too, what a retry that is not made has cost."""
+        self._tokens.take_back(self._token)
+        await super().refund()
+
+    def forget_outcomes(self) -> None:
+        """Drop the error that stands for the last outcome, too."""
+        self._error = None
+        super().forget_outcomes()
+
+    def hint(self) -> float:
+        """Return what the server, a classifier or an exception asks for, or 0."""
+        hint = super().hint()
+        if self._error is None or not self.config.use_retry_after:
+            return hint
+        return max(hint, self._error.retry_after or 0.0)
+
+    def plan(self, delay: float) -> Wait | RetryStopReason:
+        """Leave time for the rate limiter, too."""
+        decision = super().plan(delay)
+        limiter = self._rate_limiter
+        if isinstance(decision, RetryStopReason) or limiter is None:
+            return decision
+        if not self._tokens.waits_for_rate:
+            return decision
+        held_up = limiter.expected_wait(after=decision.delay)
+        late = decision.delay + held_up >= time_left(self.ctx)
+        return RetryStopReason.DEADLINE if late else decision
+
+    async def _read_code(self) -> str | None:
+        response = self.result
+        if self.config.buffer_response:
+            seconds = self.attempt.remaining()
+            code: str | None = await self.read(
+                partial(read_error_code, seconds=seconds)
+            )
+            return code
+        if response is None or response.status < 400:
+            return None
+        return await read_error_code(response, seconds=self.attempt.remaining())
+
+    def _measure(self, *, throttled: bool) -> None:
+        if self._rate_limiter is not None:
+            self._rate_limiter.update(throttled=throttled)
+
+    async def _record_success(self) -> None:
+        if self._token is None:
+            return
+        try:
+            await self._tokens.record_success(self._token)
+        except Exception:
+            logger.warning("a retry strategy failed to record a success", exc_info=True)
+
+    async def _wait_in_vain(self, delay: float | None) -> None:
+        """Slow down a caller who would ask again at once."""
+        if delay is None or delay >= time_left(self.ctx):
+            return
+        log = self.attempt.log
+        clock = asyncio.get_running_loop().time
+        started = clock()
+        try:
+            await asyncio.sleep(delay)
+        finally:
+            log.delay, log.delay_source = clock() - started, "backoff"
+
+    def _note(self, refusal: Exception) -> None:
+        self.refusal = refusal
+        # An exception of the caller's own may refuse to be written on.
+        with suppress(Exception):
+            for link in (refusal, refusal.__context__):
+                if isinstance(link, refusals()):
+                    # A log may live for long, and frames hold bodies and responses.
+                    link.__traceback__ = None
+
+    async def _end_with(self, reason: RetryStopReason) -> bool | RetryStopReason:
+        """Stop with the last outcome, or with the refusal where that is wanted."""
+        if not RetryInfo.of(self._error).allows_retry:
+            return False
+        if self.config.raise_retry_error:
+            refusal = cast("Exception", self.refusal)
+            with suppress(Exception):
+                _chain(refusal, self._error)
+            if self.result is not None:
+                await self.exchange.release(self.result, self.ctx.remaining())
+            self.result, self.cause = None, refusal
+        return reason
+
+    def _reason_of(self, refusal: Exception) -> RetryStopReason:
+        if isinstance(refusal, BackoffExhaustedError):
+            return RetryStopReason.BACKOFF_EXHAUSTED
+        # Only who may have a token later says when.
+        if RetryInfo.of(refusal).retry_after is not None:
+            return RetryStopReason.LIMITER
+        most = getattr(self.config.strategy, "max_attempts", None)
+        if is_finite(most) and self.attempts_made >= most:
+            return RetryStopReason.MAX_TOTAL_ATTEMPTS
+        return RetryStopReason.NO_RETRY
+
+
+def _chain(refusal: Exception, error: CallError | None) -> None:
+    """Let a refusal say what it is about, where its strategy did not."""
+    # One exception may be raised again and again; then it has that of another call.
+    if not isinstance(refusal.__cause__, CallError | None):
+        return
+    if all(link is not refusal for link in raised_from(error)):
+        refusal.__cause__ = error
