@@ -10,17 +10,19 @@ import importlib.metadata
 import importlib.util
 import inspect
 import io
+import json
 import logging
 import os
 import platform
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import aiohttp
 import aioresponses
 import hypothesis
 import pytest
+from filelock import FileLock
 from yarl import URL
 
 import aioretry_smithy
@@ -162,12 +164,32 @@ class DemoRun(NamedTuple):
 
 
 @pytest.fixture(scope="session")
-def demo_run() -> DemoRun:
-    """The demo, which waits for real: one run for all tests that look at it.
+def once(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[[str, Callable[[], Any]], Any]:
+    """A function that gives all workers what the first of them has made, as JSON."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
 
-    What is printed for machines is of the same calls. With pytest-xdist the tests need
-    ``xdist_group("demo")``, or each worker has a run of its own.
-    """
+    def made_once(name: str, make: Callable[[], Any]) -> Any:
+        file = folder / f"{name}.json"
+        with FileLock(f"{file}.lock"):
+            if not file.exists():
+                file.write_text(json.dumps(make()), encoding="utf-8")
+        return json.loads(file.read_text(encoding="utf-8"))
+
+    return made_once
+
+
+@pytest.fixture(scope="session")
+def demo_run(once: Callable[[str, Callable[[], Any]], Any]) -> DemoRun:
+    """The demo, which waits for real: one run for all tests that look at it."""
+    return DemoRun(*once("demo", run_demo))
+
+
+def run_demo() -> DemoRun:
+    """Run the demo; what is printed for machines is of the same calls."""
     out, as_json, errors = io.StringIO(), io.StringIO(), io.StringIO()
     played: list[Call] = []
 

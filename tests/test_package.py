@@ -128,13 +128,17 @@ print(json.dumps(failures))
 """
 
 
-@pytest.fixture(scope="module")
-def import_failures():
+@pytest.fixture(scope="session")
+def import_failures(once):
     """What goes wrong in a module that is imported right after the facade.
 
     The facade is imported first in any case: Python runs the package's own
     ``__init__`` before any module in it.
     """
+    return once("imports", import_each_first)
+
+
+def import_each_first():
     process = subprocess.run(
         [sys.executable, "-W", "error", "-c", IMPORT_EACH_FIRST, *MODULES],
         capture_output=True,
@@ -145,7 +149,6 @@ def import_failures():
     return json.loads(process.stdout)
 
 
-@pytest.mark.xdist_group("imports")
 @pytest.mark.parametrize("module", MODULES)
 def test_module_imports_alone(module, import_failures):
     """Each module can be the first that is imported, without any warning."""

@@ -66,10 +66,10 @@ class ScriptedTransport:
         ):
             raise bad_argument("answers", answers, "a list, such as [503, 200]")
         self._script = answers if isinstance(answers, Iterator) else list(answers)
+        self._checked: object = None
         if isinstance(self._script, list):
             for number, answer in enumerate(self._script):
-                if not number or answer is not self._script[number - 1]:
-                    check(f"answers[{number}]", answer)
+                self._check(f"answers[{number}]", answer)
         self._answers = iter(self._script)
         self._answered = 0
         self.contexts = []
@@ -139,10 +139,14 @@ class ScriptedTransport:
             raise AssertionError(message) from None
         name = f"answers[{self._answered}]"
         self._answered += 1
-        # A body may have changed since it was in the list, a function has not.
-        if not (isinstance(self._script, list) and callable(answer)):
-            check(name, answer)
+        self._check(name, answer)
         return name, answer
+
+    def _check(self, name: str, answer: object) -> None:
+        # A body may have changed since it was looked at, a function has not.
+        if answer is not self._checked or not callable(answer):
+            check(name, answer)
+            self._checked = answer
 
 
 def _refuse(request: HttpRequest) -> None:

@@ -199,7 +199,6 @@ def test_readme_shows_the_quickstart():
     assert shown_beside(quickstart) in blocks_of_readme("text")
 
 
-@pytest.mark.xdist_group("demo")
 def test_readme_shows_the_demo(demo_run):
     """What the README shows of the demo is what the demo prints."""
 

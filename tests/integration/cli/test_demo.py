@@ -20,9 +20,6 @@ TITLES = [
 ]
 
 
-pytestmark = pytest.mark.xdist_group("demo")
-
-
 @pytest.fixture
 def text(demo_run):
     """What the demo prints for people."""
