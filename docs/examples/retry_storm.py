@@ -1,7 +1,7 @@
 """A server that is slow for ten seconds, and four ways to call it.
 
 Prints a table; ``--plot FILE`` draws it as well, which needs matplotlib. Everything is
-ten times smaller than on the page; ``--scale 1`` is as large and takes a minute.
+twenty times smaller than on the page; ``--scale 1`` is as large and takes a minute.
 """
 
 import argparse
@@ -243,7 +243,7 @@ def plot(file, records, scale):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--scale", type=int, default=10, help="how many times smaller")
+    parser.add_argument("--scale", type=int, default=20, help="how many times smaller")
     parser.add_argument("--plot", metavar="FILE", help="draw it, as SVG or PNG")
     arguments = parser.parse_args()
     records = measure(arguments.scale)
