@@ -130,6 +130,8 @@ class ScriptedTransport:
         if ctx.remaining() <= 0:
             raise too_late(ctx)
         body = prepare(ctx, request.arguments.get("data"))
+        if body is not None or request.arguments.get("json") is not None:
+            ctx.log._request_length = None  # unknown: it is not sent
         if isinstance(body, HeldPayload):
             body.start()
         try:

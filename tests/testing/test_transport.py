@@ -352,6 +352,18 @@ async def test_body_that_was_read_is_refused():
         await transport.execute(ctx, request)
 
 
+@pytest.mark.parametrize(
+    ("options", "length"), [({}, 0), ({"data": b"abc"}, None), ({"json": {}}, None)]
+)
+async def test_length_of_a_body_that_nobody_sends_is_unknown(options, length):
+    """Only a request without a body has a length that is known, 0."""
+    transport = ScriptedTransport([200])
+    async with SessionBuilder().decorator(transport).build() as session:
+        response = await session.post("http://localhost/", **options)
+
+    assert length == RequestLog.of(response).request_length
+
+
 async def test_stop_for_a_body_can_be_tested():
     """What the retrying client makes of such a body needs no server to be seen."""
     strategy = RetryStrategy.failsafe(Backoff.fixed(1.0))
