@@ -124,7 +124,6 @@ def module_name(path: Path) -> str:
 MODULES = {module_name(path): path for path in sorted(ROOT.rglob("*.py"))}
 PACKAGES = [name for name, path in MODULES.items() if path.name == "__init__.py"]
 TREES = {name: ast.parse(path.read_text()) for name, path in MODULES.items()}
-every_module = pytest.mark.parametrize("name", MODULES)
 
 
 def entry(name: str) -> str | None:
@@ -178,45 +177,49 @@ def inside(module: str) -> str:
     return (name or "__init__") if package == PACKAGE else ""
 
 
-@every_module
-def test_module_has_a_layer(name):
-    """Every module is in the picture of the layers, except empty packages."""
-    assert entry(name) or is_empty(name), f"{name}: add it to LAYERS"
+def test_every_module_has_a_layer():
+    """Every module is in LAYERS, except empty packages."""
+    assert [] == [name for name in MODULES if not (entry(name) or is_empty(name))]
 
 
-@every_module
-def test_imports_point_downwards(name):
+def test_imports_point_downwards():
     """A module imports only from layers below its own, or inside its own entry."""
-    targets = {target for target in imported(name) if not is_empty(target)}
-    upwards = {
-        target
-        for target in targets
-        if layer(target) >= layer(name) and entry(target) != entry(name)
-    }
+    upwards = [
+        f"{name} imports {target}"
+        for name in MODULES
+        for target in imported(name)
+        if not is_empty(target)
+        and layer(target) >= layer(name)
+        and entry(target) != entry(name)
+    ]
 
-    assert set() == upwards, f"{name} imports {upwards}"
+    assert [] == upwards
 
 
-@every_module
-def test_decorators_do_not_know_each_other(name):
+def test_decorators_do_not_know_each_other():
     """Policies import no decorator, and neither do other decorators."""
-    decorators = {target for target in imported(name) if target.endswith(".client")}
+    known = [
+        f"{name} imports {target}"
+        for name in MODULES
+        for target in imported(name)
+        if target.endswith(".client") and layer(name) <= layer("_retry.client")
+    ]
 
-    assert not decorators or layer(name) > layer("_retry.client")
+    assert [] == known
 
 
-@every_module
-def test_module_is_small(name):
+def test_modules_are_small():
     """A module that has grown over the limit is more than one idea."""
-    lines = MODULES[name].read_text().count("\n")
+    lines = {name: path.read_text().count("\n") for name, path in MODULES.items()}
 
-    assert lines <= MAX_LINES
+    assert {} == {name: many for name, many in lines.items() if many > MAX_LINES}
 
 
-@every_module
-def test_module_has_a_telling_name(name):
+def test_modules_have_telling_names():
     """A module is named for what it holds, not for being handy."""
-    assert not {part.strip("_") for part in name.split(".")} & FORBIDDEN_NAMES
+    parts = {name: {part.strip("_") for part in name.split(".")} for name in MODULES}
+
+    assert [] == [name for name in MODULES if parts[name] & FORBIDDEN_NAMES]
 
 
 @pytest.mark.parametrize(
@@ -286,20 +289,21 @@ def inner_imports(tree: ast.AST) -> set[str]:
     }
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in MODULES if name not in TOUCH_AIOHTTP]
-)
-def test_privates_of_aiohttp_stay_in_few_modules(name):
+def test_privates_of_aiohttp_stay_in_few_modules():
     """No other module knows a private name, an inner module or a key of aiohttp's."""
-    assert set() == private_names(TREES[name])
-    assert set() == inner_imports(TREES[name])
+    known = {
+        name: private_names(tree) | inner_imports(tree)
+        for name, tree in TREES.items()
+        if name not in TOUCH_AIOHTTP
+    }
+
+    assert {} == {name: names for name, names in known.items() if names}
 
 
-@every_module
-def test_time_and_chance_come_from_outside(name):
-    """Nothing asks the clock or the dice of the standard library on its own."""
-    standard = {}
-    for node in ast.walk(TREES[name]):
+def asked_of_the_standard_library(tree: ast.AST) -> set[str]:
+    """Return what a module calls of ``time`` and ``random``."""
+    standard: dict[str, str] = {}
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             standard |= {alias.asname or alias.name: alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -308,11 +312,18 @@ def test_time_and_chance_come_from_outside(name):
                 for alias in node.names
             }
     called = set()
-    for node in ast.walk(TREES[name]):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             head, dot, rest = ast.unparse(node.func).partition(".")
             called.add(standard.get(head, "") + dot + rest)
-    asked = {call for call in called if re.match(r"(time|random)\.", call)}
-    asked -= READ_CLOCKS.get(name, set())
+    return {call for call in called if re.match(r"(time|random)\.", call)}
 
-    assert set() == asked
+
+def test_time_and_chance_come_from_outside():
+    """Nothing asks the clock or the dice of the standard library on its own."""
+    asked = {
+        name: asked_of_the_standard_library(tree) - READ_CLOCKS.get(name, set())
+        for name, tree in TREES.items()
+    }
+
+    assert {} == {name: calls for name, calls in asked.items() if calls}
