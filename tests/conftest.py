@@ -16,7 +16,7 @@ import os
 import platform
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import aiohttp
 import aioresponses
@@ -164,28 +164,16 @@ class DemoRun(NamedTuple):
 
 
 @pytest.fixture(scope="session")
-def once(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Callable[[str, Callable[[], Any]], Any]:
-    """A function that gives all workers what the first of them has made, as JSON."""
+def demo_run(tmp_path_factory: pytest.TempPathFactory) -> DemoRun:
+    """The demo, which waits for real: one run for all tests and all workers."""
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         folder = folder.parent
-
-    def made_once(name: str, make: Callable[[], Any]) -> Any:
-        file = folder / f"{name}.json"
-        with FileLock(f"{file}.lock"):
-            if not file.exists():
-                file.write_text(json.dumps(make()), encoding="utf-8")
-        return json.loads(file.read_text(encoding="utf-8"))
-
-    return made_once
-
-
-@pytest.fixture(scope="session")
-def demo_run(once: Callable[[str, Callable[[], Any]], Any]) -> DemoRun:
-    """The demo, which waits for real: one run for all tests that look at it."""
-    return DemoRun(*once("demo", run_demo))
+    file = folder / "demo.json"
+    with FileLock(f"{file}.lock"):
+        if not file.exists():
+            file.write_text(json.dumps(run_demo()), encoding="utf-8")
+    return DemoRun(*json.loads(file.read_text(encoding="utf-8")))
 
 
 def run_demo() -> DemoRun:
