@@ -94,7 +94,16 @@ class AdaptiveMode(StandardMode):
         self, token_to_renew: object, error: Exception
     ) -> Steps[StandardRetryToken]:
         token = yield from super()._refreshing(token_to_renew, error)
-        return token if self.fail_fast else (yield from self._admission(token))
+        if self.fail_fast:
+            return token
+        try:
+            return (yield from self._admission(token))
+        except GeneratorExit:
+            # The garbage may be collected by somebody who holds the quota's lock.
+            raise
+        except BaseException:
+            self._take_back(token)
+            raise
 
     def _report(self, token: StandardRetryToken, *, throttled: bool) -> None:
         self.limiter_for(token.token_scope).update(throttled=throttled)

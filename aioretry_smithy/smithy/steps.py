@@ -1,15 +1,16 @@
 """Waiting, apart from deciding when: by an event loop, or by a thread that sleeps.
 
 What takes several steps, with waits between them, is a generator. It yields seconds to
-sleep and returns its result, and whoever runs it sleeps.
+sleep and returns its result, and whoever runs it sleeps. What breaks into a sleep, a
+cancellation or Ctrl-C, is raised at its ``yield``.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator
-from contextlib import closing
-from typing import TypeAlias, TypeVar
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
+from typing import Any, TypeAlias, TypeVar
 
 T = TypeVar("T")
 
@@ -27,14 +28,14 @@ async def awaited(steps: Steps[T]) -> T:
     ...     runner.run(awaited(steps()))
     'done'
     """
-    # A cancelled wait ends what is half done, at once.
     with closing(steps):
         while True:
             try:
                 seconds = next(steps)
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]
-            await asyncio.sleep(seconds)
+            with _telling(steps):
+                await asyncio.sleep(seconds)
 
 
 def slept(steps: Steps[T], sleep: Callable[[float], object]) -> T:
@@ -53,4 +54,18 @@ def slept(steps: Steps[T], sleep: Callable[[float], object]) -> T:
                 seconds = next(steps)
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]
-            sleep(seconds)
+            with _telling(steps):
+                sleep(seconds)
+
+
+@contextmanager
+def _telling(steps: Steps[Any]) -> Iterator[None]:
+    """Raise in the steps what breaks into a wait, so that they end at once."""
+    try:
+        yield
+    except GeneratorExit:
+        # A wait that is thrown away with its event loop ends wherever the garbage is
+        # collected. Closing the steps is all that can be done there.
+        raise
+    except BaseException as error:
+        steps.throw(error)

@@ -214,6 +214,29 @@ class TestRefresh:
         assert task.cancelled()
         assert wait * 0.5 == strategy.limiter_for().capacity
 
+    @pytest.mark.parametrize("wait", [0.5, 1.5], ids=["backoff", "limiter"])
+    async def test_a_cancelled_wait_is_paid_back(self, wait):
+        """The retry is not made, and nobody has its token."""
+        strategy = new_strategy()
+        token = await strategy.acquire_initial_retry_token()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(wait):
+                await refresh(strategy, token, THROTTLED)
+
+        assert (wait, 500) == (now(), strategy.quota_for().available_capacity)
+
+    async def test_a_wait_that_is_thrown_away_stays_paid(self):
+        """Garbage is collected anywhere, also by somebody who holds the lock."""
+        strategy = new_strategy()
+        token = await strategy.acquire_initial_retry_token()
+        quota = strategy.quota_for()
+        waiting = refresh(strategy, token, UNAVAILABLE)
+        waiting.send(None)
+        with quota._lock:
+            waiting.close()
+
+        assert 500 - 14 == quota.available_capacity
+
     @pytest.mark.parametrize("kind", ["none", "another's", "used"])
     async def test_a_token_that_is_refused_reports_nothing(self, kind):
         """Misuse does not slow the others down."""

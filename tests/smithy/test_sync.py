@@ -250,6 +250,21 @@ def test_interrupted_sleep_takes_no_leave():
     assert 0.0 == limiter.try_acquire()
 
 
+def test_interrupted_retry_is_paid_back():
+    """Ctrl-C while the thread sleeps before a retry that is then not made."""
+
+    def interrupted(seconds):
+        raise KeyboardInterrupt
+
+    strategy = sync.AdaptiveRetryStrategy(sleep=interrupted)
+    for error in UNAVAILABLE, THROTTLED, TIMED_OUT:
+        token = strategy.acquire_initial_retry_token(token_scope=str(error))
+        with pytest.raises(KeyboardInterrupt):
+            refresh(strategy, token, error)
+
+        assert 500 == strategy.quota_for(str(error)).available_capacity
+
+
 async def test_rate_limiter_is_shared_with_coroutines():
     """What the one takes, the other has to wait for."""
     limiter, loop = ClientRateLimiter(), asyncio.get_running_loop()
