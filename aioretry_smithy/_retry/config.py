@@ -112,7 +112,7 @@ class RetryConfig:
             its Smithy strategy where that refused a retry of something retryable,
             instead of with the last response or exception.
         token_scope: Which calls share a quota and a rate of a Smithy strategy: a name
-            for all calls, or a function of context and request that returns the name,
+            for all calls, or a plain function of context and request that returns it,
             or None for the scope without one. It is asked once per call. None: those
             to one server, ``host:port``.
 
@@ -265,7 +265,7 @@ _EXPECTED = {
     "use_retry_after": (_is_bool, "True or False"),
     "buffer_response": (_is_bool, "True or False"),
     "raise_retry_error": (_is_bool, "True or False"),
-    "token_scope": (names_scope, "a str, a function of context and request, or None"),
+    "token_scope": (names_scope, "a str, a plain function of ctx and request, or None"),
 }
 
 # Set with a strategy of another kind, they would be ignored.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .._errors import bad_argument
@@ -20,7 +21,9 @@ TokenScope: TypeAlias = (
 
 def names_scope(value: object) -> bool:
     """Say whether *value* is a :data:`TokenScope`."""
-    return value is None or isinstance(value, str) or callable(value)
+    if callable(value):
+        return not inspect.iscoroutinefunction(value)
+    return value is None or isinstance(value, str)
 
 
 def scope_of(

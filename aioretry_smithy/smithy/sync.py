@@ -13,6 +13,7 @@ waiting is done by the thread, which sleeps.
 
 from __future__ import annotations
 
+import inspect
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, Unpack, runtime_checkable
@@ -136,7 +137,7 @@ class StandardRetryStrategy(StandardMode):
     """The standard mode: see :class:`.smithy.StandardRetryStrategy`.
 
     Args:
-        sleep: Sleeps so many seconds, for *long_polling*.
+        sleep: Sleeps so many seconds, for *long_polling*; a plain function.
         settings: The arguments of :class:`.smithy.StandardRetryStrategy`.
 
     Raises:
@@ -211,7 +212,7 @@ class AdaptiveRetryStrategy(AdaptiveMode, StandardRetryStrategy):
     *rate_limiter* may be shared with coroutines, too.
 
     Args:
-        sleep: Sleeps so many seconds.
+        sleep: Sleeps so many seconds; a plain function.
         clock: Seconds that pass while *sleep* sleeps, for the rate limiters that the
             strategy makes, see :class:`.smithy.ClientRateLimiter`. Not together with a
             *rate_limiter*, which has its own.
@@ -263,7 +264,8 @@ class AdaptiveRetryStrategy(AdaptiveMode, StandardRetryStrategy):
         return slept(self._acquiring(token_scope), self._sleep)
 
 
-def _checked(sleep: Callable[[float], object]) -> Callable[[float], object]:
-    if not callable(sleep):
-        raise bad_argument("sleep", sleep, "a callable that takes seconds")
-    return sleep
+def _checked(sleep: Any) -> Callable[[float], object]:
+    # A coroutine would not be awaited, and so nothing would ever be waited for.
+    if not callable(sleep) or inspect.iscoroutinefunction(sleep):
+        raise bad_argument("sleep", sleep, "a plain function of seconds")
+    return sleep  # type: ignore[no-any-return]

@@ -138,13 +138,17 @@ async def test_function_that_fails_fails_the_call(error):
     assert error is caught.value
 
 
-@pytest.mark.parametrize("token_scope", [5, b"orders", False, ["orders"]])
+async def later(ctx, request: HttpRequest) -> str:
+    return "orders"
+
+
+@pytest.mark.parametrize("token_scope", [5, b"orders", False, ["orders"], later])
 def test_what_names_no_scope_is_told_at_once(token_scope):
     """When the settings are made, not when the first call is."""
     with pytest.raises(ValueError) as caught:
         RetryConfig(smithy.StandardRetryStrategy(), token_scope=token_scope)
 
-    expected = "a str, a function of context and request, or None"
+    expected = "a str, a plain function of ctx and request, or None"
     assert f"token_scope: {token_scope!r} (expected: {expected})" == str(caught.value)
 
 

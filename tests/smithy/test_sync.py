@@ -329,8 +329,13 @@ def test_clock_of_the_rate_limiters_is_the_thread_s_by_default():
 @pytest.mark.parametrize(
     ("name", "settings", "expected"),
     [
-        ("StandardRetryStrategy", {"sleep": 1.0}, "a callable that takes seconds"),
-        ("AdaptiveRetryStrategy", {"sleep": None}, "a callable that takes seconds"),
+        ("StandardRetryStrategy", {"sleep": 1.0}, "a plain function of seconds"),
+        ("AdaptiveRetryStrategy", {"sleep": None}, "a plain function of seconds"),
+        (
+            "AdaptiveRetryStrategy",
+            {"sleep": asyncio.sleep},
+            "a plain function of seconds",
+        ),
         ("AdaptiveRetryStrategy", {"clock": 1.0}, "a callable that returns seconds"),
     ],
 )
