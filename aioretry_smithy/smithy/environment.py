@@ -76,7 +76,8 @@ def _find_settings(variables: Mapping[str, object]) -> list[tuple[str, str]]:
 
 def _config_file(variables: Mapping[str, object]) -> Path | None:
     text = _read(variables, "AWS_CONFIG_FILE") or "~/.aws/config"
-    text = Template(text).safe_substitute(variables)
+    # Two signs would be made one, as nowhere else in a path.
+    text = Template(text.replace("$$", "$$$$")).safe_substitute(variables)
     if text[:2] in {"~/", "~\\"}:
         home = _read(variables, "HOME") or _read(variables, "USERPROFILE")
         return Path(home, text[2:]) if home else None

@@ -196,6 +196,16 @@ def test_file_is_found_by_the_variables(tmp_path, home, named):
     assert 9 == strategy_from_env(environ).max_attempts
 
 
+@pytest.mark.parametrize("folder", ["a$$b", "a$-b", "a$b", "$", "~"])
+def test_sign_that_names_no_variable_is_part_of_the_path(tmp_path, folder):
+    """As with botocore, also where it stands twice."""
+    place = tmp_path / folder
+    place.mkdir()
+    path = config_file(place, "[default]\nmax_attempts = 9")
+
+    assert 9 == strategy_from_env({"AWS_CONFIG_FILE": path}).max_attempts
+
+
 def test_process_has_a_home(tmp_path, monkeypatch):
     """Without an argument the file of the user is read."""
     for name in VARIABLES:
