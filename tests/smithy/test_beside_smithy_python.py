@@ -445,6 +445,22 @@ async def foreign_token(side):
     return await side.StandardRetryStrategy().record_success(token=token)
 
 
+async def foreign_token_of_another_class(side):
+    token = await side.StandardRetryStrategy().acquire_initial_retry_token()
+    return await side.SimpleRetryStrategy().record_success(token=token)
+
+
+async def token_made_by_hand(side):
+    token = side.StandardRetryToken(retry_count=0, retry_delay=0.0)
+    return await side.StandardRetryStrategy().record_success(token=token)
+
+
+async def equal_tokens(side):
+    strategy = side.StandardRetryStrategy()
+    first = await strategy.acquire_initial_retry_token()
+    return first == await strategy.acquire_initial_retry_token()
+
+
 async def retries_granted(side: Any, strategy: Any, scope: str) -> int:
     """Retry in a scope until there is no more token for it."""
     token = await strategy.acquire_initial_retry_token(token_scope=scope)
@@ -572,6 +588,14 @@ DIFFERENCES = (
     ),
     Difference("a token used twice", used_token, 28, "ValueError"),
     Difference("a token of another strategy", foreign_token, None, "ValueError"),
+    Difference(
+        "a token of another strategy",
+        foreign_token_of_another_class,
+        None,
+        "ValueError",
+    ),
+    Difference("a token made by hand", token_made_by_hand, None, "ValueError"),
+    Difference("tokens that say the same", equal_tokens, True, False),
     Difference("``token_scope``", scopes, [35, 0], [35, 35]),
     Difference("``DECORRELATED`` jitter", decorrelated, [5, 9.5, 16.25], [5, 5, 5]),
     Difference("retry 1025 and later", late_retry, "OverflowError", 20.0),
