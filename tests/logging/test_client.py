@@ -156,6 +156,24 @@ async def test_logging_outside_retrying_writes_one_pair(logger, sink):
     assert "duration=1.000s" in sink.lines[1]
 
 
+@pytest.mark.parametrize(
+    ("last", "written"),
+    [
+        (404, "headers=[:status=404]}, {totalAttempts=3}"),
+        (ValueError("mine"), "cause=ValueError: mine}, {totalAttempts=3}"),
+    ],
+)
+async def test_logging_outside_retrying_writes_one_pair_of_a_failure(
+    logger, sink, last, written
+):
+    """The last response or exception, and not those that were retried."""
+    await call([500, 503, last], RETRYING, LoggingClient.new_decorator(logger))
+
+    assert [("Request", DEBUG), ("Response", WARNING)] == sink.kinds
+    assert written in sink.lines[1]
+    assert "503" not in sink.lines[1]
+
+
 async def test_logging_without_retrying(logger, sink):
     """A client alone in the chain logs the call."""
     await call([204], LoggingClient.new_decorator(logger))
