@@ -721,12 +721,17 @@ async def test_retry_that_was_sent_stays_paid():
     assert 486 == available(strategy)
 
 
-async def test_attempt_that_the_deadline_cut_is_no_question():
-    """The strategy has nothing to say about the end of time."""
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_attempt_that_the_deadline_cut_is_no_question(method):
+    """The strategy has nothing to say about the end of time, safe to retry or not."""
     strategy = Plain()
-    async with session([lambda *_: asyncio.sleep(9)], strategy, timeout=1.0) as client:
-        with pytest.raises(ResponseTimeoutError):
-            await client.get(URL)
+    classifiers = (*smithy.DEFAULT_CLASSIFIERS, smithy.only_idempotent)
+    silence = [lambda *_: asyncio.sleep(9)]
+    async with session(
+        silence, strategy, classifiers=classifiers, timeout=1.0
+    ) as client:
+        with pytest.raises(ResponseTimeoutError, match="^the deadline passed"):
+            await client.request(method, URL)
 
     assert [("acquire", SCOPE)] == strategy.seen
 
