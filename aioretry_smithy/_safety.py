@@ -119,12 +119,22 @@ def retry_safety(cause: BaseException) -> RetrySafety:
     <RetrySafety.NO: 'no'>
     """
     cause = peel(cause)
-    if is_own(cause):
-        return RetrySafety.NO
+    is_safe = RetryInfo.of(cause).is_retry_safe
+    if is_safe is None or is_own(cause):
+        return safety_by_kind(cause)
+    return RetrySafety.YES if is_safe else RetrySafety.NO
+
+
+def safety_by_kind(cause: BaseException) -> RetrySafety:
+    """Judge a failure as :func:`retry_safety` does, but for its ``is_retry_safe``.
+
+    For what counts failures: a server that must not be asked again may be down all the
+    same.
+    """
+    cause = peel(cause)
     info = RetryInfo.of(cause)
-    if info.is_retry_safe is not None:
-        return RetrySafety.YES if info.is_retry_safe else RetrySafety.NO
-    if info.fault == "client" and not info.allows_retry:
+    may_pass = info.is_throttling_error or info.is_timeout_error
+    if is_own(cause) or (info.fault == "client" and not may_pass):
         return RetrySafety.NO
     if isinstance(cause, _PERMANENT) or type(cause) in _MISUSE:
         return RetrySafety.NO

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import aiohttp
 
 from .._errors import UnprocessedRequestError
-from .._safety import RetrySafety, is_own, peel, retry_safety, was_queued
+from .._safety import RetrySafety, is_own, peel, safety_by_kind, was_queued
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -101,4 +101,4 @@ def _concerns_the_server(cause: BaseException) -> bool:
         return not is_own(cause)
     if isinstance(cause, UnprocessedRequestError) or was_queued(cause):
         return False
-    return retry_safety(cause) is not RetrySafety.NO
+    return safety_by_kind(cause) is not RetrySafety.NO

@@ -28,7 +28,8 @@ class RetryLimiter(ABC):
     neither          an open circuit refused it, with or without a fallback, or it
                      timed out in the queue of the session's own connection pool
     a failure        the strategy wants a retry, or the status is 500 or above, or
-                     the failure is not permanent (:data:`RetrySafety.NO`)
+                     the failure is not permanent (:data:`RetrySafety.NO`, as if it
+                     had no ``is_retry_safe``)
     a success        the status is below 500 and no retry is wanted
     neither          anything else
     ===============  ==============================================================

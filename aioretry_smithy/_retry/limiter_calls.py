@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from .._errors import FailFastError
-from .._safety import RetrySafety, retry_safety, was_queued
+from .._safety import RetrySafety, safety_by_kind, was_queued
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,5 +91,5 @@ def _is_failure(
     if wanted:
         return True
     if cause is not None:
-        return None if retry_safety(cause) is RetrySafety.NO else True
+        return None if safety_by_kind(cause) is RetrySafety.NO else True
     return None if status is None else status >= _SERVER_ERROR

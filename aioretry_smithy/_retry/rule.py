@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, ClassVar, Unpack
 
 from .._errors import bad_argument
 from .._rules.conditions import Conditions, RuleConditions
-from .._safety import forbids_retry
+from .._safety import forbids_retry, retry_safety
 from .decision import RetryDecision
 from .strategy import RetryStrategy, backoff_or_default
 
 if TYPE_CHECKING:
     from .._context import ClientRequestContext
+    from .._safety import RetrySafety
     from .backoff import Backoff
     from .decision import RetryAnswer
 
@@ -35,6 +36,9 @@ class RetryConditions(Conditions):
         elif self.backoff is not None:
             expected = "none where retries are forbidden"
             raise bad_argument("backoff", self.backoff, expected)
+
+    def _safety_of(self, cause: Exception) -> RetrySafety:
+        return retry_safety(cause)
 
     def _answer(self, cause: Exception | None) -> RetryAnswer:
         if self._forbids:
@@ -66,7 +70,7 @@ class RetryRule(RetryConditions, RetryStrategy):
             a group of one. A function is not asked about permanent failures.
         on_timeout: Whether an attempt that timed out meets it, by :func:`is_timeout`.
         on_unprocessed: Whether a request that the server surely has not seen meets it,
-            by :func:`is_unprocessed`.
+            by :func:`is_unprocessed`, or one whose failure says that a retry is safe.
         slower_than: Seconds, > 0. An attempt that took longer meets it, to the headers
             of its response (``ctx.log.duration``) or to its failure.
         on_response: A plain function that says whether a response meets it, by

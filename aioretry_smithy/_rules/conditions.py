@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypedDict, cast
 
 from .._errors import bad_argument
-from .._safety import RetrySafety, is_timeout, peel, retry_safety
+from .._safety import RetrySafety, is_timeout, peel, safety_by_kind
 from .arguments import (
     Failure,
     answer_of,
@@ -167,7 +167,7 @@ class Conditions:
         entries = cast("tuple[Failure, ...]", self.exceptions)
         classes = tuple(entry for entry in entries if isinstance(entry, type))
         peeled = cast("Exception", peel(cause))
-        safety = retry_safety(cause)
+        safety = self._safety_of(cause)
         if safety is RetrySafety.NO:
             return type(peeled) in classes
         return (
@@ -183,6 +183,10 @@ class Conditions:
                 if not isinstance(entry, type)
             )
         )
+
+    def _safety_of(self, cause: Exception) -> RetrySafety:
+        """Judge a failure, which need not be about a retry."""
+        return safety_by_kind(cause)
 
     def _is_slow(self, seconds: float | None) -> bool:
         limit = self.slower_than

@@ -102,6 +102,23 @@ async def test_rule_decides_by_how_it_was_made(make, expected):
     assert expected is verdict(rule, cause=TimeoutError())
 
 
+@pytest.mark.parametrize("is_retry_safe", [True, False, None])
+async def test_rule_leaves_it_to_others_whether_a_retry_is_safe(is_retry_safe):
+    """The conditions are about the server, which may be down all the same."""
+
+    class LateError(aiohttp.SocketTimeoutError):
+        pass
+
+    cause = LateError("too late")
+    cause.is_retry_safe = is_retry_safe
+
+    assert True is verdict(SUCCESS(on_timeout=True), cause=cause)
+    assert True is verdict(SUCCESS(exceptions=TimeoutError), cause=cause)
+    assert True is verdict(SUCCESS(exceptions=lambda cause: True), cause=cause)
+    # It was sent, so this is no condition that it meets.
+    assert False is verdict(IGNORE(on_unprocessed=True), cause=cause)
+
+
 def test_rule_without_a_verdict_is_one_for_failures():
     """Both are the same rule, and its text is the longer form."""
     rule = CircuitBreakerRule(statuses=[429])

@@ -33,6 +33,12 @@ def caused_by(error, cause):
     return error
 
 
+def telling(error, **retry_information):
+    """Return *error* with attributes of Smithy's."""
+    vars(error).update(retry_information)
+    return error
+
+
 def verdict(*, status=None, cause=None):
     """Ask the default strategy about an outcome."""
     ctx = ClientRequestContext(HttpRequest("GET", URL_))
@@ -119,6 +125,31 @@ async def test_what_the_callers_own_object_raised_is_not_counted():
 
     assert None is verdict(cause=cause)
     assert None is verdict(cause=ExceptionGroup("tasks", [cause]))
+
+
+@pytest.mark.parametrize("group", [False, True])
+@pytest.mark.parametrize("is_retry_safe", [True, False, None])
+@pytest.mark.parametrize(
+    ("error", "fault", "expected"),
+    [
+        (Exception("declined"), None, False),
+        (Exception("broken"), "server", False),
+        (Exception("bad order"), "client", None),
+        (aiohttp.ServerDisconnectedError(), None, False),
+        (UnprocessedRequestError("busy"), None, None),
+        (RuntimeError("Session is closed"), None, None),
+    ],
+    ids=str,
+)
+async def test_whether_a_retry_is_safe_says_nothing_about_the_server(
+    error, fault, expected, is_retry_safe, group
+):
+    """A server that must not be asked again is down all the same."""
+    cause = telling(error, fault=fault, is_retry_safe=is_retry_safe)
+    if group:
+        cause = ExceptionGroup("tasks", [cause])
+
+    assert expected is verdict(cause=cause)
 
 
 def test_the_default_strategy_is_one_object():

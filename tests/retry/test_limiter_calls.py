@@ -19,6 +19,8 @@ from aioretry_smithy._retry.limiter_calls import acquired, ended, released, repo
 REFUSED = FailFastError(CircuitBreaker("orders"))
 PERMANENT = aiohttp.InvalidURL("http://")
 DISCONNECTED = aiohttp.ServerDisconnectedError()
+UNSAFE = aiohttp.ServerDisconnectedError()
+UNSAFE.is_retry_safe = False
 
 
 class Plain(RetryLimiter):
@@ -190,6 +192,7 @@ class TestReport:
             ("failure", None, DISCONNECTED, True),
             ("failure", None, TimeoutError(), False),
             ("failure", None, UnprocessedRequestError(), False),
+            ("failure", None, UNSAFE, False),
             (None, None, PERMANENT, False),
             ("failure", None, PERMANENT, True),
             (None, None, REFUSED, False),
