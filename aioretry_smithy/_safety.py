@@ -244,7 +244,12 @@ def was_queued(cause: BaseException | None) -> bool:
 
     That says nothing about the server.
     """
-    return cause is not None and _QUEUED in vars(cause)
+    return cause is not None and _QUEUED in vars(peel(cause))
+
+
+def was_refused(cause: BaseException | None) -> bool:
+    """Say whether an open circuit refused a request, so that nothing was sent."""
+    return cause is not None and isinstance(peel(cause), FailFastError)
 
 
 def _is_connector_closed(cause: BaseException) -> bool:

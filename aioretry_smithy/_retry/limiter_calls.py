@@ -6,8 +6,7 @@ import logging
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
-from .._errors import FailFastError
-from .._safety import RetrySafety, safety_by_kind, was_queued
+from .._safety import RetrySafety, safety_by_kind, was_queued, was_refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,7 +85,7 @@ def _is_failure(
 ) -> bool | None:
     # What an open circuit refuses was not sent, so it says nothing of the server.
     # Nor does a wait for a place in the session's own pool.
-    if isinstance(cause, FailFastError) or was_queued(cause):
+    if was_refused(cause) or was_queued(cause):
         return None
     if wanted:
         return True

@@ -8,8 +8,9 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from .._errors import FailFastError, is_finite, raised_from
+from .._errors import is_finite, raised_from
 from .._retry_info import RetryInfo
+from .._safety import was_refused
 from .._time_limits import time_left
 from ..smithy.classify import classify
 from ..smithy.error_code import read_error_code
@@ -118,7 +119,7 @@ class TokenCall(RetriedCall):
         if self.succeeded():
             await self._record_success()
             return False
-        if isinstance(self.cause, FailFastError):
+        if was_refused(self.cause):
             return False
         failure = Failure(self.attempt, self.cause, code)
         self._error = error = classify(failure, self.config.classifiers)

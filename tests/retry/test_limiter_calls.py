@@ -15,12 +15,15 @@ from aioretry_smithy._context import ClientRequestContext
 from aioretry_smithy._request import HttpRequest
 from aioretry_smithy._response import new_response, record_response
 from aioretry_smithy._retry.limiter_calls import acquired, ended, released, report
+from aioretry_smithy._safety import mark_queued
 
 REFUSED = FailFastError(CircuitBreaker("orders"))
 PERMANENT = aiohttp.InvalidURL("http://")
 DISCONNECTED = aiohttp.ServerDisconnectedError()
 UNSAFE = aiohttp.ServerDisconnectedError()
 UNSAFE.is_retry_safe = False
+QUEUED = aiohttp.ConnectionTimeoutError()
+mark_queued(QUEUED)
 
 
 class Plain(RetryLimiter):
@@ -197,6 +200,9 @@ class TestReport:
             ("failure", None, PERMANENT, True),
             (None, None, REFUSED, False),
             (None, None, REFUSED, True),
+            (None, None, ExceptionGroup("one", [REFUSED]), True),
+            (None, None, QUEUED, True),
+            (None, None, ExceptionGroup("one", [QUEUED]), True),
             (None, None, None, False),
             ("failure", None, None, True),
         ],

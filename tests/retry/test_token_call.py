@@ -634,6 +634,26 @@ async def test_open_circuit_never_reaches_the_strategy(kind):
         assert 0.0 == strategy.limiter_for(SCOPE).measured_rate
 
 
+async def test_open_circuit_is_found_in_a_group():
+    """A decorator that sends from a task group raises the refusal in one."""
+
+    @client_decorator
+    async def in_a_group(delegate, ctx, request):
+        async with asyncio.TaskGroup() as tasks:
+            sent = tasks.create_task(delegate.execute(ctx, request))
+        return sent.result()
+
+    breaker = CircuitBreaker()
+    breaker.enter_state(CircuitState.FORCED_OPEN)
+    inside = CircuitBreakerClient.new_decorator(breaker)
+    strategy = Plain()
+    async with session([], strategy, inside, in_a_group) as client:
+        with pytest.raises(ExceptionGroup):
+            await client.get(URL)
+
+    assert [("acquire", SCOPE)] == strategy.seen
+
+
 async def test_cancellation_never_reaches_the_strategy():
     """Neither while an attempt is made nor while a retry is waited for."""
     for answers, seen in ([(lambda *_: asyncio.sleep(9))], 1), ([503], 2):
