@@ -6,7 +6,7 @@ import inspect
 from typing import TYPE_CHECKING
 
 from ._client import DecoratingClient, HttpClient, chain_of, find_client, recorded
-from ._errors import bad_argument
+from ._errors import bad_argument, is_plain_function
 from ._retry.client import RetryingClient
 
 if TYPE_CHECKING:
@@ -27,11 +27,9 @@ def checked_decorator(decorator: Decorator) -> Decorator:
     if isinstance(maker, type) and _is_not_called(decorator, maker):
         expected = f"what {maker.__name__}.new_decorator(...) returns"
         raise bad_argument("decorator", decorator, expected)
-    if not callable(decorator):
-        raise bad_argument("decorator", decorator, expected)
-    called = type(decorator).__call__
-    if inspect.iscoroutinefunction(decorator) or inspect.iscoroutinefunction(called):
-        expected += "; write @client_decorator above a coroutine function"
+    if not is_plain_function(decorator):
+        if callable(decorator):
+            expected += "; write @client_decorator above a coroutine function"
         raise bad_argument("decorator", decorator, expected)
     return decorator
 

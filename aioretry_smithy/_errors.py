@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from typing import TYPE_CHECKING, TypeGuard
 
@@ -124,3 +125,18 @@ def is_finite(value: object) -> TypeGuard[float]:
         return False
     # An int beyond the largest float is no use either: arithmetic with it overflows.
     return abs(value) <= sys.float_info.max
+
+
+def is_plain_function(value: object) -> bool:
+    """Say whether *value* can be called, and what it returns need not be awaited.
+
+    >>> async def later():
+    ...     pass
+    >>> [is_plain_function(value) for value in (len, later, 1)]
+    [True, False, False]
+    """
+    # One that stands for another, as of functools, or an object with such a method.
+    return callable(value) and not (
+        inspect.iscoroutinefunction(value)
+        or inspect.iscoroutinefunction(type(value).__call__)
+    )

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 from typing import TYPE_CHECKING, TypeAlias
 
-from .._errors import bad_argument
+from .._errors import bad_argument, is_plain_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,8 +29,7 @@ DEFAULTS = {
 
 def check_level(name: str, value: object) -> None:
     """Refuse what is neither a level nor a plain function."""
-    is_plain = callable(value) and not inspect.iscoroutinefunction(value)
-    if not (is_plain or _is_level(value)):
+    if not (is_plain_function(value) or _is_level(value)):
         expected = "a logging level, an int > 0, or a plain function of the log"
         raise bad_argument(name, value, expected)
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from .._errors import bad_argument, is_finite
+from .._errors import bad_argument, is_finite, is_plain_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,8 +39,7 @@ def sampler_of(
     if is_finite(sampling) and 0 <= sampling <= 1:
         return lambda log: random() < sampling
     function = getattr(sampling, "is_sampled", sampling)
-    is_class = isinstance(sampling, type)
-    if is_class or not callable(function) or inspect.iscoroutinefunction(function):
+    if isinstance(sampling, type) or not is_plain_function(function):
         expected = ">= 0 and <= 1, or a plain function of the log"
         raise bad_argument(name, sampling, expected)
 

@@ -6,17 +6,20 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeAlias
 
-from .._errors import bad_argument, is_finite
+from .._errors import bad_argument, is_finite, is_plain_function
 
 Failure: TypeAlias = type[Exception] | Callable[[Exception], bool]
 """A class of exceptions, or a plain function that says whether one is meant."""
+
+# Collections of letters and of small integers, which nobody means.
+_TEXT = (str, bytes, bytearray, memoryview)
 
 
 def methods_of(value: Any) -> frozenset[str] | None:
     """Return the methods in upper case, or None for all of them."""
     if value is None:
         return None
-    if isinstance(value, Iterable) and not isinstance(value, str):
+    if isinstance(value, Iterable) and not isinstance(value, _TEXT):
         methods = tuple(value)
         # A method is one word.
         if methods and all(isinstance(m, str) and m.split() == [m] for m in methods):
@@ -26,7 +29,7 @@ def methods_of(value: Any) -> frozenset[str] | None:
 
 def integers_of(name: str, value: Any, low: int, high: int) -> frozenset[int]:
     """Return integers of a range."""
-    if isinstance(value, Iterable):
+    if isinstance(value, Iterable) and not isinstance(value, _TEXT):
         numbers = tuple(value)
         if all(_is_integer(number) and low <= number <= high for number in numbers):
             return frozenset(map(int, numbers))
@@ -40,7 +43,7 @@ def _is_integer(value: object) -> bool:
 def exceptions_of(value: Any) -> tuple[Failure, ...]:
     """Return classes of exceptions and functions of one: one of them or several."""
     entries = (value,) if callable(value) else value
-    if isinstance(entries, Iterable):
+    if isinstance(entries, Iterable) and not isinstance(entries, _TEXT):
         entries = tuple(entries)
         if all(map(_is_failure, entries)):
             return entries
@@ -51,7 +54,7 @@ def exceptions_of(value: Any) -> tuple[Failure, ...]:
 def _is_failure(entry: object) -> bool:
     if isinstance(entry, type):
         return issubclass(entry, Exception)
-    return _is_plain_function(entry)
+    return is_plain_function(entry)
 
 
 def check_seconds(name: str, value: object) -> None:
@@ -62,12 +65,8 @@ def check_seconds(name: str, value: object) -> None:
 
 def check_function(name: str, value: object, argument: str) -> None:
     """Refuse what is no function, and what would have to be awaited."""
-    if value is not None and not _is_plain_function(value):
+    if value is not None and not is_plain_function(value):
         raise bad_argument(name, value, f"a plain function of {argument}, or None")
-
-
-def _is_plain_function(value: object) -> bool:
-    return callable(value) and not inspect.iscoroutinefunction(value)
 
 
 def answer_of(name: str, answer: object) -> bool:

@@ -98,6 +98,13 @@ async def awaited(log: RequestLog) -> bool:
     raise AssertionError("not asked")
 
 
+class Awaited:
+    """An object whose answer would have to be awaited."""
+
+    async def __call__(self, log: RequestLog) -> bool:
+        raise AssertionError("not asked")
+
+
 LEVEL = "a logging level, an int > 0, or a plain function of the log"
 SAMPLING = ">= 0 and <= 1, or a plain function of the log"
 
@@ -729,10 +736,12 @@ def test_describe_lists_the_settings():
         ("successful_response_log_level", 0, LEVEL),
         ("failure_response_log_level", None, LEVEL),
         ("failure_response_log_level", awaited, LEVEL),
+        ("failure_response_log_level", Awaited(), LEVEL),
         ("success_sampling_rate", -0.1, SAMPLING),
         ("success_sampling_rate", True, SAMPLING),
         ("success_sampling_rate", Sampler, SAMPLING),
         ("success_sampling_rate", awaited, SAMPLING),
+        ("success_sampling_rate", Awaited(), SAMPLING),
         ("failure_sampling_rate", 1.1, SAMPLING),
         ("failure_sampling_rate", float("nan"), SAMPLING),
         ("failure_sampling_rate", "1", SAMPLING),

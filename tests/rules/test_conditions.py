@@ -447,6 +447,13 @@ class Later:
         return later(argument)
 
 
+class AsyncCall:
+    """An object whose answer would have to be awaited."""
+
+    async def __call__(self, argument):
+        return True
+
+
 @every_kind
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
@@ -465,18 +472,23 @@ class Later:
         ("statuses", [503, "504"], STATUSES_EXPECTED),
         ("statuses", "503", STATUSES_EXPECTED),
         ("statuses", [503.0], STATUSES_EXPECTED),
+        ("statuses", "", STATUSES_EXPECTED),
+        ("statuses", b"\xc8", STATUSES_EXPECTED),
         ("statuses", None, STATUSES_EXPECTED),
         ("status_classes", [0], CLASSES_EXPECTED),
         ("status_classes", [6], CLASSES_EXPECTED),
         ("status_classes", [True], CLASSES_EXPECTED),
         ("status_classes", 5, CLASSES_EXPECTED),
+        ("status_classes", bytearray([4, 5]), CLASSES_EXPECTED),
         ("exceptions", asyncio.CancelledError, EXCEPTIONS_EXPECTED),
         ("exceptions", [TimeoutError, BaseException], EXCEPTIONS_EXPECTED),
         ("exceptions", [TimeoutError()], EXCEPTIONS_EXPECTED),
         ("exceptions", TimeoutError(), EXCEPTIONS_EXPECTED),
         ("exceptions", ["TimeoutError"], EXCEPTIONS_EXPECTED),
         ("exceptions", "TimeoutError", EXCEPTIONS_EXPECTED),
+        ("exceptions", "", EXCEPTIONS_EXPECTED),
         ("exceptions", int, EXCEPTIONS_EXPECTED),
+        ("exceptions", AsyncCall(), EXCEPTIONS_EXPECTED),
         ("exceptions", None, EXCEPTIONS_EXPECTED),
         ("exceptions", later, EXCEPTIONS_EXPECTED),
         ("exceptions", [TimeoutError, later], EXCEPTIONS_EXPECTED),
@@ -491,6 +503,7 @@ class Later:
         ("slower_than", "2", SECONDS_EXPECTED),
         ("request_filter", True, "a plain function of the request, or None"),
         ("request_filter", later, "a plain function of the request, or None"),
+        ("request_filter", AsyncCall(), "a plain function of the request, or None"),
         ("on_response", 503, "a plain function of the context, or None"),
         (
             "on_response",
