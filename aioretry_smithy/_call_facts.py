@@ -1,4 +1,4 @@
-"""What the logs of one call have in common."""
+"""Hold the facts that all logs of one call share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the log of a call is found: from its outcome, or around the calling code."""
+"""Find the log of a call: from its outcome, or in a block of code."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ LOG_KEY: Final = "_aioretry_smithy_log"
 
 
 class CallBound:
-    """What belongs to one call, and goes with it: its context, requests and logs."""
+    """Base of the objects that belong to one call: its context, requests and logs."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""What time it is for an object that may be used with or without an event loop."""
+"""Tell the time, inside an event loop and outside of one."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _SWITCHING_PROTOCOLS = 101
 
 
 class _Taken(NamedTuple):
-    """What was read from a stream and put back again."""
+    """The chunks that were read from a stream and put back again."""
 
     chunks: list[bytes]
     ends: list[int]

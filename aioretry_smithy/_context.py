@@ -1,4 +1,4 @@
-"""What a decorator knows of the call, or the attempt, that a request belongs to."""
+"""Hold what belongs to one call or attempt: request, log, deadline, attributes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class ResponseTimeoutMode(StrEnum):
-    """What a new response timeout is counted from."""
+    """Choose what a new response timeout is counted from."""
 
     SET_FROM_NOW = "set_from_now"
     """From now on."""
@@ -37,7 +37,7 @@ class ResponseTimeoutMode(StrEnum):
 
 
 class ClientRequestContext(CallBound):
-    """What belongs to one call, or to one attempt of it.
+    """The context of one call, or of one attempt of it.
 
     The context of the call is the *root*. A retrying client gives each attempt a child
     of its own, with its own log and its own deadline. After Armeria's
@@ -123,7 +123,7 @@ class ClientRequestContext(CallBound):
 
     @property
     def attributes(self) -> dict[Any, Any]:
-        """What decorators wish to keep, shared by a call and all its attempts."""
+        """Values of the decorators' own, shared by a call and all its attempts."""
         root = self.root
         if root._attributes is None:
             root._attributes = {}
@@ -131,7 +131,7 @@ class ClientRequestContext(CallBound):
 
     @property
     def deadline(self) -> float | None:
-        """When time runs out, in seconds of the event loop's clock; None for never.
+        """The moment when time runs out, by the event loop's clock; None for never.
 
         That of an attempt is never later than that of its call.
         """

@@ -1,4 +1,4 @@
-"""What can go wrong: the exceptions of this library.
+"""Define the exceptions of this library, and the one form of argument errors.
 
 ::
 

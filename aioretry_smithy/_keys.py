@@ -1,4 +1,4 @@
-"""What calls have in common: keys by host, method and path; a bounded map of them."""
+"""Name calls by host, method and path, and keep one value per name, bounded."""
 
 from __future__ import annotations
 

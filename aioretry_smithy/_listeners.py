@@ -1,4 +1,4 @@
-"""Those who hear what happens to something that many calls share."""
+"""Deliver events to listeners, in order."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _NO_CHILDREN: Final[list[Any]] = []  # one for all, since most logs have none
 
 
 class RequestLog(ResponseSide):
-    """What is known of a call, or of one attempt of it.
+    """The record of a call, or of one attempt of it.
 
     The log of a call (the *root*) has those of its attempts as :attr:`children`. It
     shows the request side of the first and the response side of the last; its durations
@@ -135,14 +135,14 @@ class RequestLog(ResponseSide):
 
     @property
     def retry_error(self) -> Exception | None:
-        """What a Smithy strategy refused another attempt with (on the root)."""
+        """The error with which a Smithy strategy refused an attempt (on the root)."""
         error = self._retry_error
         found = error.get() if isinstance(error, KeptCause) else error
         return cast("Exception | None", found)
 
     @property
     def deadline(self) -> float | None:
-        """When its own time runs out, in seconds of the event loop's clock."""
+        """The moment when its own time runs out, by the event loop's clock."""
         return self._call.deadline if self.attempt is None else self._deadline
 
     @property
@@ -156,7 +156,7 @@ class RequestLog(ResponseSide):
 
     @property
     def mask(self) -> Mask:
-        """What the views of this log hide."""
+        """The mask that hides secrets in the views of this log."""
         return self._call.mask
 
     @property
@@ -166,7 +166,7 @@ class RequestLog(ResponseSide):
 
     @property
     def total_attempts(self) -> int | None:
-        """How many attempts were made so far (on the root; 1 where nothing retries)."""
+        """The attempts made so far (on the root; 1 where nothing retries)."""
         return None if self.attempt is not None else len(self._children or (self,))
 
     def _add(self, child: Self) -> int:

@@ -1,4 +1,4 @@
-"""What can be done with a log: draw it, turn it into values, find it."""
+"""Draw a log, turn it into values, and find it."""
 
 from __future__ import annotations
 

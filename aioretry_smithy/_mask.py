@@ -1,4 +1,4 @@
-"""What a log never shows: credentials in headers, URLs and the texts of errors."""
+"""Hide credentials in headers, URLs and the texts of errors."""
 
 from __future__ import annotations
 

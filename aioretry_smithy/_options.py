@@ -27,7 +27,7 @@ UNSET: Final = Unset.UNSET
 
 @dataclass(frozen=True, slots=True)
 class RequestOptions:
-    """What a block of code asks for; what it says nothing about stays as it is."""
+    """The settings of a block of code; those that it does not name stay as they are."""
 
     retry: RetryConfig | None = None
     """How to retry, in place of what the retrying client was made with."""

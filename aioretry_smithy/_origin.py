@@ -1,4 +1,4 @@
-"""Where a failure comes from: from the caller's own objects, or from the transport.
+"""Tell where a failure came from: the caller's own objects, or the transport.
 
 Asked on failure only, since to trace every request would cost all of them: the frames
 that an exception came through tell, and what aiohttp keeps in their variables.

@@ -1,4 +1,4 @@
-"""What came of a call, or of an attempt of it: a response or a failure."""
+"""Record the outcome of a call or an attempt: a response or a failure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Outcome:
-    """What a log remembers of a response or a failure; not these themselves.
+    """The facts of a response or a failure that a log keeps; not these themselves.
 
     A call shares that of the attempt that it ends with.
 

@@ -41,7 +41,7 @@ def bytes_needed(max_length: int) -> int:
 
 
 class BodyHead:
-    """Where the first bytes of a body gather; they are decoded when asked for.
+    """Gathers the first bytes of a body; they are decoded when asked for.
 
     Args:
         content_type: The Content-Type that the body came with.

@@ -1,4 +1,4 @@
-"""What a text says below its percent-quoting, and where in the text that stands."""
+"""Look below the percent-quoting of a text, and find where each part stands."""
 
 from __future__ import annotations
 

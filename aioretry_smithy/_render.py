@@ -75,7 +75,7 @@ def _preview_lines(arrow: str, text: str | None, mask: Mask) -> list[str]:
 
 
 class Headline(NamedTuple):
-    """What is said of a call."""
+    """The first line of a rendered log, about the call."""
 
     request: str
     outcome: str
@@ -107,7 +107,7 @@ def headline(log: RequestLog, attempts: Sequence[RequestLog]) -> Headline:
 
 
 class Row(NamedTuple):
-    """What is said of an attempt; put together it is a line."""
+    """One line of a rendered log, about an attempt."""
 
     attempt: str
     outcome: str

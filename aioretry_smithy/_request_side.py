@@ -1,4 +1,4 @@
-"""What a log shows of a request: that of the first attempt, for a call."""
+"""Show the request in a log: that of the first attempt, for a call."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RequestSide(LogViews):
 
     @property
     def name(self) -> str:
-        """What the call is named in logs: its method."""
+        """The name of the call in logs: its method."""
         return self.request_method
 
     @property
@@ -75,7 +75,7 @@ class RequestSide(LogViews):
 
     @property
     def request_started_at(self) -> datetime:
-        """When it began, as a date and time with a timezone."""
+        """The date and time of its start, with a timezone."""
         seconds = (
             self._log._call.wall_clock + self._log.started - self._log._call.started
         )

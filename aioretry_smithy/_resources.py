@@ -1,4 +1,4 @@
-"""What a call has in hand, and has to give back when it ends."""
+"""Keep the bodies and responses of a call, and give them back at its end."""
 
 from __future__ import annotations
 

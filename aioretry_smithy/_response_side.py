@@ -1,4 +1,4 @@
-"""What a log shows of what came back, and when: of the last attempt, for a call."""
+"""Show in a log what came back, and when: of the last attempt, for a call."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class ResponseSide(RequestSide):
 
     @property
     def response_cause(self) -> BaseException | None:
-        """What the call or the attempt failed with, also while reading the body.
+        """The failure of the call or the attempt, or of reading the body.
 
         A copy of the same class and text when the call is over and nobody has it.
         """

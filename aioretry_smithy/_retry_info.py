@@ -1,4 +1,4 @@
-"""What an error says about a retry, in Smithy's words."""
+"""Read what an error says about a retry, in Smithy's words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FAULTS: dict[str, Fault] = {"client": "client", "server": "server"}
 
 
 class RetryInfo(NamedTuple):
-    """What any error at all says about a retry.
+    """The retry information of any error, with defaults for what it lacks.
 
     For strategies of your own: :meth:`of` reads the attributes of
     :class:`ErrorRetryInfo` and :class:`HasFault` one by one, so that an error may have

@@ -48,7 +48,7 @@ _TYPED: Final = str.maketrans("├└│─█▒░…", "|`|-#=..")
 
 
 class RichTree:
-    """What ``rich`` prints of a log; in a file, the plain tree.
+    """Draws a log for ``rich``; in a file, the plain tree.
 
     Args:
         log: The log of a call.

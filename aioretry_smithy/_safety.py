@@ -1,4 +1,4 @@
-"""Whether a failed attempt may be sent again, judged by its exception."""
+"""Judge by its exception whether a failed attempt may be sent again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the values of secret members stand in a text that may be cut anywhere."""
+"""Find the values of secret members in a text that may be cut anywhere."""
 
 from __future__ import annotations
 

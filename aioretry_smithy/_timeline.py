@@ -1,4 +1,4 @@
-"""When the attempts of a call and the waits between them began and ended."""
+"""Lay out the attempts of a call, and the waits between them, in time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Outcome(StrEnum):
-    """What became of an attempt, as far as a colour can tell."""
+    """The outcome of an attempt, as far as a colour can tell."""
 
     SUCCESS = "success"
     FAILURE = "failure"
@@ -73,7 +73,7 @@ class Bar:
 
     @property
     def outcome(self) -> Outcome:
-        """What became of the attempt."""
+        """The outcome of the attempt."""
         return Outcome.of(self.log)
 
     def spans(self) -> Iterator[Span]:

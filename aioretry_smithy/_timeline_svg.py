@@ -78,7 +78,7 @@ def draw(log: RequestLog) -> str:
 
 
 class _Axis(NamedTuple):
-    """Where on the picture a second of the call is."""
+    """Places the seconds of a call on the picture."""
 
     end: float
     """The second at the right edge."""

@@ -190,7 +190,7 @@ class RetryBudgetMetrics(RetryBudgetListener):
 
 
 class _Timed(Observation):
-    """What a call and an attempt have in common: a start, a host and a method."""
+    """The common part of a call and an attempt: a start, a host and a method."""
 
     __slots__ = ("_labels", "_loop", "_metrics", "_started")
 

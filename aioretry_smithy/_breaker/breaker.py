@@ -24,7 +24,7 @@ _NONE = EventCount(success=0, failure=0)
 
 
 class CircuitState(StrEnum):
-    """What a circuit breaker lets through."""
+    """Say what a circuit breaker lets through: all, nothing, or one trial."""
 
     CLOSED = "closed"
     """Everything; failures are counted."""
@@ -138,7 +138,7 @@ class CircuitBreaker:
 
     @property
     def name(self) -> str:
-        """What logs, listeners and errors call the circuit breaker."""
+        """The name of the circuit breaker in logs, errors and to listeners."""
         return self._name
 
     @property
@@ -148,7 +148,7 @@ class CircuitBreaker:
 
     @property
     def event_count(self) -> EventCount:
-        """What the window holds now; only CLOSED counts."""
+        """The successes and failures in the window; only CLOSED counts."""
         window = self._state.window
         return _NONE if window is None else window.count(self._clock())
 

@@ -1,4 +1,4 @@
-"""Who hears what happens to a circuit breaker."""
+"""Listen to circuit breakers: state changes, counts, rejected requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which circuit breaker is asked about a request."""
+"""Find the circuit breaker for a request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CircuitBreakerFactory: TypeAlias = Callable[[str], CircuitBreaker]
 
 
 class CircuitBreakers(Protocol):
-    """Whom to ask about a request."""
+    """Finds the circuit breaker for a request."""
 
     def of(self, request: HttpRequest) -> CircuitBreaker | None:
         """Return the circuit breaker of a request, or None where there is none."""

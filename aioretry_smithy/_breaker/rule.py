@@ -1,4 +1,4 @@
-"""What a circuit breaker counts, written as a list of conditions."""
+"""Decide by a list of conditions what a circuit breaker counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What counts as a failure for a circuit breaker."""
+"""Decide which outcomes a circuit breaker counts as failures."""
 
 from __future__ import annotations
 

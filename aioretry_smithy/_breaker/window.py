@@ -1,4 +1,4 @@
-"""What happened lately: a sliding window of successes and failures."""
+"""Count successes and failures in a sliding window."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class EventCount:
-    """How many requests succeeded and failed within the window of a circuit breaker.
+    """The successes and failures within the window of a circuit breaker.
 
     Args:
         success: Number of successes.

@@ -1,4 +1,4 @@
-"""What the command line says, checked before anything is sent."""
+"""Read and check the command line before anything is sent."""
 
 from __future__ import annotations
 

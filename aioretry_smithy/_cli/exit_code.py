@@ -1,4 +1,4 @@
-"""What the commands tell the shell."""
+"""Name the exit codes of the commands."""
 
 from __future__ import annotations
 

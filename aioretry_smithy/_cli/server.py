@@ -46,7 +46,7 @@ class MisbehavingServer:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """The URL that the server listens at."""
         host, port = self._runner.addresses[0]
         return f"http://{host}:{port}"
 

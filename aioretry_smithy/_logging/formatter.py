@@ -1,4 +1,4 @@
-"""What a logging client writes: lines of text, or JSON objects."""
+"""Format the lines of a logging client: as text, or as JSON objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where lines go: loggers, their adapters, and structlog's loggers."""
+"""Write lines to loggers, their adapters, and structlog's loggers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class _OtherLogger(Protocol):
-    """What a logger of structlog has, besides a method that asks for its level."""
+    """A logger of structlog, which has methods in place of level numbers."""
 
     def log(self, level: int, event: str, **values: Any) -> Any: ...
 

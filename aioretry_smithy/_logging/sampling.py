@@ -1,4 +1,4 @@
-"""Which calls are logged at all: a share of them, or those that a sampler picks."""
+"""Pick the calls that are logged: a share of them, or by a sampler."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class _Sampler(Protocol):
-    """What picks the calls that are logged, as an object."""
+    """Picks the calls that are logged, as an object."""
 
     def is_sampled(self, log: RequestLog, /) -> bool: ...
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggingSettings:
-    """What :meth:`LoggingClient.new_decorator` was given, checked."""
+    """The checked arguments of :meth:`LoggingClient.new_decorator`."""
 
     logger: Logger
     request_log_level: LogLevel

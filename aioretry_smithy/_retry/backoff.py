@@ -1,4 +1,4 @@
-"""How long to wait before the next attempt: the factories and what they combine."""
+"""Compute how long to wait before the next attempt."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ class RetryBudget(Shared, RetryLimiter):
 
     @property
     def name(self) -> str:
-        """What listeners and logs call the budget."""
+        """The name of the budget in logs and to listeners."""
         return self._name
 
     @property

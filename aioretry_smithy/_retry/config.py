@@ -81,7 +81,7 @@ def default_max_total_attempts() -> int:
 
 @dataclass(frozen=True, slots=True)
 class RetryConfig:
-    """How a retrying client retries.
+    """The settings of a retrying client.
 
     The first three may be given by position, as on Armeria's page.
 

@@ -1,4 +1,4 @@
-"""Which settings a retrying client takes for which call."""
+"""Choose the settings of a retrying client for each call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which outcomes are worth another attempt, where the body has to tell."""
+"""Decide about retries by the body of the response, too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a strategy answers: retry, do not retry, or ask the next one."""
+"""Decide to retry, not to retry, or to ask the next strategy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RetryDecision:
-    """What a strategy answers.
+    """The answer of a strategy: retry, no retry, or next.
 
     A strategy may also return a bare :class:`Backoff`, which is :meth:`retry`, or None,
     which is :meth:`next`; so a decision is needed only to stop without asking the next

@@ -1,4 +1,4 @@
-"""When the server says to come back: ``Retry-After`` and ``x-amz-retry-after``."""
+"""Read from a response when to come back: ``Retry-After``, ``x-amz-retry-after``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a retried call does with the requests and the responses of HTTP."""
+"""Do for a retried call what depends on HTTP: requests and responses."""
 
 from __future__ import annotations
 

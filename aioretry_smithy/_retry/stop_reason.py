@@ -1,4 +1,4 @@
-"""Why a retrying client stopped."""
+"""Name the reasons why a retrying client stops."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class RetryStopReason(StrEnum):
-    """Why a retrying client made no further attempt."""
+    """The reason why a retrying client made no further attempt."""
 
     NO_RETRY = "no_retry"
     """The strategy had no backoff for the outcome."""

@@ -1,4 +1,4 @@
-"""Which outcomes are worth another attempt, and how long to wait for it."""
+"""Decide which outcomes are worth another attempt, and how long to wait for it."""
 
 from __future__ import annotations
 

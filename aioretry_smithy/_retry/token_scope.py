@@ -1,4 +1,4 @@
-"""Which calls share what a Smithy strategy keeps: its quota and its rate."""
+"""Name the calls that share the quota and the rate of a Smithy strategy."""
 
 from __future__ import annotations
 

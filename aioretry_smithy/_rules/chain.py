@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 
 
 class Member(Protocol):
-    """What is asked in turn."""
+    """A member of a chain, asked in turn."""
 
     @property
     def _answers_always(self) -> bool:

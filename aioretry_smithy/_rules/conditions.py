@@ -1,4 +1,4 @@
-"""What a rule is about, and which outcomes it is for: of retries, of circuits."""
+"""Match requests and outcomes, for rules of retries and of circuit breakers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is counted and measured for OpenTelemetry."""
+"""Make the counters and histograms for OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Living(Generic[T]):
 
 
 class TrafficInstruments:
-    """What attempts and calls are measured with."""
+    """The instruments for attempts and calls."""
 
     def __init__(self, meter: Meter) -> None:
         self.request_duration = meter.create_histogram(
@@ -87,7 +87,7 @@ class TrafficInstruments:
 
 
 class CircuitBreakerInstruments:
-    """What circuit breakers are measured with."""
+    """The instruments for circuit breakers."""
 
     def __init__(self, meter: Meter) -> None:
         self.circuit_breakers: Living[CircuitBreaker] = Living()
@@ -115,7 +115,7 @@ class CircuitBreakerInstruments:
 
 
 class RetryBudgetInstruments:
-    """What retry budgets are measured with."""
+    """The instruments for retry budgets."""
 
     def __init__(self, meter: Meter) -> None:
         self.budgets: Living[RetryBudget] = Living()

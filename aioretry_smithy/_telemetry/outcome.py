@@ -1,4 +1,4 @@
-"""How calls and attempts are told apart: few values each, never a path or a query."""
+"""Label calls and attempts: few values each, never a path or a query."""
 
 from __future__ import annotations
 

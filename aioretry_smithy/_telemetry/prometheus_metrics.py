@@ -46,7 +46,7 @@ class RegisteredMetrics:
 
 
 class ClientMetrics(RegisteredMetrics):
-    """What a metrics client counts and times."""
+    """The counters and histograms of a metrics client."""
 
     def __init__(self) -> None:
         of_attempts = ("host", "method", "status_class")
@@ -79,7 +79,7 @@ class ClientMetrics(RegisteredMetrics):
 
 
 class BreakerMetrics(RegisteredMetrics):
-    """What is counted of circuit breakers."""
+    """The counters and gauges of circuit breakers."""
 
     def __init__(self) -> None:
         self.state: Gauge = Gauge(
@@ -116,7 +116,7 @@ class BreakerMetrics(RegisteredMetrics):
 
 
 class BudgetMetrics(RegisteredMetrics):
-    """What is counted of retry budgets."""
+    """The counters and gauges of retry budgets."""
 
     def __init__(self) -> None:
         self.tokens: Gauge = Gauge(

@@ -1,4 +1,4 @@
-"""Where tracers and meters come from, and whether anybody has set them up."""
+"""Get tracers and meters, and find out whether a provider is set up."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _lock = Lock()
 
 
 class Provided(ABC, Generic[P, V]):
-    """What a provider makes, also one that is set up later.
+    """Makes a tracer or a meter when its provider is set up, also later.
 
     Args:
         name: What the argument is called.

@@ -38,7 +38,7 @@ _SUPPRESSED_KEYS: Final = (_SUPPRESS_INSTRUMENTATION_KEY, "suppress_instrumentat
 
 
 class Telemetry(NamedTuple):
-    """What :meth:`TracingClient.new_decorator` was given."""
+    """The checked arguments of :meth:`TracingClient.new_decorator`."""
 
     tracers: Tracers
     meters: Meters[TrafficInstruments]
@@ -46,7 +46,7 @@ class Telemetry(NamedTuple):
 
     @property
     def listener(self) -> tuple[int, int]:
-        """Which providers are told; the same for two that were given the same ones."""
+        """The providers that are told; equal for two that were given the same ones."""
         return id(self.tracers.provider), id(self.meters.provider)
 
 

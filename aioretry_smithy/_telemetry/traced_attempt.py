@@ -103,7 +103,7 @@ class TracedAttempt(Traced):
 
 
 class _Sends:
-    """How often a call was sent, as far as one listener heard of it."""
+    """Counts how often a call was sent, as far as one listener heard of it."""
 
     __slots__ = ("begun", "refused")
 

@@ -1,4 +1,4 @@
-"""How many attempts a call may make, and whether there may be another one."""
+"""Limit the attempts of a call."""
 
 from __future__ import annotations
 

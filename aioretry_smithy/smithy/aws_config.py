@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ProfileSection(NamedTuple):
-    """What a file says about one profile."""
+    """The settings of one profile in a file."""
 
     place: str
     """The file and the section, for an error."""

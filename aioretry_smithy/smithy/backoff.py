@@ -1,4 +1,4 @@
-"""How long to wait before a retry, in Smithy's terms, and the bridge to Backoff."""
+"""Compute how long to wait before a retry, in Smithy's terms."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LONGEST_CHAIN = 128
 
 
 class ExponentialBackoffJitterType(Enum):
-    """How chance changes an exponential delay, for clients that failed together.
+    """Choose how chance changes an exponential delay.
 
     With ``c = min(backoff_scale_value * 2 ** (n - 1), max_backoff)`` before retry *n*,
     and ``r`` drawn from [0, 1):

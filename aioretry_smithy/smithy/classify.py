@@ -1,4 +1,4 @@
-"""What an outcome means for a retry: a chain of small functions that judge it."""
+"""Classify an outcome for a retry, by a chain of small functions."""
 
 from __future__ import annotations
 

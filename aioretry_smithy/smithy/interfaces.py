@@ -1,4 +1,4 @@
-"""What Smithy's retry strategies, their tokens and their errors look like."""
+"""Define the protocols of Smithy's retry strategies, tokens and errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ METHODS = (
 
 
 class RetryToken(Protocol):
-    """What a strategy hands out for one attempt of one call.
+    """The token of one attempt of one call.
 
     Any object with the two attributes is one. A subclass declares them again, so that
     type checkers know them to be there, and is then made by keyword.
@@ -139,7 +139,7 @@ class HasFault(Protocol):
 
 
 class TokenSource(Protocol):
-    """What the retrying client needs of a strategy: the methods, for any tokens.
+    """The three methods that the retrying client calls, for tokens of any class.
 
     A :class:`RetryStrategy` is one; so is a strategy without the attributes, or with
     tokens that are frozen.

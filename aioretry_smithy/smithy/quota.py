@@ -1,4 +1,4 @@
-"""How much may be spent on retries, by all calls together."""
+"""Limit what all calls together may spend on retries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many requests there are per second."""
+"""Measure the requests per second."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ RetryStrategyType: TypeAlias = Literal["simple", "standard", "adaptive"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryStrategyOptions:
-    """What a :class:`RetryStrategyResolver` makes a strategy of.
+    """The options from which a :class:`RetryStrategyResolver` makes a strategy.
 
     Args:
         retry_mode: A :class:`RetryMode`, or its name.

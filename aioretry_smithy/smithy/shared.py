@@ -1,4 +1,4 @@
-"""What is shared, and so stays one and the same thing when others copy it."""
+"""Keep shared objects the same when others copy them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who waits before whom."""
+"""Keep waiters in the order of their arrival."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a scripted transport may answer with, and the response that comes of it."""
+"""Check the answers of a scripted transport, and make responses of them."""
 
 from __future__ import annotations
 
