@@ -5,28 +5,33 @@ Stack decorators on a session builder; what is built is an ``aiohttp.ClientSessi
 
 from typing import Any as _Any
 
-from ._breaker.breaker import CircuitBreaker, CircuitPermit, CircuitState
+# First: what it shows from above needs its own modules.
+from . import smithy  # noqa: F401
+from ._bodies.new_response import new_response
+from ._breaker.breaker import CircuitBreaker, CircuitBreakerListener
 from ._breaker.client import CircuitBreakerClient
-from ._breaker.listener import CircuitBreakerListener
+from ._breaker.fail_fast_error import FailFastError
 from ._breaker.rule import CircuitBreakerRule
+from ._breaker.state import CircuitPermit, CircuitState
 from ._breaker.strategy import CircuitBreakerStrategy
 from ._breaker.window import EventCount
-from ._capture import capture_logs
-from ._client import DecoratingClient, Decorator, HttpClient, client_decorator
-from ._context import ClientRequestContext, ResponseTimeoutMode
-from ._errors import (
-    AttemptTimeoutError,
-    FailFastError,
-    ResponseTimeoutError,
-    UnprocessedRequestError,
+from ._call.client import DecoratingClient, Decorator, HttpClient, client_decorator
+from ._call.context import ClientRequestContext, ResponseTimeoutMode
+from ._content_preview.client import ContentPreviewingClient
+from ._errors import AttemptTimeoutError, ResponseTimeoutError, UnprocessedRequestError
+from ._failures.safety import (
+    RetrySafety,
+    is_timeout,
+    is_unprocessed,
+    peel,
+    retry_safety,
 )
-from ._log import RequestLog
+from ._log.capture import capture_logs
+from ._log.request_log import RequestLog
+from ._log.stop_reason import RetryStopReason
 from ._logging.client import LoggingClient
 from ._logging.formatter import LogFormatter
-from ._options import request_options
-from ._previewing.client import ContentPreviewingClient
-from ._request import HttpRequest
-from ._response import new_response
+from ._request.request import HttpRequest
 from ._retry.backoff import Backoff
 from ._retry.budget import PerHostRetryBudget, RetryBudget, RetryBudgetListener
 from ._retry.client import RetryingClient
@@ -37,10 +42,9 @@ from ._retry.content_strategy import RetryStrategyWithContent
 from ._retry.decision import RetryDecision
 from ._retry.limiter import RetryLimiter
 from ._retry.rule import RetryRule
-from ._retry.stop_reason import RetryStopReason
 from ._retry.strategy import IDEMPOTENT_METHODS, RetryStrategy
-from ._safety import RetrySafety, is_timeout, is_unprocessed, peel, retry_safety
-from ._session import SessionBuilder, decorate, undecorate, unwrap
+from ._session.builder import SessionBuilder, decorate, undecorate, unwrap
+from ._session.request_options import request_options
 
 __all__ = [
     "IDEMPOTENT_METHODS",

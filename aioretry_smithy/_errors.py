@@ -23,8 +23,6 @@ from ._text import encodable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ._breaker.breaker import CircuitBreaker
-
 
 class UnprocessedRequestError(aiohttp.ClientError):
     """The request was refused on this side; the server has seen nothing of it.
@@ -38,31 +36,11 @@ class UnprocessedRequestError(aiohttp.ClientError):
     """
 
 
-class FailFastError(aiohttp.ClientError):
-    """The circuit breaker is open; the request was not sent.
+class RefusedRequestError(aiohttp.ClientError):
+    """A decorator refused the request for a reason that outlasts a retry.
 
-    Args:
-        circuit_breaker: The circuit breaker that refused.
-        retry_in: Seconds until it may grant a trial, or None when only
-            ``enter_state()`` will open the way again.
+    The base of :class:`FailFastError`, for what knows no circuit breakers.
     """
-
-    circuit_breaker: CircuitBreaker
-    """The circuit breaker that refused."""
-
-    retry_in: float | None
-    """Seconds until a trial may be granted, counted from the refusal, or None."""
-
-    def __init__(
-        self, circuit_breaker: CircuitBreaker, retry_in: float | None = None
-    ) -> None:
-        super().__init__(circuit_breaker, retry_in)
-        self.circuit_breaker = circuit_breaker
-        self.retry_in = retry_in
-
-    def __str__(self) -> str:
-        when = "" if self.retry_in is None else f", next trial in {self.retry_in:.3f} s"
-        return f"circuit breaker {self.circuit_breaker.name!r} is open{when}"
 
 
 class ResponseTimeoutError(aiohttp.ServerTimeoutError):

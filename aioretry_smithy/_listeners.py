@@ -26,7 +26,7 @@ class Listeners(Generic[L]):
         ValueError: Something among the *listeners* is of another kind.
     """
 
-    __slots__ = ("_listeners", "_news", "_telling", "_whose", "anybody")
+    __slots__ = ("_events", "_is_delivering", "_listeners", "_whose", "anybody")
 
     anybody: bool
     """Whether there is a listener at all."""
@@ -35,29 +35,29 @@ class Listeners(Generic[L]):
         self._whose = whose
         self._listeners = checked(listeners, kind)
         self.anybody = bool(self._listeners)
-        self._news: deque[Callable[[L], None]] = deque()
-        self._telling = False
+        self._events: deque[Callable[[L], None]] = deque()
+        self._is_delivering = False
 
-    def tell(self, *news: Callable[[L], None]) -> None:
-        """Let every listener hear the *news*, after what it is hearing now."""
+    def notify(self, *events: Callable[[L], None]) -> None:
+        """Let every listener hear of the *events*, after what it is hearing now."""
         if not self.anybody:
             return
-        self._news.extend(news)
+        self._events.extend(events)
         # A listener that uses the object comes back here: what it causes has to wait
         # until the others have heard what it has heard.
-        if self._telling:
+        if self._is_delivering:
             return
-        self._telling = True
+        self._is_delivering = True
         try:
-            while self._news:
-                self._tell(self._news.popleft())
+            while self._events:
+                self._deliver(self._events.popleft())
         finally:
-            self._telling = False
+            self._is_delivering = False
 
-    def _tell(self, news: Callable[[L], None]) -> None:
+    def _deliver(self, event: Callable[[L], None]) -> None:
         for listener in self._listeners:
             try:
-                news(listener)
+                event(listener)
             except Exception:
                 _logger.warning("%s: %r raised", self._whose, listener, exc_info=True)
 

@@ -15,3 +15,15 @@ def encodable(text: str) -> str:
     if text.isascii():
         return text
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def printable(text: str) -> str:
+    """Escape what would move a terminal's cursor or break a line."""
+    if text.isprintable():
+        return text
+    return "".join(
+        character
+        if character.isprintable()
+        else character.encode("unicode_escape").decode()
+        for character in text
+    )

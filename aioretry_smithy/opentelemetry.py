@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ._breaker.listener import CircuitBreakerListener
+from ._breaker.breaker import CircuitBreakerListener
 from ._extras import missing_extra
 from ._retry.budget import RetryBudgetListener
 
@@ -33,11 +33,12 @@ if TYPE_CHECKING:
     from opentelemetry.propagators.textmap import TextMapPropagator
     from opentelemetry.trace import TracerProvider
 
-    from ._breaker.breaker import CircuitBreaker, CircuitState
+    from ._breaker.breaker import CircuitBreaker
+    from ._breaker.state import CircuitState
     from ._breaker.window import EventCount
-    from ._client import Decorator, HttpClient
-    from ._context import ClientRequestContext
-    from ._request import HttpRequest
+    from ._call.client import Decorator, HttpClient
+    from ._call.context import ClientRequestContext
+    from ._request.request import HttpRequest
     from ._retry.budget import RetryBudget
     from ._telemetry.observing import Observation
 

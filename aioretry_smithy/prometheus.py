@@ -15,7 +15,7 @@ try:
 except ModuleNotFoundError as _cause:
     raise missing_extra("prometheus", _cause) from _cause
 
-from ._breaker.listener import CircuitBreakerListener
+from ._breaker.breaker import CircuitBreakerListener
 from ._retry.budget import RetryBudgetListener
 from ._telemetry.observing import Observation, ObservingClient
 from ._telemetry.outcome import error_type, host, known_method, status_class
@@ -27,11 +27,12 @@ from ._telemetry.prometheus_metrics import (
 )
 
 if TYPE_CHECKING:
-    from ._breaker.breaker import CircuitBreaker, CircuitState
+    from ._breaker.breaker import CircuitBreaker
+    from ._breaker.state import CircuitState
     from ._breaker.window import EventCount
-    from ._client import Decorator, HttpClient
-    from ._context import ClientRequestContext
-    from ._request import HttpRequest
+    from ._call.client import Decorator, HttpClient
+    from ._call.context import ClientRequestContext
+    from ._request.request import HttpRequest
     from ._retry.budget import RetryBudget
 
 __all__ = ["CircuitBreakerMetrics", "MetricsClient", "RetryBudgetMetrics"]

@@ -13,88 +13,50 @@ import aioretry_smithy
 ROOT = Path(aioretry_smithy.__file__).parent
 PACKAGE = ROOT.name
 
-LAYERS = (
-    ("_fixed", "_frames", "_text", "_secret_members", "_preview", "_quoting"),
-    ("_errors", "_mask", "_clock", "_extras"),
-    ("_session_arguments", "_causes", "_retry_info"),
-    ("_safety",),
-    ("_call_facts", "_capture", "_outcome", "_render", "_listeners", "_timeline"),
-    ("_svg", "_rich_tree", "_values"),
-    ("_timeline_svg",),
-    ("_log_views",),
-    ("_request_side",),
-    ("_response_side",),
-    ("_log", "_request"),
-    ("_context", "_origin"),
-    ("_resources",),
-    ("_keys", "_body", "_content", "_response", "_time_limits", "_uploads"),
-    ("_client",),
-    # Values
-    ("_retry.spec", "_retry.hints", "_retry.stop_reason", "_breaker.window"),
-    ("_rules.arguments", "_rules.chain", "_retry.exact_tokens"),
-    ("_rules.conditions",),
-    ("smithy.interfaces", "smithy.errors", "smithy.profile", "smithy.shared"),
-    ("smithy.aws_config", "_retry.token_scope"),
-    ("_retry.backoff", "_breaker.listener", "_breaker.settings"),
-    ("smithy.cubic", "smithy.rate_meter", "smithy.token_bucket", "smithy.waiting_line"),
-    ("smithy.steps",),
-    ("smithy.backoff", "smithy.quota", "smithy.rate_limiter", "smithy.tokens"),
-    ("smithy.attempts", "smithy.scopes", "_retry.decision"),
-    # Policies
-    ("_retry.strategy", "_breaker.breaker"),
-    ("_retry.content_strategy", "_retry.rule", "_breaker.strategy"),
-    ("_retry.content_rule", "_breaker.per_key", "_breaker.rule"),
-    ("_breaker.per_key_decorators",),
-    ("_logging.formatter", "_previewing.sent", "_logging.logger"),
-    ("_logging.levels", "_logging.sampling"),
-    ("_logging.settings",),
-    ("smithy.simple_mode", "smithy.standard_mode", "smithy.error_code"),
-    ("smithy.adaptive_mode", "smithy.simple", "smithy.standard", "smithy.failure"),
-    ("smithy.adaptive", "smithy.classify", "smithy.sync"),
-    ("smithy.mode",),
-    ("smithy.environment", "smithy.resolver"),
-    ("_retry.limiter", "_retry.limiter_calls", "_retry.own_strategy"),
-    ("_retry.budget",),
-    ("_retry.config",),
-    ("_options", "_retry.config_mapping"),
-    # Decorators
-    ("_retry.http_exchange", "_retry.wait", "_retry.token_source"),
-    ("_retry.retried_call",),
-    ("_retry.strategy_call", "_retry.token_call"),
-    ("_retry.client", "_breaker.client", "_logging.client", "_previewing.client"),
-    ("_retry.sdk_headers",),
-    # Assembly
-    ("_assembly", "_deadline", "_standard"),
-    ("_json_once",),
-    ("_seam",),
-    ("_session",),
-    # The facade and what is built upon it
-    ("__init__", "smithy"),
-    ("_telemetry.outcome", "_telemetry.observing", "_telemetry.providers"),
-    ("_telemetry.attributes", "_telemetry.instruments"),
-    ("_telemetry.spans",),
-    ("_telemetry.traced_body",),
-    ("_telemetry.traced_attempt", "_telemetry.traced_call"),
-    ("_telemetry.prometheus_metrics",),
-    ("testing", "opentelemetry", "prometheus"),
-    ("_cli",),
-    ("__main__",),
+GROUND_FLOOR = {
+    "_body_text",
+    "_clock",
+    "_errors",
+    "_extras",
+    "_listeners",
+    "_lru",
+    "_text",
+}
+"""The modules that stand in no room, and that every room may use."""
+
+FLOORS = (
+    {"ground floor"},
+    {"_failures", "_masking"},
+    {"_request"},
+    {"_log"},
+    {"_call"},
+    {"_bodies", "_rules", "smithy.*"},
+    {"_breaker", "_content_preview", "_logging", "_retry"},
+    {"_session"},
+    {"smithy"},
+    {"__init__"},
+    {"_telemetry"},
+    {"opentelemetry", "prometheus", "testing"},
+    {"_cli"},
+    {"__main__"},
 )
-"""From the bottom up. The name of a package stands for all of its modules."""
+"""The rooms, from the bottom up; those of one floor do not know each other."""
 
 TOUCH_AIOHTTP = {
-    "_body",
-    "_content",
-    "_deadline",
-    "_fixed",
-    "_frames",
-    "_json_once",
-    "_origin",
-    "_response",
-    "_seam",
-    "_session",
-    "_time_limits",
-    "_uploads",
+    "_bodies.drain",
+    "_bodies.new_response",
+    "_bodies.request_body",
+    "_bodies.response_content",
+    "_call.origin",
+    "_call.recording",
+    "_call.time_limits",
+    "_failures.frames",
+    "_request.fixed_arguments",
+    "_session.builder",
+    "_session.deadline",
+    "_session.json_once",
+    "_session.seam",
+    "_session.uploads",
 }
 """The modules that may know private names of aiohttp."""
 
@@ -102,7 +64,7 @@ PUBLIC_AIOHTTP = {"abc", "payload", "test_utils", "typedefs", "web"}
 """The modules of aiohttp, apart from the package itself, that its documents name."""
 
 READ_CLOCKS = {
-    "_call_facts": {"time.time"},  # the time of day, for people
+    "_log.call_facts": {"time.time"},  # the time of day, for people
     "_retry.http_exchange": {"time.time"},  # for a Retry-After without a Date
     "_clock": {"time.monotonic"},  # what is used outside of any event loop
 }
@@ -126,40 +88,29 @@ PACKAGES = [name for name, path in MODULES.items() if path.name == "__init__.py"
 TREES = {name: ast.parse(path.read_text()) for name, path in MODULES.items()}
 
 
-def entry(name: str) -> str | None:
-    """Return the name under which a module, or a package around it, is in LAYERS."""
-    entries = {entry for layer in LAYERS for entry in layer}
-    parts = name.split(".")
-    prefixes = (".".join(parts[:length]) for length in range(len(parts), 0, -1))
-    return next((prefix for prefix in prefixes if prefix in entries), None)
+def room(name: str) -> str:
+    """Return the room that a module stands in."""
+    if name in GROUND_FLOOR:
+        return "ground floor"
+    head, dot, _ = name.partition(".")
+    return f"{head}.*" if dot and head == "smithy" else head
 
 
-def layer(name: str) -> int:
-    ranks = (rank for rank, names in enumerate(LAYERS) if entry(name) in names)
-    return next(ranks, len(LAYERS))
+def floor(name: str) -> int:
+    return next(level for level, rooms in enumerate(FLOORS) if room(name) in rooms)
 
 
 def is_empty(name: str) -> bool:
     return not MODULES[name].read_text().strip()
 
 
-def run_time_nodes(tree: ast.AST) -> list[ast.AST]:
-    """Return all nodes but those that only a type checker sees."""
-    nodes = []
-    for child in ast.iter_child_nodes(tree):
-        if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
-            continue
-        nodes += [child, *run_time_nodes(child)]
-    return nodes
-
-
 def imported(name: str) -> set[str]:
-    """Return the modules of the package that a module imports when it runs."""
+    """Return the modules of the package that a module imports, also for types."""
     package = [PACKAGE, *name.split(".")]
     if name not in PACKAGES or name == "__init__":
         package.pop()
     found = set()
-    for node in run_time_nodes(TREES[name]):
+    for node in ast.walk(TREES[name]):
         if isinstance(node, ast.Import):
             found |= {inside(alias.name) for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -177,32 +128,42 @@ def inside(module: str) -> str:
     return (name or "__init__") if package == PACKAGE else ""
 
 
-def test_every_module_has_a_layer():
-    """Every module is in LAYERS, except empty packages."""
-    assert [] == [name for name in MODULES if not (entry(name) or is_empty(name))]
+IMPORTED = {name: imported(name) for name in MODULES}
 
 
 def test_imports_point_downwards():
-    """A module imports only from layers below its own, or inside its own entry."""
+    """A module imports only from rooms below its own or inside it, for types too."""
     upwards = [
         f"{name} imports {target}"
-        for name in MODULES
-        for target in imported(name)
+        for name, targets in IMPORTED.items()
+        for target in targets
         if not is_empty(target)
-        and layer(target) >= layer(name)
-        and entry(target) != entry(name)
+        and room(target) != room(name)
+        and floor(target) >= floor(name)
     ]
 
     assert [] == upwards
+
+
+def test_no_modules_import_each_other():
+    """There is no circle of imports, not even of those for types."""
+    rest = {name: set(targets) for name, targets in IMPORTED.items()}
+    while free := [name for name, targets in rest.items() if not targets & {*rest}]:
+        for name in free:
+            del rest[name]
+
+    assert {} == rest
 
 
 def test_decorators_do_not_know_each_other():
     """Policies import no decorator, and neither do other decorators."""
     known = [
         f"{name} imports {target}"
-        for name in MODULES
-        for target in imported(name)
-        if target.endswith(".client") and layer(name) <= layer("_retry.client")
+        for name, targets in IMPORTED.items()
+        for target in targets
+        if target.endswith(".client")
+        and target != "_call.client"
+        and floor(name) <= floor("_retry.client")
     ]
 
     assert [] == known

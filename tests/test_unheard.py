@@ -19,15 +19,16 @@ from aioretry_smithy.testing import ScriptedTransport
 ROOT = Path(aioretry_smithy.__file__).parent
 
 FOR_LISTENERS = (
+    "_body_text",
+    "_content_preview",
+    "_log/json_values",
+    "_log/rich_tree",
+    "_log/svg",
+    "_log/timeline",
+    "_log/tree",
     "_logging/formatter",
-    "_mask",
-    "_preview",
-    "_render",
-    "_rich_tree",
-    "_secret_members",
-    "_svg",
+    "_masking",
     "_telemetry",
-    "_timeline",
     "opentelemetry",
     "prometheus",
 )
@@ -80,7 +81,7 @@ async def test_call_that_nobody_listens_to_makes_nothing_for_listeners(
     modules = await modules_of_a_call(builder)
     made = {name for name in modules if name.startswith(FOR_LISTENERS)}
 
-    assert {"_seam", "_retry/client", "_breaker/client"} <= modules
+    assert {"_session/seam", "_retry/client", "_breaker/client"} <= modules
     assert set() == made
 
 

@@ -3,55 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from itertools import count
 from typing import TYPE_CHECKING
 
 from .._clock import loop_time
 from .._errors import bad_argument
 from .._listeners import Listeners
-from .listener import CircuitBreakerListener
 from .settings import CircuitBreakerSettings
+from .state import CircuitPermit, CircuitState
 from .window import EventCount, SlidingWindow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from .listener import News
 
 _sequence = count()
 _NONE = EventCount(success=0, failure=0)
-
-
-class CircuitState(StrEnum):
-    """Say what a circuit breaker lets through: all, nothing, or one trial."""
-
-    CLOSED = "closed"
-    """Everything; failures are counted."""
-
-    OPEN = "open"
-    """Nothing, until the open window has passed."""
-
-    HALF_OPEN = "half_open"
-    """One trial at a time, whose answer decides."""
-
-    FORCED_OPEN = "forced_open"
-    """Nothing, until somebody enters another state."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CircuitPermit:
-    """The leave to send one request, given by :meth:`CircuitBreaker.try_request`.
-
-    Hand it back with the answer, so that the circuit breaker knows whether the
-    answer still tells something: a permit of an earlier state does not.
-    """
-
-    generation: int
-    """How often the circuit had been opened, closed or set by hand before."""
-
-    is_trial: bool
-    """Whether the answer decides if the circuit closes or opens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +31,34 @@ class _State:
     permit: CircuitPermit | None = None
     # In OPEN and HALF_OPEN: when the next trial may be granted.
     trial_at: float | None = None
+
+
+class CircuitBreakerListener:
+    """Hears what happens to a circuit breaker; override what you need.
+
+    Methods are called one event after the other, once the circuit breaker has done
+    with the event, so they may use it in turn. What they raise is logged.
+
+    >>> class Bell(CircuitBreakerListener):
+    ...     def on_state_changed(self, circuit_breaker, state):
+    ...         print(circuit_breaker.name, "is", state)
+    >>> breaker = CircuitBreaker("orders", listeners=[Bell()])
+    >>> breaker.enter_state(CircuitState.FORCED_OPEN)
+    orders is forced_open
+    """
+
+    def on_state_changed(
+        self, circuit_breaker: CircuitBreaker, state: CircuitState
+    ) -> None:
+        """Hear that the circuit breaker went into another state."""
+
+    def on_event_count_updated(
+        self, circuit_breaker: CircuitBreaker, event_count: EventCount
+    ) -> None:
+        """Hear that an event was counted, or that counting begins afresh."""
+
+    def on_request_rejected(self, circuit_breaker: CircuitBreaker) -> None:
+        """Hear that the open circuit refused a request."""
 
 
 class CircuitBreaker:
@@ -177,7 +172,7 @@ class CircuitBreaker:
             now = self._clock()
             if now >= state.trial_at:
                 return self._grant_trial(state, now)
-        self._listeners.tell(lambda listener: listener.on_request_rejected(self))
+        self._listeners.notify(lambda listener: listener.on_request_rejected(self))
         return None
 
     def on_success(self, permit: CircuitPermit | None = None) -> None:
@@ -195,7 +190,7 @@ class CircuitBreaker:
             now = self._clock()
             state.window.add_success(now)
             if self._listeners.anybody:
-                self._tell_count(state.window.count(now))
+                self._notify_count(state.window.count(now))
         elif state.circuit is CircuitState.HALF_OPEN:
             self.enter_state(CircuitState.CLOSED)
 
@@ -213,7 +208,7 @@ class CircuitBreaker:
             state.window.add_failure(now)
             event_count = state.window.count(now)
             if self._settings.tolerate(event_count):
-                self._tell_count(event_count)
+                self._notify_count(event_count)
             else:
                 self.enter_state(CircuitState.OPEN)
         elif state.circuit is CircuitState.HALF_OPEN:
@@ -249,12 +244,12 @@ class CircuitBreaker:
             raise bad_argument("state", state, "a CircuitState")
         left = self._state
         self._state = self._fresh(state, left.generation + 1)
-        news: list[News] = []
+        events: list[Callable[[CircuitBreakerListener], None]] = []
         if left.circuit is not state:
-            news.append(lambda listener: listener.on_state_changed(self, state))
+            events.append(lambda listener: listener.on_state_changed(self, state))
         if left.circuit is CircuitState.CLOSED:
-            news.append(lambda listener: listener.on_event_count_updated(self, _NONE))
-        self._listeners.tell(*news)
+            events.append(lambda listener: listener.on_event_count_updated(self, _NONE))
+        self._listeners.notify(*events)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._name!r}, {self._settings})"
@@ -282,13 +277,13 @@ class CircuitBreaker:
             circuit, state.generation, permit=permit, trial_at=trial_at
         )
         if state.circuit is not circuit:
-            self._listeners.tell(
+            self._listeners.notify(
                 lambda listener: listener.on_state_changed(self, circuit)
             )
         return permit
 
-    def _tell_count(self, event_count: EventCount) -> None:
-        self._listeners.tell(
+    def _notify_count(self, event_count: EventCount) -> None:
+        self._listeners.notify(
             lambda listener: listener.on_event_count_updated(self, event_count)
         )
 

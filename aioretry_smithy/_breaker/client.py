@@ -6,10 +6,11 @@ from collections.abc import Awaitable
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from .._client import DecoratingClient
-from .._errors import FailFastError, bad_argument
-from .._response import record_response
+from .._call.client import DecoratingClient
+from .._call.recording import record_response
+from .._errors import bad_argument
 from .breaker import CircuitBreaker
+from .fail_fast_error import FailFastError
 from .per_key import OneForAll, name_of
 from .per_key_decorators import PerKeyDecorators
 from .strategy import CircuitBreakerStrategy
@@ -19,12 +20,12 @@ if TYPE_CHECKING:
 
     import aiohttp
 
-    from .._client import Decorator, HttpClient
-    from .._context import ClientRequestContext
-    from .._request import HttpRequest
-    from .breaker import CircuitPermit
+    from .._call.client import Decorator, HttpClient
+    from .._call.context import ClientRequestContext
+    from .._request.request import HttpRequest
     from .per_key import CircuitBreakers
     from .per_key_decorators import Fallback
+    from .state import CircuitPermit
 
 
 class CircuitBreakerClient(PerKeyDecorators, DecoratingClient):

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from .._keys import BoundedMap
+from .._lru import BoundedMap
 from .breaker import CircuitBreaker
 
 if TYPE_CHECKING:
-    from .._request import HttpRequest
+    from .._request.request import HttpRequest
 
 CircuitBreakerFactory: TypeAlias = Callable[[str], CircuitBreaker]
 

@@ -6,15 +6,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeAlias
 
-from .._keys import host_and_method_key, host_and_path_key, host_key, method_key
+from .._request.keys import host_and_method_key, host_and_path_key, host_key, method_key
 from .per_key import PerKey
 
 if TYPE_CHECKING:
     import aiohttp
 
-    from .._client import Decorator
-    from .._context import ClientRequestContext
-    from .._request import HttpRequest
+    from .._call.client import Decorator
+    from .._call.context import ClientRequestContext
+    from .._request.request import HttpRequest
     from .per_key import CircuitBreakerFactory, CircuitBreakers
     from .strategy import CircuitBreakerStrategy
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import aiohttp
 
 from .._errors import UnprocessedRequestError
-from .._safety import RetrySafety, is_own, peel, safety_by_kind, was_queued
+from .._failures.safety import RetrySafety, is_own, peel, safety_by_kind, was_queued
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from .._context import ClientRequestContext
+    from .._call.context import ClientRequestContext
 
 _SERVER_ERROR = 500
 # Permanent, yet the server's doing.

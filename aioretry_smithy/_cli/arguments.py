@@ -15,7 +15,7 @@ from yarl import URL
 import aioretry_smithy
 
 from .. import Backoff, RetryStrategy
-from .._mask import DEFAULT_MASK
+from .._masking.mask import DEFAULT_MASK
 from .exit_code import ExitCode
 from .output import PROGRAM
 

@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, TextIO
 
-from .._render import printable
+from .._text import printable
 from .exit_code import ExitCode
 from .plain_output import PlainOutput
 

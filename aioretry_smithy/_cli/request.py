@@ -21,8 +21,9 @@ from .. import (
     capture_logs,
     is_unprocessed,
 )
-from .._mask import DEFAULT_MASK
-from .._render import describe_error, note, printable
+from .._log.tree import describe_error, note
+from .._masking.mask import DEFAULT_MASK
+from .._text import printable
 from .arguments import STRATEGIES, UsageError
 from .exit_code import ExitCode
 from .output import cannot_write, complain, end_line, new_output, write

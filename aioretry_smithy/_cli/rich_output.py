@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from .._rich_tree import RichTree
+from .._log.rich_tree import RichTree
 from .plain_output import PlainOutput
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ import traceback
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from .._client import DecoratingClient
+from .._call.client import DecoratingClient
 from .._errors import raised_from
-from .._mask import Mask
+from .._masking.mask import Mask
 from .formatter import LogFormatter
 from .levels import FAILURE_LEVEL, REQUEST_LEVEL, SUCCESS_LEVEL, asked_level
 from .logger import emit, level_check
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
     import aiohttp
 
-    from .._client import Decorator, HttpClient
-    from .._context import ClientRequestContext
-    from .._log import RequestLog
-    from .._request import HttpRequest
+    from .._call.client import Decorator, HttpClient
+    from .._call.context import ClientRequestContext
+    from .._log.request_log import RequestLog
+    from .._request.request import HttpRequest
     from .levels import LogLevel
     from .logger import Logger
     from .sampling import Sampling

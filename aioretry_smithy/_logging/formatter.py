@@ -8,12 +8,13 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from .._errors import bad_argument
-from .._render import content_preview, describe_cause, describe_stop, printable
+from .._log.tree import content_preview, describe_cause, describe_stop
+from .._text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .._log import RequestLog
+    from .._log.request_log import RequestLog
 
 _REQUEST_KEYS = (
     "name",

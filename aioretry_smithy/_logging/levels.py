@@ -10,7 +10,7 @@ from .._errors import bad_argument, is_plain_function
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .._log import RequestLog
+    from .._log.request_log import RequestLog
 
 LogLevel: TypeAlias = "int | Callable[[RequestLog], int | None]"
 """A level, or a plain function of the log that returns one, or None for the default."""

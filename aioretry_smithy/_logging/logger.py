@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .._log import RequestLog
+    from .._log.request_log import RequestLog
 
 
 class _OtherLogger(Protocol):

@@ -9,7 +9,7 @@ from .._errors import bad_argument, is_finite, is_plain_function
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .._log import RequestLog
+    from .._log.request_log import RequestLog
 
 
 class _Sampler(Protocol):

@@ -12,7 +12,7 @@ from .logger import level_method
 from .sampling import sampler_of
 
 if TYPE_CHECKING:
-    from .._log import RequestLog
+    from .._log.request_log import RequestLog
     from .formatter import LogFormatter
     from .levels import LogLevel
     from .logger import Logger

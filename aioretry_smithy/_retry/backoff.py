@@ -139,7 +139,8 @@ class Backoff(ABC):
         >>> Backoff.of("fixed=1s, jitter=0, maxAttempts=3")
         Backoff.fixed(1.0).with_max_attempts(3)
         """
-        return parse_spec(spec, cls)
+        backoff: Backoff = parse_spec(spec, cls)
+        return backoff
 
     def with_jitter(
         self,

@@ -6,8 +6,9 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from .._errors import bad_argument, is_finite
-from .._keys import BoundedMap, host_key
 from .._listeners import Listeners, checked
+from .._lru import BoundedMap
+from .._request.keys import host_key
 from ..smithy.shared import Shared
 from .exact_tokens import in_whole_units
 from .limiter import RetryLimiter
@@ -15,7 +16,7 @@ from .limiter import RetryLimiter
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from .._context import ClientRequestContext
+    from .._call.context import ClientRequestContext
 
 _sequence = count()
 
@@ -159,7 +160,9 @@ class RetryBudget(Shared, RetryLimiter):
         brake_after = self._brake_after
         is_braked = brake_after is not None and self._failures >= brake_after
         if is_braked or self._units < self._token:
-            self._listeners.tell(lambda listener: listener.on_retry_refused(self, ctx))
+            self._listeners.notify(
+                lambda listener: listener.on_retry_refused(self, ctx)
+            )
             return False
         self._change(-self._token)
         return True
@@ -184,7 +187,7 @@ class RetryBudget(Shared, RetryLimiter):
         units = min(self._units + by, self._capacity)
         if units != self._units:
             self._units = units
-            self._listeners.tell(lambda listener: listener.on_tokens_changed(self))
+            self._listeners.notify(lambda listener: listener.on_tokens_changed(self))
 
 
 class PerHostRetryBudget(Shared, RetryLimiter):

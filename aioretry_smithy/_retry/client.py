@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from .._client import DecoratingClient
+from .._call.client import DecoratingClient
+from .._call.options import UNSET, Unset
 from .._errors import bad_argument
-from .._options import UNSET, Unset
+from .._log.stop_reason import RetryStopReason
 from .config import RetryConfig
 from .config_mapping import RetryConfigMapping
-from .stop_reason import RetryStopReason
 from .strategy_call import StrategyCall
 from .token_call import TokenCall
 
 if TYPE_CHECKING:
     import aiohttp
 
-    from .._client import Decorator, HttpClient
-    from .._context import ClientRequestContext
-    from .._request import HttpRequest
+    from .._call.client import Decorator, HttpClient
+    from .._call.context import ClientRequestContext
+    from .._request.request import HttpRequest
     from .config import FurtherSettings, Strategy
 
 

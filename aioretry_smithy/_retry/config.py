@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 
 from .._errors import bad_argument, is_finite
-from ..smithy.classify import DEFAULT_CLASSIFIERS
 from ..smithy.interfaces import TokenSource, hands_out_tokens
 from .backoff import Backoff
 from .budget import RetryBudget
+from .classify import DEFAULT_CLASSIFIERS
 from .content_strategy import (
     RetryStrategyWithContent,
     checked_length,
@@ -26,8 +26,8 @@ from .token_scope import names_scope
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..smithy.failure import Classifier
     from .content_strategy import AnyStrategy
+    from .failure import Classifier
     from .token_scope import TokenScope
 
 Strategy: TypeAlias = RetryStrategy | RetryStrategyWithContent | TokenSource

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .._errors import bad_argument
-from .._keys import BoundedMap, host_and_method_key, host_key, method_key
+from .._lru import BoundedMap
+from .._request.keys import host_and_method_key, host_key, method_key
 from .config import RetryConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .._context import ClientRequestContext
-    from .._request import HttpRequest
+    from .._call.context import ClientRequestContext
+    from .._request.request import HttpRequest
 
 
 class RetryConfigMapping:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
+from .._failures.safety import RetrySafety, retry_safety
 from .._rules.arguments import answer_of, check_function
 from .._rules.conditions import Conditions, RuleConditions
-from .._safety import RetrySafety, retry_safety
 from .content_strategy import RetryStrategyWithContent, checked_length
 from .rule import RetryConditions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .._context import ClientRequestContext
+    from .._call.context import ClientRequestContext
     from .decision import RetryAnswer
 
 

@@ -6,11 +6,11 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, TypeVar
 
-from .. import _content
-from .._body import SpentBodyError, is_spent
-from .._keys import host_key
-from .._response import discard
-from .._time_limits import IN_BODY, passed_limit
+from .._bodies import response_content as _content
+from .._bodies.drain import discard
+from .._bodies.request_body import SpentBodyError, is_spent
+from .._call.time_limits import IN_BODY, passed_limit
+from .._request.keys import host_key
 from .hints import retry_after
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     import aiohttp
 
-    from .._context import ClientRequestContext
-    from .._request import HttpRequest
+    from .._call.context import ClientRequestContext
+    from .._request.request import HttpRequest
 
 _T = TypeVar("_T")
 

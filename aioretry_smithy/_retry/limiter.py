@@ -12,7 +12,7 @@ from .exact_tokens import in_whole_units
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from .._context import ClientRequestContext
+    from .._call.context import ClientRequestContext
 
 
 class RetryLimiter(ABC):

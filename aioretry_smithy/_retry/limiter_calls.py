@@ -6,12 +6,12 @@ import logging
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
-from .._safety import RetrySafety, safety_by_kind, was_queued, was_refused
+from .._failures.safety import RetrySafety, safety_by_kind, was_queued, was_refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .._context import ClientRequestContext
+    from .._call.context import ClientRequestContext
     from .limiter import RetryLimiter
 
 _logger = logging.getLogger("aioretry_smithy")

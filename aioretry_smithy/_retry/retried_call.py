@@ -7,23 +7,23 @@ from abc import ABC, abstractmethod
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .._causes import drop_frames
+from .._call.origin import was_sent_before
+from .._call.time_limits import time_left
 from .._errors import ResponseTimeoutError, bad_argument, is_finite, raised_from
-from .._origin import was_sent_before
-from .._retry_info import RetryInfo
-from .._safety import is_timeout, mark_queued, mark_seen, peel, was_queued
-from .._time_limits import time_left
+from .._failures.kept_cause import drop_frames
+from .._failures.retry_info import RetryInfo
+from .._failures.safety import is_timeout, mark_queued, mark_seen, peel, was_queued
+from .._log.stop_reason import RetryStopReason
 from .http_exchange import HTTP
 from .limiter_calls import acquired, ended, released, report
-from .stop_reason import RetryStopReason
 from .wait import AT_ONCE, Wait, plan_wait
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from .._client import HttpClient
-    from .._context import ClientRequestContext
-    from .._request import HttpRequest
+    from .._call.client import HttpClient
+    from .._call.context import ClientRequestContext
+    from .._request.request import HttpRequest
     from .config import RetryConfig
     from .wait import Decision
 

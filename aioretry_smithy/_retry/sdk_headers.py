@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
-from .._client import DecoratingClient
+from .._call.client import DecoratingClient
 
 if TYPE_CHECKING:
     import aiohttp
 
-    from .._client import HttpClient
-    from .._context import ClientRequestContext
-    from .._request import HttpRequest
+    from .._call.client import HttpClient
+    from .._call.context import ClientRequestContext
+    from .._request.request import HttpRequest
     from .config import RetryConfig
 
 _ID: Final = "amz-sdk-invocation-id"

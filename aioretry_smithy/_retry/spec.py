@@ -7,12 +7,9 @@ stands below it, and what is in range is known to the factories alone.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import Any
 
 from .._errors import bad_argument
-
-if TYPE_CHECKING:
-    from .backoff import Backoff
 
 _MAX_LENGTH = 256
 _BASES = ("exponential", "fibonacci", "fixed", "random")
@@ -35,7 +32,7 @@ _RATE = re.compile(rf"-?{_NUMBER}")
 _COUNT = re.compile(r"[0-9]{1,12}")
 
 
-def parse_spec(spec: str, factories: type[Backoff]) -> Backoff:
+def parse_spec(spec: str, factories: Any) -> Any:
     """Make the backoff that *spec* describes; see :meth:`Backoff.of` for the form.
 
     Args:
@@ -88,7 +85,7 @@ def _options(spec: str) -> dict[str, str]:
     return options
 
 
-def _base(factories: type[Backoff], key: str, values: list[str]) -> Backoff:
+def _base(factories: Any, key: str, values: list[str]) -> Any:
     match key, values:
         case "exponential", [initial, longest]:
             return factories.exponential(_seconds(initial), _seconds(longest))
@@ -105,7 +102,7 @@ def _base(factories: type[Backoff], key: str, values: list[str]) -> Backoff:
     raise ValueError
 
 
-def _wrapped(backoff: Backoff, key: str, values: list[str]) -> Backoff:
+def _wrapped(backoff: Any, key: str, values: list[str]) -> Any:
     match key, values:
         case "jitter", [_] | [_, _]:
             rates = [_rate(value) for value in values]

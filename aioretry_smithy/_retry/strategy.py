@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from .._errors import bad_argument
+from .._failures.safety import RetrySafety, retry_safety
 from .._rules.chain import Member, chained
-from .._safety import RetrySafety, retry_safety
 from .backoff import Backoff
 from .decision import first_answer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from .._context import ClientRequestContext
+    from .._call.context import ClientRequestContext
     from .decision import RetryAnswer
 
 _Member = TypeVar("_Member", bound=Member)

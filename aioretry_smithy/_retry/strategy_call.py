@@ -8,11 +8,11 @@ from collections.abc import Awaitable
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from .. import _content
+from .._bodies import response_content as _content
+from .._log.stop_reason import RetryStopReason
 from .content_strategy import RetryStrategyWithContent
 from .decision import RetryDecision, first_answer
 from .retried_call import RetriedCall
-from .stop_reason import RetryStopReason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

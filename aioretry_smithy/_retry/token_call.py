@@ -8,29 +8,29 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
+from .._call.time_limits import time_left
 from .._errors import is_finite, raised_from
-from .._retry_info import RetryInfo
-from .._safety import was_refused
-from .._time_limits import time_left
-from ..smithy.classify import classify
-from ..smithy.error_code import read_error_code
+from .._failures.retry_info import RetryInfo
+from .._failures.safety import was_refused
+from .._log.stop_reason import RetryStopReason
 from ..smithy.errors import (
     BackoffExhaustedError,
     CallError,
     CapacityNotAvailableError,
     refusals,
 )
-from ..smithy.failure import Failure
+from .classify import classify
+from .error_code import read_error_code
+from .failure import Failure
 from .retried_call import RetriedCall
-from .stop_reason import RetryStopReason
+from .strategy_tokens import delay_of, tokens_of
 from .token_scope import scope_of
-from .token_source import delay_of, token_source
 from .wait import AT_ONCE, Wait
 
 if TYPE_CHECKING:
-    from .._client import HttpClient
-    from .._context import ClientRequestContext
-    from .._request import HttpRequest
+    from .._call.client import HttpClient
+    from .._call.context import ClientRequestContext
+    from .._request.request import HttpRequest
     from ..smithy.rate_limiter import ClientRateLimiter
     from .config import RetryConfig
     from .wait import Decision
@@ -58,7 +58,7 @@ class TokenCall(RetriedCall):
         request: HttpRequest,
     ) -> None:
         super().__init__(delegate, config, ctx, request)
-        self._tokens = token_source(config.strategy)
+        self._tokens = tokens_of(config.strategy)
         self._rate_limiter: ClientRateLimiter | None = None
         self._token: Any = None
         self._has_new_token = False

@@ -10,8 +10,8 @@ from .._errors import bad_argument
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .._context import ClientRequestContext
-    from .._request import HttpRequest
+    from .._call.context import ClientRequestContext
+    from .._request.request import HttpRequest
 
 TokenScope: TypeAlias = (
     "str | Callable[[ClientRequestContext, HttpRequest], str | None] | None"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from .stop_reason import RetryStopReason
+from .._log.stop_reason import RetryStopReason
 
 if TYPE_CHECKING:
     from .config import RetryConfig

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypedDict, cast
 
 from .._errors import bad_argument
-from .._safety import RetrySafety, is_timeout, peel, safety_by_kind
+from .._failures.safety import RetrySafety, is_timeout, peel, safety_by_kind
 from .arguments import (
     Failure,
     answer_of,
@@ -21,8 +21,8 @@ from .arguments import (
 )
 
 if TYPE_CHECKING:
-    from .._context import ClientRequestContext
-    from .._request import HttpRequest
+    from .._call.context import ClientRequestContext
+    from .._request.request import HttpRequest
 
 Exceptions: TypeAlias = Failure | Collection[Failure]
 """Failures by class, as after ``except``, or by function; one of them or several."""

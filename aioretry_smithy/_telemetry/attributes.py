@@ -8,8 +8,8 @@ from .._text import encodable
 from .outcome import ANOTHER_METHOD, error_type, known_method
 
 if TYPE_CHECKING:
-    from .._context import ClientRequestContext
-    from .._request import HttpRequest
+    from .._call.context import ClientRequestContext
+    from .._request.request import HttpRequest
 
 Attributes: TypeAlias = dict[str, str | int | float]
 

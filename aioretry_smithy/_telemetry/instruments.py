@@ -7,7 +7,7 @@ from weakref import WeakValueDictionary
 
 from opentelemetry.metrics import Observation
 
-from .._breaker.breaker import CircuitState
+from .._breaker.state import CircuitState
 from .._text import encodable
 from .outcome import DURATION_BUCKETS
 

@@ -6,15 +6,15 @@ import logging
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
-from .._client import DecoratingClient, chain_of
+from .._call.client import DecoratingClient, chain_of
 from .._retry.client import RetryingClient
 
 if TYPE_CHECKING:
     import aiohttp
 
-    from .._client import HttpClient
-    from .._context import ClientRequestContext
-    from .._request import HttpRequest
+    from .._call.client import HttpClient
+    from .._call.context import ClientRequestContext
+    from .._request.request import HttpRequest
 
 _logger = logging.getLogger("aioretry_smithy")
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .._keys import host_key
+from .._request.keys import host_key
 
 if TYPE_CHECKING:
-    from .._context import ClientRequestContext
-    from .._request import HttpRequest
+    from .._call.context import ClientRequestContext
+    from .._request.request import HttpRequest
 
 KNOWN_METHODS: Final = frozenset(
     "CONNECT DELETE GET HEAD OPTIONS PATCH POST PUT QUERY TRACE".split()

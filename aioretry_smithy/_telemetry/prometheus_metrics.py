@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from .._breaker.breaker import CircuitState
+from .._breaker.state import CircuitState
 from .._errors import bad_argument
 from .._text import encodable
 from .outcome import DURATION_BUCKETS

@@ -14,7 +14,7 @@ from opentelemetry.context import (
 from opentelemetry.propagate import get_global_textmap
 from opentelemetry.trace import SpanKind, StatusCode, set_span_in_context
 
-from .._render import describe_error
+from .._log.tree import describe_error
 from .attributes import server_attributes
 from .observing import Observation, report
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from opentelemetry.propagators.textmap import TextMapPropagator
     from opentelemetry.trace import Span, Tracer
 
-    from .._context import ClientRequestContext
-    from .._log import RequestLog
-    from .._mask import Mask
-    from .._request import HttpRequest
+    from .._call.context import ClientRequestContext
+    from .._log.request_log import RequestLog
+    from .._masking.mask import Mask
+    from .._request.request import HttpRequest
     from .attributes import Attributes
     from .instruments import TrafficInstruments
     from .providers import Meters, Tracers

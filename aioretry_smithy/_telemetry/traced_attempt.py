@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from opentelemetry.trace import SpanKind
 
-from .._mask import HIDDEN
+from .._masking.mask import HIDDEN
 from .._text import encodable
 from .attributes import error_attributes, span_name
 from .outcome import ANOTHER_METHOD, known_method
@@ -14,8 +14,8 @@ from .spans import Traced
 from .traced_body import TracedBody
 
 if TYPE_CHECKING:
-    from .._context import ClientRequestContext
-    from .._request import HttpRequest
+    from .._call.context import ClientRequestContext
+    from .._request.request import HttpRequest
     from .attributes import Attributes
     from .instruments import TrafficInstruments
     from .spans import Telemetry

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.trace import Tracer
 
-    from .._log import RequestLog
+    from .._log.request_log import RequestLog
 
 
 class TracedBody:

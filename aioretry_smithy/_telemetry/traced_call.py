@@ -13,8 +13,8 @@ from .spans import Traced, nanoseconds
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
-    from .._context import ClientRequestContext
-    from .._request import HttpRequest
+    from .._call.context import ClientRequestContext
+    from .._request.request import HttpRequest
     from .attributes import Attributes
     from .instruments import TrafficInstruments
     from .spans import Telemetry

@@ -4,21 +4,21 @@ Give one to a retrying client, or use it in a loop of your own: none of it needs
 session.
 """
 
-from .._retry.sdk_headers import sdk_headers
-from .._retry_info import Fault, RetryInfo
-from .adaptive import AdaptiveRetryStrategy
-from .backoff import (
-    ExponentialBackoffJitterType,
-    ExponentialRetryBackoffStrategy,
-    from_backoff,
-    to_backoff,
-)
-from .classify import (
+from .._failures.retry_info import Fault, RetryInfo
+from .._retry.classify import (
     DEFAULT_CLASSIFIERS,
     by_code,
     by_exception,
     by_status,
     only_idempotent,
+)
+from .._retry.failure import Classifier, ErrorKind, Failure, RetryAction
+from .._retry.sdk_headers import sdk_headers
+from .._retry.smithy_backoff import from_backoff, to_backoff
+from .adaptive import AdaptiveRetryStrategy
+from .backoff import (
+    ExponentialBackoffJitterType,
+    ExponentialRetryBackoffStrategy,
 )
 from .environment import strategy_from_env
 from .errors import (
@@ -29,7 +29,6 @@ from .errors import (
     ModeledError,
     RetryError,
 )
-from .failure import Classifier, ErrorKind, Failure, RetryAction
 from .interfaces import (
     ErrorRetryInfo,
     HasFault,

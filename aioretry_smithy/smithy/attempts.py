@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .._errors import bad_argument
-from .._retry_info import RetryInfo
+from .._failures.retry_info import RetryInfo
 from .errors import RetryError
 
 if TYPE_CHECKING:

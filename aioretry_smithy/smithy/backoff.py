@@ -9,13 +9,13 @@ from random import random as chance
 from typing import TYPE_CHECKING, Any
 
 from .._errors import bad_argument, is_finite
-from .._retry.backoff import Backoff
 from .errors import BackoffExhaustedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .interfaces import RetryBackoffStrategy
+
 
 # A chain of decorrelated delays has long forgotten how it began by then; the steps of
 # a longer one would only cost time.
@@ -104,7 +104,7 @@ class ExponentialRetryBackoffStrategy:
         Raises:
             ValueError: *retry_attempt* is no integer >= 0.
         """
-        _check_retry_attempt(retry_attempt)
+        check_retry_attempt(retry_attempt)
         if retry_attempt == 0:
             return 0.0
         if self.jitter_type is ExponentialBackoffJitterType.DECORRELATED:
@@ -129,47 +129,6 @@ class ExponentialRetryBackoffStrategy:
         for _ in range(min(retry_attempt, _LONGEST_CHAIN)):
             delay = min(scale + 3 * (self.random() * delay), longest)
         return delay
-
-
-def to_backoff(backoff_strategy: RetryBackoffStrategy) -> Backoff:
-    """Make a :class:`.Backoff` that waits as a backoff strategy of Smithy's does.
-
-    ``next_delay(n)`` is ``compute_next_backoff_delay(n)``.
-
-    Args:
-        backoff_strategy: Any object with that method.
-
-    Raises:
-        ValueError: It has no such method, or is a class.
-
-    >>> backoff = to_backoff(ExponentialRetryBackoffStrategy(random=lambda: 0.0))
-    >>> backoff.next_delay(3)
-    0.05
-    """
-    check_backoff_strategy("backoff_strategy", backoff_strategy)
-    return _StrategyBackoff(backoff_strategy)
-
-
-def from_backoff(backoff: Backoff) -> RetryBackoffStrategy:
-    """Make a backoff strategy for Smithy's strategies out of a :class:`.Backoff`.
-
-    ``compute_next_backoff_delay(n)`` is ``next_delay(n)``, and 0.0 for the initial
-    attempt. Where the backoff has no further delay, it raises
-    :class:`BackoffExhaustedError`, so the call ends with its last outcome.
-
-    Args:
-        backoff: The backoff.
-
-    Raises:
-        ValueError: *backoff* is no :class:`.Backoff`.
-
-    >>> from_backoff(Backoff.fixed(0.5)).compute_next_backoff_delay(1)
-    0.5
-    """
-    given: object = backoff
-    if not isinstance(given, Backoff):
-        raise bad_argument("backoff", given, "a Backoff")
-    return _BackoffStrategy(backoff)
 
 
 def check_backoff_strategy(name: str, value: object) -> None:
@@ -206,40 +165,9 @@ def ask_for_delay(
     return float(delay)
 
 
-@dataclass(frozen=True, slots=True)
-class _StrategyBackoff(Backoff):
-    backoff_strategy: RetryBackoffStrategy
-
-    def next_delay(self, num_attempts_so_far: int) -> float | None:
-        _check_retry_attempt(num_attempts_so_far, 1, "num_attempts_so_far")
-        try:
-            return self.backoff_strategy.compute_next_backoff_delay(num_attempts_so_far)
-        except BackoffExhaustedError:
-            return None
-
-    def __repr__(self) -> str:
-        return f"to_backoff({self.backoff_strategy!r})"
-
-
-@dataclass(frozen=True, slots=True)
-class _BackoffStrategy:
-    backoff: Backoff
-
-    def compute_next_backoff_delay(self, retry_attempt: int) -> float:
-        _check_retry_attempt(retry_attempt)
-        if retry_attempt == 0:
-            return 0.0
-        delay = self.backoff.next_delay(retry_attempt)
-        if delay is None:
-            raise BackoffExhaustedError(f"no delay left after {retry_attempt} attempts")
-        return delay
-
-    def __repr__(self) -> str:
-        return f"from_backoff({self.backoff!r})"
-
-
-def _check_retry_attempt(
+def check_retry_attempt(
     value: object, least: int = 0, name: str = "retry_attempt"
 ) -> None:
+    """Refuse a number of a retry that is none."""
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise bad_argument(name, value, f"an integer >= {least}")

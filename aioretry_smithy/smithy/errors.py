@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .._errors import UnprocessedRequestError
 
 if TYPE_CHECKING:
-    from .._retry_info import Fault
+    from .._failures.retry_info import Fault
 
 
 class RetryError(Exception):

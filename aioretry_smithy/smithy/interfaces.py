@@ -15,7 +15,7 @@ from typing import (
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from .._retry_info import Fault
+    from .._failures.retry_info import Fault
 
 METHODS = (
     "acquire_initial_retry_token",

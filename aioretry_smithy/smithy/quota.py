@@ -6,7 +6,7 @@ import threading
 from dataclasses import replace
 
 from .._errors import bad_argument
-from .._retry_info import RetryInfo
+from .._failures.retry_info import RetryInfo
 from .errors import RetryError
 from .profile import RetryProfile
 from .shared import Shared

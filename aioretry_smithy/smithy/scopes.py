@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from .._errors import bad_argument
-from .._keys import BoundedMap
+from .._lru import BoundedMap
 
 if TYPE_CHECKING:
     from collections.abc import Callable

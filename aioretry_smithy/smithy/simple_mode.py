@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from .._retry_info import RetryInfo
+from .._failures.retry_info import RetryInfo
 from .attempts import check_max_attempts, next_retry_count
 from .backoff import (
     ExponentialRetryBackoffStrategy,

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypedDict
 
 from .._errors import bad_argument
-from .._retry_info import RetryInfo
+from .._failures.retry_info import RetryInfo
 from .attempts import check_max_attempts, next_retry_count
 from .backoff import (
     ExponentialBackoffJitterType,

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import aiohttp
 from multidict import CIMultiDict
 
+from .._bodies.new_response import new_response
 from .._errors import bad_argument
-from .._response import new_response
 
 if TYPE_CHECKING:
-    from .._context import ClientRequestContext
-    from .._request import HttpRequest
+    from .._call.context import ClientRequestContext
+    from .._request.request import HttpRequest
 
 ScriptedBody: TypeAlias = bytes | str | dict[str, Any] | list[Any]
 """Bytes; text, which is sent as UTF-8; or what is sent as JSON."""

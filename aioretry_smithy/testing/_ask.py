@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING
 
-from .._context import ClientRequestContext
+from .._bodies.new_response import new_response
+from .._call.context import ClientRequestContext
+from .._call.recording import record_response
 from .._errors import bad_argument
-from .._request import HttpRequest
-from .._response import new_response, record_response
+from .._request.request import HttpRequest
 from .._retry.content_strategy import RetryStrategyWithContent
 from .._retry.decision import RetryDecision
 

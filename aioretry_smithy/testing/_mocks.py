@@ -9,7 +9,7 @@ from typing import Any
 
 import aiohttp
 
-from .._response import HAS_STREAM_WRITER
+from .._bodies.new_response import HAS_STREAM_WRITER
 
 
 def patch_aioresponses() -> AbstractContextManager[object]:

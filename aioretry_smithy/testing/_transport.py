@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 
-from .._body import HeldPayload, prepare
-from .._deadline import too_late
+from .._bodies.request_body import HeldPayload, prepare
+from .._call.recording import record_failed_send, record_response
+from .._call.time_limits import passed_limit
 from .._errors import bad_argument
-from .._response import record_failed_send, record_response
-from .._time_limits import passed_limit
+from .._session.deadline import too_late
 from ._answer import check, respond
 
 if TYPE_CHECKING:
-    from .._client import HttpClient
-    from .._context import ClientRequestContext
-    from .._request import HttpRequest
+    from .._call.client import HttpClient
+    from .._call.context import ClientRequestContext
+    from .._request.request import HttpRequest
     from ._answer import ScriptedAnswer
 
 _SCHEMES = frozenset({"http", "https", "ws", "wss"})

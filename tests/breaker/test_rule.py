@@ -25,7 +25,7 @@ from aioretry_smithy import (
     UnprocessedRequestError,
     new_response,
 )
-from aioretry_smithy._response import record_response
+from aioretry_smithy._call.recording import record_response
 from aioretry_smithy.testing import ScriptedTransport
 
 URL = "http://localhost/orders"

@@ -19,8 +19,8 @@ from aioretry_smithy import (
     UnprocessedRequestError,
     new_response,
 )
-from aioretry_smithy._response import record_response
-from aioretry_smithy._safety import mark_own
+from aioretry_smithy._call.recording import record_response
+from aioretry_smithy._failures.safety import mark_own
 
 URL_ = URL("http://localhost/")
 KEY = ConnectionKey("localhost", 80, False, True, None, None, None)

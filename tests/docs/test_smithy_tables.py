@@ -21,7 +21,7 @@ from aioretry_smithy import (
     SessionBuilder,
     smithy,
 )
-from aioretry_smithy.smithy.classify import (
+from aioretry_smithy._retry.classify import (
     THROTTLING_CODES,
     TIMEOUT_CODES,
     TRANSIENT_CODES,

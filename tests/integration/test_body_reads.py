@@ -7,8 +7,8 @@ import io
 import threading
 
 from aioretry_smithy import ClientRequestContext, HttpRequest
-from aioretry_smithy._body import prepare
-from aioretry_smithy._resources import resources_of
+from aioretry_smithy._bodies.request_body import prepare
+from aioretry_smithy._call.context import resources_of
 
 
 class Sink:

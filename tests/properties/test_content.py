@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aioretry_smithy import HttpRequest, new_response
-from aioretry_smithy._content import buffer, peek
+from aioretry_smithy._bodies.response_content import buffer, peek
 
 pieces = st.lists(st.tuples(st.binary(max_size=12), st.booleans()), max_size=8)
 

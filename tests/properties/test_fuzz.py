@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from aioretry_smithy import Backoff, HttpRequest, LogFormatter, RequestLog
-from aioretry_smithy._mask import DEFAULT_MASK
+from aioretry_smithy._masking.mask import DEFAULT_MASK
 from aioretry_smithy._retry.hints import retry_after
 
 EXAMPLES = settings.default.max_examples

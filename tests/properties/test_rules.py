@@ -23,7 +23,7 @@ from aioretry_smithy import (
     RetryStrategyWithContent,
     new_response,
 )
-from aioretry_smithy._response import record_response
+from aioretry_smithy._call.recording import record_response
 from aioretry_smithy._retry.content_strategy import strategies_of
 from aioretry_smithy.testing import VirtualTimeLoop, ask
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aioretry_smithy import ClientRequestContext, HttpRequest, new_response
-from aioretry_smithy._timeline import timeline
-from aioretry_smithy._timeline_svg import draw
+from aioretry_smithy._log.timeline import timeline
+from aioretry_smithy._log.timeline_svg import draw
 from aioretry_smithy.testing import VirtualTimeLoop
 
 TEXTS = st.text(st.characters(), max_size=200)

@@ -9,8 +9,8 @@ from itertools import pairwise
 
 import pytest
 
-from aioretry_smithy._context import ClientRequestContext
-from aioretry_smithy._request import HttpRequest
+from aioretry_smithy._call.context import ClientRequestContext
+from aioretry_smithy._request.request import HttpRequest
 from aioretry_smithy._retry.budget import RetryBudget, RetryBudgetListener
 
 CAUSE = ConnectionResetError()

@@ -23,7 +23,7 @@ from aioretry_smithy import (
     client_decorator,
     new_response,
 )
-from aioretry_smithy._content import buffer, peek
+from aioretry_smithy._bodies.response_content import buffer, peek
 from aioretry_smithy._retry.content_strategy import strategies_of
 from aioretry_smithy.testing import ScriptedTransport, ask
 

@@ -11,11 +11,12 @@ from aioretry_smithy import (
     RetryLimiter,
     UnprocessedRequestError,
 )
-from aioretry_smithy._context import ClientRequestContext
-from aioretry_smithy._request import HttpRequest
-from aioretry_smithy._response import new_response, record_response
+from aioretry_smithy._bodies.new_response import new_response
+from aioretry_smithy._call.context import ClientRequestContext
+from aioretry_smithy._call.recording import record_response
+from aioretry_smithy._failures.safety import mark_queued
+from aioretry_smithy._request.request import HttpRequest
 from aioretry_smithy._retry.limiter_calls import acquired, ended, released, report
-from aioretry_smithy._safety import mark_queued
 
 REFUSED = FailFastError(CircuitBreaker("orders"))
 PERMANENT = aiohttp.InvalidURL("http://")

@@ -26,7 +26,7 @@ from aioretry_smithy import (
     UnprocessedRequestError,
     new_response,
 )
-from aioretry_smithy._response import record_response
+from aioretry_smithy._call.recording import record_response
 from aioretry_smithy.testing import ask
 
 BACKOFF = Backoff.fixed(0.5)

@@ -7,12 +7,12 @@ from collections import Counter
 import pytest
 
 from aioretry_smithy import Backoff
+from aioretry_smithy._retry.smithy_backoff import to_backoff
+from aioretry_smithy.smithy import from_backoff
 from aioretry_smithy.smithy.backoff import (
     ExponentialBackoffJitterType,
     ExponentialRetryBackoffStrategy,
     ask_for_delay,
-    from_backoff,
-    to_backoff,
 )
 from aioretry_smithy.smithy.errors import BackoffExhaustedError
 

@@ -6,9 +6,9 @@ import math
 import pytest
 
 from aioretry_smithy import Backoff
+from aioretry_smithy.smithy import from_backoff
 from aioretry_smithy.smithy.backoff import (
     ExponentialRetryBackoffStrategy,
-    from_backoff,
 )
 from aioretry_smithy.smithy.errors import (
     BackoffExhaustedError,

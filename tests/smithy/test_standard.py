@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 from aioretry_smithy import Backoff
+from aioretry_smithy.smithy import from_backoff
 from aioretry_smithy.smithy.backoff import (
     ExponentialBackoffJitterType,
     ExponentialRetryBackoffStrategy,
-    from_backoff,
 )
 from aioretry_smithy.smithy.errors import (
     BackoffExhaustedError,

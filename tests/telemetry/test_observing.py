@@ -14,7 +14,7 @@ from aioretry_smithy import (
     SessionBuilder,
     capture_logs,
 )
-from aioretry_smithy._client import chain_of
+from aioretry_smithy._call.client import chain_of
 from aioretry_smithy._telemetry.observing import Observation, ObservingClient
 from aioretry_smithy.testing import ScriptedTransport
 

@@ -1,0 +1,105 @@
+"""Make a response that never touched the network."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from http import HTTPStatus
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.helpers import TimerNoop
+from multidict import CIMultiDict, CIMultiDictProxy
+
+from .._errors import bad_argument
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from .._request.request import HttpRequest
+
+# aiohttp 3.14 asks for the writer of the request line too.
+HAS_STREAM_WRITER = (
+    "stream_writer" in inspect.signature(aiohttp.ClientResponse.__init__).parameters
+)
+# And it closes what a function for ``raise_for_status`` has refused.
+CLOSES_REFUSED = HAS_STREAM_WRITER
+
+
+def new_response(
+    request: HttpRequest,
+    status: int = 200,
+    *,
+    headers: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
+    body: bytes = b"",
+) -> aiohttp.ClientResponse:
+    """Make a real response that never touched the network.
+
+    For fallbacks, caches and tests. ``read()``, ``text()``, ``json()`` and the stream
+    work as for any response. Needs a running event loop.
+
+    Args:
+        request: The request that it answers.
+        status: The status code.
+        headers: The headers; nothing is added to them.
+        body: The body, decoded.
+
+    Returns:
+        A response whose body has arrived whole and that holds no connection.
+
+    Raises:
+        ValueError: *status* is no integer, or *body* no bytes.
+    """
+    if isinstance(status, bool) or not isinstance(status, int):
+        raise bad_argument("status", status, "an integer")
+    if not isinstance(body, bytes):
+        raise bad_argument("body", body, "bytes")
+    loop = asyncio.get_running_loop()
+    url = request.full_url()
+    if url.user is not None or url.password is not None:
+        url = url.with_user(None)
+    sent: CIMultiDict[str] = request.merged_headers(None)
+    arguments: dict[str, Any] = {
+        "writer": None,
+        "continue100": None,
+        "timer": TimerNoop(),
+        "request_info": aiohttp.RequestInfo(
+            url, request.method, CIMultiDictProxy(sent), url
+        ),
+        "traces": [],
+        "loop": loop,
+        "session": None,
+    }
+    if HAS_STREAM_WRITER:
+        arguments["stream_writer"] = SimpleNamespace(output_size=len(body))
+    response = aiohttp.ClientResponse(request.method, url, **arguments)
+    given = CIMultiDict(headers or ())
+    response.status = status
+    response.reason = _reason(status)
+    response.version = aiohttp.HttpVersion11
+    response._headers = CIMultiDictProxy(given)
+    response._raw_headers = tuple(
+        (name.encode(), value.encode("utf-8", "surrogateescape"))
+        for name, value in given.items()
+    )
+    response._raw_cookie_headers = tuple(given.getall("Set-Cookie", ())) or None
+    response.content = _content(body, loop)
+    return response
+
+
+def _reason(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return ""
+
+
+def _content(body: bytes, loop: asyncio.AbstractEventLoop) -> aiohttp.StreamReader:
+    protocol = ResponseHandler(loop)
+    # A limit that the body stays below: there is no transport to pause.
+    content = aiohttp.StreamReader(protocol, limit=len(body) + 1, loop=loop)
+    content.feed_data(body)
+    content.feed_eof()
+    return content

@@ -1,0 +1,37 @@
+"""The states of a circuit breaker, and the permits that it gives in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class CircuitState(StrEnum):
+    """Say what a circuit breaker lets through: all, nothing, or one trial."""
+
+    CLOSED = "closed"
+    """Everything; failures are counted."""
+
+    OPEN = "open"
+    """Nothing, until the open window has passed."""
+
+    HALF_OPEN = "half_open"
+    """One trial at a time, whose answer decides."""
+
+    FORCED_OPEN = "forced_open"
+    """Nothing, until somebody enters another state."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CircuitPermit:
+    """The leave to send one request, given by :meth:`CircuitBreaker.try_request`.
+
+    Hand it back with the answer, so that the circuit breaker knows whether the
+    answer still tells something: a permit of an earlier state does not.
+    """
+
+    generation: int
+    """How often the circuit had been opened, closed or set by hand before."""
+
+    is_trial: bool
+    """Whether the answer decides if the circuit closes or opens."""

@@ -1,0 +1,222 @@
+"""Hold what belongs to one call or attempt: request, log, deadline, attributes."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from .._errors import bad_argument, is_finite
+from .._failures.kept_cause import CallBound
+from .._log.request_log import RequestLog
+from .._masking.mask import DEFAULT_MASK
+from .._text import printable
+from .resources import CallResources
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .._masking.mask import Mask
+    from .._request.request import HttpRequest
+    from .options import RequestOptions
+
+
+class ResponseTimeoutMode(StrEnum):
+    """Choose what a new response timeout is counted from."""
+
+    SET_FROM_NOW = "set_from_now"
+    """From now on."""
+
+    SET_FROM_START = "set_from_start"
+    """From the start of the call, or of the attempt."""
+
+    EXTEND = "extend"
+    """From the present deadline; nothing happens where there is none."""
+
+
+class ClientRequestContext(CallBound):
+    """The context of one call, or of one attempt of it.
+
+    The context of the call is the *root*. A retrying client gives each attempt a child
+    of its own, with its own log and its own deadline. After Armeria's
+    ``ClientRequestContext``.
+
+    Args:
+        request: The request.
+        timeout: Seconds that the call, or the attempt, may take; None for no limit.
+        parent: The context of the call, or of another attempt of it, for an attempt.
+        default_headers: The headers that the session adds, for the log of a call.
+        mask: What the log of a call hides.
+    """
+
+    __slots__ = (
+        "_attributes",
+        "_is_sent",
+        "_resources",
+        "_retry_config",
+        "attempt",
+        "log",
+        "options",
+        "parent",
+        "request",
+    )
+
+    request: HttpRequest
+    """The caller's request; on a child, what the retrying client sent in."""
+
+    log: RequestLog
+    """The log of the call or of the attempt."""
+
+    parent: ClientRequestContext | None
+    """The context of the call whose attempt this is; None on the root."""
+
+    attempt: int | None
+    """Which attempt of the call this is, from 1; None on the root."""
+
+    options: RequestOptions | None
+    """What the block of code around the call asks for."""
+
+    _attributes: dict[Any, Any] | None
+    _resources: CallResources | None
+
+    # By what the call is retried (on the root), for sdk_headers.
+    _retry_config: Any
+
+    # By position: each call makes two of them, and names cost a third more.
+    def __init__(
+        self,
+        request: HttpRequest,
+        timeout: float | None = None,
+        parent: ClientRequestContext | None = None,
+        default_headers: Mapping[str, str] | None = None,
+        mask: Mask = DEFAULT_MASK,
+    ) -> None:
+        if parent is not None and parent.parent is not None:
+            parent = parent.parent
+        self.request = request
+        self.parent = parent
+        if parent is None:
+            loop = asyncio.get_running_loop()
+            self.log = log = RequestLog(
+                request.without_body(), loop, timeout, None, default_headers, mask
+            )
+            self.options = None
+        else:
+            outer = parent.log
+            self.options = parent.options
+            # Most attempts send the very request that the caller made.
+            same = request is parent.request
+            sent = outer.request if same else request.without_body()
+            loop = outer._call.loop
+            self.log = log = RequestLog(sent, loop, timeout, outer)
+        self.attempt = log.attempt
+        self._attributes = self._resources = self._retry_config = None
+        # Whether anything of the call was sent (on the root).
+        self._is_sent = False
+
+    @property
+    def root(self) -> ClientRequestContext:
+        """The context of the whole call."""
+        return self.parent or self
+
+    @property
+    def attributes(self) -> dict[Any, Any]:
+        """Values of the decorators' own, shared by a call and all its attempts."""
+        root = self.root
+        if root._attributes is None:
+            root._attributes = {}
+        return root._attributes
+
+    @property
+    def deadline(self) -> float | None:
+        """The moment when time runs out, by the event loop's clock; None for never.
+
+        That of an attempt is never later than that of its call.
+        """
+        log = self.log
+        outer = log._call.deadline
+        if self.parent is None:
+            return outer
+        own = log._deadline
+        if outer is None or (own is not None and own < outer):
+            return own
+        return outer
+
+    def remaining(self) -> float:
+        """Return the seconds left: ``inf`` without a deadline, 0.0 after it."""
+        deadline = self.deadline
+        return (
+            math.inf
+            if deadline is None
+            else max(0.0, deadline - self.log._call.loop.time())
+        )
+
+    def set_response_timeout(
+        self,
+        seconds: float,
+        mode: ResponseTimeoutMode = ResponseTimeoutMode.SET_FROM_NOW,
+    ) -> None:
+        """Move the deadline of the call; on a child, of that attempt alone.
+
+        A request that is already under way keeps the deadline that it started with.
+
+        Args:
+            seconds: The new timeout, > 0 and finite; with ``EXTEND`` what is added to
+                the present one, which may be negative.
+            mode: What *seconds* count from.
+
+        Raises:
+            ValueError: *seconds* is out of range, or there is no such *mode*.
+        """
+        extend = mode == ResponseTimeoutMode.EXTEND
+        if not is_finite(seconds) or (seconds <= 0 and not extend):
+            expected = "finite" if extend else "finite and > 0"
+            raise bad_argument("seconds", seconds, expected)
+        if mode == ResponseTimeoutMode.SET_FROM_NOW:
+            self._move_deadline(asyncio.get_running_loop().time() + seconds)
+        elif mode == ResponseTimeoutMode.SET_FROM_START:
+            self._move_deadline(self.log.started + seconds)
+        elif not extend:
+            raise bad_argument("mode", mode, "a ResponseTimeoutMode")
+        else:
+            deadline = self.deadline
+            self._move_deadline(None if deadline is None else deadline + seconds)
+
+    def clear_response_timeout(self) -> None:
+        """Take the deadline away; on a child, that of the attempt alone."""
+        self._move_deadline(None)
+
+    def _move_deadline(self, deadline: float | None) -> None:
+        if self.parent is None:
+            self.log._call.deadline = deadline
+        else:
+            self.log._deadline = deadline
+
+    def derive(
+        self, request: HttpRequest, *, timeout: float | None = None
+    ) -> ClientRequestContext:
+        """Make the context of one more attempt of this call.
+
+        For those who write a retrying decorator of their own: each call of the delegate
+        gets a child, so that each attempt has a log. All are children of the root.
+
+        Args:
+            request: What this attempt sends.
+            timeout: Seconds that it may take, or None for no limit of its own.
+        """
+        return ClientRequestContext(request, timeout, self)
+
+    def __repr__(self) -> str:
+        attempt = "" if self.attempt is None else f", attempt {self.attempt}"
+        request = self.request
+        url = self.log.mask.text(str(request.full_url()))
+        return printable(f"<{type(self).__name__} {request.method} {url}{attempt}>")
+
+
+def resources_of(ctx: ClientRequestContext) -> CallResources:
+    """Return the resources of the call that *ctx* belongs to."""
+    root = ctx.parent or ctx
+    if root._resources is None:
+        root._resources = CallResources()
+    return root._resources

@@ -1,0 +1,153 @@
+"""Tell which limit of a call has passed, by exact clocks and by coarse ones."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import aiohttp
+from aiohttp.helpers import BaseTimerContext
+
+from .._errors import AttemptTimeoutError, ResponseTimeoutError
+from .._log.attachment import attach
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from .context import ClientRequestContext
+
+# Sums of floating point numbers take one moment for another that is as near as this.
+_NEAR = 1e-6
+# uvloop counts in milliseconds, and does not say so.
+_TICK_OF_OTHER_LOOPS = 1e-3
+IN_BODY = ", which passed while its body was read"
+
+
+def time_left(ctx: ClientRequestContext) -> float:
+    """Return the seconds before it is too late to begin another attempt.
+
+    A timer may fire up to one tick of the clock early, so the last tick before a
+    deadline counts as passed.
+    """
+    return ctx.remaining() - _tick(asyncio.get_running_loop())
+
+
+class TimeLimits(NamedTuple):
+    """The limits that a call and its attempt are under."""
+
+    call_started: float
+    call_deadline: float | None
+    attempt: int | None
+    attempt_started: float
+    attempt_deadline: float | None
+
+    @classmethod
+    def of(cls, ctx: ClientRequestContext) -> TimeLimits:
+        """Return the limits as they are now; nothing of the call is kept alive."""
+        root = ctx.root
+        return cls(
+            root.log.started,
+            root.deadline,
+            ctx.attempt,
+            ctx.log.started,
+            ctx.deadline,
+        )
+
+    def passed(self, where: str = "") -> Callable[[], ResponseTimeoutError] | None:
+        """Return what makes the error of the limit that has passed; None for none.
+
+        No exception: one in a variable would be kept alive by its own traceback.
+        """
+        loop = asyncio.get_running_loop()
+        now = loop.time() + _tick(loop)
+        deadline = self.call_deadline
+        if deadline is not None and deadline <= now:
+            seconds = deadline - self.call_started
+            return partial(ResponseTimeoutError, f"the call had {seconds:.3f} s{where}")
+        deadline = self.attempt_deadline
+        if deadline is not None and deadline <= now:
+            seconds = deadline - self.attempt_started
+            message = f"attempt {self.attempt} had {seconds:.3f} s{where}"
+            return partial(AttemptTimeoutError, message)
+        return None
+
+
+def passed_limit(
+    ctx: ClientRequestContext, cause: BaseException, where: str = ""
+) -> Callable[[], ResponseTimeoutError] | None:
+    """Return what makes the error that says which limit cut an attempt.
+
+    aiohttp and asyncio raise a plain ``TimeoutError``. A subclass says itself what ran
+    out of time, and stays, as does one that comes before a limit has passed: then None.
+    """
+    return TimeLimits.of(ctx).passed(where) if type(cause) is TimeoutError else None
+
+
+def watch_body(ctx: ClientRequestContext, response: aiohttp.ClientResponse) -> None:
+    """Let a body that fails tell its log, and say which limit it ran into."""
+    content = response.content
+    # Not the one reader of all empty bodies, nor one of somebody else's making.
+    if type(content) is aiohttp.StreamReader:
+        content._timer = timer = _BodyTimer(content._timer, ctx)
+        attach(ctx.root.log, timer)
+
+
+class _BodyTimer(BaseTimerContext):
+    """aiohttp's timer of a response: each wait for a part of the body is in it.
+
+    It must not have the stream, which has it.
+    """
+
+    def __init__(self, timer: BaseTimerContext, ctx: ClientRequestContext) -> None:
+        self._timer = timer
+        self._limits = TimeLimits.of(ctx)
+        self._log = ctx.log
+        self._outcome = ctx.log._outcome
+
+    def fail(self, cause: BaseException) -> None:
+        """Record what reading the body failed with."""
+        self._log._fail_body(self._outcome, cause)
+
+    def assert_timeout(self) -> None:
+        try:
+            self._timer.assert_timeout()
+        except TimeoutError as timeout:
+            raise self._error() from timeout
+
+    def __enter__(self) -> BaseTimerContext:
+        try:
+            self._timer.__enter__()
+        except TimeoutError as timeout:
+            raise self._error() from timeout
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> bool | None:
+        try:
+            silenced = self._timer.__exit__(exc_type, exc_val, exc_tb)
+        except TimeoutError as timeout:
+            raise self._error() from timeout
+        if isinstance(exc_val, Exception):
+            self.fail(exc_val)
+        return silenced
+
+    def _error(self) -> TimeoutError:
+        # A decorator may have given aiohttp less time than we would have.
+        error = (self._limits.passed(IN_BODY) or TimeoutError)()
+        self.fail(error)
+        try:
+            return error
+        finally:
+            # It will have this frame, which must not have it.
+            del error
+
+
+def _tick(loop: asyncio.AbstractEventLoop) -> float:
+    resolution: float = getattr(loop, "_clock_resolution", _TICK_OF_OTHER_LOOPS)
+    return resolution + _NEAR

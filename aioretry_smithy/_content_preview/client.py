@@ -1,0 +1,101 @@
+"""The decorator that shows how bodies begin."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._bodies.response_content import tap
+from .._body_text import BodyHead, is_text
+from .._call.client import DecoratingClient, find_client
+from .._errors import bad_argument
+from .request_preview import preview_of_request
+
+if TYPE_CHECKING:
+    import aiohttp
+
+    from .._call.client import Decorator, HttpClient
+    from .._call.context import ClientRequestContext
+    from .._request.request import HttpRequest
+
+
+class ContentPreviewingClient(DecoratingClient):
+    """Keeps the first characters of text bodies, both ways, in the log.
+
+    ``RequestLog.request_content_preview`` and ``response_content_preview`` have them;
+    so do ``to_dict()`` and ``render()``, with secrets hidden. A preview of something
+    longer ends with ``…``. Inside a retrying client each attempt has its own; outside
+    only the response that the call ends with has one. After Armeria's
+    ``ContentPreviewingClient``.
+
+    The response is the caller's as ever: nothing is read, nothing waits, and the stream
+    is not wrapped. Its bytes are copied as they arrive, so the preview is what has come
+    until somebody looks, whoever reads the body.
+
+    A body is text by its Content-Type, as are ``text/*``, JSON, XML, forms, JavaScript,
+    YAML, SQL, TOML and GraphQL. Its charset is that of the Content-Type, or UTF-8. Of a
+    request, only what is in memory is looked at: ``str``, ``json=``, fields that are
+    sent urlencoded, and bytes with the Content-Type of a text. There is no preview, so
+    None, of an empty body, of other types, of files, streams, factories and multipart
+    forms, and of a body that somebody has begun to read before it came here.
+
+    Args:
+        delegate: The next client inwards.
+        max_length: How many characters to keep.
+    """
+
+    def __init__(self, delegate: HttpClient, max_length: int) -> None:
+        super().__init__(delegate)
+        self._max_length = max_length
+
+    @classmethod
+    def new_decorator(cls, max_length: int) -> Decorator:
+        """Make a decorator for a session builder.
+
+        Add it before a :class:`LoggingClient` that is to show what it keeps.
+
+        Args:
+            max_length: How many characters to keep of each body, >= 1. A log holds
+                about four bytes for each as long as it lives.
+
+        Raises:
+            ValueError: *max_length* is not as described; or, where the decorator is put
+                on a chain, there is one in it already.
+
+        >>> builder = SessionBuilder().decorator(
+        ...     ContentPreviewingClient.new_decorator(200)
+        ... )
+        >>> ContentPreviewingClient.new_decorator(0)
+        Traceback (most recent call last):
+            ...
+        ValueError: max_length: 0 (expected: an int >= 1)
+        """
+        if type(max_length) is not int or max_length < 1:
+            raise bad_argument("max_length", max_length, "an int >= 1")
+
+        def decorator(delegate: HttpClient) -> HttpClient:
+            if find_client(delegate, ContentPreviewingClient) is not None:
+                expected = "at most one ContentPreviewingClient"
+                raise bad_argument("decorators", 2, expected)
+            return cls(delegate, max_length)
+
+        return decorator
+
+    async def execute(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> aiohttp.ClientResponse:
+        """Send *request* and keep how its body and that of the response begin."""
+        log = ctx.log
+        log._request_preview = preview_of_request(
+            request, log._call.default_headers, self._max_length
+        )
+        response = await self.delegate.execute(ctx, request)
+        content_type = response.headers.get("Content-Type", "")
+        if is_text(content_type):
+            head = BodyHead(content_type, self._max_length)
+            if tap(response, head):
+                log._outcome.preview = head
+        return response
+
+    def describe(self) -> str:
+        """Return one line for ``SessionBuilder.describe()``: name and settings."""
+        return f"{type(self).__name__}(max_length={self._max_length})"

@@ -1,0 +1,160 @@
+"""Exceptions for keeping: without frames, which hold bodies and responses."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import weakref
+from contextlib import suppress
+from types import CoroutineType, FrameType, MemberDescriptorType, TracebackType
+from typing import TYPE_CHECKING, Any, Final
+
+import aiohttp
+
+from .._errors import raised_from
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+LOG_KEY: Final = "_aioretry_smithy_log"
+"""Where an exception or a response has the log of its call."""
+
+
+class CallBound:
+    """Base of the objects that belong to one call: its context, requests and logs."""
+
+    __slots__ = ()
+
+
+_LEFT_OUT = (
+    aiohttp.ClientResponse,
+    asyncio.Future,
+    CallBound,
+    CoroutineType,
+    FrameType,
+    TracebackType,
+)
+
+
+class KeptCause:
+    """Remembers an exception that is not kept alive, nor are its frames.
+
+    The exception of a call has the log of the call, so the log may not have the
+    exception. While somebody else keeps it, it is found here; later a copy of it.
+
+    Args:
+        cause: The exception.
+    """
+
+    __slots__ = ("_copy", "_reference")
+
+    def __init__(self, cause: BaseException) -> None:
+        self._copy = without_frames(cause)
+        try:
+            self._reference: Any = weakref.ref(cause)
+        except TypeError:
+            # Most classes of Python itself allow no such reference.
+            self._reference = _nothing
+
+    @classmethod
+    def of(cls, cause: BaseException | KeptCause) -> KeptCause:
+        """Remember an exception whose frames nobody needs any more."""
+        if isinstance(cause, KeptCause):
+            return cause
+        drop_frames(cause)
+        return cls(cause)
+
+    def get(self) -> BaseException:
+        """Return the exception, or a copy of the same class and text."""
+        cause: BaseException | None = self._reference()
+        return self._copy if cause is None else cause
+
+
+def drop_frames(cause: BaseException | None) -> None:
+    """Take the traceback off an exception, and off all that it was raised from.
+
+    What is being handled while this runs, such as an exception of the calling code, may
+    be among that; it stays as it is.
+    """
+    spared = {id(link) for link in raised_from(sys.exception())}
+    for link in raised_from(cause):
+        if isinstance(link, BaseException) and id(link) not in spared:
+            # An attribute of an exception of somebody's own may not be to be set.
+            BaseException.with_traceback(link, None)
+
+
+def without_frames(
+    error: BaseException, inside: Collection[int] = frozenset()
+) -> BaseException:
+    """Return a copy with the class and the text of an exception, and no traceback.
+
+    Args:
+        error: The exception. What it has in its attributes goes with it, but for what
+            belongs to the call: responses, requests, contexts, logs, tasks, frames.
+        inside: The ids of exceptions that hold this one.
+    """
+    kind: Any = type(error)
+    inside = {*inside, id(error)}
+    try:
+        copy: BaseException = kind.__new__(kind, *_kept(error.args, inside))
+        for name, value in vars(error).items():
+            if name != LOG_KEY:
+                vars(copy)[name] = _kept(value, inside)
+        _copy_members(error, copy)
+        if error.__cause__ is not None:
+            copy.__cause__ = _kept(error.__cause__, inside)
+        if str(copy) == str(error):
+            return copy
+    except Exception:
+        # A class of somebody's own may ask for more, or do more, than we know.
+        return _stand_in(error)
+    return _stand_in(error)
+
+
+def _kept(value: Any, inside: Collection[int]) -> Any:
+    if isinstance(value, BaseException):
+        return None if id(value) in inside else without_frames(value, inside)
+    if isinstance(value, _LEFT_OUT):
+        return None
+    if type(value) in {tuple, list}:
+        return type(value)(_kept(each, inside) for each in value)
+    if type(value) is dict:
+        return {key: _kept(each, inside) for key, each in value.items()}
+    return value
+
+
+def _copy_members(error: BaseException, copy: BaseException) -> None:
+    """Copy what is in no ``__dict__``, such as ``errno``."""
+    for kind in type(error).__mro__:
+        for name, member in vars(kind).items():
+            if isinstance(member, MemberDescriptorType):
+                # Not set, or not to be set.
+                with suppress(AttributeError, TypeError):
+                    value = getattr(error, name)
+                    if value is not None:
+                        setattr(copy, name, value)
+
+
+def _stand_in(error: BaseException) -> BaseException:
+    """Make an exception of a class that says the same by the same name."""
+    kind = type(error)
+    try:
+        text = str(error)
+    except Exception:
+        text = ""
+    base = next(
+        base
+        for base in kind.__mro__
+        if base.__module__ == "builtins" and not issubclass(base, BaseExceptionGroup)
+    )
+    members = {
+        "__module__": kind.__module__,
+        "__qualname__": kind.__qualname__,
+        "__str__": lambda self: text,
+    }
+    stand_in: BaseException = type(kind.__name__, (base,), members)()
+    return stand_in
+
+
+def _nothing() -> None:
+    return None

@@ -1,0 +1,78 @@
+"""Read what an error says about a retry, in Smithy's words."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from .._errors import is_finite
+
+Fault: TypeAlias = Literal["client", "server"] | None
+"""Whose fault an error is; None where nobody can tell."""
+
+_FAULTS: dict[str, Fault] = {"client": "client", "server": "server"}
+
+
+class RetryInfo(NamedTuple):
+    """The retry information of any error, with defaults for what it lacks.
+
+    For strategies of your own: :meth:`of` reads the attributes of
+    :class:`ErrorRetryInfo` and :class:`HasFault` one by one, so that an error may have
+    all of them, some or none.
+
+    >>> RetryInfo.of(TimeoutError()).allows_retry
+    False
+    """
+
+    is_retry_safe: bool | None = None
+    """True allows a retry, False forbids it; None where nobody can tell."""
+
+    retry_after: float | None = None
+    """Seconds that the server asks to be left alone, finite and >= 0."""
+
+    is_throttling_error: bool = False
+    """Whether the server complains of too many requests."""
+
+    is_timeout_error: bool = False
+    """Whether time ran out."""
+
+    fault: Fault = None
+    """Whose fault it is."""
+
+    @classmethod
+    def of(cls, error: object) -> RetryInfo:
+        """Read what *error* says; what it does not say, or garbles, is the default."""
+        hint = _said(error, "retry_after")
+        fault = _said(error, "fault")
+        return cls(
+            _truth(_said(error, "is_retry_safe")),
+            hint if is_finite(hint) and hint >= 0 else None,
+            _truth(_said(error, "is_throttling_error")) or False,
+            _truth(_said(error, "is_timeout_error")) or False,
+            _FAULTS.get(fault) if isinstance(fault, str) else None,
+        )
+
+    @property
+    def allows_retry(self) -> bool:
+        """Whether there may be another attempt.
+
+        ``is_retry_safe`` decides where it is True or False. Where it is None: whether
+        the error throttles, timed out, or is the fault of the server.
+        """
+        if self.is_retry_safe is not None:
+            return self.is_retry_safe
+        return (
+            self.is_throttling_error or self.is_timeout_error or self.fault == "server"
+        )
+
+
+def _said(error: object, name: str) -> Any:
+    # An error of somebody's own that breaks when it is asked must not end a call.
+    try:
+        return getattr(error, name, None)
+    except Exception:
+        return None
+
+
+def _truth(value: object) -> bool | None:
+    # What else counts as true in Python, a text or a method say, is a slip here.
+    return bool(value) if isinstance(value, int) and value in {0, 1} else None

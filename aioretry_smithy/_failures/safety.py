@@ -1,0 +1,275 @@
+"""Judge by its exception whether a failed attempt may be sent again."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from enum import StrEnum
+
+import aiohttp
+
+from .._errors import RefusedRequestError, UnprocessedRequestError
+from .retry_info import RetryInfo
+
+_OWN = "_aioretry_smithy_own"
+_QUEUED = "_aioretry_smithy_queued"
+_SEEN = "_aioretry_smithy_seen"
+
+
+class RetrySafety(StrEnum):
+    """May a request whose attempt failed be sent again?"""
+
+    YES = "yes"
+    """The server surely did not process it; any method may be sent again."""
+
+    MAYBE = "maybe"
+    """Nobody can know; only a request that is idempotent may be sent again."""
+
+    NO = "no"
+    """Pointless or harmful; it would fail in the same way."""
+
+
+# Bugs of the caller. Only these very classes: an error of somebody's own that derives
+# from one of them may well be worth another attempt.
+_MISUSE: frozenset[type[BaseException]] = frozenset(
+    {
+        ArithmeticError,
+        AssertionError,
+        AttributeError,
+        IndexError,
+        KeyError,
+        LookupError,
+        NameError,
+        NotImplementedError,
+        RuntimeError,
+        TypeError,
+        UnboundLocalError,
+        UnicodeDecodeError,
+        UnicodeEncodeError,
+        UnicodeError,
+        ValueError,
+        ZeroDivisionError,
+    }
+)
+_BAD_URL = (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError)
+_BAD_REDIRECT = (
+    aiohttp.InvalidUrlRedirectClientError,
+    aiohttp.NonHttpUrlRedirectClientError,
+    aiohttp.TooManyRedirects,
+)
+_BAD_CERTIFICATE = (
+    aiohttp.ClientConnectorCertificateError,
+    aiohttp.ServerFingerprintMismatch,
+)
+# Raised when the caller aborts an upload; before 3.14 there is no such class.
+_ABORTED: tuple[type[BaseException], ...] = tuple(
+    filter(None, [getattr(aiohttp, "UploadAbortedError", None)])
+)
+_PERMANENT = (
+    RefusedRequestError,
+    asyncio.CancelledError,
+    *_BAD_REDIRECT,
+    *_BAD_URL,
+    *_BAD_CERTIFICATE,
+    *_ABORTED,
+)
+_BEFORE_SENDING = (
+    UnprocessedRequestError,
+    aiohttp.ClientConnectorError,
+    aiohttp.ConnectionTimeoutError,
+    aiohttp.ClientHttpProxyError,
+    *_BAD_URL,
+    *_BAD_CERTIFICATE,
+)
+
+
+def retry_safety(cause: BaseException) -> RetrySafety:
+    """Say whether a request that failed with *cause* may be sent again.
+
+    ======================================================  =========
+    failure                                                 safety
+    ======================================================  =========
+    refused, unknown host, no connection in time,           ``YES``
+    proxy refused, :class:`UnprocessedRequestError`
+    bad certificate or fingerprint, bad URL, endless        ``NO``
+    redirects, a redirect of a body that cannot be sent
+    again, closed session, whatever the caller's own body
+    or arguments raise, an open circuit, cancellation
+    disconnected, reset, timed out, garbage or half an      ``MAYBE``
+    answer, anything unknown
+    ======================================================  =========
+
+    After a redirect the first hop was processed, so what would be ``YES`` is
+    ``MAYBE``; so is the refusal of a request that a middleware or a decorator sent a
+    second time within the attempt. An exception that carries Smithy's retry
+    information is believed: ``is_retry_safe`` says ``YES`` or ``NO``, and where it is
+    None a ``fault`` of the client's that neither throttles nor timed out is ``NO``. A
+    group of one exception is judged as that exception.
+
+    Args:
+        cause: What the attempt raised.
+
+    Returns:
+        The answer for the failure alone; whether the request is idempotent is for
+        the caller to say.
+
+    >>> retry_safety(TimeoutError())
+    <RetrySafety.MAYBE: 'maybe'>
+    >>> retry_safety(aiohttp.InvalidURL("http://"))
+    <RetrySafety.NO: 'no'>
+    """
+    cause = peel(cause)
+    is_safe = RetryInfo.of(cause).is_retry_safe
+    if is_safe is None or is_own(cause):
+        return safety_by_kind(cause)
+    return RetrySafety.YES if is_safe else RetrySafety.NO
+
+
+def safety_by_kind(cause: BaseException) -> RetrySafety:
+    """Judge a failure as :func:`retry_safety` does, but for its ``is_retry_safe``.
+
+    For what counts failures: a server that must not be asked again may be down all the
+    same.
+    """
+    cause = peel(cause)
+    info = RetryInfo.of(cause)
+    may_pass = info.is_throttling_error or info.is_timeout_error
+    if is_own(cause) or (info.fault == "client" and not may_pass):
+        return RetrySafety.NO
+    if isinstance(cause, _PERMANENT) or type(cause) in _MISUSE:
+        return RetrySafety.NO
+    if _is_connector_closed(cause) or _is_broken_body(cause) or _is_spent(cause):
+        return RetrySafety.NO
+    return RetrySafety.YES if is_unprocessed(cause) else RetrySafety.MAYBE
+
+
+def forbids_retry(cause: BaseException | None) -> bool:
+    """Say whether a failure says of itself that it must not be retried.
+
+    A strategy that names its class may retry what :func:`retry_safety` calls ``NO`` for
+    other reasons, but not this.
+    """
+    return cause is not None and RetryInfo.of(peel(cause)).is_retry_safe is False
+
+
+def is_unprocessed(cause: BaseException | None) -> bool:
+    """Say whether the server surely saw nothing of a request that failed.
+
+    True for a refused or timed out connection, one that the session's own pool had no
+    place for in time, a name that does not resolve, a failed TLS handshake, a proxy
+    that refuses, a bad URL and :class:`UnprocessedRequestError`; never after a
+    redirect, nor where an earlier send within the attempt reached the server. An open
+    circuit is a case of its own: ask for :class:`FailFastError`.
+
+    Args:
+        cause: What the attempt raised, or None.
+
+    >>> is_unprocessed(None)
+    False
+    """
+    if cause is None:
+        return False
+    cause = peel(cause)
+    if isinstance(cause, _BAD_REDIRECT) or vars(cause).get(_SEEN, False):
+        return False
+    return (
+        isinstance(cause, _BEFORE_SENDING)
+        or _is_connector_closed(cause)
+        or was_queued(cause)
+    )
+
+
+def is_timeout(cause: BaseException | None) -> bool:
+    """Say whether an attempt failed because time ran out.
+
+    True for every way in which aiohttp says so, from the connection to the body, and
+    for a timeout that the operating system reports.
+
+    Args:
+        cause: What the attempt raised, or None.
+
+    >>> is_timeout(aiohttp.SocketTimeoutError()), is_timeout(None)
+    (True, False)
+    """
+    if cause is None:
+        return False
+    cause = peel(cause)
+    if isinstance(cause, TimeoutError):
+        return True
+    return isinstance(cause, OSError) and cause.errno == errno.ETIMEDOUT
+
+
+def peel(cause: BaseException) -> BaseException:
+    """Return the exception in a group of one, however deep; any other as it is.
+
+    A task group around a single task raises such a group. After Armeria's
+    ``Exceptions.peel``.
+
+    Args:
+        cause: What the attempt raised.
+
+    >>> peel(ExceptionGroup("tasks", [TimeoutError("too late")]))
+    TimeoutError('too late')
+    """
+    while isinstance(cause, BaseExceptionGroup) and len(cause.exceptions) == 1:
+        cause = cause.exceptions[0]
+    return cause
+
+
+def mark_seen(cause: BaseException) -> None:
+    """Note that the server has seen the request before the attempt failed.
+
+    An earlier hop was answered by a redirect, say, or an earlier one of two sends.
+    """
+    vars(cause)[_SEEN] = True
+
+
+def mark_own(cause: BaseException) -> None:
+    """Note that the caller's own object raised it, and not the transport."""
+    vars(cause)[_OWN] = True
+
+
+def is_own(cause: BaseException) -> bool:
+    """Say whether :func:`mark_own` noted it."""
+    return bool(vars(cause).get(_OWN, False))
+
+
+def mark_queued(cause: BaseException) -> None:
+    """Note that the request was cut while it waited for a place in the pool."""
+    vars(cause)[_QUEUED] = True
+
+
+def was_queued(cause: BaseException | None) -> bool:
+    """Say whether a request timed out in the queue of the session's connection pool.
+
+    That says nothing about the server.
+    """
+    return cause is not None and _QUEUED in vars(peel(cause))
+
+
+def was_refused(cause: BaseException | None) -> bool:
+    """Say whether an open circuit refused a request, so that nothing was sent."""
+    return cause is not None and isinstance(peel(cause), RefusedRequestError)
+
+
+def _is_connector_closed(cause: BaseException) -> bool:
+    return type(cause) is aiohttp.ClientConnectionError and str(cause).startswith(
+        "Connector is closed"
+    )
+
+
+def _is_broken_body(cause: BaseException) -> bool:
+    # aiohttp wraps what the caller's own body raised in this very class. A failure of
+    # the transport arrives as one of its subclasses.
+    return (
+        type(cause) is aiohttp.ClientConnectionError
+        and cause.__cause__ is not None
+        and not isinstance(cause.__cause__, aiohttp.ClientError | OSError)
+    )
+
+
+def _is_spent(cause: BaseException) -> bool:
+    # The server redirects, and the body was read on the way to it.
+    return type(cause) is aiohttp.ClientPayloadError and str(cause).startswith(
+        "Cannot follow redirect with a consumed"
+    )

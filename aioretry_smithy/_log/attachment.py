@@ -1,0 +1,49 @@
+"""Attach the log of a call to its outcome, and find it there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._errors import raised_from
+from .._failures.frames import sources_of
+from .._failures.kept_cause import LOG_KEY
+
+if TYPE_CHECKING:
+    from .record import LogRecord
+
+
+def attach(log: LogRecord, source: object) -> None:
+    """Let :meth:`RequestLog.of` find *log* from *source*."""
+    vars(source)[LOG_KEY] = log
+
+
+def find_log(source: object) -> LogRecord | None:
+    """Return the log attached to *source*, or to what it was raised from."""
+    for link in raised_from(source):
+        log = _attached_to(link)
+        if log is None and isinstance(link, BaseException):
+            log = _log_of_body(link)
+        if log is not None:
+            return log
+    return None
+
+
+def _attached_to(source: object) -> LogRecord | None:
+    log: LogRecord | None = getattr(source, "__dict__", {}).get(LOG_KEY)
+    return log
+
+
+def _log_of_body(error: BaseException) -> LogRecord | None:
+    """Find the log of the response that raised *error*.
+
+    Most of what a response raises nobody of this library sees: what is wrong with a
+    status or with JSON. Its frames have the response, or the stream of one.
+    """
+    for source, has_failed in sources_of(error):
+        log = _attached_to(source)
+        if log is not None:
+            if has_failed:
+                # Before it was read, so that no wait for it has met the failure.
+                source.fail(error)
+            return log
+    return None

@@ -1,0 +1,72 @@
+"""Record the outcome of a call or an attempt: a response or a failure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import aiohttp
+
+    from .._body_text import BodyHead
+    from .._failures.kept_cause import KeptCause
+
+
+class Outcome:
+    """The facts of a response or a failure that a log keeps; not these themselves.
+
+    A call shares that of the attempt that it ends with.
+
+    Args:
+        ended: When the headers or the failure came, in seconds of the event loop.
+        response: The response, if one came.
+        length: The bytes of its body, where that came with the headers.
+        cause: The failure, if none came.
+    """
+
+    __slots__ = (
+        "body_ended",
+        "cause",
+        "ended",
+        "headers",
+        "length",
+        "preview",
+        "reason",
+        "status",
+    )
+
+    cause: BaseException | KeptCause | None
+    """What failed; beside a status, while the body was read."""
+
+    body_ended: float | None
+    """When the body ended, or failed."""
+
+    preview: BodyHead | None
+    """Where the first bytes of the body gather."""
+
+    def __init__(
+        self,
+        ended: float | None,
+        response: aiohttp.ClientResponse | None = None,
+        length: int | None = None,
+        cause: BaseException | KeptCause | None = None,
+    ) -> None:
+        self.ended = ended
+        self.length = length
+        self.cause = cause
+        self.preview = None
+        self.status: int | None = None
+        self.reason: str | None = None
+        self.headers: Mapping[str, str] | None = None
+        if response is None:
+            self.body_ended = ended
+        else:
+            self.status = response.status
+            self.reason = response.reason
+            self.headers = response.headers
+            self.body_ended = None if length is None else ended
+
+
+PENDING: Final = Outcome(None)
+"""That of all that is under way. Nothing is written into it."""

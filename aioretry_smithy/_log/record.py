@@ -1,0 +1,297 @@
+"""Read the facts of a call and, nested in it, of each of its attempts."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, cast
+
+from .._failures.kept_cause import CallBound, KeptCause
+from .._masking.mask import DEFAULT_MASK
+from .call_facts import CallFacts
+from .outcome import PENDING, Outcome
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Mapping
+
+    from yarl import URL
+
+    from .._masking.mask import Mask
+    from .._request.request import HttpRequest
+    from .stop_reason import RetryStopReason
+
+_NO_CHILDREN: Final[list[Any]] = []  # one for all, since most logs have none
+
+
+class LogRecord(CallBound):
+    """The facts of a call or an attempt, as they can be read; see :class:`RequestLog`.
+
+    Written by :class:`RequestLog` alone.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_call",
+        "_children",
+        "_deadline",
+        "_is_settled",
+        "_outcome",
+        "_refusal",
+        "_request_ended",
+        "_request_length",
+        "_request_preview",
+        "_retry_error",
+        "_sent",
+        "_sent_headers",
+        "_was_refused",
+        "attempt",
+        "delay",
+        "delay_source",
+        "request",
+        "started",
+        "stop_reason",
+    )
+
+    request: HttpRequest
+    """What is sent, without its body."""
+
+    attempt: int | None
+    """Which attempt of the call this is, from 1; None on the root."""
+
+    delay: float | None
+    """Seconds waited after this attempt; on the root, before the first one."""
+
+    delay_source: Literal["backoff", "retry_after", "rate_limit"] | None
+    """What asked for the :attr:`delay`."""
+
+    stop_reason: RetryStopReason | None
+    """Why there was no further attempt (on the root); None after a success."""
+
+    started: float
+    """When it began, in seconds of the event loop's clock."""
+
+    _call: CallFacts
+    _children: list[Self]
+    _deadline: float | None
+    _is_settled: bool  # handed on; what a decorator left running changes nothing
+    _outcome: Outcome
+    _refusal: KeptCause | None
+    _request_ended: float | None
+    _request_length: int | None
+    _request_preview: str | None
+    _retry_error: BaseException | KeptCause | None
+    _sent: bool
+    _sent_headers: Mapping[str, str] | None
+    _was_refused: bool  # by a circuit breaker, so that nothing was sent
+
+    # By position: each call makes two of them, and names cost a third more.
+    def __init__(
+        self,
+        request: HttpRequest,
+        loop: asyncio.AbstractEventLoop,
+        timeout: float | None = None,
+        parent: Self | None = None,
+        default_headers: Mapping[str, str] | None = None,
+        mask: Mask = DEFAULT_MASK,
+    ) -> None:
+        self.request = request
+        self._children = _NO_CHILDREN
+        self._outcome = PENDING
+        self._was_refused = self._is_settled = self._sent = False
+        self._request_length = 0
+        self._refusal = self._request_ended = self._request_preview = (
+            self._sent_headers
+        ) = None
+        self.delay = self.delay_source = self.stop_reason = self._retry_error = None
+        if parent is None:
+            self.attempt = None
+            self._call = call = CallFacts(loop, timeout, default_headers, mask)
+            self.started = call.started
+        else:
+            self._call = parent._call
+            self.started = started = loop.time()
+            self._deadline = None if timeout is None else started + timeout
+            self.attempt = parent._add(self)
+
+    @property
+    def parent(self) -> Self | None:
+        """The log of the call whose attempt this is.
+
+        None on the root, and where nobody keeps the log of the call.
+        """
+        return None if self.attempt is None else self._call.root()
+
+    @property
+    def root(self) -> Self:
+        """The log of the whole call; this log where nobody keeps that."""
+        return self if self.attempt is None else self._call.root() or self
+
+    @property
+    def retry_error(self) -> Exception | None:
+        """The error with which a Smithy strategy refused an attempt (on the root)."""
+        error = self._retry_error
+        found = error.get() if isinstance(error, KeptCause) else error
+        return cast("Exception | None", found)
+
+    @property
+    def deadline(self) -> float | None:
+        """The moment when its own time runs out, by the event loop's clock."""
+        return self._call.deadline if self.attempt is None else self._deadline
+
+    @property
+    def sent(self) -> bool:
+        """Whether a server may have seen the request, or one of its attempts.
+
+        False of what an open circuit refuses, a refused connection, and an answer that
+        a decorator made. A mock and a :class:`.ScriptedTransport` stand for a server.
+        """
+        return self._sent or any(child._sent for child in self._children)
+
+    @property
+    def mask(self) -> Mask:
+        """The mask that hides secrets in the views of this log."""
+        return self._call.mask
+
+    @property
+    def children(self) -> tuple[Self, ...]:
+        """The logs of the attempts, in order; empty where nothing retries."""
+        return tuple(self._children)
+
+    @property
+    def total_attempts(self) -> int | None:
+        """The attempts made so far (on the root; 1 where nothing retries)."""
+        return None if self.attempt is not None else len(self._children or (self,))
+
+    @property
+    def _first(self) -> Self:
+        return self._children[0] if self._children else self
+
+    @property
+    def name(self) -> str:
+        """The name of the call in logs: its method."""
+        return self.request_method
+
+    @property
+    def request_method(self) -> str:
+        """The method, in upper case."""
+        return self._first.request.method
+
+    @property
+    def request_url(self) -> URL:
+        """The URL, joined with the session's base, with ``params`` and credentials."""
+        return self._first.request.full_url()
+
+    @property
+    def request_headers(self) -> Mapping[str, str]:
+        """The headers of the session and of the request.
+
+        Once there is a response: what aiohttp sent on the first hop.
+        """
+        first = self._first
+        if first._sent_headers is not None:
+            return first._sent_headers
+        return first.request.merged_headers(self._call.default_headers)
+
+    @property
+    def request_length(self) -> int | None:
+        """Bytes of the body that were sent so far, before any compression.
+
+        0 without a body; None where nobody counted, as with a mock.
+        """
+        return self._first._request_length
+
+    @property
+    def request_duration(self) -> float | None:
+        """Seconds to the last byte of the body; None without one, or before that."""
+        ended = self._first._request_ended
+        return None if ended is None else ended - self.started
+
+    @property
+    def request_content_preview(self) -> str | None:
+        """The first characters of a text that was sent.
+
+        None without a :class:`ContentPreviewingClient`. Credentials are in it.
+        """
+        return self._first._request_preview or self._request_preview
+
+    @property
+    def request_started_at(self) -> datetime:
+        """The date and time of its start, with a timezone."""
+        seconds = self._call.wall_clock + self.started - self._call.started
+        return datetime.fromtimestamp(seconds, UTC)
+
+    @property
+    def response_timeout(self) -> float | None:
+        """Seconds that the call or the attempt had, from its start; None for no limit.
+
+        An attempt ends when its call does all the same.
+        """
+        deadline = self.deadline
+        if deadline is None or deadline == math.inf:
+            return None
+        # To the microsecond, or clocks that run for long would show in the digits.
+        return round(deadline - self.started, 6)
+
+    @property
+    def response_status(self) -> int | None:
+        """The status, or None without a response."""
+        return self._outcome.status
+
+    @property
+    def response_reason(self) -> str | None:
+        """The reason phrase that came with the status."""
+        return self._outcome.reason
+
+    @property
+    def response_headers(self) -> Mapping[str, str] | None:
+        """The headers of the response, or None without one."""
+        return self._outcome.headers
+
+    @property
+    def response_cause(self) -> BaseException | None:
+        """The failure of the call or the attempt, or of reading the body.
+
+        A copy of the same class and text when the call is over and nobody has it.
+        """
+        cause = self._refusal or self._outcome.cause
+        return cause.get() if isinstance(cause, KeptCause) else cause
+
+    @property
+    def response_length(self) -> int | None:
+        """Bytes of the body that were received, decoded, once it ended."""
+        return self._outcome.length
+
+    @property
+    def response_content_preview(self) -> str | None:
+        """The same for a text that was received, so far."""
+        start = self._outcome.preview
+        return None if start is None else start.text()
+
+    @property
+    def duration(self) -> float | None:
+        """Seconds to the headers of the response or to the failure."""
+        ended = self._outcome.ended
+        return None if ended is None else ended - self.started
+
+    @property
+    def total_duration(self) -> float | None:
+        """Seconds to the end of the body or to the failure."""
+        ended = self._outcome.body_ended
+        return None if ended is None else ended - self.started
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing will be added: the body ended or the call failed."""
+        return self._outcome.body_ended is not None
+
+    def _add(self, child: Self) -> int:
+        # A decorator outside may begin anew after what looked like the end.
+        self._outcome = self._outcome if self._is_settled else PENDING
+        if self._children:
+            self._children.append(child)
+        else:
+            self._call.root = weakref.ref(self)
+            self._children = [child]
+        return len(self._children)

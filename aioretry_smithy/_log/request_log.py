@@ -1,0 +1,230 @@
+"""The log of a call and, nested in it, of each of its attempts."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, overload
+
+from .._errors import bad_argument
+from .._failures.kept_cause import KeptCause
+from .._text import encodable
+from .attachment import attach, find_log
+from .json_values import to_dict
+from .outcome import Outcome
+from .record import LogRecord
+from .tree import add_notes, render
+
+if TYPE_CHECKING:
+    import asyncio
+
+    import aiohttp
+
+    from .rich_tree import RichTree
+
+_D = TypeVar("_D")
+_MISSING: Final = object()
+
+
+class RequestLog(LogRecord):
+    """The log of a call, or of one attempt of it.
+
+    The log of a call (the *root*) has those of its attempts as :attr:`children`. It
+    shows the request side of the first and the response side of the last; its durations
+    run from the start of the call. Times are seconds of the event loop. Credentials are
+    hidden in all views. After Armeria's ``RequestLog``.
+    """
+
+    __slots__ = ()
+
+    def render(self) -> str:
+        """Draw the call and its attempts as a tree of lines, credentials hidden."""
+        return render(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the log and its attempts as JSON values, credentials hidden."""
+        return to_dict(self)
+
+    def to_svg(self, path: str | os.PathLike[str]) -> None:
+        """Draw when each attempt and wait began and ended, as an SVG file.
+
+        The picture is to scale, with the deadline, and credentials hidden; the call may
+        still be under way.
+
+        Args:
+            path: The file to write. What was in it before is gone.
+
+        Raises:
+            ValueError: *path* is not a path.
+            OSError: It cannot be written.
+        """
+        is_path = isinstance(path, str | os.PathLike)
+        if not (is_path and isinstance(os.fspath(path), str)):
+            raise bad_argument("path", path, "a path")
+        # Most programs draw nothing.
+        from .timeline_svg import draw  # noqa: PLC0415
+
+        Path(path).write_text(draw(self), encoding="utf-8", newline="\n")
+
+    def __rich__(self) -> RichTree:
+        """Draw the tree in colours with a time bar per attempt, for ``rich.print``."""
+        # Only rich asks for it, and it need not be there.
+        from .rich_tree import RichTree  # noqa: PLC0415
+
+        return RichTree(self)
+
+    def __reduce__(self) -> tuple[type[None], tuple[()]]:
+        # An exception or a log record is pickled without the log that it carries.
+        return type(None), ()
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __repr__(self) -> str:
+        return f"<RequestLog {self.render().splitlines()[0]}>"
+
+    @overload
+    @staticmethod
+    def of(source: object) -> RequestLog: ...
+    @overload
+    @staticmethod
+    def of(source: object, default: _D) -> RequestLog | _D: ...
+    @staticmethod
+    def of(source: object, default: Any = _MISSING) -> Any:
+        """Find the log of the call that *source* came from.
+
+        Args:
+            source: A response of a decorated session, or an exception raised through
+                one. Where a library wrapped the exception, ``__cause__`` and then
+                ``__context__`` are followed.
+            default: What to return where there is no log.
+
+        Returns:
+            The root log.
+
+        Raises:
+            LookupError: There is no log and no *default*.
+
+        >>> RequestLog.of(ValueError("not of a call"), None) is None
+        True
+        """
+        log = find_log(source)
+        if log is not None:
+            return log
+        if default is not _MISSING:
+            return default
+        shown = encodable(repr(source))
+        raise LookupError(f"no log: {shown} is not of a call of a decorated session")
+
+    async def when_complete(self) -> Self:
+        """Wait until the call failed or the body of its response ended or failed.
+
+        There is no time limit, and a body that nobody reads does not end.
+
+        Returns:
+            This log.
+
+        >>> async def report(log):
+        ...     print((await log.when_complete()).render())
+        """
+        call = self._call
+        while not self._has_ended():
+            future: asyncio.Future[None] = call.loop.create_future()
+            call.waiters = (*call.waiters, partial(_wake, future))
+            await future
+        return self
+
+    def _has_ended(self) -> bool:
+        # Between two attempts a call may look as if it had ended.
+        is_over = self._call.is_over
+        if self.attempt is None and not is_over:
+            return False
+        return self.is_complete or (is_over and self._outcome.ended is None)
+
+    def _record_response(
+        self, response: aiohttp.ClientResponse, length: int | None = None
+    ) -> None:
+        """Note that *response* arrived, with *length* bytes where that was all."""
+        history = response.history
+        first_hop = history[0] if history else response
+        self._sent_headers = first_hop.request_info.headers
+        self._outcome = Outcome(self._call.loop.time(), response, length)
+        if length is not None and self._call.waiters:
+            self._call.wake()
+
+    def _record_failure(self, cause: BaseException) -> None:
+        """Note that there is no response, because of *cause*; twice is once."""
+        if not self._is_settled and self.response_cause is not cause:
+            kept = KeptCause(cause) if self._call.is_over else cause
+            self._outcome = Outcome(self._call.loop.time(), cause=kept)
+            if self._call.waiters:
+                self._call.wake()
+
+    def _record_refusal(self, cause: BaseException) -> None:
+        """Note that the caller's ``raise_for_status`` turned the response down."""
+        self._refusal = KeptCause(cause)
+
+    def _record_answer(self, child: Self) -> None:
+        """Note that the call ends as its attempt *child* ended."""
+        self._outcome = child._outcome
+
+    def _end_body(self, length: int, cause: BaseException | None = None) -> None:
+        """Note that the body of the response ended, or failed with *cause*."""
+        outcome = self._outcome
+        if outcome.ended is None:
+            return
+        if outcome.length is None:
+            outcome.length = length
+        if outcome.body_ended is None:
+            if cause is None:
+                outcome.body_ended = self._call.loop.time()
+                if self._call.waiters:
+                    self._call.wake()
+            else:
+                self._fail_body(outcome, cause)
+
+    def _fail_body(self, outcome: Outcome, cause: BaseException) -> None:
+        """Note that reading the body of a response failed."""
+        if outcome.body_ended is not None or self._outcome is not outcome:
+            return
+        outcome.body_ended = self._call.loop.time()
+        if self._call.is_over:
+            outcome.cause = KeptCause(cause)
+            self.root._annotate(cause)
+        else:
+            outcome.cause = cause
+        if self._call.waiters:
+            self._call.wake()
+
+    def _annotate(self, cause: BaseException) -> None:
+        """Let *cause*, which the caller gets, tell of the call."""
+        attach(self, cause)
+        # An exception of somebody's own may refuse to be written on.
+        with suppress(Exception):
+            add_notes(self, cause)
+
+    def _end_call(self) -> None:
+        """Keep no exception of the call alive, and no frames (on the root)."""
+        self._call.is_over = self._is_settled = True
+        if isinstance(self._outcome.cause, BaseException):
+            attach(self, self._outcome.cause)
+        if self._retry_error is not None:
+            self._retry_error = KeptCause.of(self._retry_error)
+        logs: list[RequestLog] = [self, *self._children]
+        for log in logs:
+            log._is_settled |= log._outcome.ended is not None
+            if (cause := log._outcome.cause) is not None:
+                log._outcome.cause = KeptCause.of(cause)
+        if self._call.waiters:
+            self._call.wake()
+
+
+def _wake(future: asyncio.Future[None]) -> None:
+    # Who waited may have gone.
+    if not future.done():
+        future.set_result(None)

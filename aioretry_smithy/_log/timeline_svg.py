@@ -1,0 +1,191 @@
+"""The timeline of a call as a picture: attempts, waits and the deadline, to scale."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from .svg import STYLE, Words, line, tag, text, width
+from .timeline import Outcome, timeline
+from .tree import (
+    aligned_rows,
+    describe_cause,
+    describe_outcome,
+    excerpt,
+    headline,
+    tree,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .record import LogRecord
+    from .timeline import Bar, Span, Timeline
+
+_WIDTH: Final = 900
+_LEFT: Final = 20
+_RIGHT: Final = _WIDTH - _LEFT
+_ROOM: Final = _RIGHT - _LEFT
+_EDGE: Final = 6
+_TOP: Final = 68
+_DEADLINE_HEIGHT: Final = 16
+_ROW_HEIGHT: Final = 38
+_AXIS_HEIGHT: Final = 36
+_BAR_HEIGHT: Final = 10
+_WAIT_HEIGHT: Final = 4
+_TITLE_SIZE: Final = 14
+
+_SHORTEST: Final = 0.001
+"""Seconds on the axis at least."""
+
+_NARROWEST: Final = 2.0
+"""Pixels of a bar at least: an attempt that took no time was made all the same."""
+
+_MOST_TICKS: Final = 9
+
+_FARTHEST_DEADLINE: Final = 3.0
+"""How many times as long as the call a deadline may be to get a place on the axis."""
+
+_LONG_BODY: Final = 0.01
+"""Which part of the axis a body must take to be worth words."""
+
+_LONGEST_TIP: Final = 2000
+"""Characters of a message where a bar is pointed at."""
+
+
+def draw(log: LogRecord) -> str:
+    """Return the timeline of a call as an SVG document."""
+    times = timeline(log)
+    axis = _Axis.of(times)
+    top = _TOP if times.deadline is None else _TOP + _DEADLINE_HEIGHT
+    bottom = top + _ROW_HEIGHT * len(times.bars)
+    height = bottom + _AXIS_HEIGHT
+    size = f'width="{_WIDTH}" height="{height}"'
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}"',
+        f' {size} role="img">',
+        tag("title", str(headline(log, times.attempts))),
+        tag("desc", tree(log, times.attempts)),
+        f"<style>{STYLE}</style>",
+        f'<rect class="paper" {size} rx="6"/>',
+        *_heading(log, times),
+        *_scale(axis, top, bottom),
+        *_deadline(times, axis, bottom),
+        *_rows(log, times, axis, top),
+        "</svg>",
+    ]
+    return "\n".join([*lines, ""])
+
+
+class _Axis(NamedTuple):
+    """Places the seconds of a call on the picture."""
+
+    end: float
+    """The second at the right edge."""
+
+    @classmethod
+    def of(cls, times: Timeline) -> _Axis:
+        end, deadline = max(times.end, _SHORTEST), times.deadline
+        if deadline is not None and deadline <= end * _FARTHEST_DEADLINE:
+            end = max(end, deadline)
+        return cls(end)
+
+    def x(self, second: float) -> float:
+        return _LEFT + _ROOM * second / self.end
+
+    def ticks(self) -> Iterator[tuple[float, str]]:
+        """Yield round seconds, each with its name."""
+        step = 10.0 ** math.floor(math.log10(self.end / _MOST_TICKS))
+        enough = (n for n in (1, 2, 5) if step * n * _MOST_TICKS >= self.end)
+        step *= next(enough, 10)
+        digits = max(0, -math.floor(math.log10(step)))
+        # What is a whole number of steps may come out a little less.
+        for number in range(math.floor(self.end / step + 1e-9) + 1):
+            yield number * step, f"{number * step:.{digits}f} s"
+
+
+def _heading(log: LogRecord, times: Timeline) -> Iterator[str]:
+    request, result, rest = headline(log, times.attempts)
+    yield from line([Words(request, "ink")], _LEFT, 30, _ROOM, size=_TITLE_SIZE)
+    became = Words(f"{result}  ", Outcome.of(log)), Words(rest.lstrip(", "), "muted")
+    yield from line(became, _LEFT, 50, _ROOM)
+
+
+def _scale(axis: _Axis, top: int, bottom: int) -> Iterator[str]:
+    for second, name in axis.ticks():
+        x = axis.x(second)
+        yield f'<path class="grid" d="M{x:.1f} {top}V{bottom + 6}"/>'
+        yield _centred(name, x, bottom + 20, "muted")
+
+
+def _deadline(times: Timeline, axis: _Axis, bottom: int) -> Iterator[str]:
+    deadline = times.deadline
+    if deadline is None:
+        return
+    name = f"deadline: {deadline:.15g} s"
+    if deadline > axis.end:
+        yield text(f"{name} →", _RIGHT, _TOP + 4, "muted", anchor="end")
+        return
+    x = axis.x(max(0.0, deadline))
+    yield f'<path class="deadline" d="M{x:.1f} {_TOP + 8}V{bottom + 6}"/>'
+    yield _centred(name, x, _TOP + 4, "ink")
+
+
+def _centred(name: str, x: float, y: int, kind: str) -> str:
+    half = width(name) / 2 + _EDGE
+    return text(name, max(half, min(x, _WIDTH - half)), y, kind, anchor="middle")
+
+
+def _rows(log: LogRecord, times: Timeline, axis: _Axis, top: int) -> Iterator[str]:
+    rows = iter(aligned_rows(times.attempts))
+    for number, bar in enumerate(times.bars):
+        y = top + _ROW_HEIGHT * number
+        if bar.is_first_wait:
+            words = [Words(f"waited {log.delay:.3f} s ({log.delay_source})", "muted")]
+        elif bar.log is log:
+            words = [Words(describe_outcome(log), bar.outcome)]
+        else:
+            kinds = "muted", bar.outcome, "ink", "muted"
+            words = [*map(Words, next(rows), kinds)]
+        if bar.body is not None:
+            length = bar.body.end - bar.body.start
+            if length >= axis.end * _LONG_BODY:
+                words.append(Words(f"   body {length:.3f} s", "muted"))
+        yield from line(words, _LEFT, y + 14, _ROOM)
+        yield from _bars(bar, axis, y + 25)
+
+
+def _bars(bar: Bar, axis: _Axis, y: int) -> Iterator[str]:
+    """Draw what there is of an attempt, the most important above the rest."""
+    log, name = bar.log, f"attempt {bar.log.attempt}" if bar.log.attempt else "call"
+    if bar.wait is not None:
+        words = f"wait ({log.delay_source})"
+        yield _rectangle(bar.wait, axis, y, _WAIT_HEIGHT, "wait", words)
+    if bar.body is not None:
+        words = f"{name}, body"
+        kind = f"{bar.outcome} body"
+        yield _rectangle(bar.body, axis, y, _BAR_HEIGHT, kind, words, least=0.0)
+    if bar.attempt is not None:
+        cause = describe_cause(log)
+        said = describe_outcome(log) if cause is None else excerpt(cause, _LONGEST_TIP)
+        words = f"{name}: {said}"
+        yield _rectangle(bar.attempt, axis, y, _BAR_HEIGHT, bar.outcome, words)
+
+
+def _rectangle(
+    span: Span,
+    axis: _Axis,
+    y: int,
+    height: int,
+    kind: str,
+    words: str,
+    *,
+    least: float = _NARROWEST,
+) -> str:
+    length = max(least, axis.x(span.end) - axis.x(span.start))
+    x = min(axis.x(span.start), _RIGHT - length)
+    times = f"{span.start:.3f} s to {span.end:.3f} s"
+    return (
+        f'<rect class="{kind}" x="{x:.1f}" y="{y - height // 2}" width="{length:.1f}"'
+        f' height="{height}">{tag("title", f"{words}, {times}")}</rect>'
+    )

@@ -1,0 +1,283 @@
+"""The views of a log in words: a tree of lines, notes on an exception."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+from unicodedata import east_asian_width
+
+import aiohttp
+
+from .._body_text import CUT
+from .._errors import ResponseTimeoutError
+from .._text import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .._masking.mask import Mask
+    from .record import LogRecord
+
+_LONGEST_CAUSE = 72
+_HEAD = 29
+_NO_TIME = "0.000 s"
+# Stop reasons that leave open what a strategy refused another attempt for.
+_VAGUE = {"limiter", "no_retry"}
+_NOTES = "_aioretry_smithy_notes"
+_HIDDEN_BYTES = "b'****'"
+_QUOTED_BYTES = re.compile(
+    r"""(?sx) \bb
+    # Not the end of a name, as in: circuit breaker 'service-b' is open, 'b' is open.
+    (?<! \w[-./]b ) (?! (?<='b)'(?!\w) | (?<="b)"(?!\w) )
+    (?: '(?:[^'\\]|\\.)*'? | "(?:[^"\\]|\\.)*"? )"""
+)
+
+
+def render(log: LogRecord) -> str:
+    """Draw a call and its attempts."""
+    return tree(log, log.children)
+
+
+def tree(log: LogRecord, attempts: Sequence[LogRecord]) -> str:
+    """Draw a call and these attempts: one that is under way may get more."""
+    rows = aligned_rows(attempts)
+    margin = "│  " if rows else "   "
+    lines = [
+        str(headline(log, attempts)),
+        *(f"{margin}{line}" for line in request_preview_lines(log)),
+    ]
+    if not rows:
+        lines += [f"{margin}{line}" for line in response_preview_lines(log)]
+    for number, (child, row) in enumerate(zip(attempts, rows, strict=True), 1):
+        branch, margin = ("└─ ", "   ") if number == len(rows) else ("├─ ", "│  ")
+        lines.append(f"{branch}{''.join(row)}".rstrip())
+        lines += [f"{margin}   {line}" for line in response_preview_lines(child)]
+    return "\n".join(lines)
+
+
+def request_preview_lines(log: LogRecord) -> list[str]:
+    """Show how the body of the request begins, in a line, or in none."""
+    return _preview_lines(">", log.request_content_preview, log.mask)
+
+
+def response_preview_lines(log: LogRecord) -> list[str]:
+    """Show how the body of the response begins, in a line, or in none."""
+    return _preview_lines("<", log.response_content_preview, log.mask)
+
+
+def content_preview(text: str | None, mask: Mask) -> str | None:
+    """Hide the secrets in a preview of a body."""
+    return None if text is None else mask.content(text)
+
+
+def _preview_lines(arrow: str, text: str | None, mask: Mask) -> list[str]:
+    shown = content_preview(text, mask)
+    return [] if shown is None else [f"{arrow} {excerpt(shown)}"]
+
+
+class Headline(NamedTuple):
+    """The first line of a rendered log, about the call."""
+
+    request: str
+    outcome: str
+    rest: str
+
+    def __str__(self) -> str:
+        return f"{self.request}  ->  {self.outcome}{self.rest}"
+
+
+def headline(log: LogRecord, attempts: Sequence[LogRecord]) -> Headline:
+    """Say what was asked for and what became of it."""
+    url = log.mask.text(str(log.request_url))
+    outcome = _answer_or_cause(log)
+    parts = []
+    if _was_never_sent(log):
+        parts.append(f", not sent{_time(log, outcome, ' after ', ' after ')}")
+    else:
+        parts.append(_time(log, outcome, "  in ", "  after "))
+        if attempts:
+            number = len(attempts)
+            parts.append(f", {number} attempt{'' if number == 1 else 's'}")
+    if log.attempt is None and log.delay is not None:
+        parts.append(f", first waited {log.delay:.3f} s ({log.delay_source})")
+    stop = describe_stop(log)
+    if stop is not None:
+        parts.append(f", stopped: {stop}")
+    request = printable(f"{log.request_method} {url}")
+    return Headline(request, outcome, "".join(parts))
+
+
+class Row(NamedTuple):
+    """One line of a rendered log, about an attempt."""
+
+    attempt: str
+    outcome: str
+    seconds: str
+    wait: str
+
+
+def aligned_rows(attempts: Sequence[LogRecord]) -> list[Row]:
+    """Say what became of each attempt, in columns that are as wide as each other."""
+    rows = [
+        (f"{log.attempt}", describe_outcome(log), _took(log), _wait(log))
+        for log in attempts
+    ]
+    widths = [max(map(cells, column)) for column in zip(*rows, strict=True)]
+    return [
+        Row(
+            f"{attempt:>{widths[0]}}  ",
+            f"{result}{' ' * (widths[1] - cells(result))}   ",
+            f"{seconds:>{widths[2]}}   ",
+            wait,
+        )
+        for attempt, result, seconds, wait in rows
+    ]
+
+
+def cells(text: str) -> int:
+    """Return how many columns of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(1 + (east_asian_width(character) in "FW") for character in text)
+
+
+def add_notes(log: LogRecord, error: BaseException) -> None:
+    """Note the attempts of a call, where it made several, on what ended it.
+
+    An exception that had ended another call before loses the notes of that one: some
+    are raised again and again, in aiohttp as well as in tests.
+    """
+    attempts = log.children if len(log.children) > 1 else ()
+    notes = [note(attempt) for attempt in attempts]
+    attributes = vars(error)
+    stale = attributes.pop(_NOTES, ())
+    if stale:
+        kept = getattr(error, "__notes__", ())
+        error.__notes__ = [line for line in kept if line not in stale]
+    if notes:
+        attributes[_NOTES] = notes
+        for line in notes:
+            error.add_note(line)
+
+
+def describe_outcome(log: LogRecord) -> str:
+    """Say in a few words how a call or an attempt ended."""
+    said = _answer_or_cause(log)
+    return f"{said}, not sent" if _was_never_sent(log) else said
+
+
+def _was_never_sent(log: LogRecord) -> bool:
+    return log.duration is not None and not log.sent
+
+
+def _answer_or_cause(log: LogRecord) -> str:
+    status, cause = log.response_status, log.response_cause
+    if status is not None:
+        text = f"{status} {log.response_reason or ''}".rstrip()
+        answer = printable(log.mask.text(text))
+        return answer if cause is None else f"{answer}, {_beside_status(log, cause)}"
+    if cause is None:
+        return "no response yet"
+    if log.attempt and isinstance(cause, ResponseTimeoutError):
+        # What it says, its number and its seconds, stands beside it.
+        return type(cause).__name__
+    described = describe_error(cause, log.mask)
+    if isinstance(cause, aiohttp.ClientConnectorError):
+        # The reason is at the end, and the host stands at the beginning of the line.
+        return _without_middle(described)
+    return excerpt(described)
+
+
+def _without_middle(text: str) -> str:
+    text = printable(text)
+    if len(text) <= _LONGEST_CAUSE:
+        return text
+    return f"{text[: _HEAD - 1]}{CUT}{text[_HEAD - _LONGEST_CAUSE :]}"
+
+
+def _time(log: LogRecord, outcome: str, after_answer: str, after_time: str) -> str:
+    """Say how long it took, unless that was said, or no time at all unsent."""
+    took = _took(log)
+    if not took or outcome.endswith(took) or (took == _NO_TIME and not log.sent):
+        return ""
+    return f"{after_time if outcome.endswith(' s') else after_answer}{took}"
+
+
+def describe_stop(log: LogRecord) -> str | None:
+    """Say why there was no further attempt; None where nothing stopped a call."""
+    reason, refusal = log.stop_reason, log.retry_error
+    if reason is None:
+        return None
+    if refusal is None or reason not in _VAGUE:
+        return str(reason)
+    if describe_error(refusal, log.mask) == describe_cause(log):
+        return str(reason)
+    return f"{reason} ({excerpt(_message(refusal, log.mask))})"
+
+
+def _beside_status(log: LogRecord, cause: BaseException) -> str:
+    """Say what an answer failed with."""
+    if isinstance(cause, ResponseTimeoutError):
+        return printable(_message(cause, log.mask))
+    if isinstance(cause, aiohttp.ClientResponseError) and (
+        cause.status == log.response_status
+    ):
+        # Its text begins with the status, and ends with the URL of the call.
+        message = log.mask.text(cause.message)
+        said = "" if cause.message == log.response_reason else f": {message}"
+        return excerpt(f"{type(cause).__name__}{said}")
+    return excerpt(describe_error(cause, log.mask))
+
+
+def _message(error: BaseException, mask: Mask) -> str:
+    """Return the message of an error alone; without one, its class."""
+    return describe_error(error, mask).removeprefix(f"{type(error).__name__}: ")
+
+
+def describe_cause(log: LogRecord) -> str | None:
+    """Return the class and the message of a log's failure, credentials hidden."""
+    cause = log.response_cause
+    return None if cause is None else describe_error(cause, log.mask)
+
+
+def describe_error(error: BaseException, mask: Mask) -> str:
+    """Return the class and the message of an error, credentials hidden."""
+    name = type(error).__name__
+    try:
+        message = str(error)
+    except Exception:
+        # Made by hand for a test, errors of aiohttp often lack what they tell of.
+        return name
+    if "Bad status line" not in message:
+        # A header that aiohttp cannot read is quoted, a cookie often without its name.
+        message = _QUOTED_BYTES.sub(_HIDDEN_BYTES, message)
+    message = mask.text(message)
+    return f"{name}: {message}" if message else name
+
+
+def excerpt(text: str, longest: int = _LONGEST_CAUSE) -> str:
+    """Return so many printable characters of a text, the last one a sign of a cut."""
+    # Cut before all else: what a server sends may be megabytes, and is masked by now.
+    text = printable(text[: longest + 1])
+    return text if len(text) <= longest else f"{text[: longest - 1]}{CUT}"
+
+
+def _took(log: LogRecord) -> str:
+    """Return the seconds to the headers or the failure, that of the body too."""
+    outcome = log._outcome
+    has_failed_body = outcome.status is not None and outcome.cause is not None
+    duration = log.total_duration if has_failed_body else log.duration
+    return "" if duration is None else f"{duration:.3f} s"
+
+
+def note(attempt: LogRecord) -> str:
+    """Say in a line what became of an attempt."""
+    wait = _wait(attempt)
+    parts = [describe_outcome(attempt), _took(attempt)]
+    return f"attempt {attempt.attempt}: {', '.join(filter(None, [*parts, wait]))}"
+
+
+def _wait(log: LogRecord) -> str:
+    if log.delay is None:
+        return ""
+    return f"then waited {log.delay:.3f} s ({log.delay_source})"

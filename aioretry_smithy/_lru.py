@@ -1,0 +1,77 @@
+"""Keep one value per key, bounded: the least recently used go first."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from ._errors import bad_argument
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+V = TypeVar("V")
+
+
+class BoundedMap(Generic[V]):
+    """Values made on demand, one per key; the least recently used go first.
+
+    It is bounded because keys come from URLs, and a crawler meets any number of them.
+
+    Args:
+        factory: Makes the value of a key, once for as long as the key is kept.
+        max_size: How many values are kept, > 0.
+        kind: What the values have to be, if that is to be checked.
+
+    Raises:
+        ValueError: An argument is not as described.
+
+    >>> lengths = BoundedMap(len, max_size=2)
+    >>> [lengths.get(key) for key in ("a", "bb", "ccc")]
+    [1, 2, 3]
+    >>> len(lengths)
+    2
+    """
+
+    __slots__ = ("_factory", "_kind", "_max_size", "_values")
+
+    def __init__(
+        self,
+        factory: Callable[[str], V],
+        max_size: int = 1024,
+        *,
+        kind: type[V] | None = None,
+    ) -> None:
+        if not callable(factory):
+            raise bad_argument("factory", factory, "a callable that takes the key")
+        if type(max_size) is not int or max_size < 1:
+            raise bad_argument("max_size", max_size, "an int > 0")
+        self._factory = factory
+        self._kind = kind
+        self._max_size = max_size
+        self._values: OrderedDict[str, V] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def copy(self) -> dict[str, V]:
+        """Return the values that are kept, the least recently used first."""
+        return dict(self._values)
+
+    def get(self, key: str) -> V:
+        """Return the value of *key*, making it when the key is not known.
+
+        Raises:
+            ValueError: The factory makes something else than it should.
+        """
+        values = self._values
+        if key in values:
+            values.move_to_end(key)
+            return values[key]
+        value = self._factory(key)
+        if self._kind is not None and not isinstance(value, self._kind):
+            raise bad_argument("factory", value, f"returns a {self._kind.__name__}")
+        values[key] = value
+        if len(values) > self._max_size:
+            values.popitem(last=False)
+        return value

@@ -1,0 +1,85 @@
+"""Name calls by host, method and path."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .request import HttpRequest
+
+
+def host_key(request: HttpRequest) -> str | None:
+    """Name the server of a request, as ``host:port``.
+
+    The port is always there, an IPv6 address stands in brackets, and letters are
+    small, so that one server has one key. User and path are no part of it.
+
+    Args:
+        request: Any request, also one whose URL is no URL: it is for aiohttp to
+            report that, so this function never raises.
+
+    Returns:
+        The key, or None without a host and a port.
+
+    >>> from aioretry_smithy import HttpRequest
+    >>> host_key(HttpRequest("GET", "https://user@Example.com/orders"))
+    'example.com:443'
+    """
+    try:
+        url = request.url
+        host, port = url.host_subcomponent, url.port
+    except Exception:
+        return None
+    return None if not host or port is None else f"{host.lower()}:{port}"
+
+
+def method_key(request: HttpRequest) -> str | None:
+    """Name the method of a request, in capital letters.
+
+    Args:
+        request: Any request, see :func:`host_key`.
+
+    Returns:
+        The key, or None where there is no :func:`host_key`.
+
+    >>> from aioretry_smithy import HttpRequest
+    >>> method_key(HttpRequest("get", "https://example.com/orders"))
+    'GET'
+    """
+    return None if host_key(request) is None else request.method
+
+
+def host_and_method_key(request: HttpRequest) -> str | None:
+    """Name the server and the method of a request, as ``host:port#METHOD``.
+
+    Args:
+        request: Any request, see :func:`host_key`.
+
+    Returns:
+        The key, or None where there is no :func:`host_key`.
+
+    >>> from aioretry_smithy import HttpRequest
+    >>> host_and_method_key(HttpRequest("GET", "http://[::1]:8080/orders"))
+    '[::1]:8080#GET'
+    """
+    host = host_key(request)
+    return None if host is None else f"{host}#{request.method}"
+
+
+def host_and_path_key(request: HttpRequest) -> str | None:
+    """Name the server and the path of a request, as ``host:port/path``.
+
+    The path is that on the wire, with its escapes, and without the query.
+
+    Args:
+        request: Any request, see :func:`host_key`.
+
+    Returns:
+        The key, or None where there is no :func:`host_key`.
+
+    >>> from aioretry_smithy import HttpRequest
+    >>> host_and_path_key(HttpRequest("GET", "https://example.com/orders?page=2"))
+    'example.com:443/orders'
+    """
+    host = host_key(request)
+    return None if host is None else f"{host}{request.url.raw_path}"

@@ -1,0 +1,190 @@
+"""A request as the caller made it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import aiohttp
+from multidict import CIMultiDict
+from yarl import URL
+
+from .._failures.kept_cause import CallBound
+from .._masking.mask import DEFAULT_MASK
+from .._text import printable
+from .fixed_arguments import MAY_CHANGE, fixed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aiohttp.typedefs import StrOrURL
+
+
+class HttpRequest(CallBound):
+    """A request as the caller made it. Immutable by convention.
+
+    To send another one, pass a changed copy on: :meth:`replace`, :meth:`with_header`.
+
+    Args:
+        method: The method, in any case.
+        url: Where to, absolute or relative to *base_url*.
+        headers: The headers of this request alone.
+        base_url: What a relative *url* is joined with.
+        options: The other arguments of ``session.request()``: ``data``, ``json``,
+            ``params``, ``timeout`` and so on.
+
+    >>> request = HttpRequest("get", "/orders", base_url=URL("https://example.com"))
+    >>> request.with_header("X-Shop", "7")
+    <HttpRequest GET https://example.com/orders>
+    """
+
+    __slots__ = ("_base_url", "_url", "arguments", "given", "method", "target")
+
+    method: str
+    """The method, in upper case."""
+
+    target: StrOrURL
+    """The URL as it was given."""
+
+    arguments: dict[str, Any]
+    """The :attr:`options` and the headers, for aiohttp; not to be changed.
+
+    They are copies where the caller could change what was given.
+    """
+
+    given: dict[str, Any]
+    """The same as they were given, for what is sent first; not to be changed."""
+
+    def __init__(
+        self,
+        method: str,
+        url: StrOrURL,
+        *,
+        base_url: URL | None = None,
+        **options: Any,
+    ) -> None:
+        self._fill(method, url, options, fixed(options), base_url)
+
+    @classmethod
+    def of_call(
+        cls,
+        method: str,
+        target: StrOrURL,
+        arguments: dict[str, Any],
+        base_url: URL | None,
+    ) -> Self:
+        """Make a request whose keyword arguments are in a dictionary already."""
+        # Looked at here: a call without any of them has nothing to pay.
+        copies = arguments if MAY_CHANGE.isdisjoint(arguments) else fixed(arguments)
+        request = cls.__new__(cls)
+        request._fill(method, target, arguments, copies, base_url)
+        return request
+
+    def _fill(
+        self,
+        method: str,
+        target: StrOrURL,
+        given: dict[str, Any],
+        arguments: dict[str, Any],
+        base_url: URL | None,
+    ) -> None:
+        self.method = method.upper()
+        self.target = target
+        self.given = given
+        self.arguments = arguments
+        self._base_url = base_url
+        self._url: URL | None = None
+
+    @property
+    def url(self) -> URL:
+        """The URL, joined with the session's ``base_url``, without ``params``.
+
+        Raises:
+            aiohttp.InvalidUrlClientError: It is no URL, as aiohttp will say too.
+        """
+        if self._url is None:
+            try:
+                url = URL(self.target)
+                if self._base_url is not None and not url.absolute:
+                    url = self._base_url.join(url)
+            except ValueError as error:
+                raise aiohttp.InvalidUrlClientError(self.target) from error
+            self._url = url
+        return self._url
+
+    @property
+    def headers(self) -> CIMultiDict[str]:
+        """The headers of this request; those of the session are not among them."""
+        return CIMultiDict(self.arguments.get("headers") or ())
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The other arguments of ``session.request()``: a copy, without the headers."""
+        own = self.arguments
+        options = fixed(own).copy()
+        options.pop("headers", None)
+        if "data" in own:
+            # A body is known by its identity.
+            options["data"] = own["data"]
+        return options
+
+    def replace(self, **changes: Any) -> Self:
+        """Return a copy with *changes*.
+
+        Args:
+            changes: ``method``, ``url``, ``headers``, or any other argument of
+                ``session.request()``; what is not named stays.
+
+        >>> HttpRequest("GET", "http://example.com/").replace(method="HEAD").method
+        'HEAD'
+        """
+        method = changes.pop("method", self.method)
+        url = None if "url" in changes else self._url
+        target = changes.pop("url", self.target)
+        own = self.arguments
+        # What is passed on as it stands here is fixed, and known by its identity.
+        new = {name: new for name, new in changes.items() if new is not own.get(name)}
+        copies = fixed(new)
+        arguments = given = {**own, **changes, **copies}
+        if self.given is not own or copies is not new:
+            given = {**self.given, **changes, **new}
+        copy = type(self).__new__(type(self))
+        copy._fill(method, target, given, arguments, self._base_url)
+        copy._url = url
+        return copy
+
+    def with_header(self, name: str, value: str) -> Self:
+        """Return a copy in which the header *name* has the one *value*."""
+        headers = self.headers
+        headers[name] = value
+        return self.replace(headers=headers)
+
+    def without_body(self) -> HttpRequest:
+        """Return what a log needs to remember, which is not the body."""
+        arguments = self.arguments
+        if arguments.get("data") is None and arguments.get("json") is None:
+            return self
+        return self.replace(data=None, json=None)
+
+    def full_url(self) -> URL:
+        """Return the URL with ``params``; never raises, for logs."""
+        try:
+            return self.url.extend_query(self.arguments.get("params") or {})
+        except Exception:
+            # aiohttp is to complain about it, not the log.
+            return self._url or URL.build(path=str(self.target), encoded=True)
+
+    def merged_headers(self, defaults: Mapping[str, str] | None) -> CIMultiDict[str]:
+        """Return the headers over *defaults*; never raises, for logs."""
+        merged = CIMultiDict(defaults or {})
+        try:
+            headers = self.headers
+        except (TypeError, ValueError):
+            return merged
+        for name in headers:
+            merged.popall(name, None)
+        merged.extend(headers)
+        return merged
+
+    def __repr__(self) -> str:
+        url = DEFAULT_MASK.text(str(self.full_url()))
+        return printable(f"<{type(self).__name__} {self.method} {url}>")

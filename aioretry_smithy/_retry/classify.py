@@ -1,0 +1,230 @@
+"""Classify an outcome for a retry, by a chain of small functions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import aiohttp
+
+from .._errors import bad_argument
+from .._failures.retry_info import RetryInfo
+from .._failures.safety import RetrySafety, is_own, is_timeout, peel, retry_safety
+from .._log.tree import describe_error
+from ..smithy.errors import CallError
+from .failure import (
+    Classifier,
+    ErrorKind,
+    Failure,
+    RetryAction,
+    raised_for_status,
+)
+from .strategy import is_idempotent
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .._failures.retry_info import Fault
+
+THROTTLING_CODES: frozenset[str] = frozenset(
+    {
+        "BandwidthLimitExceeded",
+        "EC2ThrottledException",
+        "LimitExceededException",
+        "PriorRequestNotComplete",
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "RequestThrottled",
+        "RequestThrottledException",
+        "SlowDown",
+        "ThrottledException",
+        "Throttling",
+        "ThrottlingException",
+        "TooManyRequestsException",
+        "TransactionInProgressException",
+    }
+)
+"""The error codes by which AWS services complain of too many requests."""
+
+TIMEOUT_CODES: frozenset[str] = frozenset({"RequestTimeout", "RequestTimeoutException"})
+"""The error codes by which AWS services say that time ran out."""
+
+TRANSIENT_CODES: frozenset[str] = frozenset(
+    {"IDPCommunicationError", "IDPCommunicationErrorException"}
+)
+"""The error codes by which AWS STS says that it cannot reach an identity provider."""
+
+_KINDS = {
+    408: ErrorKind.TIMEOUT,
+    429: ErrorKind.THROTTLING,
+    500: ErrorKind.TRANSIENT,
+    502: ErrorKind.TRANSIENT,
+    503: ErrorKind.TRANSIENT,
+    504: ErrorKind.TIMEOUT,
+}
+
+
+def by_status(failure: Failure, previous: RetryAction | None) -> RetryAction | None:
+    """Allow a retry after 408, 429, 500, 502, 503 and 504."""
+    kind = _KINDS.get(failure.status or 0)
+    return None if kind is None else RetryAction(kind)
+
+
+def by_exception(failure: Failure, previous: RetryAction | None) -> RetryAction | None:
+    """Allow a retry after timeouts and failed connections, but for permanent ones.
+
+    An exception that knows better, by the attributes of :class:`ErrorRetryInfo` and
+    :class:`HasFault`, is believed.
+    """
+    if failure.cause is None:
+        return None
+    cause = peel(failure.cause)
+    info = RetryInfo.of(cause)
+    if info.allows_retry and not is_own(cause):
+        return RetryAction(_kind(info, cause), info.retry_after)
+    if retry_safety(cause) is RetrySafety.NO:
+        return RetryAction.forbid()
+    # Where there is a status, by which the outcome was judged, it tells more.
+    if previous is not None or raised_for_status(failure.cause) is not None:
+        return None
+    if not isinstance(cause, aiohttp.ClientError | OSError):
+        return None
+    return RetryAction(_kind(info, cause), info.retry_after)
+
+
+def by_code(failure: Failure, previous: RetryAction | None) -> RetryAction | None:
+    """Allow a retry after codes of throttling, timeouts and passing trouble.
+
+    The status makes no difference.
+
+    Source: the Rust SDK's RFC on adaptive retries, and the AWS SDKs of today.
+    """
+    if failure.code in THROTTLING_CODES:
+        return RetryAction(ErrorKind.THROTTLING)
+    if failure.code in TIMEOUT_CODES:
+        return RetryAction(ErrorKind.TIMEOUT)
+    if failure.code in TRANSIENT_CODES:
+        return RetryAction(ErrorKind.TRANSIENT)
+    return None
+
+
+def only_idempotent(
+    failure: Failure, previous: RetryAction | None
+) -> RetryAction | None:
+    """Forbid a retry of what the server may have done and must not do twice.
+
+    That is a request whose method is not idempotent and that has no
+    ``Idempotency-Key``, unless the server surely has not seen it, or the failure says
+    that a retry is safe. A Smithy strategy by
+    itself does not mind methods. Put it last.
+
+    >>> classifiers = (*DEFAULT_CLASSIFIERS, only_idempotent)
+    """
+    cause = failure.cause
+    is_safe = cause is not None and retry_safety(cause) is RetrySafety.YES
+    if is_safe or is_idempotent(failure.ctx):
+        return None
+    return RetryAction.forbid()
+
+
+DEFAULT_CLASSIFIERS: tuple[Classifier, ...] = (by_status, by_exception, by_code)
+"""What judges outcomes unless you say otherwise. Put your own behind them."""
+
+
+def classify(
+    failure: Failure, classifiers: Sequence[Classifier] = DEFAULT_CLASSIFIERS
+) -> CallError:
+    """Ask the classifiers in turn, and make the error that a strategy is shown.
+
+    A later verdict replaces an earlier one, whose hint it keeps if it has none of its
+    own; one that forbids ends the matter. A verdict without any hint gets that of the
+    response headers. Without a verdict a failure of the server, such as any other 5xx,
+    is not safe to retry, and about anything else nobody can tell.
+
+    Args:
+        failure: The outcome.
+        classifiers: What to ask, in this order.
+
+    Returns:
+        The error, not raised, with the exception as its ``__cause__``.
+
+    Raises:
+        ValueError: A classifier returns something else than a verdict or None.
+
+    Source: the classifiers of the Rust SDK.
+
+    >>> def retry_conflicts(failure, previous):
+    ...     return RetryAction.retry() if failure.status == 409 else None
+    >>> classifiers = (*DEFAULT_CLASSIFIERS, retry_conflicts)
+    """
+    verdict: RetryAction | None = None
+    for classifier in classifiers:
+        action = classifier(failure, verdict)
+        if action is None:
+            continue
+        if not isinstance(action, RetryAction):
+            raise bad_argument("classifier", action, "a RetryAction or None")
+        if action.kind is None:
+            return _error(failure, verdict, is_retry_safe=False)
+        if action.retry_after is None and verdict is not None:
+            action = RetryAction(action.kind, verdict.retry_after)
+        verdict = action
+    if verdict is not None:
+        return _error(failure, verdict, is_retry_safe=True)
+    unsafe = _fault(failure) == "server"
+    return _error(failure, None, is_retry_safe=False if unsafe else None)
+
+
+def _error(
+    failure: Failure, verdict: RetryAction | None, *, is_retry_safe: bool | None
+) -> CallError:
+    info = _told_by(failure)
+    kind = hint = None
+    if verdict is not None:
+        kind, hint = verdict.kind, verdict.retry_after
+        hint = failure.retry_after if hint is None else hint
+    elif is_retry_safe is False and info.is_throttling_error:
+        # It is not retried, but a rate limiter goes by it.
+        kind = ErrorKind.THROTTLING
+    error = CallError(
+        _message(failure),
+        fault=_fault(failure),
+        is_retry_safe=is_retry_safe,
+        retry_after=hint,
+        is_throttling_error=kind is ErrorKind.THROTTLING,
+        is_timeout_error=kind is ErrorKind.TIMEOUT,
+        status=failure.status,
+        code=failure.code,
+    )
+    error.__cause__ = failure.cause
+    return error
+
+
+def _told_by(failure: Failure) -> RetryInfo:
+    return RetryInfo.of(failure.cause and peel(failure.cause))
+
+
+def _kind(info: RetryInfo, cause: BaseException) -> ErrorKind:
+    if info.is_throttling_error:
+        return ErrorKind.THROTTLING
+    is_late = info.is_timeout_error or is_timeout(cause)
+    return ErrorKind.TIMEOUT if is_late else ErrorKind.TRANSIENT
+
+
+def _fault(failure: Failure) -> Fault:
+    own = _told_by(failure).fault
+    if own is not None:
+        return own
+    # As in smithy-python: it was the client that gave up.
+    if is_timeout(failure.cause):
+        return "client"
+    status = failure.status or 0
+    if status < 400:
+        return None
+    return "client" if status < 500 else "server"
+
+
+def _message(failure: Failure) -> str:
+    cause, code = failure.cause, failure.code
+    if cause is not None:
+        return describe_error(cause, failure.ctx.log.mask)
+    return f"status {failure.status}" + ("" if code is None else f", code {code}")

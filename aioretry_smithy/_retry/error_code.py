@@ -1,0 +1,152 @@
+"""Error codes: the words by which a service says what went wrong."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from contextlib import suppress
+from itertools import chain
+from typing import TYPE_CHECKING
+from xml.parsers import expat
+
+from .._bodies.response_content import glance
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import aiohttp
+
+_MAX_BYTES = 64 * 1024
+_MAX_SECONDS = 1.0
+_MEDIA_TYPE = re.compile(r"(?:application|text)/(?:[\w.-]+\+)?(json|xml)", re.ASCII)
+_AWS_JSON = re.compile(r"application/x-amz-json-[\d.]+", re.ASCII)
+# What may stand in a message or a log: no spaces, no control characters, no novels.
+_CODE = re.compile(r"[!-~]{1,128}")
+_MEMBER = re.compile(r'\s*[{,]\s*"(?P<name>(?:[^"\\]|\\.)*)"\s*:\s*')
+
+
+async def read_error_code(
+    response: aiohttp.ClientResponse, *, seconds: float = math.inf
+) -> str | None:
+    """Return the error code that a response carries.
+
+    The first of these that holds one, without a ``namespace#`` before it and a ``:url``
+    after it:
+
+    1. the header ``x-amzn-errortype``; no body is waited for then;
+    2. in JSON the members ``__type`` and ``code``, and ``code`` inside ``error``, names
+       in any case;
+    3. in XML the first element ``<Code>``.
+
+    Only statuses from 400 are looked at, and only bodies whose ``Content-Type`` is JSON
+    or XML; of those at most 64 KiB, and what arrives within a second. A body that is
+    cut or stalls is for the caller to meet, who can read the response as before.
+
+    Args:
+        response: The response, whose body may be unread.
+        seconds: Time that is left; of it a second is taken at most.
+
+    Returns:
+        At most 128 printable ASCII characters without a space; None where there is no
+        such code.
+
+    Source: the restJson1, awsJson, restXml, awsQuery and ec2Query protocols of Smithy.
+
+    >>> async def code_of(body):
+    ...     headers = {"Content-Type": "application/x-amz-json-1.0"}
+    ...     request = HttpRequest("POST", "http://localhost/")
+    ...     response = new_response(request, 400, headers=headers, body=body)
+    ...     return await read_error_code(response)
+    >>> asyncio.run(code_of(b'{"__type": "com.example#SlowDown"}'))
+    'SlowDown'
+    """
+    if response.status < 400:
+        return None
+    header = _bare(response.headers.get("x-amzn-errortype"))
+    if header is not None:
+        return header
+    kind = _kind(response.headers.get("Content-Type", ""))
+    if kind is None:
+        return None
+    look = _in_json if kind == "json" else _in_xml
+    head = await glance(
+        response,
+        _MAX_BYTES,
+        seconds=min(_MAX_SECONDS, seconds),
+        # Nothing that is still to come could come before the first.
+        enough=lambda head: _bare(next(iter(look(head)), None)) is not None,
+    )
+    return next(filter(None, map(_bare, look(head))), None)
+
+
+def _kind(content_type: str) -> str | None:
+    media_type = content_type.partition(";")[0].strip().lower()
+    if _AWS_JSON.fullmatch(media_type):
+        return "json"
+    match = _MEDIA_TYPE.fullmatch(media_type)
+    return None if match is None else match[1]
+
+
+def _bare(code: object) -> str | None:
+    if not isinstance(code, str):
+        return None
+    code, _, url = code.partition(":")
+    if url.startswith("//"):
+        return None
+    name = code.rpartition("#")[2].strip()
+    return name if _CODE.fullmatch(name) else None
+
+
+def _in_json(body: bytes) -> Iterable[object]:
+    members = dict(_members(body.decode("utf-8-sig", "replace")))
+    error = members.get("error")
+    inner = error.items() if isinstance(error, dict) else ()
+    nested = (value for name, value in inner if name.lower() == "code")
+    return chain([members.get("__type"), members.get("code")], nested)
+
+
+def _members(text: str) -> Iterator[tuple[str, object]]:
+    """Yield the members of an object that may be cut off anywhere, names lower."""
+    # Python refuses integers of thousands of digits.
+    decode = json.JSONDecoder(parse_int=float).raw_decode
+    end = 0
+    while member := _MEMBER.match(text, end):
+        try:
+            value, end = decode(text, member.end())
+        except (ValueError, RecursionError):
+            return
+        yield member["name"].lower(), value
+
+
+def _in_xml(body: bytes) -> Iterable[str]:
+    codes: list[str] = []
+    text: list[str] = []
+    # Whatever encoding it declares: looking codecs up is for trusted documents.
+    parser = expat.ParserCreate("utf-8")
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        if _is_code(name):
+            parser.CharacterDataHandler = text.append
+
+    def end(name: str) -> None:
+        if _is_code(name):
+            parser.CharacterDataHandler = None
+            codes.append("".join(text))
+            text.clear()
+
+    def refuse(*doctype: object) -> None:
+        # Without one there are no entities to expand.
+        raise ValueError
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    parser.StartDoctypeDeclHandler = refuse
+    # A document that is cut off, or broken, counts up to there.
+    with suppress(expat.ExpatError, ValueError):
+        parser.Parse(body, False)
+    return codes
+
+
+def _is_code(element: str) -> bool:
+    return element.rpartition(":")[2] == "Code"

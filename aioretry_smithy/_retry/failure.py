@@ -1,0 +1,155 @@
+"""An outcome to judge, and the verdicts about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, TypeAlias
+
+import aiohttp
+from multidict import CIMultiDict, CIMultiDictProxy
+
+from .._errors import bad_argument, is_finite
+from .._failures.safety import peel
+from .hints import retry_after
+
+if TYPE_CHECKING:
+    from .._call.context import ClientRequestContext
+
+# A hint of more digits than can be meant, which says infinity, is as long as this.
+_LONGEST_HINT = 1e10
+
+
+class ErrorKind(StrEnum):
+    """In which way an attempt failed that may be made again."""
+
+    TRANSIENT = "transient"
+    """It will pass."""
+
+    TIMEOUT = "timeout"
+    """Time ran out, here or at the server."""
+
+    THROTTLING = "throttling"
+    """The server complains of too many requests."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RetryAction:
+    """The verdict of a classifier: :meth:`retry` or :meth:`forbid`.
+
+    Args:
+        kind: In which way the attempt failed; None forbids a retry.
+        retry_after: Seconds that the server asks to be left alone, finite and >= 0, or
+            None.
+
+    Raises:
+        ValueError: An argument is out of range.
+    """
+
+    kind: ErrorKind | None
+    """In which way the attempt failed; None forbids a retry."""
+
+    retry_after: float | None = None
+    """Seconds that the server asks to be left alone, or None."""
+
+    def __post_init__(self) -> None:
+        if self.kind is not None and not isinstance(self.kind, ErrorKind):
+            raise bad_argument("kind", self.kind, "an ErrorKind")
+        hint = self.retry_after
+        if hint is not None and not (is_finite(hint) and hint >= 0):
+            raise bad_argument("retry_after", hint, "seconds, finite and >= 0, or None")
+
+    @staticmethod
+    def retry(
+        kind: ErrorKind = ErrorKind.TRANSIENT, *, retry_after: float | None = None
+    ) -> RetryAction:
+        """Allow a retry.
+
+        Args:
+            kind: In which way the attempt failed: strategies wait longer after
+                throttling, and some pay more after a timeout.
+            retry_after: Seconds that the server asks to be left alone. None keeps what
+                an earlier classifier found, or else what the response headers say.
+
+        Raises:
+            ValueError: An argument is out of range.
+
+        >>> RetryAction.retry(ErrorKind.THROTTLING, retry_after=1.5)
+        RetryAction.retry(ErrorKind.THROTTLING, retry_after=1.5)
+        """
+        if kind is None:
+            raise bad_argument("kind", kind, "an ErrorKind")
+        return RetryAction(kind, retry_after)
+
+    @staticmethod
+    def forbid() -> RetryAction:
+        """Forbid a retry, whatever other classifiers think.
+
+        >>> RetryAction.forbid()
+        RetryAction.forbid()
+        """
+        return _FORBID
+
+    def __repr__(self) -> str:
+        if self.kind is None:
+            return "RetryAction.forbid()"
+        hint = "" if self.retry_after is None else f", retry_after={self.retry_after!r}"
+        return f"RetryAction.retry(ErrorKind.{self.kind.name}{hint})"
+
+
+_FORBID = RetryAction(None)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One outcome, for a classifier to judge."""
+
+    ctx: ClientRequestContext
+    """The attempt; ``ctx.request`` is what was sent and ``ctx.log`` what came of it."""
+
+    cause: Exception | None = None
+    """What the attempt failed with, or None when there is a response."""
+
+    code: str | None = None
+    """The error code of the response, without namespace and URL."""
+
+    @property
+    def status(self) -> int | None:
+        """The status of the response, or None without one.
+
+        Also that of a response which a decorator turned into an error by
+        ``raise_for_status()``, or of a proxy that refused.
+        """
+        error = raised_for_status(self.cause)
+        return self.ctx.log.response_status if error is None else error.status
+
+    @property
+    def headers(self) -> CIMultiDictProxy[str]:
+        """The headers that came with the :attr:`status`; empty without one."""
+        error = raised_for_status(self.cause)
+        headers = self.ctx.log.response_headers if error is None else error.headers
+        return CIMultiDictProxy(CIMultiDict(headers or ()))
+
+    @property
+    def retry_after(self) -> float | None:
+        """Seconds that the headers ask to leave the server alone, or None."""
+        log = self.ctx.log
+        arrived = log.request_started_at.timestamp() + (log.duration or 0.0)
+        hint = retry_after(self.headers, now=arrived)
+        return None if hint is None else min(hint, _LONGEST_HINT)
+
+
+def raised_for_status(
+    cause: Exception | None,
+) -> aiohttp.ClientResponseError | None:
+    """Return *cause* if it stands for a response, with its status and headers."""
+    error = None if cause is None else peel(cause)
+    if not isinstance(error, aiohttp.ClientResponseError) or error.status < 400:
+        return None
+    # Where aiohttp cannot read an answer it makes up a status, raised from the reason.
+    return error if error.__cause__ is None else None
+
+
+Classifier: TypeAlias = Callable[[Failure, RetryAction | None], RetryAction | None]
+"""Judges an outcome, knowing what earlier classifiers said; None abstains."""

@@ -1,0 +1,101 @@
+"""Get tokens from strategies of Smithy's kind: from this library's, and from others."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from .._errors import bad_argument, is_finite
+from ..smithy.adaptive_mode import AdaptiveMode
+from .own_strategy import own_strategy
+
+if TYPE_CHECKING:
+    from ..smithy.errors import CallError
+    from ..smithy.rate_limiter import ClientRateLimiter
+    from ..smithy.standard_mode import StandardMode
+
+
+class StrategyTokens:
+    """Asks any strategy of Smithy's kind, by its three methods, plain or ``async``."""
+
+    long_polling = False
+    """Whether a caller who would ask again at once is to be slowed down."""
+
+    waits_for_rate = False
+    """Whether attempts wait for a rate limiter, where there is one."""
+
+    def __init__(self, strategy: Any) -> None:
+        self._strategy = strategy
+
+    async def acquire(self, scope: str | None) -> Any:
+        """Return the initial token of a call."""
+        acquire = self._strategy.acquire_initial_retry_token
+        return await _settled(acquire(token_scope=scope))
+
+    async def renew(self, token: Any, error: CallError) -> Any:
+        """Return the token of the next attempt."""
+        refresh = self._strategy.refresh_retry_token_for_retry
+        return await _settled(refresh(token_to_renew=token, error=error))
+
+    async def record_success(self, token: Any) -> None:
+        """Tell the strategy of a success."""
+        await _settled(self._strategy.record_success(token=token))
+
+    def take_back(self, token: Any) -> None:
+        """Pay back what a retry has cost that is not made after all."""
+
+    def rate_limiter(self, scope: str | None) -> ClientRateLimiter | None:
+        """Return what limits the rate of attempts, if anything does."""
+        return None
+
+
+class OwnStrategyTokens(StrategyTokens):
+    """Asks a strategy of this library by way of what its methods are made of.
+
+    That does not wait: waits are then bounded by the deadline and seen in the log.
+    """
+
+    _strategy: StandardMode
+
+    def __init__(self, strategy: StandardMode) -> None:
+        super().__init__(strategy)
+        self.long_polling = strategy.long_polling
+        if isinstance(strategy, AdaptiveMode):
+            self.waits_for_rate = not strategy.fail_fast
+
+    async def acquire(self, scope: str | None) -> Any:
+        return self._strategy._issue(scope)
+
+    async def renew(self, token: Any, error: CallError) -> Any:
+        return self._strategy._renew(token, error)
+
+    def take_back(self, token: Any) -> None:
+        self._strategy._take_back(token)
+
+    def rate_limiter(self, scope: str | None) -> ClientRateLimiter | None:
+        strategy = self._strategy
+        if isinstance(strategy, AdaptiveMode):
+            return strategy.limiter_for(scope)
+        return None
+
+
+def tokens_of(strategy: Any) -> StrategyTokens:
+    """Return the way to ask a strategy: ours, unless it has methods of its own."""
+    own = own_strategy(strategy)
+    return StrategyTokens(strategy) if own is None else OwnStrategyTokens(own)
+
+
+def delay_of(token: Any, origin: str) -> float:
+    """Return the delay of a token that the method *origin* has returned."""
+    if not hasattr(token, "retry_delay"):
+        raise bad_argument(origin, token, "a token")
+    delay = token.retry_delay
+    if delay is None:
+        return 0.0
+    if not is_finite(delay) or delay < 0:
+        raise bad_argument("retry_delay", delay, "seconds, finite and >= 0, or None")
+    return delay
+
+
+async def _settled(answer: Any) -> Any:
+    return await answer if inspect.isawaitable(answer) else answer

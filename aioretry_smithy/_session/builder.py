@@ -1,0 +1,294 @@
+"""Sessions with a chain: the builder, and decorating a session that is there."""
+
+from __future__ import annotations
+
+import math
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+
+import aiohttp
+from aiohttp import ClientSession, ClientTimeout
+
+from .._call.client import chain_of, find_client
+from .._call.options import UNSET, Unset
+from .._errors import bad_argument, is_finite
+from .._masking.mask import DEFAULT_MASK, Mask
+from .._retry.client import RetryingClient
+from . import seam as _seam
+from .chain import assemble, check_attempt_timeout, checked_decorator, describe_client
+from .deadline import lifts, make_firm, positive
+from .session_arguments import check_names
+from .standard import standard_decorators
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from aiohttp.typedefs import StrOrURL
+
+    from .._call.client import Decorator, HttpClient
+    from .._retry.config import Strategy
+    from .._retry.limiter import RetryLimiter
+    from .standard import Retrying
+
+_C = TypeVar("_C")
+
+
+class SessionBuilder:
+    """Builds an :class:`aiohttp.ClientSession` with a chain of decorators.
+
+    The last decorator added is the outermost: the first to see a request and the last
+    to see its response. A builder may build more than one session; what a decorator
+    holds, such as circuit breakers, they then share. After Armeria's
+    ``ClientBuilder``.
+
+    Args:
+        base_url: What relative URLs are joined with.
+        client_session_arguments: Any other argument of :class:`aiohttp.ClientSession`.
+
+    Raises:
+        ValueError: There is no such argument.
+
+    >>> builder = (
+    ...     SessionBuilder("https://api.example.com")
+    ...     .decorator(LoggingClient.new_decorator())
+    ...     .decorator(RetryingClient.new_decorator(RetryStrategy.failsafe()))
+    ...     .response_timeout(10.0)
+    ... )
+
+    Then, in a coroutine, ``async with builder.build() as session:``.
+    """
+
+    def __init__(
+        self, base_url: StrOrURL | None = None, **client_session_arguments: Any
+    ) -> None:
+        check_names(client_session_arguments)
+        self._base_url = base_url
+        self._arguments = client_session_arguments
+        self._decorators: list[Decorator] = []
+        self._has_firm_limit = False
+
+    @classmethod
+    def standard(
+        cls,
+        base_url: StrOrURL | None = None,
+        *,
+        response_timeout: float | Literal[Unset.UNSET] | None = UNSET,
+        attempt_timeout: float | Literal[Unset.UNSET] | None = UNSET,
+        max_total_attempts: int | Literal[Unset.UNSET] = UNSET,
+        strategy: Strategy | Literal[Unset.UNSET] = UNSET,
+        limiter: RetryLimiter | Literal[Unset.UNSET] | None = UNSET,
+        logging: Decorator | Literal[Unset.UNSET] | None = UNSET,
+        retrying: Retrying | Literal[Unset.UNSET] | None = UNSET,
+        circuit_breaker: Decorator | Literal[Unset.UNSET] | None = UNSET,
+        inside: Iterable[Decorator] = (),
+        **client_session_arguments: Any,
+    ) -> Self:
+        """Start with the chain that is right for most services.
+
+        From the outside in: logging of failed calls; up to 3 attempts of what may be
+        sent again without harm, 0.1 s, 0.2 s, ... apart with full jitter, or as long as
+        the server asks for, with a budget per host that keeps retries from becoming a
+        storm; a circuit breaker per host. Sessions of one builder share budgets and
+        circuit breakers.
+
+        Args:
+            base_url: What relative URLs are joined with.
+            response_timeout: Seconds that a call may take, with all its attempts, > 0;
+                None for no limit. Unless given: the ``total`` of ``timeout=``, where 0
+                and less mean no limit, or 30.0.
+            attempt_timeout: Seconds that one attempt may take, > 0, or None; 10.0
+                unless given.
+            max_total_attempts: Attempts of one call, the first one included; 3 unless
+                given.
+            strategy: Decides about retries; unless given
+                :meth:`RetryStrategy.failsafe` with
+                ``Backoff.exponential(0.1, 20.0, 2.0).with_full_jitter()``.
+            limiter: Limits the retries of all calls, or None;
+                :meth:`RetryBudget.per_host` unless given.
+            logging: A decorator to log with, or None to leave it out.
+            retrying: A :class:`RetryConfig`, a :class:`RetryConfigMapping` or a
+                decorator to retry with, or None to leave it out. The four settings
+                above are then its own matter: see :meth:`RetryConfig.standard`.
+            circuit_breaker: A decorator to break circuits with, or None to leave it
+                out. Unless given: one per host, which opens for 5 s when more than half
+                of at least 10 attempts in 10 s have failed.
+            inside: Decorators between the circuit breaker and aiohttp, from the
+                innermost, such as one that signs each attempt.
+            client_session_arguments: Any other argument of
+                :class:`aiohttp.ClientSession`.
+
+        Raises:
+            ValueError: An argument is not as described.
+
+        >>> builder = SessionBuilder.standard("https://api.example.com")
+        """
+        check_names(client_session_arguments, standard=True)
+        builder = cls(base_url, **client_session_arguments)
+        for decorator in standard_decorators(
+            attempt_timeout=attempt_timeout,
+            max_total_attempts=max_total_attempts,
+            strategy=strategy,
+            limiter=limiter,
+            logging=logging,
+            retrying=retrying,
+            circuit_breaker=circuit_breaker,
+            inside=inside,
+        ):
+            builder.decorator(decorator)
+        if response_timeout is UNSET:
+            total = getattr(client_session_arguments.get("timeout"), "total", None)
+            response_timeout = 30.0 if total is None else total
+            if lifts(total):
+                response_timeout = None
+        return builder.response_timeout(response_timeout)
+
+    def decorator(self, decorator: Decorator) -> Self:
+        """Add a decorator around those added before.
+
+        Args:
+            decorator: What a ``new_decorator()`` returned, a class derived from
+                :class:`DecoratingClient`, or a function decorated with
+                :func:`client_decorator`.
+
+        Raises:
+            ValueError: It cannot be called with a client, or is a coroutine function
+                that lacks :func:`client_decorator`.
+        """
+        self._decorators.append(checked_decorator(decorator))
+        return self
+
+    def response_timeout(self, seconds: float | None) -> Self:
+        """Limit the time of a whole call, to the end of its body.
+
+        The session's ``ClientTimeout.total``, kept to the millisecond; its other
+        limits stay as they are. A request's ``timeout=`` replaces it by a ``total`` of
+        its own, and lifts it by None or a ``total`` of 0; a ``ClientTimeout`` that
+        says nothing about the total leaves it.
+
+        Args:
+            seconds: The limit, finite and > 0; None for no limit.
+
+        Raises:
+            ValueError: *seconds* is out of range.
+        """
+        if seconds is not None and not (is_finite(seconds) and seconds > 0):
+            raise bad_argument("seconds", seconds, "finite and > 0, or None")
+        timeout = self._arguments.get("timeout", aiohttp.client.DEFAULT_TIMEOUT)
+        if not isinstance(timeout, ClientTimeout):
+            raise bad_argument("timeout", timeout, "an aiohttp.ClientTimeout")
+        self._arguments["timeout"] = ClientTimeout(
+            total=seconds,
+            connect=timeout.connect,
+            sock_read=timeout.sock_read,
+            sock_connect=timeout.sock_connect,
+            ceil_threshold=math.inf,
+        )
+        self._has_firm_limit = True
+        return self
+
+    def describe(self) -> str:
+        """Return the chain from the outside in, a line each, with its settings.
+
+        >>> print(
+        ...     SessionBuilder("https://api.example.com")
+        ...     .decorator(DecoratingClient)
+        ...     .response_timeout(10.0)
+        ...     .describe()
+        ... )
+        DecoratingClient
+          aiohttp.ClientSession(base_url='https://api.example.com', ...)
+        """
+        total = self._total()
+        base_url = DEFAULT_MASK.text(str(self._base_url))
+        where = "" if self._base_url is None else f"base_url={base_url!r}, "
+        session = f"aiohttp.ClientSession({where}response_timeout={total})"
+        clients = chain_of(assemble(_seam.Leaf(), self._decorators))
+        if isinstance(clients[-1], _seam.Leaf):
+            clients.pop()
+        lines = [*map(describe_client, clients), session]
+        return "\n".join(f"{'  ' * depth}{line}" for depth, line in enumerate(lines))
+
+    def build(self) -> ClientSession:
+        """Make a session. Needs a running event loop, as aiohttp does.
+
+        Raises:
+            ValueError: There are two retrying clients in the chain, an attempt may take
+                longer than the call, a decorator is none, or it hides others: its
+                client has no ``.delegate``.
+        """
+        leaf = _seam.Leaf()
+        client = assemble(leaf, self._decorators)
+        check_attempt_timeout(client, self._total)
+        session = ClientSession(self._base_url, **self._arguments)
+        if self._has_firm_limit:
+            make_firm(session)
+        return _install(session, leaf, client)
+
+    def _total(self) -> float | None:
+        timeout = self._arguments.get("timeout", aiohttp.client.DEFAULT_TIMEOUT)
+        return positive(getattr(timeout, "total", timeout))
+
+
+def decorate(session: ClientSession, *decorators: Decorator) -> ClientSession:
+    """Put decorators on a session that somebody else made, in place.
+
+    Args:
+        session: Any session; its calls go through the chain from now on.
+        decorators: From the innermost to the outermost.
+
+    Returns:
+        The same session.
+
+    Raises:
+        ValueError: The session has decorators already, there are two retrying clients,
+            an attempt may take longer than the call, a decorator is none, or it hides
+            others: its client has no ``.delegate``.
+    """
+    if _seam.installed(_checked(session)) is not None:
+        raise bad_argument("session", session, "not decorated yet")
+    leaf = _seam.Leaf()
+    client = assemble(leaf, decorators)
+    check_attempt_timeout(client, lambda: positive(session.timeout.total))
+    return _install(session, leaf, client)
+
+
+def undecorate(session: ClientSession) -> ClientSession:
+    """Take the decorators off a session; a plain session stays as it is.
+
+    Calls that are under way end as they began.
+
+    Returns:
+        The same session.
+    """
+    _seam.remove(_checked(session))
+    return session
+
+
+def unwrap(session: ClientSession, client: type[_C]) -> _C | None:
+    """Return the outermost client of a class in a session's chain, or None.
+
+    Args:
+        session: A session, decorated or not.
+        client: A class of clients, such as :class:`RetryingClient`.
+    """
+    outermost = _seam.installed(_checked(session))
+    return None if outermost is None else find_client(outermost, client)
+
+
+def _checked(session: object) -> ClientSession:
+    if not isinstance(session, ClientSession):
+        raise bad_argument("session", session, "an aiohttp.ClientSession")
+    return session
+
+
+def _install(
+    session: ClientSession, leaf: _seam.Leaf, client: HttpClient
+) -> ClientSession:
+    wanted = (getattr(link, "mask", None) for link in chain_of(client))
+    masks = (mask for mask in wanted if isinstance(mask, Mask))
+    mask = reduce(or_, masks, DEFAULT_MASK)
+    # Also where it retries nothing by itself: a block of code may ask it to.
+    resend = find_client(client, RetryingClient) is None
+    _seam.install(session, leaf, client, mask=mask, resend=resend)
+    return session

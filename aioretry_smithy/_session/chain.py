@@ -1,0 +1,103 @@
+"""Chains: decorators put around a transport, and what has no place in one."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING
+
+from .._call.client import DecoratingClient, HttpClient, chain_of, find_client, recorded
+from .._errors import bad_argument, is_plain_function
+from .._retry.client import RetryingClient
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from .._call.client import Decorator
+
+
+def checked_decorator(decorator: Decorator) -> Decorator:
+    """Return a decorator, if it can be one.
+
+    Raises:
+        ValueError: It cannot be called with a client, is a coroutine function, or what
+            a decorator is to be made with.
+    """
+    expected = "a function of a client"
+    maker = getattr(decorator, "__self__", decorator)
+    if isinstance(maker, type) and _is_not_called(decorator, maker):
+        expected = f"what {maker.__name__}.new_decorator(...) returns"
+        raise bad_argument("decorator", decorator, expected)
+    if not is_plain_function(decorator):
+        if callable(decorator):
+            expected += "; write @client_decorator above a coroutine function"
+        raise bad_argument("decorator", decorator, expected)
+    return decorator
+
+
+def _is_not_called(decorator: object, maker: type) -> bool:
+    """Say whether a class of clients was given in the place of its decorator."""
+    if not (issubclass(maker, DecoratingClient) and hasattr(maker, "new_decorator")):
+        return False
+    if decorator is not maker:
+        return getattr(decorator, "__name__", "").endswith("_decorator")
+    # One with settings to be made with; a subclass may have none.
+    return len(inspect.signature(maker).parameters) > 1
+
+
+def assemble(transport: HttpClient, decorators: Iterable[Decorator]) -> HttpClient:
+    """Put decorators around a transport and return the outermost client.
+
+    Args:
+        transport: What sends, at the inner end of the chain.
+        decorators: From the innermost to the outermost.
+
+    Raises:
+        ValueError: A decorator is none or hides what it wraps, or two retry.
+    """
+    client, may_be_hidden = transport, True
+    for decorator in map(checked_decorator, decorators):
+        wrapped: object = decorator(client)
+        if not isinstance(wrapped, HttpClient):
+            raise bad_argument("decorator", decorator, "one that returns an HttpClient")
+        outermost = chain_of(client)[0]  # without the joint
+        if not may_be_hidden and _hides(wrapped, outermost):
+            name = describe_client(outermost).partition("(")[0]
+            expected = (
+                "a client that has the one it wraps as .delegate, or the first place;"
+                f" it hides {name}"
+            )
+            raise bad_argument("decorator", decorator, expected)
+        # A transport of a test is a decorator that ignores what it is given.
+        may_be_hidden &= any(wrapped is each for each in (decorator, transport))
+        client = recorded(wrapped)
+    retrying = [link for link in chain_of(client) if isinstance(link, RetryingClient)]
+    if len(retrying) > 1:
+        raise bad_argument("decorators", len(retrying), "at most one RetryingClient")
+    return client
+
+
+def check_attempt_timeout(
+    client: HttpClient, response_timeout: Callable[[], float | None]
+) -> None:
+    """Refuse a chain whose attempts may take longer than its calls.
+
+    Raises:
+        ValueError: They may.
+    """
+    retrying = find_client(client, RetryingClient)
+    config = None if retrying is None else retrying.config
+    attempt: float | None = getattr(config, "attempt_timeout", None)
+    limit = None if attempt is None else response_timeout()
+    if limit is not None and attempt is not None and attempt > limit:
+        expected = f"<= response_timeout, {limit}"
+        raise bad_argument("attempt_timeout", attempt, expected)
+
+
+def describe_client(client: HttpClient) -> str:
+    """Return one line about a client: its own words, or its class."""
+    describe = getattr(client, "describe", None)
+    return type(client).__name__ if describe is None else str(describe())
+
+
+def _hides(wrapped: HttpClient, client: HttpClient) -> bool:
+    return all(link is not client for link in chain_of(wrapped))

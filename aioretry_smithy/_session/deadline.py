@@ -1,0 +1,100 @@
+"""The deadline of a call, and the timeouts by which aiohttp keeps it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import ClientSession, ClientTimeout
+from aiohttp.helpers import sentinel
+
+from .._call.options import UNSET
+from .._errors import AttemptTimeoutError, ResponseTimeoutError
+
+if TYPE_CHECKING:
+    from .._call.context import ClientRequestContext
+    from .._call.options import RequestOptions
+    from .._request.request import HttpRequest
+
+# Closer than this, aiohttp's own timer is as good as one that we would set.
+_CLOSE_ENOUGH = 0.010
+_NUMBER = (int, float)
+_FIRM = "_aioretry_smithy_firm_limit"
+_NUMBER_OR_NONE = (*_NUMBER, type(None))
+
+
+def response_timeout(
+    options: dict[str, Any], session: ClientSession, override: RequestOptions | None
+) -> float | None:
+    """Return the seconds that a call may take, or None for no limit."""
+    if override is not None and override.response_timeout is not UNSET:
+        return override.response_timeout
+    total = session._timeout.total
+    if "timeout" in options:
+        timeout = options["timeout"]
+        if not isinstance(timeout, ClientTimeout):
+            # Somebody may have passed on what aiohttp takes for nothing given.
+            total = total if timeout is sentinel else timeout
+        elif timeout.total is not None or _FIRM not in vars(session):
+            total = timeout.total
+    return positive(total)
+
+
+def make_firm(session: ClientSession) -> None:
+    """Keep the session's limit where a request's ``ClientTimeout`` has no total.
+
+    What sets other limits alone replaces a limit of aiohttp's own, as it does without
+    a chain, but not one that was set through a builder.
+    """
+    vars(session)[_FIRM] = True
+
+
+def positive(total: object) -> float | None:
+    """Return a ``total`` of aiohttp's as a limit, or None where it means no limit."""
+    # What is no number it will refuse itself.
+    return total if isinstance(total, _NUMBER) and total > 0 else None
+
+
+def lifts(total: object) -> bool:
+    """Say whether a ``total`` of aiohttp's is a number that means no limit."""
+    return isinstance(total, _NUMBER) and total <= 0
+
+
+def attempt_timeout(
+    ctx: ClientRequestContext, request: HttpRequest, session: ClientSession
+) -> ClientTimeout | None:
+    """Return the timeout that aiohttp needs, or None where its own will do."""
+    timeout = given = request.arguments.get("timeout", sentinel)
+    if timeout is sentinel:
+        timeout = session._timeout
+    elif not isinstance(timeout, ClientTimeout):
+        timeout = ClientTimeout(total=timeout)
+    if not isinstance(timeout.total, _NUMBER_OR_NONE):
+        # aiohttp is to complain about it, not about what we would put in its place.
+        return None
+    own = positive(timeout.total) or math.inf
+    limit = ctx.remaining()
+    as_called = (ctx.parent or ctx).request
+    if request is not as_called and (
+        given is not as_called.arguments.get("timeout", sentinel)
+    ):
+        # A decorator has replaced it.
+        limit = min(limit, own)
+    if limit <= 0:
+        raise too_late(ctx)
+    if limit == own or 0 <= own - limit <= _CLOSE_ENOUGH:
+        return None
+    return ClientTimeout(
+        total=None if limit == math.inf else limit,
+        connect=timeout.connect,
+        sock_read=timeout.sock_read,
+        sock_connect=timeout.sock_connect,
+        ceil_threshold=math.inf,
+    )
+
+
+def too_late(ctx: ClientRequestContext) -> ResponseTimeoutError:
+    """Make the error for a request that there is no time left to send."""
+    if ctx.root.remaining() <= 0:
+        return ResponseTimeoutError("no time left before the request was sent")
+    return AttemptTimeoutError("no time left for this attempt before it was sent")

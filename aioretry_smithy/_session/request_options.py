@@ -1,0 +1,57 @@
+"""Change settings for the calls that are made in a block of code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from .._call.options import UNSET, OptionsBlock, RequestOptions, Unset
+from .._errors import bad_argument, is_finite
+from .._retry.config import RetryConfig
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+
+def request_options(
+    *,
+    retry: RetryConfig | None = None,
+    response_timeout: float | Literal[Unset.UNSET] | None = UNSET,
+    idempotent: bool | None = None,
+    attributes: Mapping[Any, Any] | None = None,
+) -> AbstractContextManager[None]:
+    """Change settings for the calls that are made in a block.
+
+    Calls in tasks that are started in the block count too, other tasks do not. Blocks
+    can be nested: the inner one wins, and what it does not mention stays as it is
+    outside. One object may be entered as often as you like, by several tasks or threads
+    at once too.
+
+    Args:
+        retry: How to retry, in place of what the retrying client was made with. A
+            session without a retrying client retries nothing, here as elsewhere.
+        response_timeout: Seconds that a call may take, finite and > 0; None for no
+            limit. It has precedence over the ``timeout=`` of a request.
+        idempotent: Whether the server may see a request twice, whatever its method:
+            for :meth:`RetryStrategy.failsafe` and for :func:`smithy.only_idempotent`.
+        attributes: Goes into ``ctx.attributes`` of each call.
+
+    Raises:
+        ValueError: An argument is not as described.
+
+    >>> with request_options(retry=RetryConfig.no_retry(), response_timeout=2.0):
+    ...     pass  # for example: await session.get("/health")
+    """
+    if retry is not None and not isinstance(retry, RetryConfig):
+        raise bad_argument("retry", retry, "a RetryConfig or None")
+    seconds = response_timeout
+    if not (
+        seconds is None or seconds is UNSET or (is_finite(seconds) and seconds > 0)
+    ):
+        raise bad_argument("response_timeout", seconds, "finite and > 0, or None")
+    if idempotent is not None and not isinstance(idempotent, bool):
+        raise bad_argument("idempotent", idempotent, "True, False or None")
+    if not (attributes is None or isinstance(attributes, Mapping)):
+        raise bad_argument("attributes", attributes, "a mapping or None")
+    given = dict(attributes or {})
+    return OptionsBlock(RequestOptions(retry, seconds, idempotent, given))

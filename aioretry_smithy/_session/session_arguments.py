@@ -1,0 +1,57 @@
+"""The names of a session's arguments: what is misspelt is found out at once."""
+
+from __future__ import annotations
+
+import inspect
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from aiohttp import ClientSession
+
+from .._errors import bad_argument
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+STANDARD = {
+    "attempt_timeout",
+    "circuit_breaker",
+    "inside",
+    "limiter",
+    "logging",
+    "max_total_attempts",
+    "response_timeout",
+    "retrying",
+    "strategy",
+}
+"""The arguments that the standard chain has beside those of a session."""
+
+
+def check_names(given: Iterable[str], *, standard: bool = False) -> None:
+    """Refuse names that are no arguments of a session, with the nearest one.
+
+    Args:
+        given: The names of the arguments.
+        standard: Whether it is the standard chain that they are given to.
+
+    Raises:
+        ValueError: A name is not known.
+    """
+    parameters = inspect.signature(ClientSession).parameters.values()
+    if any(each.kind is each.VAR_KEYWORD for each in parameters):
+        # A tracer has put something that takes any name in its place.
+        return
+    known = {each.name for each in parameters}
+    expected = "an argument of aiohttp.ClientSession"
+    if standard:
+        known |= STANDARD
+        expected += " or of SessionBuilder.standard()"
+    for name in given:
+        if name in known:
+            continue
+        if name in STANDARD:
+            expected += "; SessionBuilder.standard() has one of that name"
+        elif nearest := get_close_matches(name, sorted(known), 1):
+            expected += f", perhaps {nearest[0]!r}"
+        # Without the value, which may be a secret.
+        raise bad_argument("argument", name, expected)

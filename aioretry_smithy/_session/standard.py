@@ -1,0 +1,97 @@
+"""The chain that is right for most services."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from .._breaker.breaker import CircuitBreaker
+from .._breaker.client import CircuitBreakerClient
+from .._call.options import UNSET, Unset
+from .._errors import bad_argument
+from .._logging.client import LoggingClient
+from .._retry.client import RetryingClient
+from .._retry.config import RetryConfig
+from .._retry.config_mapping import RetryConfigMapping
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .._call.client import Decorator
+    from .._retry.config import Strategy
+    from .._retry.limiter import RetryLimiter
+
+_CONFIGS = (RetryConfig, RetryConfigMapping)
+
+
+Retrying: TypeAlias = "Decorator | RetryConfig | RetryConfigMapping"
+"""What the standard chain may be told to retry with."""
+
+
+def standard_decorators(
+    *,
+    attempt_timeout: float | Literal[Unset.UNSET] | None,
+    max_total_attempts: int | Literal[Unset.UNSET],
+    strategy: Strategy | Literal[Unset.UNSET],
+    limiter: RetryLimiter | Literal[Unset.UNSET] | None,
+    logging: Decorator | Literal[Unset.UNSET] | None,
+    retrying: Retrying | Literal[Unset.UNSET] | None,
+    circuit_breaker: Decorator | Literal[Unset.UNSET] | None,
+    inside: Iterable[Decorator],
+) -> Iterator[Decorator]:
+    """Yield the decorators of the standard chain, from the inside out."""
+    settings: dict[str, Any] = {
+        "attempt_timeout": attempt_timeout,
+        "max_total_attempts": max_total_attempts,
+        "strategy": strategy,
+        "limiter": limiter,
+    }
+    _check_part("logging", logging)
+    _check_part("circuit_breaker", circuit_breaker)
+    if not isinstance(retrying, _CONFIGS):
+        _check_part("retrying", retrying, "a RetryConfig, a RetryConfigMapping, ")
+    if not isinstance(inside, Iterable):
+        raise bad_argument("inside", inside, "a list of decorators")
+    given = {name: value for name, value in settings.items() if value is not UNSET}
+    yield from inside
+    if circuit_breaker is UNSET:
+        yield _circuit_breaker()
+    elif circuit_breaker is not None:
+        yield circuit_breaker
+    if retrying is UNSET:
+        yield RetryingClient.new_decorator(RetryConfig.standard(**given))
+    elif given:
+        name, value = next(iter(given.items()))
+        raise bad_argument(name, value, "left to what is given as retrying")
+    elif retrying is not None:
+        yield _retrying(retrying)
+    if logging is UNSET:
+        yield LoggingClient.new_decorator()
+    elif logging is not None:
+        yield logging
+
+
+def _check_part(name: str, part: object, others: str = "") -> None:
+    if not (part is UNSET or part is None or callable(part)):
+        expected = f"{others}a decorator, or None to leave it out"
+        raise bad_argument(name, part, expected)
+
+
+def _circuit_breaker() -> Decorator:
+    factory = partial(
+        CircuitBreaker,
+        failure_rate_threshold=0.5,
+        minimum_request_threshold=10,
+        circuit_open_window=5.0,
+        counter_sliding_window=10.0,
+    )
+    return CircuitBreakerClient.new_per_host_decorator(factory)
+
+
+def _retrying(retrying: Retrying) -> Decorator:
+    if isinstance(retrying, RetryConfig):
+        return RetryingClient.new_decorator(retrying)
+    if isinstance(retrying, RetryConfigMapping):
+        return RetryingClient.new_mapped_decorator(retrying)
+    return retrying

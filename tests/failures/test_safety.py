@@ -1,0 +1,209 @@
+"""Whether a failed attempt may be sent again, judged by its exception."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import ssl
+
+import aiohttp
+import pytest
+from aiohttp.client_reqrep import ConnectionKey
+from multidict import CIMultiDict, CIMultiDictProxy
+from yarl import URL
+
+from aioretry_smithy import (
+    CircuitBreaker,
+    FailFastError,
+    ResponseTimeoutError,
+    RetrySafety,
+    UnprocessedRequestError,
+    is_timeout,
+    is_unprocessed,
+    peel,
+    retry_safety,
+)
+from aioretry_smithy._failures.safety import mark_own, mark_seen
+
+YES, MAYBE, NO = RetrySafety.YES, RetrySafety.MAYBE, RetrySafety.NO
+KEY = ConnectionKey("example.com", 443, True, True, None, None, None)
+INFO = aiohttp.RequestInfo(
+    URL("http://example.com/"), "GET", CIMultiDictProxy(CIMultiDict()), URL("/")
+)
+
+
+def raised_from(error, cause):
+    error.__cause__ = cause
+    return error
+
+
+def telling(error, **retry_information):
+    vars(error).update(retry_information)
+    return error
+
+
+def grouped(error):
+    return ExceptionGroup("one", [error])
+
+
+class TemporaryError(RuntimeError):
+    """Somebody's own error, which only happens to derive from a built-in one."""
+
+
+FAILURES = [
+    # failure, may be sent again, the server cannot have seen it, time ran out
+    (aiohttp.ClientConnectorError(KEY, OSError(111, "refused")), YES, True, False),
+    (aiohttp.ClientConnectorDNSError(KEY, OSError(1, "unknown")), YES, True, False),
+    (aiohttp.ClientConnectorSSLError(KEY, ssl.SSLError(1)), YES, True, False),
+    (aiohttp.ClientProxyConnectionError(KEY, OSError(111, "no")), YES, True, False),
+    (aiohttp.ClientHttpProxyError(INFO, (), status=503), YES, True, False),
+    (aiohttp.ConnectionTimeoutError(), YES, True, True),
+    (aiohttp.ClientConnectorError(KEY, OSError(errno.ETIMEDOUT, "")), YES, True, True),
+    (UnprocessedRequestError("too busy"), YES, True, False),
+    (
+        aiohttp.ClientConnectorCertificateError(KEY, ssl.CertificateError("no")),
+        NO,
+        True,
+        False,
+    ),
+    (
+        aiohttp.ServerFingerprintMismatch(b"a", b"b", "example.com", 443),
+        NO,
+        True,
+        False,
+    ),
+    (aiohttp.InvalidURL("http://"), NO, True, False),
+    (aiohttp.InvalidUrlClientError("http://"), NO, True, False),
+    (aiohttp.NonHttpUrlClientError("ftp://example.com"), NO, True, False),
+    (aiohttp.InvalidUrlRedirectClientError("http://"), NO, False, False),
+    (aiohttp.NonHttpUrlRedirectClientError("ftp://example.com"), NO, False, False),
+    (aiohttp.TooManyRedirects(INFO, ()), NO, False, False),
+    (FailFastError(CircuitBreaker("shop")), NO, False, False),
+    (asyncio.CancelledError(), NO, False, False),
+    (RuntimeError("Session is closed"), NO, False, False),
+    (aiohttp.ClientConnectionError("Connector is closed"), NO, True, False),
+    (TypeError("no such argument"), NO, False, False),
+    (UnicodeEncodeError("idna", "x", 0, 1, "label too long"), NO, False, False),
+    (
+        raised_from(aiohttp.ClientConnectionError("body"), ZeroDivisionError()),
+        NO,
+        False,
+        False,
+    ),
+    (
+        raised_from(aiohttp.ClientConnectionError("body"), OSError(32, "pipe")),
+        MAYBE,
+        False,
+        False,
+    ),
+    (aiohttp.ClientConnectionError("Connection closed"), MAYBE, False, False),
+    (TemporaryError(), MAYBE, False, False),
+    (aiohttp.ServerDisconnectedError(), MAYBE, False, False),
+    (aiohttp.ClientConnectionResetError(), MAYBE, False, False),
+    (aiohttp.ClientOSError(errno.ECONNRESET, "reset"), MAYBE, False, False),
+    (aiohttp.ClientOSError(errno.ETIMEDOUT, "timed out"), MAYBE, False, True),
+    (aiohttp.ClientResponseError(INFO, (), status=400), MAYBE, False, False),
+    (aiohttp.ClientPayloadError(), MAYBE, False, False),
+    (aiohttp.ServerTimeoutError(), MAYBE, False, True),
+    (aiohttp.SocketTimeoutError(), MAYBE, False, True),
+    (ResponseTimeoutError(), MAYBE, False, True),
+    (TimeoutError(), MAYBE, False, True),
+    (OSError(5, "input/output"), MAYBE, False, False),
+    (Exception(), MAYBE, False, False),
+    (telling(Exception(), is_retry_safe=True), YES, False, False),
+    (telling(RuntimeError(), is_retry_safe=True, fault="client"), YES, False, False),
+    (telling(aiohttp.ConnectionTimeoutError(), is_retry_safe=False), NO, True, True),
+    (telling(Exception(), fault="client"), NO, False, False),
+    (telling(Exception(), fault="server"), MAYBE, False, False),
+    (
+        telling(Exception(), fault="client", is_throttling_error=True),
+        MAYBE,
+        False,
+        False,
+    ),
+    (telling(Exception(), is_retry_safe="garbled", fault=1), MAYBE, False, False),
+    (grouped(aiohttp.ConnectionTimeoutError()), YES, True, True),
+    (grouped(grouped(aiohttp.InvalidURL("http://"))), NO, True, False),
+    (ExceptionGroup("two", [TimeoutError(), TimeoutError()]), MAYBE, False, False),
+]
+
+
+def name(value):
+    return type(value).__name__ if isinstance(value, BaseException) else None
+
+
+@pytest.mark.parametrize(
+    ("cause", "safety", "unprocessed", "timeout"), FAILURES, ids=name
+)
+def test_failure_is_judged(cause, safety, unprocessed, timeout):
+    """Each kind of failure gets the three answers that strategies build on."""
+    assert safety is retry_safety(cause)
+    assert unprocessed is is_unprocessed(cause)
+    assert timeout is is_timeout(cause)
+
+
+@pytest.mark.skipif(
+    not hasattr(aiohttp, "UploadAbortedError"), reason="new in aiohttp 3.14"
+)
+def test_an_upload_that_the_caller_aborted_is_not_sent_again():
+    """Who aborts an upload does not want it repeated."""
+    assert NO is retry_safety(aiohttp.UploadAbortedError())
+
+
+def test_no_failure_is_neither_timeout_nor_unprocessed():
+    """A strategy may ask about its ``cause`` without looking whether there is one."""
+    assert not is_timeout(None)
+    assert not is_unprocessed(None)
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [
+        aiohttp.ClientConnectorError(KEY, OSError(111, "refused")),
+        aiohttp.ConnectionTimeoutError(),
+        aiohttp.ClientHttpProxyError(INFO, (), status=503),
+    ],
+    ids=name,
+)
+def test_nothing_is_unprocessed_after_a_redirect(cause):
+    """The server that redirected has carried the request out, say a POST."""
+    mark_seen(cause)
+
+    assert not is_unprocessed(cause)
+    assert MAYBE is retry_safety(cause)
+
+
+def test_a_redirect_to_a_bad_certificate_stays_permanent():
+    """A redirect makes a hopeless failure no better."""
+    cause = aiohttp.ClientConnectorCertificateError(KEY, ssl.CertificateError("no"))
+    mark_seen(cause)
+
+    assert NO is retry_safety(cause)
+    assert not is_unprocessed(cause)
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [
+        aiohttp.ConnectionTimeoutError(),
+        FileNotFoundError(),
+        telling(Exception(), is_retry_safe=True),
+    ],
+    ids=name,
+)
+def test_what_the_callers_own_object_raised_is_permanent(cause):
+    """No request was sent, whatever the class of the exception says."""
+    mark_own(cause)
+
+    assert NO is retry_safety(cause)
+    assert NO is retry_safety(grouped(cause))
+
+
+def test_groups_of_one_are_peeled():
+    """The exception inside is what happened; a group of several is not one of them."""
+    cause = TimeoutError()
+    several = ExceptionGroup("two", [cause, cause])
+
+    assert cause is peel(cause)
+    assert cause is peel(grouped(grouped(cause)))
+    assert several is peel(grouped(several))

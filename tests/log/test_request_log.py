@@ -1,0 +1,621 @@
+"""The log of a call, before, during and after, and how it is found again."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import gc
+import math
+import pickle
+import time
+import weakref
+from datetime import UTC, datetime
+
+import aiohttp
+import pytest
+from multidict import CIMultiDict
+from yarl import URL
+
+from aioretry_smithy import (
+    Backoff,
+    ClientRequestContext,
+    DecoratingClient,
+    HttpRequest,
+    RequestLog,
+    RetryingClient,
+    RetryStopReason,
+    RetryStrategy,
+    SessionBuilder,
+    capture_logs,
+    client_decorator,
+    new_response,
+)
+from aioretry_smithy._body_text import BodyHead
+from aioretry_smithy.testing import ScriptedTransport
+
+PLAIN = HttpRequest("GET", "http://example.com/")
+
+
+def call(request=PLAIN, **options):
+    return ClientRequestContext(request, **options)
+
+
+def builder(*answers, **settings):
+    strategy = RetryStrategy.failsafe(Backoff.fixed(1.0))
+    return (
+        SessionBuilder("http://example.com")
+        .decorator(ScriptedTransport(answers))
+        .decorator(RetryingClient.new_decorator(strategy, **settings))
+    )
+
+
+def after(seconds, answer):
+    async def respond(ctx, request):
+        await asyncio.sleep(seconds)
+        return answer
+
+    return respond
+
+
+async def test_log_in_flight():
+    """What is to come is None, and nothing of it raises."""
+    log = call().log
+
+    assert (None, None, None, None, None) == (
+        log.response_status,
+        log.response_reason,
+        log.response_headers,
+        log.response_cause,
+        log.response_length,
+    )
+    assert log.duration is log.total_duration is None
+    assert not log.is_complete
+    assert log.delay is log.delay_source is log.stop_reason is None
+
+
+async def test_root_and_child_know_each_other():
+    """The root has the attempts in order, each of which knows its way back."""
+    ctx = call()
+    first, second = ctx.derive(PLAIN).log, ctx.derive(PLAIN).log
+    root = ctx.log
+
+    assert (first, second) == root.children
+    assert root is root.root is first.root is second.root
+    assert root is first.parent is second.parent
+    assert root.parent is None
+    assert (None, 1, 2) == (root.attempt, first.attempt, second.attempt)
+    assert (2, None) == (root.total_attempts, first.total_attempts)
+    assert () == first.children
+
+
+async def test_log_of_an_attempt_that_is_kept_alone_shows_the_same():
+    """It keeps nothing of the call but what its views need."""
+    url = "http://user:secret@example.com/?key=secret"
+    ctx = ClientRequestContext(
+        HttpRequest("GET", url), 10.0, default_headers={"Cookie": "secret"}
+    )
+    first = ctx.derive(ctx.request, timeout=1.0).log
+    ctx.derive(ctx.request).log._record_failure(TimeoutError())
+    before = first.to_dict(), first.render()
+    root = weakref.ref(ctx.log)
+    del ctx
+
+    assert root() is None
+    assert first.parent is None
+    assert first is first.root
+    assert (1, None) == (first.attempt, first.total_attempts)
+    assert before == (first.to_dict(), first.render())
+    assert "secret" not in str(before)
+
+
+async def test_failure_after_the_end_of_the_call_keeps_no_exception():
+    """Such as that of an attempt that nobody waited for."""
+    ctx = call()
+    late = ctx.derive(PLAIN).log
+    ctx.log._end_call()
+    cause = aiohttp.ClientError("late")
+    late._record_failure(cause)
+    reference = weakref.ref(cause)
+    same = late.response_cause is cause
+    del cause
+
+    assert same
+    assert reference() is None
+    assert "late" == str(late.response_cause)
+
+
+async def test_ending_a_call_twice_changes_nothing():
+    """What is kept of its exceptions stays."""
+    ctx = call()
+    ctx.log._record_failure(TimeoutError("late"))
+    ctx.log._end_call()
+    kept = ctx.log.response_cause
+    ctx.log._end_call()
+
+    assert kept is ctx.log.response_cause
+
+
+async def test_body_that_failed_while_the_call_ran_has_the_log():
+    """Whoever reads it meets the same exception."""
+    ctx, cause = call(), aiohttp.ClientPayloadError()
+    ctx.log._record_response(new_response(PLAIN))
+    ctx.log._end_body(3, cause)
+    ctx.log._end_call()
+
+    assert ctx.log is RequestLog.of(cause)
+    assert cause is ctx.log.response_cause
+
+
+async def test_total_attempts_without_retries():
+    """A call that nothing retries was one attempt."""
+    log = call().log
+
+    assert 1 == log.total_attempts
+    assert () == log.children
+
+
+async def test_request_side():
+    """Name, method, URL with ``params`` and headers over the session's are there."""
+    request = HttpRequest(
+        "post", "/a?x=1", base_url=URL("http://h"), params={"y": 2}, headers={"A": "1"}
+    )
+    log = call(request, default_headers=CIMultiDict(a="0", B="0")).log
+
+    assert ("POST", "POST") == (log.name, log.request_method)
+    assert URL("http://h/a?x=1&y=2") == log.request_url
+    assert {"A": "1", "B": "0"} == dict(log.request_headers)
+
+
+async def test_root_shows_the_request_of_its_first_attempt():
+    """What a decorator changed before the retrying client is what was sent."""
+    ctx = call()
+    ctx.derive(PLAIN.replace(method="PUT", headers={"A": "1"}))
+    ctx.derive(PLAIN.replace(method="DELETE", headers={"A": "2"}))
+
+    assert "PUT" == ctx.log.request_method
+    assert {"A": "1"} == dict(ctx.log.request_headers)
+
+
+async def test_headers_become_those_that_were_sent():
+    """Once answered, the log shows what aiohttp made of the headers."""
+    ctx = call(default_headers={"B": "0"})
+    response = new_response(PLAIN.with_header("User-Agent", "aiohttp"))
+    ctx.log._record_response(response)
+
+    assert {"User-Agent": "aiohttp"} == dict(ctx.log.request_headers)
+
+
+async def test_headers_are_those_of_the_first_hop():
+    """After a redirect the log shows what the caller's own server was sent."""
+    ctx = call()
+    first = new_response(PLAIN.with_header("A", "first"), 302)
+    last = new_response(PLAIN.with_header("A", "last"))
+    last._history = (first,)
+    ctx.log._record_response(last)
+
+    assert {"A": "first"} == dict(ctx.log.request_headers)
+
+
+async def test_start_is_a_date_with_a_timezone():
+    """An attempt begins as much later as the loop's clock says."""
+    before = datetime.fromtimestamp(time.time(), UTC)
+    ctx = call()
+    await asyncio.sleep(90.0)
+    attempt = ctx.derive(PLAIN)
+    started = ctx.log.request_started_at
+
+    assert before <= started <= datetime.now(UTC)
+    assert 90.0 == (attempt.log.request_started_at - started).total_seconds()
+
+
+async def test_response_side():
+    """Status, reason and headers come with the headers, the rest with the body."""
+    log = call().log
+    await asyncio.sleep(1.0)
+    log._record_response(new_response(PLAIN, 404, headers={"A": "1"}))
+    assert (404, "Not Found") == (log.response_status, log.response_reason)
+    assert {"A": "1"} == dict(log.response_headers)
+    assert (1.0, None, None) == (log.duration, log.total_duration, log.response_length)
+    assert not log.is_complete
+    await asyncio.sleep(2.0)
+    log._end_body(7)
+
+    assert (1.0, 3.0, 7) == (log.duration, log.total_duration, log.response_length)
+    assert log.is_complete
+    assert log.response_cause is None
+
+
+async def test_end_of_a_body_comes_once():
+    """A late second notice changes nothing."""
+    log = call().log
+    log._record_response(new_response(PLAIN))
+    log._end_body(7)
+    await asyncio.sleep(1.0)
+    log._end_body(9, ValueError())
+
+    assert (7, 0.0) == (log.response_length, log.total_duration)
+    assert log.response_cause is None
+
+
+async def test_failure_completes_a_log():
+    """A failure is the end: both durations are known, and there is no response."""
+    log, cause = call().log, TimeoutError()
+    await asyncio.sleep(2.0)
+    log._record_failure(cause)
+
+    assert cause is log.response_cause
+    assert (2.0, 2.0) == (log.duration, log.total_duration)
+    assert log.is_complete
+    assert log.response_status is log.response_headers is log.response_length is None
+
+
+async def test_failure_recorded_twice_keeps_its_time():
+    """Each client may record what passes through it; the innermost was first."""
+    log, cause = call().log, TimeoutError()
+    log._record_failure(cause)
+    await asyncio.sleep(1.0)
+    log._record_failure(cause)
+
+    assert 0.0 == log.duration
+
+
+async def test_response_after_a_failure_counts():
+    """A decorator that answers in place of a failure has the last word."""
+    log = call().log
+    log._record_failure(TimeoutError())
+    log._record_response(new_response(PLAIN, 203))
+    log._end_body(0)
+
+    assert 203 == log.response_status
+    assert log.response_cause is None
+
+
+async def test_failure_after_a_response_counts():
+    """A decorator that refuses a response leaves no half of it in the log."""
+    log, cause = call().log, ValueError()
+    log._record_response(new_response(PLAIN, 200))
+    log._record_failure(cause)
+
+    assert cause is log.response_cause
+    assert log.response_status is log.response_reason is None
+
+
+async def test_failure_after_a_response_has_no_preview_of_it():
+    """What a response that does not count began with is nobody's."""
+    log = call().log
+    log._record_response(new_response(PLAIN))
+    head = BodyHead("text/plain", 9)
+    head.add(b"begun")
+    log._outcome.preview = head
+    assert "begun" == log.response_content_preview
+    log._record_failure(TimeoutError())
+
+    assert log.response_content_preview is None
+
+
+async def test_root_shows_the_answer_of_its_last_attempt():
+    """The response is the child's; the durations run from the start of the call."""
+    ctx = call()
+    await asyncio.sleep(1.0)
+    attempt = ctx.derive(PLAIN)
+    await asyncio.sleep(2.0)
+    attempt.log._record_response(new_response(PLAIN, 201))
+    ctx.log._record_answer(attempt.log)
+    await asyncio.sleep(4.0)
+    attempt.log._end_body(5)
+
+    assert (2.0, 6.0) == (attempt.log.duration, attempt.log.total_duration)
+    assert (3.0, 7.0) == (ctx.log.duration, ctx.log.total_duration)
+    assert (201, "Created", 5) == (
+        ctx.log.response_status,
+        ctx.log.response_reason,
+        ctx.log.response_length,
+    )
+    assert ctx.log.is_complete
+
+
+async def test_refusal_keeps_the_response():
+    """What ``raise_for_status`` turned down had a status, which the log keeps."""
+    ctx, cause = call(), aiohttp.ClientError()
+    attempt = ctx.derive(PLAIN)
+    attempt.log._record_response(new_response(PLAIN, 418))
+    attempt.log._end_body(3)
+    ctx.log._record_answer(attempt.log)
+    ctx.log._record_refusal(cause)
+
+    assert (418, 3, cause) == (
+        ctx.log.response_status,
+        ctx.log.response_length,
+        ctx.log.response_cause,
+    )
+    assert attempt.log.response_cause is None
+
+
+async def test_decorator_outside_may_pass_twice():
+    """Attempt numbers go on over the call, and the last pass is what counts."""
+
+    @client_decorator
+    async def twice(delegate, ctx, request):
+        await delegate.execute(ctx, request)
+        return await delegate.execute(ctx, request)
+
+    chain = builder(503, 404, 503, 200).decorator(twice)
+    async with chain.build() as session, session.get("/") as response:
+        log = RequestLog.of(response)
+
+    assert [1, 2, 3, 4] == [child.attempt for child in log.children]
+    assert (200, None) == (log.response_status, log.stop_reason)
+
+
+async def test_decorator_outside_may_answer_itself():
+    """The root shows what the caller got, the child what the server said."""
+
+    @client_decorator
+    async def mend(delegate, ctx, request):
+        response = await delegate.execute(ctx, request)
+        response.release()
+        return new_response(request, 203, body=b"from the cache")
+
+    chain = builder(404).decorator(mend)
+    async with chain.build() as session, session.get("/") as response:
+        log = RequestLog.of(response)
+
+    assert (203, 404) == (log.response_status, log.children[0].response_status)
+    assert 14 == log.response_length
+    assert RetryStopReason.NO_RETRY == log.stop_reason
+
+
+@client_decorator
+async def race(delegate, ctx, request):
+    """Send twice at once, and leave the slower one behind, cancelled."""
+    tasks = [
+        asyncio.ensure_future(delegate.execute(ctx, request)),
+        asyncio.ensure_future(delegate.execute(ctx, request)),
+    ]
+    done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in pending:
+        task.cancel()
+    return done.pop().result()
+
+
+class Refreshing(DecoratingClient):
+    """Answers from a cache, and asks the server without waiting for it."""
+
+    async def execute(self, ctx, request):
+        self.task = asyncio.ensure_future(self.delegate.execute(ctx, request))
+        await asyncio.sleep(0.5)
+        return new_response(request, 203)
+
+
+async def settled(*decorators):
+    """Return what a log showed when its call was over, and the log a while later."""
+    chain = SessionBuilder("http://example.com")
+    for decorator in decorators:
+        chain.decorator(decorator)
+    async with chain.build() as session:
+        log = RequestLog.of(await session.get("/"))
+        shown = [(each.response_status, each.duration) for each in (log, *log.children)]
+        await asyncio.sleep(60.0)
+    return shown, log
+
+
+@pytest.mark.parametrize("attempts", [0, 2])
+async def test_cancelled_loser_of_a_race_changes_no_log(attempts):
+    """Neither that of the call nor that of the attempt that the race was in."""
+    answers = [503, 500, 200, 500] if attempts else [200, 500]
+    times = (1.0, 9.0, 1.0, 9.0)
+    scripted = [after(*each) for each in zip(times, answers, strict=False)]
+    retrying = RetryingClient.new_decorator(RetryStrategy.failsafe(Backoff.fixed(1.0)))
+    outside = [retrying] if attempts else []
+    shown, log = await settled(ScriptedTransport(scripted), race, *outside)
+
+    assert attempts == len(log.children)
+    statuses = [(200, 3.0), (503, 1.0), (200, 1.0)] if attempts else [(200, 1.0)]
+    assert statuses == shown
+    assert shown == [
+        (each.response_status, each.duration) for each in (log, *log.children)
+    ]
+    assert {None} == {each.response_cause for each in (log, *log.children)}
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+@pytest.mark.parametrize("retries", [False, True])
+async def test_pass_that_outlives_its_call_does_not_change_the_answer(
+    retries, is_cancelled
+):
+    """Its attempts are shown as they ended; what the caller got stays."""
+    clients = []
+
+    def refreshing(delegate):
+        clients.append(Refreshing(delegate))
+        return clients[0]
+
+    async def answer(ctx, request):
+        await asyncio.sleep(1.0)
+        if is_cancelled:
+            clients[0].task.cancel()
+            await asyncio.sleep(1.0)
+        return 500
+
+    never = RetryingClient.new_decorator(RetryStrategy.never())
+    inside = [never] if retries else []
+    _, log = await settled(ScriptedTransport([answer]), *inside, refreshing)
+
+    assert (203, None, 0.5) == (log.response_status, log.response_cause, log.duration)
+    assert log.stop_reason is None
+    assert [1.0] * retries == [child.duration for child in log.children]
+    status = None if is_cancelled else 500
+    assert [status] * retries == [child.response_status for child in log.children]
+
+
+async def test_repr_is_the_first_line():
+    """A log in a debugger says what was called and how it ended."""
+    log = call().log
+
+    assert "<RequestLog GET http://example.com/  ->  no response yet>" == repr(log)
+
+
+async def test_log_of_a_response():
+    """A response leads to the log of the call, not of its last attempt."""
+    async with builder(503, 200).build() as session, session.get("/") as response:
+        log = RequestLog.of(response)
+
+    assert log is log.root
+    assert 2 == log.total_attempts
+
+
+async def test_log_of_an_exception():
+    """What a decorated session raised leads to the log too."""
+    async with builder(TimeoutError(), max_total_attempts=1).build() as session:
+        with pytest.raises(TimeoutError) as caught:
+            await session.get("/")
+
+    assert TimeoutError is type(RequestLog.of(caught.value).response_cause)
+
+
+def logged(error=None):
+    log = call().log
+    error = ValueError() if error is None else error
+    vars(error)["_aioretry_smithy_log"] = log
+    return error, log
+
+
+async def test_log_of_a_wrapped_exception():
+    """Libraries wrap what we raise, with ``from`` or by raising while handling it."""
+    inner, log = logged()
+    explicit, implicit, both = KeyError(), KeyError(), KeyError()
+    explicit.__cause__ = inner
+    implicit.__context__ = explicit
+    both.__cause__, both.__context__ = implicit, KeyError()
+
+    assert log is RequestLog.of(explicit)
+    assert log is RequestLog.of(implicit)
+    assert log is RequestLog.of(both)
+
+
+async def test_cause_goes_before_context():
+    """Of two calls that failed, the one that was named as the cause is meant."""
+    cause, log = logged()
+    context, _ = logged()
+    outer = KeyError()
+    outer.__cause__, outer.__context__ = cause, context
+
+    assert log is RequestLog.of(outer)
+
+
+async def test_context_is_found_behind_a_cause_without_a_log():
+    """A cause that leads nowhere does not hide the context."""
+    outer, (context, log) = KeyError(), logged()
+    outer.__cause__, outer.__context__ = ValueError(), context
+
+    assert log is RequestLog.of(outer)
+
+
+async def test_cycles_and_long_chains_end():
+    """A chain that bites its tail is searched once; ten thousand links are fine."""
+    first, second = KeyError(), KeyError()
+    first.__cause__, second.__context__ = second, first
+    assert RequestLog.of(first, None) is None
+    error, log = logged()
+    for _ in range(10_000):
+        error, inner = KeyError(), error
+        error.__cause__ = inner
+
+    assert log is RequestLog.of(error)
+
+
+@pytest.mark.parametrize("source", [ValueError("x"), None, 5, "text", object(), dict])
+async def test_what_has_no_log(source):
+    """Without a log there is the default, or an error that says so."""
+    assert math.inf == RequestLog.of(source, math.inf)
+    assert RequestLog.of(source, default=None) is None
+
+    with pytest.raises(LookupError, match=r"^no log: .* of a decorated session$"):
+        RequestLog.of(source)
+
+
+async def test_plain_response_has_no_log():
+    """A response that no decorated session returned is told apart."""
+    with pytest.raises(LookupError):
+        RequestLog.of(new_response(PLAIN))
+
+
+async def test_notes_are_on_calls_of_more_than_one_attempt():
+    """One note an attempt; a single attempt has nothing to add to its exception."""
+    answers = [503, after(0.25, aiohttp.ServerDisconnectedError("gone"))]
+    async with builder(*answers, max_total_attempts=2).build() as session:
+        with pytest.raises(aiohttp.ServerDisconnectedError) as caught:
+            await session.get("/")
+    assert [
+        "attempt 1: 503 Service Unavailable, 0.000 s, then waited 1.000 s (backoff)",
+        "attempt 2: ServerDisconnectedError: gone, 0.250 s",
+    ] == caught.value.__notes__
+
+    async with builder(TimeoutError(), max_total_attempts=1).build() as session:
+        with pytest.raises(TimeoutError) as caught:
+            await session.get("/")
+
+    assert not hasattr(caught.value, "__notes__")
+
+
+async def test_notes_are_on_a_refused_response():
+    """``raise_for_status`` raises for the caller what attempts led up to."""
+    async with builder(503, 503, max_total_attempts=2).build() as session:
+        with pytest.raises(aiohttp.ClientResponseError) as caught:
+            await session.get("/", raise_for_status=True)
+    log = RequestLog.of(caught.value)
+
+    assert 2 == len(caught.value.__notes__)
+    assert (503, caught.value) == (log.response_status, log.response_cause)
+    assert [None, None] == [child.response_cause for child in log.children]
+
+
+async def test_error_without_a_message_of_its_own_reaches_the_caller():
+    """A hand-made error of aiohttp that cannot be printed is raised all the same."""
+    error = aiohttp.ClientConnectorError(None, OSError())
+    async with builder(503, error, max_total_attempts=2).build() as session:
+        with capture_logs() as logs, pytest.raises(aiohttp.ClientConnectorError):
+            await session.get("/")
+
+    assert error is logs[0].response_cause
+
+
+async def test_log_stays_behind_when_its_exception_is_pickled():
+    """It knows the event loop, which cannot travel; a copy keeps it."""
+    transport = ScriptedTransport([ValueError("no")])
+    async with SessionBuilder().decorator(transport).build() as session:
+        with pytest.raises(ValueError, match="no") as caught:
+            await session.get("http://localhost/")
+    travelled = pickle.loads(pickle.dumps(caught.value))
+
+    assert "no" == str(travelled)
+    assert RequestLog.of(travelled, None) is None
+    assert RequestLog.of(copy.deepcopy(caught.value)) is RequestLog.of(caught.value)
+    log = RequestLog.of(caught.value)
+    assert log is copy.copy(log)
+
+
+async def test_log_lets_go_of_the_body_when_the_call_is_over():
+    """A log may be kept for long; megabytes of uploads must not be."""
+
+    async def call() -> weakref.ref[aiohttp.FormData]:
+        body = aiohttp.FormData({"name": "value"})
+        builder = (
+            SessionBuilder()
+            .decorator(ScriptedTransport([503, 200]))
+            .decorator(RetryingClient.new_decorator(RetryStrategy.failsafe()))
+        )
+        async with builder.build() as session:
+            await session.put("http://localhost/", data=body)
+        return weakref.ref(body)
+
+    gc.collect()
+    gc.disable()
+    try:
+        with capture_logs() as logs:
+            body = await call()
+
+        assert body() is None
+        assert 2 == logs[0].total_attempts
+    finally:
+        gc.enable()

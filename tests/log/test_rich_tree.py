@@ -1,0 +1,333 @@
+"""What ``rich.print(log)`` shows: the tree in colours, with time bars."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+
+import pytest
+
+from aioretry_smithy import (
+    Backoff,
+    CircuitBreaker,
+    ClientRequestContext,
+    FailFastError,
+    HttpRequest,
+    RequestLog,
+    RetryingClient,
+    RetryStrategy,
+    SessionBuilder,
+    new_response,
+)
+from aioretry_smithy._body_text import BodyHead
+from aioretry_smithy.testing import ScriptedTransport
+
+pytest.importorskip("rich", reason="needs the extra cli")
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+REQUEST = HttpRequest("GET", "http://example.com/")
+
+
+def after(seconds, answer):
+    async def respond(ctx, request):
+        await asyncio.sleep(seconds)
+        return answer
+
+    return respond
+
+
+@pytest.fixture
+async def log():
+    """The log of a call of eight seconds that was answered on its third attempt."""
+    strategy = RetryStrategy.failsafe(Backoff.fixed(2.0))
+    answers = after(1.0, 503), after(9.0, 200), after(1.0, 200)
+    builder = (
+        SessionBuilder("http://example.com")
+        .decorator(ScriptedTransport(answers))
+        .decorator(RetryingClient.new_decorator(strategy, attempt_timeout=2.0))
+    )
+    async with builder.build() as session, session.get("/") as response:
+        return RequestLog.of(response)
+
+
+def preview_of(body):
+    start = BodyHead("text/plain", 20)
+    start.add(body)
+    return start
+
+
+def shown(log, width=80, **settings):
+    """Return what a terminal shows, with what it is told of colours."""
+    settings = {"force_terminal": True, "color_system": "standard", **settings}
+    console = Console(file=io.StringIO(), width=width, _environ={}, **settings)
+    console.print(log)
+    return console.file.getvalue()
+
+
+def lines(log, width=80, **settings):
+    """Return the lines that a terminal shows, without their colours."""
+    return Text.from_ansi(shown(log, width, **settings)).plain.splitlines()
+
+
+async def test_bars_are_below_where_there_is_no_room_beside(log):
+    """Eight seconds are all columns but six, in a terminal of 78."""
+    assert [
+        "GET http://example.com/  ->  200 OK  in 8.000 s, 3 attempts",
+        "├─ 1  503 Service Unavailable   1.000 s   then waited 2.000 s (backoff)",
+        f"│     {'█' * 9}{'░' * 18}",
+        "├─ 2  AttemptTimeoutError       2.000 s   then waited 2.000 s (backoff)",
+        f"│     {' ' * 27}{'█' * 18}{'░' * 18}",
+        "└─ 3  200 OK                    1.000 s",
+        f"      {' ' * 63}{'█' * 9}",
+    ] == lines(log, 78)
+
+
+async def test_bars_stand_beside_where_there_is_room(log):
+    """In a wide terminal each attempt is one line."""
+    _, first, second, third = lines(log, 117)
+
+    assert first.endswith(f"then waited 2.000 s (backoff)   {'█' * 5}{'░' * 10}")
+    assert second.endswith(f"(backoff)   {' ' * 15}{'█' * 10}{'░' * 10}")
+    assert third.endswith(f" {'█' * 5}")
+    assert len(first) + 25 == len(second) + 5 == len(third)
+
+
+async def test_bars_need_some_room_beside(log):
+    """Below 24 columns a bar says little, and goes below the words."""
+    assert [7, 4] == [len(lines(log, width)) for width in (100, 101)]
+
+
+async def test_attempt_without_duration_at_the_end_fits():
+    """It has the last column."""
+    ctx = ClientRequestContext(REQUEST)
+    first = ctx.derive(REQUEST).log
+    first._record_failure(TimeoutError())
+    first.delay, first.delay_source = 1.0, "backoff"
+    await asyncio.sleep(1.0)
+    ctx.derive(REQUEST).log._record_failure(TimeoutError())
+
+    assert f"{' ' * 29}█" == lines(ctx.log, 30)[-1]
+
+
+@pytest.mark.parametrize("width", [1, 7, 20, 40, 80, 99, 100, 200])
+async def test_every_line_fits(width, log):
+    """Whatever the width, nothing is cut and nothing runs over."""
+    drawn = lines(log, width)
+
+    assert width >= max(map(cell_len, drawn))
+    if width >= 20:
+        words = "".join("".join(drawn).split())
+        assert "thenwaited2.000s(backoff)" in words.replace("│", "").replace("█", "")
+
+
+async def test_lines_that_are_broken_hang(log):
+    """In a narrow terminal the tree is still one."""
+    assert [
+        "GET http://example.com/  ->  200 OK  in",
+        "8.000 s, 3 attempts",
+    ] == [line.rstrip() for line in lines(log, 40)[:2]]
+    assert all(line[0] in "├│└ " for line in lines(log, 40)[2:])
+    assert not [line for line in lines(log, 39)[2:] if line.endswith(" ")]
+
+
+@pytest.mark.parametrize(
+    ("status", "cause", "colour"),
+    [
+        (200, None, 32),
+        (503, None, 31),
+        (None, TimeoutError(), 35),
+        (None, FailFastError(CircuitBreaker(clock=float), 1.0), 36),
+        (None, asyncio.CancelledError(), 33),
+        (None, None, 34),
+    ],
+)
+async def test_colours_tell_the_outcome(status, cause, colour):
+    """Words and bar of an attempt have the same colour."""
+    ctx = ClientRequestContext(REQUEST)
+    child = ctx.derive(REQUEST).log
+    await asyncio.sleep(1.0)
+    if status is not None:
+        child._record_response(new_response(REQUEST, status))
+    elif cause is not None:
+        child._record_failure(cause)
+    text = shown(ctx.log)
+
+    assert f"\x1b[{colour}m{'█' * 10}" in text
+    assert 2 <= text.count(f"\x1b[{colour}m")
+
+
+async def test_body_and_first_wait_have_their_bars():
+    """A long body has a shade of its own, as has a wait at the beginning."""
+    ctx = ClientRequestContext(REQUEST)
+    ctx.log.delay, ctx.log.delay_source = 2.0, "rate_limit"
+    await asyncio.sleep(2.0)
+    child = ctx.derive(REQUEST).log
+    await asyncio.sleep(1.0)
+    child._record_response(new_response(REQUEST))
+    await asyncio.sleep(1.0)
+    child._end_body(1)
+
+    assert f"      {'░' * 12}{'█' * 6}{'▒' * 6}" == lines(ctx.log, 30)[-1]
+    assert f"\x1b[32m{'█' * 6}{'▒' * 6}" in shown(ctx.log, 30)
+
+
+async def test_first_wait_is_shown_once():
+    """It belongs to the first attempt, and not to those after it."""
+    ctx = ClientRequestContext(REQUEST)
+    ctx.log.delay, ctx.log.delay_source = 2.0, "rate_limit"
+    await asyncio.sleep(2.0)
+    for _ in range(2):
+        child = ctx.derive(REQUEST).log
+        await asyncio.sleep(1.0)
+        child._record_failure(TimeoutError())
+    drawn = lines(ctx.log, 30)
+
+    assert f"│     {'░' * 12}{'█' * 6}" in drawn
+    assert f"      {' ' * 18}{'█' * 6}" == drawn[-1]
+
+
+async def test_attempt_without_duration_is_seen():
+    """It has a column of its own, also where the call took no time at all."""
+    ctx = ClientRequestContext(REQUEST)
+    log = ctx.derive(REQUEST).log
+    log._sent = True
+    log._record_failure(TimeoutError())
+
+    assert "└─ 1  TimeoutError   0.000 s   █" == lines(ctx.log)[1]
+
+
+async def test_drawing_reads_the_attempts_once():
+    """A thread that prints a call does not stumble over an attempt that begins."""
+
+    class GrowingLog(RequestLog):
+        __slots__ = ()
+
+        @property
+        def children(self):
+            attempts = super().children
+            RequestLog(REQUEST, asyncio.get_running_loop(), parent=self)
+            return attempts
+
+    ctx = ClientRequestContext(REQUEST)
+    ctx.derive(REQUEST)
+    ctx.log.__class__ = GrowingLog
+
+    assert ["GET", "└─ "] == [line[:3] for line in lines(ctx.log)]
+    assert ["GET", "├─ ", "└─ "] == [line[:3] for line in ctx.log.render().splitlines()]
+    assert 4 == len(lines(ctx.log, force_terminal=False))
+
+
+async def test_call_without_attempts_is_a_line():
+    """Where nothing retries there is nothing to compare."""
+    ctx = ClientRequestContext(REQUEST)
+
+    assert ["GET http://example.com/  ->  no response yet"] == lines(ctx.log)
+
+
+async def test_without_a_terminal_it_is_the_plain_tree(log):
+    """A file gets what ``render()`` returns, where that fits."""
+    assert f"{log.render()}\n" == shown(log, force_terminal=False)
+
+
+async def test_plain_tree_is_wrapped():
+    """``rich`` breaks what is longer than its console, and nothing is lost."""
+    path = "/".join(["orders"] * 20)
+    ctx = ClientRequestContext(HttpRequest("GET", f"http://example.com/{path}"))
+    ctx.derive(ctx.request).log._record_failure(TimeoutError())
+    drawn = lines(ctx.log, force_terminal=False)
+
+    assert 80 >= max(map(cell_len, drawn))
+    assert "".join(ctx.log.render().split()) == "".join("".join(drawn).split())
+
+
+async def test_notebook_has_colours_and_bars(log):
+    """It is no terminal, but shows what one does."""
+    console = Console(file=io.StringIO(), width=78, force_jupyter=True)
+    bars = [each.style for each in console.render(log) if "█" in each.text]
+
+    assert ["red", "magenta", "green"] == [str(style) for style in bars]
+
+
+async def test_terminal_without_colours_tells_all_the_same(log):
+    """With NO_COLOR the shades remain."""
+    text = shown(log, no_color=True)
+
+    assert "\x1b[31m" not in text
+    assert "█" in text
+    assert "░" in text
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii", "latin-1"])
+async def test_poor_encodings_get_ascii_in_a_terminal(encoding, log):
+    """Where the lines of the tree cannot be written, letters stand in for them."""
+    file = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    console = Console(file=file, force_terminal=True, width=78, no_color=True)
+    console.print(log)
+    file.flush()
+    drawn = Text.from_ansi(file.buffer.getvalue().decode(encoding)).plain.splitlines()
+
+    assert f"|     {'#' * 9}{'.' * 18}" == drawn[2]
+    assert "`- 3  200 OK" == drawn[5][:12]
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii", "latin-1", "gbk"])
+async def test_texts_are_fit_for_poor_encodings(encoding, is_terminal):
+    """Neither the sign of a cut nor a foreign letter breaks what is printed."""
+    ctx = ClientRequestContext(REQUEST)
+    ctx.derive(REQUEST).log._record_failure(ValueError("ก" * 100))
+    file = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    console = Console(file=file, force_terminal=is_terminal, width=120, no_color=True)
+    console.print(ctx.log)
+    file.flush()
+    drawn = file.buffer.getvalue().decode(encoding)
+
+    assert f"`- 1  ValueError: {'?' * 59}." in drawn
+
+
+async def test_hostile_texts_are_no_markup():
+    """A server cannot colour the terminal of a client."""
+    ctx = ClientRequestContext(HttpRequest("GET", "http://[red]a[/red]"))
+    child = ctx.derive(ctx.request).log
+    response = new_response(REQUEST)
+    response.reason = "[bold]\x1b[2J"
+    child._record_response(response)
+    first, second, *_ = lines(ctx.log, 110)
+
+    assert "//[red]a[/red]" in first
+    assert r"200 [bold]\x1b[2J" in second
+
+
+async def test_repr_does_not_change(log):
+    """In a list a log is still one line."""
+    assert repr(log) in "".join(lines([log], 200))
+
+
+async def test_previews_of_bodies_are_where_the_tree_has_them():
+    """What is sent stands below the call, what comes back below its attempt."""
+    ctx = ClientRequestContext(REQUEST)
+    ctx.log._request_preview = "sent"
+    for _ in range(2):
+        child = ctx.derive(REQUEST).log
+        child._record_response(new_response(REQUEST))
+        child._outcome.preview = preview_of(b"received")
+    *_, last = lines(ctx.log, 110)
+
+    assert ctx.log.render().splitlines()[1] == "│  > sent" == lines(ctx.log, 110)[1]
+    assert "│     < received" == lines(ctx.log, 110)[3]
+    assert "      < received" == last
+
+
+async def test_body_of_no_length_has_no_bar():
+    """What was left of an answer that was given up on is not worth a column."""
+    ctx = ClientRequestContext(REQUEST)
+    child = ctx.derive(REQUEST).log
+    await asyncio.sleep(1.0)
+    child._record_response(new_response(REQUEST))
+    await asyncio.sleep(0.001)
+    child._end_body(1)
+
+    assert "▒" not in shown(ctx.log)

@@ -1,0 +1,297 @@
+"""When attempts and waits began and ended, read from the log of a call."""
+
+from __future__ import annotations
+
+import asyncio
+
+import aiohttp
+import pytest
+
+from aioretry_smithy import (
+    Backoff,
+    CircuitBreaker,
+    ClientRequestContext,
+    FailFastError,
+    HttpRequest,
+    RetryingClient,
+    RetryStrategy,
+    SessionBuilder,
+    UnprocessedRequestError,
+    capture_logs,
+    client_decorator,
+    new_response,
+)
+from aioretry_smithy._log.timeline import Outcome, Span, timeline
+from aioretry_smithy.testing import ScriptedTransport
+
+REQUEST = HttpRequest("GET", "http://example.com/")
+
+
+def call(**options):
+    return ClientRequestContext(REQUEST, **options)
+
+
+def after(seconds, answer):
+    async def respond(ctx, request):
+        await asyncio.sleep(seconds)
+        return answer
+
+    return respond
+
+
+def builder(*answers, **settings):
+    strategy = RetryStrategy.failsafe(Backoff.fixed(1.0))
+    return (
+        SessionBuilder("http://example.com")
+        .decorator(ScriptedTransport(answers))
+        .decorator(RetryingClient.new_decorator(strategy, **settings))
+    )
+
+
+async def log_of(chain):
+    with capture_logs() as logs:
+        async with chain.build() as session:
+            await session.get("/")
+    return logs[0]
+
+
+def spans(times):
+    return [(bar.attempt, bar.wait) for bar in times.bars]
+
+
+async def test_attempts_and_waits_follow_each_other():
+    """Each wait begins where its attempt ended, and ends where the next begins."""
+    chain = builder(after(0.5, 503), after(0.25, 200)).response_timeout(10.0)
+    log = await log_of(chain)
+    times = timeline(log)
+
+    assert [(Span(0.0, 0.5), Span(0.5, 1.5)), (Span(1.5, 1.75), None)] == spans(times)
+    assert (1.75, 10.0) == (times.end, times.deadline)
+    assert log.children == times.attempts == tuple(bar.log for bar in times.bars)
+
+
+async def test_wait_ends_where_the_next_attempt_begins():
+    """A strategy that takes its time to decide makes a gap, not a longer wait."""
+
+    class Slow(RetryStrategy):
+        async def should_retry(self, ctx, cause):
+            await asyncio.sleep(2.0)
+            return Backoff.fixed(1.0) if ctx.log.response_status == 503 else None
+
+    chain = SessionBuilder("http://h").decorator(ScriptedTransport([503, 200]))
+    log = await log_of(chain.decorator(RetryingClient.new_decorator(Slow())))
+
+    assert [(Span(0.0, 0.0), Span(2.0, 3.0)), (Span(3.0, 3.0), None)] == spans(
+        timeline(log)
+    )
+
+
+async def test_call_without_retries_is_one_bar():
+    """Where nothing retries, the call is its only attempt."""
+    ctx = call()
+    await asyncio.sleep(1.0)
+    ctx.log._record_response(new_response(REQUEST))
+    await asyncio.sleep(2.0)
+    ctx.log._end_body(5)
+    times = timeline(ctx.log)
+
+    assert [(Span(0.0, 1.0), None)] == spans(times)
+    assert Span(1.0, 3.0) == times.bars[0].body
+    assert (3.0, None) == (times.end, times.deadline)
+
+
+async def test_wait_before_the_first_attempt_has_a_bar_of_its_own():
+    """A rate limiter that makes a call wait at once is seen before all else."""
+    ctx = call()
+    ctx.log.delay, ctx.log.delay_source = 1.5, "rate_limit"
+    await asyncio.sleep(1.0)
+    assert [(None, Span(0.0, 1.0))] == spans(timeline(ctx.log))
+    await asyncio.sleep(1.0)
+    attempt = ctx.derive(REQUEST)
+    attempt.log._record_failure(TimeoutError())
+
+    assert [(None, Span(0.5, 2.0)), (Span(2.0, 2.0), None)] == spans(timeline(ctx.log))
+
+
+async def test_call_under_way_ends_now():
+    """What has not ended reaches up to now, be it an attempt or a wait."""
+    ctx = call(timeout=60.0)
+    first = ctx.derive(REQUEST)
+    await asyncio.sleep(2.0)
+    times = timeline(ctx.log)
+    assert [(Span(0.0, 2.0), None)] == spans(times)
+    assert (Outcome.RUNNING, 2.0) == (times.bars[0].outcome, times.end)
+    first.log._record_failure(TimeoutError())
+    first.log.delay = 10.0
+    await asyncio.sleep(3.0)
+
+    assert [(Span(0.0, 2.0), Span(2.0, 5.0))] == spans(timeline(ctx.log))
+
+
+async def test_cancelled_wait_ends_with_the_call():
+    """A wait is as long as it was, not as it should have been."""
+    with capture_logs() as logs:
+        async with builder(after(0.5, 503), 200).build() as session:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.75):
+                    await session.get("/")
+
+    assert [(Span(0.0, 0.5), Span(0.5, 0.75))] == spans(timeline(logs[0]))
+    assert 0.75 == timeline(logs[0]).end
+
+
+async def test_abandoned_attempt_ends_with_the_call():
+    """An attempt that somebody forgot about does not grow for ever."""
+    ctx = call()
+    await asyncio.sleep(1.0)
+    ctx.derive(REQUEST)
+    await asyncio.sleep(1.0)
+    ctx.log._record_failure(TimeoutError())
+    await asyncio.sleep(9.0)
+
+    assert [(Span(1.0, 2.0), None)] == spans(timeline(ctx.log))
+
+
+async def test_attempt_after_the_one_that_was_taken_has_no_length():
+    """A call that ends as an earlier attempt ended does not go back in time."""
+    ctx = call()
+    first = ctx.derive(REQUEST)
+    first.log._record_failure(TimeoutError())
+    await asyncio.sleep(1.0)
+    ctx.derive(REQUEST)
+    ctx.log._record_answer(first.log)
+
+    assert [(Span(0.0, 0.0), None), (Span(1.0, 1.0), None)] == spans(timeline(ctx.log))
+
+
+async def test_second_pass_of_a_decorator_goes_on():
+    """After what looked like the end of the call, another attempt may be under way."""
+    ctx = call()
+    ctx.derive(REQUEST).log._record_failure(TimeoutError())
+    ctx.log._record_failure(TimeoutError())
+    await asyncio.sleep(1.0)
+    ctx.derive(REQUEST)
+    await asyncio.sleep(1.0)
+
+    assert [(Span(0.0, 0.0), None), (Span(1.0, 2.0), None)] == spans(timeline(ctx.log))
+
+
+async def test_call_that_goes_on_has_not_ended():
+    """What the first pass of a decorator ended with is not what the call ended with."""
+    ctx = call()
+    ctx.log._record_failure(TimeoutError())
+    ctx.derive(REQUEST)
+    await asyncio.sleep(1.0)
+    log = ctx.log
+
+    assert (None, None, None) == (log.response_cause, log.duration, log.total_duration)
+    assert not log.is_complete
+    assert Outcome.RUNNING == Outcome.of(log)
+
+
+async def test_decorator_outside_that_passes_twice():
+    """What a decorator did between its passes is a gap."""
+
+    @client_decorator
+    async def twice(delegate, ctx, request):
+        await delegate.execute(ctx, request)
+        await asyncio.sleep(2.0)
+        return await delegate.execute(ctx, request)
+
+    log = await log_of(builder(503, 404, 200).decorator(twice))
+
+    assert [
+        (Span(0.0, 0.0), Span(0.0, 1.0)),
+        (Span(1.0, 1.0), None),
+        (Span(3.0, 3.0), None),
+    ] == spans(timeline(log))
+
+
+async def test_body_may_outlive_the_next_attempt():
+    """A response that a decorator kept open is read beside the attempts after it."""
+    ctx = call()
+    first = ctx.derive(REQUEST)
+    first.log._record_response(new_response(REQUEST))
+    await asyncio.sleep(1.0)
+    ctx.derive(REQUEST).log._record_failure(TimeoutError())
+    await asyncio.sleep(1.0)
+    first.log._end_body(1)
+    times = timeline(ctx.log)
+
+    assert Span(0.0, 2.0) == times.bars[0].body
+    assert 2.0 == times.end
+
+
+async def test_body_under_way_ends_now():
+    """What is still being read is seen, also when the next attempt has begun."""
+    ctx = call()
+    first = ctx.derive(REQUEST)
+    await asyncio.sleep(1.0)
+    first.log._record_response(new_response(REQUEST))
+    ctx.log._record_answer(first.log)
+    await asyncio.sleep(2.0)
+    times = timeline(ctx.log)
+
+    assert Span(1.0, 3.0) == times.bars[0].body
+    assert 3.0 == times.end
+
+
+async def test_hundreds_of_attempts_keep_their_order():
+    """The bars are as many as the attempts."""
+    log = await log_of(builder(*[503] * 300, max_total_attempts=300))
+    times = timeline(log)
+
+    assert [*range(1, 301)] == [bar.log.attempt for bar in times.bars]
+    assert 299.0 == times.end
+
+
+@pytest.mark.parametrize(
+    ("status", "cause", "outcome"),
+    [
+        (None, None, "running"),
+        (200, None, "success"),
+        (304, None, "success"),
+        (404, None, "failure"),
+        (503, ValueError(), "failure"),
+        (200, aiohttp.ClientPayloadError(), "error"),
+        (None, TimeoutError(), "error"),
+        (None, FailFastError(CircuitBreaker(clock=float), 1.0), "refused"),
+        (None, UnprocessedRequestError(), "refused"),
+        (None, asyncio.CancelledError(), "cancelled"),
+        (None, KeyboardInterrupt(), "cancelled"),
+    ],
+)
+async def test_outcome(status, cause, outcome):
+    """Each way to end has its class."""
+    log = call().log
+    if status is not None:
+        log._record_response(new_response(REQUEST, status))
+        log._end_body(0, cause)
+    elif cause is not None:
+        log._record_failure(cause)
+
+    assert outcome == Outcome.of(log)
+
+
+async def test_timeout_is_counted_from_the_start():
+    """The log says how long the call and each attempt might have taken."""
+    ctx = call(timeout=10.0)
+    await asyncio.sleep(1.0)
+    attempt = ctx.derive(REQUEST, timeout=3.0)
+    assert (10.0, 3.0) == (ctx.log.response_timeout, attempt.log.response_timeout)
+    ctx.set_response_timeout(5.0)
+    attempt.clear_response_timeout()
+
+    assert (6.0, None) == (ctx.log.response_timeout, attempt.log.response_timeout)
+
+
+async def test_timeout_without_an_end_is_none():
+    """Infinity is no limit, and no JSON either."""
+    assert call(timeout=float("inf")).log.response_timeout is None
+
+
+async def test_timeout_shows_the_figure_that_was_asked_for():
+    """A clock with a large value leaves no noise in the last digits."""
+    await asyncio.sleep(1e6 + 0.1)
+
+    assert 0.3 == call(timeout=0.3).log.response_timeout

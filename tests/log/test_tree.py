@@ -1,0 +1,400 @@
+"""The views of a log: the tree, the plain values and the notes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import aiohttp
+import pytest
+
+from aioretry_smithy import (
+    Backoff,
+    ClientRequestContext,
+    HttpRequest,
+    RequestLog,
+    RetryingClient,
+    RetryStopReason,
+    RetryStrategy,
+    SessionBuilder,
+    new_response,
+)
+from aioretry_smithy._call.recording import record_response as record
+from aioretry_smithy._log.json_values import to_dict
+from aioretry_smithy._log.tree import (
+    add_notes,
+    describe_cause,
+    describe_outcome,
+    render,
+)
+from aioretry_smithy._masking.mask import Mask
+from aioretry_smithy._text import printable
+from aioretry_smithy.testing import ScriptedTransport
+
+SECRET = "S3CR3T"
+
+
+def record_response(log, response):
+    """Record what a server answered."""
+    log._sent = True
+    record(log, response)
+
+
+class Delays(Backoff):
+    """The delays of a list, one after the other."""
+
+    def __init__(self, *delays):
+        self.delays = delays
+
+    def next_delay(self, num_attempts_so_far):
+        return self.delays[num_attempts_so_far - 1]
+
+
+class UnspeakableError(Exception):
+    def __str__(self):
+        raise AttributeError("no message")
+
+
+def after(seconds, answer):
+    async def respond(ctx, request):
+        await asyncio.sleep(seconds)
+        return answer
+
+    return respond
+
+
+def call(url="http://example.com/", mask=None, **options):
+    request = HttpRequest("GET", url, **options)
+    if mask is None:
+        return ClientRequestContext(request)
+    return ClientRequestContext(request, mask=mask)
+
+
+def answer(ctx, status, **options):
+    response = new_response(ctx.request, status, **options)
+    record_response(ctx.log, response)
+    return response
+
+
+async def test_sample_call():
+    """The figures of the design give the tree of the design, to the letter."""
+    strategy = RetryStrategy.failsafe(Delays(0.204, 0.391))
+    builder = (
+        SessionBuilder("https://api.example.com")
+        .decorator(
+            ScriptedTransport([after(0.003, 503), after(9.0, 200), after(0.004, 200)])
+        )
+        .decorator(RetryingClient.new_decorator(strategy, attempt_timeout=3.0))
+        .response_timeout(10.0)
+    )
+    async with builder.build() as session, session.get("/orders") as response:
+        log = RequestLog.of(response)
+
+    assert log.render() == (
+        "GET https://api.example.com/orders  ->  200 OK  in 3.602 s, 3 attempts\n"
+        "├─ 1  503 Service Unavailable   0.003 s   then waited 0.204 s (backoff)\n"
+        "├─ 2  AttemptTimeoutError       3.000 s   then waited 0.391 s (backoff)\n"
+        "└─ 3  200 OK                    0.004 s"
+    )
+
+
+async def test_columns_are_aligned():
+    """Numbers of attempts and seconds stand right, whatever their length."""
+    ctx = call()
+    for number in range(10):
+        attempt = ctx.derive(ctx.request)
+        await asyncio.sleep(100.0 if number == 4 else 0.5)
+        answer(attempt, 200)
+
+    lines = render(ctx.log).splitlines()
+    assert 11 == len(lines)
+    assert "├─  1  200 OK     0.500 s" == lines[1]
+    assert "├─  5  200 OK   100.000 s" == lines[5]
+    assert "└─ 10  200 OK     0.500 s" == lines[10]
+
+
+async def test_columns_are_aligned_by_what_a_terminal_shows():
+    """A reason in wide characters does not push the seconds out of their column."""
+    ctx = call()
+    for reason in "好的", "OK":
+        response = new_response(ctx.request)
+        response.reason = reason
+        record_response(ctx.derive(ctx.request).log, response)
+
+    assert [
+        "├─ 1  200 好的   0.000 s",
+        "└─ 2  200 OK     0.000 s",
+    ] == render(ctx.log).splitlines()[1:]
+
+
+async def test_call_without_attempts_is_one_line():
+    """Where nothing retries there is no tree."""
+    ctx = call()
+    answer(ctx, 404)
+
+    assert "GET http://example.com/  ->  404 Not Found  in 0.000 s" == render(ctx.log)
+
+
+async def test_call_in_flight():
+    """A log can be drawn at any time."""
+    ctx = call()
+    assert "GET http://example.com/  ->  no response yet" == render(ctx.log)
+    ctx.derive(ctx.request)
+
+    assert (
+        "GET http://example.com/  ->  no response yet, 1 attempt\n└─ 1  no response yet"
+        == render(ctx.log)
+    )
+
+
+async def test_reason_for_stopping_is_shown():
+    """Why there was no further attempt stands at the end of the first line."""
+    ctx = call()
+    answer(ctx, 503)
+    ctx.log.stop_reason = RetryStopReason.DEADLINE
+
+    assert render(ctx.log).endswith("in 0.000 s, stopped: deadline")
+
+
+@pytest.mark.parametrize("status", [0, 99, 600, 999])
+async def test_odd_statuses(status):
+    """A status without a reason is shown alone."""
+    ctx = call()
+    answer(ctx, status)
+
+    assert str(status) == describe_outcome(ctx.log)
+
+
+async def test_failure_of_the_body_stands_beside_the_status():
+    """A response that broke off was a response all the same."""
+    ctx = call()
+    record_response(ctx.log, new_response(ctx.request))
+    ctx.log._outcome.body_ended = None
+    ctx.log._end_body(3, aiohttp.ClientPayloadError("cut off"))
+
+    assert "200 OK, ClientPayloadError: cut off" == describe_outcome(ctx.log)
+
+
+async def test_long_messages_are_cut():
+    """A tree stays a tree when an error tells a story; the values keep all of it."""
+    ctx = call()
+    ctx.log._sent = True
+    ctx.log._record_failure(ValueError("x" * 100))
+
+    assert f"ValueError: {'x' * 59}…" == describe_outcome(ctx.log)
+    assert 72 == len(describe_outcome(ctx.log))
+    assert f"ValueError: {'x' * 100}" == to_dict(ctx.log)["response_cause"]
+
+
+async def test_secret_is_masked_before_it_is_cut():
+    """Cutting a message does not uncover half a secret."""
+    ctx = call()
+    ctx.log._record_failure(ValueError(f"{'x' * 40} http://user:{SECRET * 9}@h/"))
+
+    assert SECRET not in describe_outcome(ctx.log)
+
+
+@pytest.mark.parametrize(
+    ("cause", "described"),
+    [
+        (TimeoutError(), "TimeoutError"),
+        (TimeoutError("late"), "TimeoutError: late"),
+        (UnspeakableError(), "UnspeakableError"),
+        (aiohttp.ClientConnectorError(None, OSError()), "ClientConnectorError"),
+        # aiohttp quotes a header that it cannot read, be it a cookie.
+        (ValueError("Invalid: b'sid=1\\'2'"), "ValueError: Invalid: b'****'"),
+        (ValueError("b\"sid='1'\" and b'2"), "ValueError: b'****' and b'****'"),
+        (ValueError("Bad status line b'HTTP'"), "ValueError: Bad status line b'HTTP'"),
+        (ValueError("bob's"), "ValueError: bob's"),
+        *(
+            (ValueError(f"{before}b'sid=1'"), f"ValueError: {before}b'****'")
+            for before in ("a (", "[", "sid ", "sid=", "sid:", '"', "'", "sid...", "- ")
+        ),
+        (ValueError("[b'', b' 1']"), "ValueError: [b'****', b'****']"),
+        # The end of a name is no beginning.
+        *(
+            (ValueError(f"{name!r} is open, 'b'"), f"ValueError: {name!r} is open, 'b'")
+            for name in ("service-b", "eu.b", "shop/b", "db", "b")
+        ),
+    ],
+)
+async def test_cause_is_described(cause, described):
+    """Class and message, or the class alone, also where the message raises."""
+    ctx = call()
+    ctx.log._record_failure(cause)
+
+    assert described == describe_cause(ctx.log)
+    assert described in render(ctx.log)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain ü 好", "plain ü 好"),
+        ("a\r\nb\tc", r"a\r\nb\tc"),
+        ("\x1b[2J\x07\x00\x7f", r"\x1b[2J\x07\x00\x7f"),
+        ("\u2028\u202e\u200b", r"\u2028\u202e\u200b"),
+        ("\udc80", r"\udc80"),
+    ],
+)
+def test_control_characters_are_escaped(text, shown):
+    """Nothing that comes from a server moves a cursor or begins a line."""
+    assert shown == printable(text)
+
+
+async def test_hostile_texts_keep_their_line():
+    """Method, URL, reason and message are all escaped."""
+    ctx = call(b"http://h/\x1b\n")
+    ctx.request.method = "GE\nT"
+    response = new_response(ctx.request)
+    response.reason = "O\rK\x1b[0m"
+    attempt = ctx.derive(ctx.request)
+    record_response(attempt.log, response)
+    ctx.derive(ctx.request).log._record_failure(ValueError("a\nb\x1b"))
+    ctx.log._record_failure(ValueError("a\nb"))
+    drawn = render(ctx.log)
+
+    assert 3 == len(drawn.splitlines())
+    assert all(line.isprintable() for line in drawn.splitlines())
+
+
+async def test_values_are_json():
+    """The values survive JSON unchanged, the attempts nested in them."""
+    ctx = call(params={"page": "2"}, headers={"A": "1"})
+    first = ctx.derive(ctx.request)
+    first.log._record_failure(TimeoutError("late"))
+    first.log.delay, first.log.delay_source = 0.5, "backoff"
+    second = ctx.derive(ctx.request)
+    answer(second, 503, headers={"Retry-After": "1"}, body=b"busy")
+    ctx.log._record_answer(second.log)
+    ctx.log.stop_reason = RetryStopReason.NO_RETRY
+    values = to_dict(ctx.log)
+
+    assert values == json.loads(json.dumps(values))
+    assert {
+        "name": "GET",
+        "request_method": "GET",
+        "request_url": "http://example.com/?page=2",
+        "request_headers": {"A": "1"},
+        "request_content_preview": None,
+        "request_started_at": ctx.log.request_started_at.isoformat(),
+        "request_length": 0,
+        "request_duration": None,
+        "sent": True,
+        "response_timeout": None,
+        "response_status": 503,
+        "response_reason": "Service Unavailable",
+        "response_headers": {"Retry-After": "1"},
+        "response_cause": None,
+        "response_length": 4,
+        "response_content_preview": None,
+        "duration": 0.0,
+        "total_duration": 0.0,
+        "is_complete": True,
+        "attempt": None,
+        "total_attempts": 2,
+        "delay": None,
+        "delay_source": None,
+        "stop_reason": "no_retry",
+        "retry_error": None,
+    } == {name: value for name, value in values.items() if name != "children"}
+    failed, answered = values["children"]
+    assert "TimeoutError: late" == failed["response_cause"]
+    assert (1, 0.5, "backoff", []) == (
+        failed["attempt"],
+        failed["delay"],
+        failed["delay_source"],
+        failed["children"],
+    )
+    assert (2, 503) == (answered["attempt"], answered["response_status"])
+    assert type(values["stop_reason"]) is str
+
+
+async def test_values_of_a_call_in_flight():
+    """What is not known yet is null."""
+    values = to_dict(call().log)
+
+    assert values == json.loads(json.dumps(values))
+    assert values["response_headers"] is None
+    assert values["duration"] is None
+    assert values["is_complete"] is False
+
+
+async def test_keys_are_attributes():
+    """Each key names the attribute that has the value itself."""
+    log = call().log
+
+    assert [] == [key for key in to_dict(log) if not hasattr(log, key)]
+
+
+async def test_no_view_shows_a_secret():
+    """Credentials of every kind are hidden in the tree, the values and the notes."""
+    url = f"http://user:{SECRET}@example.com/?page=1&token={SECRET}&code={SECRET}"
+    headers = {"authorization": SECRET, "Cookie": SECRET, "X-Own": SECRET}
+    mask = Mask(headers=["X-Own"], query_parameters=["code"])
+    ctx = call(url, mask, headers=headers, params={"api_key": SECRET})
+    for _ in range(2):
+        attempt = ctx.derive(ctx.request)
+        sent = [("Set-Cookie", SECRET), ("set-cookie", SECRET), ("Location", url)]
+        response = new_response(ctx.request, 302, headers=sent)
+        response.reason = f"Found at {url}"
+        record_response(attempt.log, response)
+    failed = ctx.derive(ctx.request)
+    error = aiohttp.InvalidUrlClientError(url)
+    failed.log._record_failure(error)
+    ctx.log._record_answer(failed.log)
+    add_notes(ctx.log, error)
+    views = [render(ctx.log), json.dumps(to_dict(ctx.log)), *error.__notes__]
+    views.append(repr(ctx.log))
+
+    assert not [view for view in views if SECRET in view]
+    assert "page=1" in render(ctx.log)
+
+
+async def test_notes_tell_every_attempt():
+    """An exception gets one note per attempt, in order."""
+    ctx = call()
+    first = ctx.derive(ctx.request)
+    await asyncio.sleep(0.25)
+    answer(first, 500)
+    first.log.delay, first.log.delay_source = 1.0, "backoff"
+    second = ctx.derive(ctx.request)
+    second.log._sent = True
+    second.log._record_failure(TimeoutError())
+    error = TimeoutError()
+    add_notes(ctx.log, error)
+
+    assert [
+        "attempt 1: 500 Internal Server Error, 0.250 s, then waited 1.000 s (backoff)",
+        "attempt 2: TimeoutError, 0.000 s",
+    ] == error.__notes__
+
+
+async def test_single_attempt_has_no_note():
+    """What an exception says of itself is enough there."""
+    ctx, error = call(), TimeoutError()
+    ctx.derive(ctx.request).log._record_failure(error)
+    add_notes(ctx.log, error)
+
+    assert not hasattr(error, "__notes__")
+
+
+async def test_notes_of_an_earlier_call_go():
+    """An exception that is raised again and again does not collect notes for ever."""
+    error = TimeoutError()
+    error.add_note("somebody's own")
+    for attempts in (3, 2, 2):
+        ctx = call()
+        for _ in range(attempts):
+            log = ctx.derive(ctx.request).log
+            log._sent = True
+            log._record_failure(error)
+        add_notes(ctx.log, error)
+    assert [
+        "somebody's own",
+        "attempt 1: TimeoutError, 0.000 s",
+        "attempt 2: TimeoutError, 0.000 s",
+    ] == error.__notes__
+    add_notes(call().log, error)
+
+    assert ["somebody's own"] == error.__notes__

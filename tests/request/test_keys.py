@@ -1,0 +1,197 @@
+"""Keys of requests, and the bounded map that they lead into."""
+
+import pytest
+from yarl import URL
+
+from aioretry_smithy import HttpRequest
+from aioretry_smithy._lru import BoundedMap
+from aioretry_smithy._request.keys import (
+    host_and_method_key,
+    host_and_path_key,
+    host_key,
+    method_key,
+)
+
+KEYS = (host_key, method_key, host_and_method_key, host_and_path_key)
+
+
+class FailingRequest:
+    """A request whose URL cannot be asked for."""
+
+    method = "GET"
+
+    def __init__(self, error):
+        self.error = error
+
+    @property
+    def url(self):
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("url", "key"),
+    [
+        ("http://example.com", "example.com:80"),
+        ("https://example.com/orders?page=2#top", "example.com:443"),
+        ("ws://example.com/feed", "example.com:80"),
+        ("wss://example.com/feed", "example.com:443"),
+        ("https://example.com:8443/", "example.com:8443"),
+        ("https://EXAMPLE.com/", "example.com:443"),
+        (URL("https://EXAMPLE.com/", encoded=True), "example.com:443"),
+        ("https://user:secret@example.com/", "example.com:443"),
+        ("http://127.0.0.1:8080/", "127.0.0.1:8080"),
+        ("http://[::1]/", "[::1]:80"),
+        ("http://[2001:DB8::1]:8080/", "[2001:db8::1]:8080"),
+        ("http://bücher.example/", "xn--bcher-kva.example:80"),
+    ],
+)
+def test_host_key_is_host_and_port(url, key):
+    """A server has one key, whatever else the URL says and however it is written."""
+    request = HttpRequest("GET", url)
+
+    assert key == host_key(request)
+
+
+def test_host_key_joins_the_base_url():
+    """A relative URL belongs to the server of the session's base URL."""
+    request = HttpRequest("GET", "/orders", base_url=URL("https://example.com/v1/"))
+
+    assert "example.com:443" == host_key(request)
+
+
+@pytest.mark.parametrize(
+    ("url", "key"),
+    [
+        ("http://EXAMPLE.com", "example.com:80/"),
+        ("http://example.com/", "example.com:80/"),
+        ("https://user:secret@example.com/orders?page=2#top", "example.com:443/orders"),
+        ("http://example.com/orders/", "example.com:80/orders/"),
+        ("http://example.com/Größe", "example.com:80/Gr%C3%B6%C3%9Fe"),
+        ("http://example.com/a%2Fb", "example.com:80/a%2Fb"),
+        ("http://[::1]:8080/a/../orders", "[::1]:8080/orders"),
+    ],
+)
+def test_path_key_is_the_path_on_the_wire(url, key):
+    """The query and the fragment are no part of it, escapes are."""
+    assert key == host_and_path_key(HttpRequest("GET", url))
+
+
+def test_method_keys_are_upper_case():
+    """A method has one key, however the caller writes it."""
+    request = HttpRequest("get", "http://example.com/")
+
+    assert "GET" == method_key(request)
+    assert "example.com:80#GET" == host_and_method_key(request)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "/orders",
+        "example.com",
+        "http:///orders",
+        "mailto:somebody@example.com",
+        "http://[::1",
+        "http://example.com:port/",
+        URL("http://example.com:port/", encoded=True),
+        "http://example.com:99999/",
+        "unix://socket/orders",
+        None,
+        7,
+        b"http://example.com/",
+        object(),
+    ],
+)
+@pytest.mark.parametrize("key", KEYS)
+def test_a_url_without_host_and_port_has_no_key(key, url):
+    """What aiohttp will refuse is no reason for a key to raise first."""
+    request = HttpRequest("GET", url)
+
+    assert None is key(request)
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("bad"), TypeError("bad"), RuntimeError("bad")]
+)
+@pytest.mark.parametrize("key", KEYS)
+def test_a_url_that_raises_has_no_key(key, error):
+    """Whatever the URL raises, the key does not."""
+    request = FailingRequest(error)
+
+    assert None is key(request)
+
+
+def test_map_makes_a_value_once_per_key():
+    """The factory is called with the key, once."""
+    made = []
+    values = BoundedMap(lambda key: made.append(key) or [key])
+
+    first, other, again = values.get("a"), values.get("b"), values.get("a")
+
+    assert ["a", "b"] == made
+    assert first is again
+    assert ["b"] == other
+
+
+def test_map_drops_the_least_recently_used():
+    """A value that was asked for again outlives an older one."""
+    made = []
+    values = BoundedMap(lambda key: made.append(key) or key, max_size=2)
+
+    for key in ("a", "b", "a", "c", "a", "b"):
+        values.get(key)
+
+    assert ["a", "b", "c", "b"] == made
+    assert 2 == len(values)
+
+
+def test_copy_of_a_map_is_independent():
+    """It shows what is kept, in the order in which it was last asked for."""
+    values = BoundedMap(str.upper)
+    for key in ("a", "b", "a"):
+        values.get(key)
+    copy = values.copy()
+    values.get("c")
+
+    assert [("b", "B"), ("a", "A")] == list(copy.items())
+
+
+def test_map_keeps_1024_values_by_default():
+    """However many hosts there are, the map stays small."""
+    values = BoundedMap(str)
+
+    for number in range(3000):
+        values.get(str(number))
+
+    assert 1024 == len(values)
+
+
+def test_map_keeps_nothing_when_the_factory_raises():
+    """A factory that fails is asked again, and its error stands alone."""
+    values = BoundedMap(int)
+
+    with pytest.raises(ValueError) as caught:
+        values.get("seven")
+
+    assert None is caught.value.__context__
+    assert 0 == len(values)
+    assert 7 == values.get("7")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((None,), "factory: None (expected: a callable that takes the key)"),
+        ((str, 0), "max_size: 0 (expected: an int > 0)"),
+        ((str, True), "max_size: True (expected: an int > 0)"),
+        ((str, 1.5), "max_size: 1.5 (expected: an int > 0)"),
+        ((str, "9"), "max_size: '9' (expected: an int > 0)"),
+    ],
+)
+def test_map_rejects_bad_arguments(arguments, message):
+    """A bad argument is named where the map is made."""
+    with pytest.raises(ValueError) as caught:
+        BoundedMap(*arguments)
+
+    assert message == str(caught.value)

@@ -1,0 +1,575 @@
+"""What an outcome means for a retry."""
+
+from __future__ import annotations
+
+import aiohttp
+import pytest
+from botocore.retries.standard import ThrottledRetryableChecker
+from multidict import CIMultiDict
+from yarl import URL
+
+from aioretry_smithy import (
+    CircuitBreaker,
+    ClientRequestContext,
+    FailFastError,
+    HttpRequest,
+    UnprocessedRequestError,
+    new_response,
+)
+from aioretry_smithy._retry.classify import (
+    THROTTLING_CODES,
+    TIMEOUT_CODES,
+    TRANSIENT_CODES,
+    classify,
+)
+from aioretry_smithy.smithy import (
+    DEFAULT_CLASSIFIERS,
+    ErrorKind,
+    ErrorRetryInfo,
+    Failure,
+    HasFault,
+    RetryAction,
+    RetryInfo,
+    only_idempotent,
+)
+
+INFO = aiohttp.RequestInfo(URL("http://localhost/"), "GET", CIMultiDict())
+NOTHING = {"is_throttling_error": False, "is_timeout_error": False}
+THROTTLING = NOTHING | {"is_throttling_error": True}
+TIMEOUT = NOTHING | {"is_timeout_error": True}
+
+UNPROCESSED = [
+    UnprocessedRequestError("busy"),
+    aiohttp.ClientConnectorError(None, OSError(111, "refused")),
+]
+CONNECTION_FAILURES = [
+    *UNPROCESSED,
+    aiohttp.ServerDisconnectedError(),
+    aiohttp.ClientOSError(104, "reset"),
+    aiohttp.ClientPayloadError("cut"),
+    ConnectionResetError(),
+    OSError(113, "no route"),
+]
+TIMEOUTS = [
+    TimeoutError(),
+    aiohttp.SocketTimeoutError(),
+    aiohttp.ConnectionTimeoutError(),
+    OSError(110, "timed out"),
+]
+PERMANENT = [
+    aiohttp.InvalidURL("http://"),
+    aiohttp.TooManyRedirects(None, ()),
+    aiohttp.ServerFingerprintMismatch(b"", b"", "x", 1),
+    FailFastError(CircuitBreaker("x"), 1.0),
+    RuntimeError("Session is closed"),
+    TypeError("bad argument"),
+]
+
+
+class OwnError(Exception):
+    """An error with whatever attributes a test gives it."""
+
+    def __init__(self, **attributes: object) -> None:
+        super().__init__("own")
+        vars(self).update(attributes)
+
+
+def failed(
+    status=None, *, headers=None, cause=None, code=None, method="GET", sent=None
+):
+    """Make what came of an attempt: a response, or an exception."""
+    request = HttpRequest(method, "http://localhost/", headers=sent)
+    ctx = ClientRequestContext(request).derive(request)
+    if status is not None:
+        ctx.log._record_response(new_response(request, status, headers=headers))
+    if cause is not None:
+        ctx.log._end_body(0, cause)
+        ctx.log._record_failure(cause)
+    return Failure(ctx, cause, code)
+
+
+def came(outcome, method="GET"):
+    """Make what came of an attempt from a status or an exception."""
+    if isinstance(outcome, int):
+        return failed(outcome, method=method)
+    return failed(cause=outcome, method=method)
+
+
+def flags(error):
+    """Return what kind of error it is."""
+    return {name: getattr(error, name) for name in NOTHING}
+
+
+def named(value):
+    """Name a failure in the report of a test."""
+    return type(value).__name__ if isinstance(value, Exception) else None
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "fault"),
+    [
+        (500, NOTHING, "server"),
+        (502, NOTHING, "server"),
+        (503, NOTHING, "server"),
+        (504, TIMEOUT, "server"),
+        (408, TIMEOUT, "client"),
+        (429, THROTTLING, "client"),
+    ],
+)
+async def test_six_statuses_are_retried(status, kind, fault):
+    """Those after which another attempt may well succeed, with any service."""
+    error = classify(failed(status))
+
+    assert error.is_retry_safe is True
+    assert kind == flags(error)
+    assert fault == error.fault
+    assert status == error.status
+
+
+@pytest.mark.parametrize("status", [501, 505, 507, 509, 511, 599])
+async def test_other_server_errors_are_not_retried(status):
+    """Their fault is the server's, which by itself would allow a retry."""
+    error = classify(failed(status))
+
+    assert error.is_retry_safe is False
+    assert "server" == error.fault
+    assert not RetryInfo.of(error).allows_retry
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 425, 499])
+async def test_client_errors_are_left_open(status):
+    """Nobody can tell, and nothing is retried that nobody can tell about."""
+    error = classify(failed(status))
+
+    assert error.is_retry_safe is None
+    assert "client" == error.fault
+    assert not RetryInfo.of(error).allows_retry
+
+
+@pytest.mark.parametrize("status", [200, 202, 304, 399])
+async def test_other_statuses_are_nobodys_fault(status):
+    """A chain of somebody's own may be asked about them too."""
+    error = classify(failed(status))
+
+    assert error.is_retry_safe is None
+    assert error.fault is None
+
+
+@pytest.mark.parametrize("cause", CONNECTION_FAILURES, ids=named)
+async def test_connection_failures_are_retried(cause):
+    """Also those after which the server may have done the work."""
+    error = classify(failed(cause=cause))
+
+    assert error.is_retry_safe is True
+    assert NOTHING == flags(error)
+    assert error.fault is None
+    assert error.status is None
+
+
+@pytest.mark.parametrize("cause", TIMEOUTS, ids=named)
+async def test_timeouts_are_retried_as_such(cause):
+    """They are dearer to some strategies; it was the client that gave up."""
+    error = classify(failed(cause=cause))
+
+    assert error.is_retry_safe is True
+    assert TIMEOUT == flags(error)
+    assert "client" == error.fault
+
+
+@pytest.mark.parametrize("cause", PERMANENT, ids=named)
+async def test_permanent_failures_are_forbidden(cause):
+    """They would fail in the same way, and cost quota."""
+    error = classify(failed(cause=cause), (*DEFAULT_CLASSIFIERS, always_retry))
+
+    assert error.is_retry_safe is False
+
+
+@pytest.mark.parametrize("cause", [OwnError(), EOFError()], ids=named)
+async def test_unknown_exceptions_are_left_open(cause):
+    """They do not look like a connection that failed."""
+    error = classify(failed(cause=cause))
+
+    assert error.is_retry_safe is None
+    assert not RetryInfo.of(error).allows_retry
+
+
+@pytest.mark.parametrize(
+    ("attributes", "kind"),
+    [
+        ({"is_retry_safe": True}, NOTHING),
+        ({"is_retry_safe": True, "is_throttling_error": True}, THROTTLING),
+        ({"is_retry_safe": True, "is_timeout_error": True}, TIMEOUT),
+        ({"is_throttling_error": True, "is_timeout_error": True}, THROTTLING),
+        ({"is_timeout_error": True}, TIMEOUT),
+        ({"fault": "server"}, NOTHING),
+    ],
+)
+async def test_exception_that_allows_a_retry_is_believed(attributes, kind):
+    """All the attributes, some, or the fault alone."""
+    error = classify(failed(cause=OwnError(**attributes)))
+
+    assert error.is_retry_safe is True
+    assert kind == flags(error)
+    assert attributes.get("fault") == error.fault
+
+
+@pytest.mark.parametrize("kind", [RuntimeError, TimeoutError, aiohttp.InvalidURL])
+async def test_exception_of_any_class_knows_better(kind):
+    """What it says of itself wins over what its class looks like, both ways."""
+    cause = kind("x")
+    cause.is_retry_safe = True
+    allowed = classify(failed(cause=cause))
+    cause.is_retry_safe = False
+    forbidden = classify(failed(cause=cause))
+
+    assert allowed.is_retry_safe is True
+    assert forbidden.is_retry_safe is False
+
+
+async def test_exception_that_times_out_is_a_timeout_also_by_class():
+    """Though it says no more of itself than that it may be retried."""
+    cause = aiohttp.SocketTimeoutError()
+    cause.is_retry_safe = True
+
+    assert TIMEOUT == flags(classify(failed(cause=cause)))
+
+
+async def test_throttling_that_must_not_be_retried_still_counts():
+    """A rate limiter is told of it."""
+    cause = OwnError(is_retry_safe=False, is_throttling_error=True)
+    error = classify(failed(cause=cause))
+
+    assert error.is_retry_safe is False
+    assert THROTTLING == flags(error)
+
+
+@pytest.mark.parametrize("cause", [OwnError(is_retry_safe=True), TimeoutError()])
+async def test_hint_of_an_exception_is_taken_over(cause):
+    """Whether it allows the retry itself or looks like a failed connection."""
+    cause.retry_after = 2.5
+
+    assert 2.5 == classify(failed(cause=cause)).retry_after
+
+
+@pytest.mark.parametrize(
+    ("status", "safe", "kind"),
+    [(503, True, NOTHING), (429, True, THROTTLING), (404, None, NOTHING)],
+)
+async def test_error_raised_for_a_status_is_judged_by_it(status, safe, kind):
+    """A decorator that raises for 404 asks for no retry of 404."""
+    cause = aiohttp.ClientResponseError(INFO, (), status=status)
+    error = classify(failed(cause=cause))
+
+    assert safe is error.is_retry_safe
+    assert kind == flags(error)
+    assert status == error.status
+
+
+async def test_answer_that_cannot_be_read_is_a_failed_connection():
+    """The status that aiohttp makes up for it is none."""
+    cause = aiohttp.ClientResponseError(INFO, (), status=400)
+    cause.__cause__ = ValueError("garbage")
+    error = classify(failed(cause=cause))
+
+    assert error.is_retry_safe is True
+    assert error.status is None
+    assert error.fault is None
+
+
+async def test_body_that_failed_does_not_hide_throttling():
+    """The status came before it."""
+    error = classify(failed(429, cause=aiohttp.ClientPayloadError("cut")))
+
+    assert error.is_retry_safe is True
+    assert THROTTLING == flags(error)
+
+
+@pytest.mark.parametrize("status", [200, 404])
+async def test_body_that_failed_is_retried_whatever_the_status(status):
+    """The attempt failed, though the status is none to retry."""
+    error = classify(failed(status, cause=TimeoutError()))
+
+    assert error.is_retry_safe is True
+    assert TIMEOUT == flags(error)
+    assert "client" == error.fault
+
+
+@pytest.mark.parametrize("status", [400, 403, 429, 502, 503, 509])
+@pytest.mark.parametrize("code", sorted(THROTTLING_CODES))
+async def test_throttling_codes_count_at_any_status(code, status):
+    """The Rust SDK's RFC ties them to statuses; the SDKs of today do not."""
+    error = classify(failed(status, code=code))
+
+    assert error.is_retry_safe is True
+    assert THROTTLING == flags(error)
+    assert code == error.code
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        (400, "Throttling"),
+        (400, "ThrottlingException"),
+        (400, "ThrottledException"),
+        (400, "RequestThrottledException"),
+        (400, "TooManyRequestsException"),
+        (400, "ProvisionedThroughputExceededException"),
+        (400, "TransactionInProgressException"),
+        (400, "LimitExceededException"),
+        (400, "PriorRequestNotComplete"),
+        (403, "RequestThrottled"),
+        (502, "EC2ThrottledException"),
+        (503, "RequestLimitExceeded"),
+        (503, "SlowDown"),
+        (509, "BandwidthLimitExceeded"),
+    ],
+)
+async def test_errors_that_the_rfc_names_throttle(status, code):
+    """Each status of the Rust SDK's RFC, with each code that it ties to it."""
+    error = classify(failed(status, code=code))
+
+    assert error.is_retry_safe is True
+    assert THROTTLING == flags(error)
+
+
+def test_throttling_codes_are_those_of_botocore():
+    """A code that is added there is missing here."""
+    theirs = ThrottledRetryableChecker._THROTTLED_ERROR_CODES
+
+    assert {*theirs} == THROTTLING_CODES
+
+
+@pytest.mark.parametrize("code", sorted(TIMEOUT_CODES))
+async def test_timeout_codes_count_at_any_status(code):
+    """S3 says so with 400."""
+    error = classify(failed(400, code=code))
+
+    assert error.is_retry_safe is True
+    assert TIMEOUT == flags(error)
+
+
+@pytest.mark.parametrize("code", sorted(TRANSIENT_CODES))
+async def test_transient_codes_count_at_any_status(code):
+    """AWS STS says with 400 that an identity provider did not answer."""
+    error = classify(failed(400, code=code))
+
+    assert error.is_retry_safe is True
+    assert NOTHING == flags(error)
+
+
+@pytest.mark.parametrize("code", ["ValidationException", "throttling", "Slow", ""])
+async def test_other_codes_change_nothing(code):
+    """They are names of classes, so their case counts."""
+    error = classify(failed(400, code=code))
+
+    assert error.is_retry_safe is None
+    assert code == error.code
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"Retry-After": "120"}, 120.0),
+        ({"x-amz-retry-after": "1500"}, 1.5),
+        ({"Retry-After": "soon"}, None),
+        ({"x-amz-retry-after": "-100"}, None),
+        ({"Retry-After": "99999999999"}, 1e10),
+        (
+            {
+                "Retry-After": "Sun, 06 Nov 1994 08:49:47 GMT",
+                "Date": "Sun, 06 Nov 1994 08:49:37 GMT",
+            },
+            10.0,
+        ),
+        ({}, None),
+    ],
+)
+async def test_hint_of_the_headers_is_added_to_a_verdict(headers, seconds):
+    """In either of the two headers."""
+    assert seconds == classify(failed(503, headers=headers)).retry_after
+
+
+@pytest.mark.parametrize("status", [200, 404, 501])
+async def test_hint_of_the_headers_is_no_verdict(status):
+    """A server that announces a pause does not ask for a retry."""
+    error = classify(failed(status, headers={"Retry-After": "1"}))
+
+    assert error.is_retry_safe is not True
+    assert error.retry_after is None
+
+
+async def test_hint_of_the_headers_is_added_to_a_verdict_of_ones_own():
+    """A classifier need not read headers."""
+    failure = failed(409, headers={"Retry-After": "7"})
+    error = classify(failure, (*DEFAULT_CLASSIFIERS, always_retry))
+
+    assert error.is_retry_safe is True
+    assert 7.0 == error.retry_after
+
+
+@pytest.mark.parametrize("hint", [0.0, 1.0, 99.0])
+async def test_hint_of_a_classifier_stands_above_the_headers(hint):
+    """It may know what they mean; 0 is a hint too."""
+
+    def hinting(failure, previous):
+        return RetryAction.retry(retry_after=hint)
+
+    failure = failed(503, headers={"Retry-After": "7"})
+
+    assert hint == classify(failure, [hinting]).retry_after
+
+
+async def test_later_verdict_refines_an_earlier_one():
+    """It replaces the kind and keeps the hint, unless it has one of its own."""
+    seen = []
+
+    def first(failure, previous):
+        seen.append(previous)
+        return RetryAction.retry(retry_after=3.0)
+
+    def abstaining(failure, previous):
+        seen.append(previous)
+
+    def second(failure, previous):
+        seen.append(previous)
+        return RetryAction.retry(ErrorKind.THROTTLING)
+
+    def third(failure, previous):
+        seen.append(previous)
+        return RetryAction.retry(ErrorKind.TIMEOUT, retry_after=4.0)
+
+    two = classify(failed(503), [first, abstaining, second])
+    three = classify(failed(503), [second, third])
+
+    assert THROTTLING == flags(two)
+    assert 3.0 == two.retry_after
+    assert TIMEOUT == flags(three)
+    assert 4.0 == three.retry_after
+    first_verdict = RetryAction.retry(retry_after=3.0)
+    throttling = RetryAction.retry(ErrorKind.THROTTLING)
+    assert [None, first_verdict, first_verdict, None, throttling] == seen
+
+
+async def test_verdict_that_forbids_ends_the_chain():
+    """Nobody behind it is asked."""
+
+    def forbidding(failure, previous):
+        return RetryAction.forbid()
+
+    error = classify(failed(503), [forbidding, failing])
+
+    assert error.is_retry_safe is False
+
+
+async def test_throttling_that_is_forbidden_is_still_throttling():
+    """A rate limiter would otherwise take it for a success."""
+    failure = failed(429, headers={"Retry-After": "2"}, method="POST")
+    error = classify(failure, (*DEFAULT_CLASSIFIERS, only_idempotent))
+
+    assert error.is_retry_safe is False
+    assert THROTTLING == flags(error)
+    assert 2.0 == error.retry_after
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        500,
+        429,
+        TimeoutError(),
+        OwnError(is_throttling_error=True),
+        OwnError(fault="server"),
+    ],
+)
+async def test_what_nobody_judges_is_not_retried(outcome):
+    """Neither a flag nor a fault brings in what was left out of the chain."""
+    error = classify(came(outcome), ())
+
+    assert error.is_retry_safe is not True
+    assert not RetryInfo.of(error).allows_retry
+
+
+@pytest.mark.parametrize("answer", [True, False, "retry", ErrorKind.THROTTLING])
+async def test_classifier_that_answers_nonsense_is_told(answer):
+    """Where the answer is read, not in the depths of a strategy."""
+    with pytest.raises(ValueError) as caught:
+        classify(failed(503), [lambda failure, previous: answer])
+
+    assert f"classifier: {answer!r} (expected: a RetryAction or None)" == str(
+        caught.value
+    )
+
+
+async def test_error_of_a_classifier_goes_to_the_caller():
+    """It is a bug, and no verdict."""
+    with pytest.raises(ZeroDivisionError):
+        classify(failed(503), (*DEFAULT_CLASSIFIERS, failing))
+
+
+@pytest.mark.parametrize("method", ["POST", "PATCH"])
+@pytest.mark.parametrize(
+    "outcome", [503, 429, TimeoutError(), aiohttp.ServerDisconnectedError()], ids=str
+)
+async def test_only_idempotent_forbids_what_may_have_been_done(method, outcome):
+    """An order must not be placed twice."""
+    assert only_idempotent(came(outcome, method), None) == RetryAction.forbid()
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"])
+async def test_only_idempotent_leaves_idempotent_methods_alone(method):
+    """It allows nothing by itself either."""
+    assert None is only_idempotent(failed(503, method=method), None)
+
+
+async def test_only_idempotent_knows_the_header():
+    """The server recognizes the second request."""
+    failure = failed(503, method="POST", sent={"Idempotency-Key": "1"})
+
+    assert None is only_idempotent(failure, None)
+
+
+@pytest.mark.parametrize("cause", UNPROCESSED, ids=named)
+async def test_only_idempotent_leaves_what_the_server_has_not_seen_alone(cause):
+    """Such a request was not carried out once."""
+    assert None is only_idempotent(failed(cause=cause, method="POST"), None)
+
+
+async def test_error_has_all_that_strategies_ask_for():
+    """Those of smithy-python test it with ``isinstance``."""
+    error = classify(failed(503))
+
+    assert isinstance(error, ErrorRetryInfo)
+    assert isinstance(error, HasFault)
+
+
+async def test_error_comes_from_the_exception():
+    """A strategy may look at it, and a traceback shows it."""
+    cause = TimeoutError()
+
+    assert cause is classify(failed(cause=cause)).__cause__
+    assert None is classify(failed(503)).__cause__
+
+
+@pytest.mark.parametrize(
+    ("failure", "message"),
+    [
+        ({"status": 503}, "status 503"),
+        ({"status": 400, "code": "SlowDown"}, "status 400, code SlowDown"),
+        ({"cause": TimeoutError()}, "TimeoutError"),
+        (
+            {"cause": aiohttp.InvalidURL("http://me:secret@localhost/")},
+            "InvalidURL: http://****@localhost/",
+        ),
+    ],
+)
+async def test_error_says_what_happened(failure, message):
+    """It is chained to what ends retries, so it shows no secrets."""
+    assert message == str(classify(failed(**failure)))
+
+
+def always_retry(failure, previous):
+    return RetryAction.retry()
+
+
+def failing(failure, previous):
+    return 1 / 0
