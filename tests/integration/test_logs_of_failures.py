@@ -222,6 +222,7 @@ async def test_every_view_gives_the_time_up_to_the_failure(serve, decorators):
 
     for line in log.render().splitlines():
         assert said in line
-        assert "0.2" in line.partition(said)[2]
+        # An attempt on a busy machine begins well after its call.
+        assert float(re.findall(r"\d\.\d+", line.partition(said)[2])[0]) > 0.1
     assert log.to_dict()["total_duration"] >= 0.19
     assert said.removeprefix("200 OK, ") in log.to_dict()["response_cause"]
