@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from aiohttp.payload import Payload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     import aiohttp
-    from aiohttp.payload import Payload
+
+
+Notes: TypeAlias = list[tuple[object, Callable[[], Payload]]]
+"""Objects that were given as JSON, each with what makes its body again."""
 
 
 class HeldBody(Protocol):
@@ -31,11 +37,14 @@ class CallResources:
     bodies: Sequence[HeldBody] = ()
     """What is sent again with care."""
 
-    json: Sequence[tuple[object, Callable[[], Payload]]] = ()
+    json: Notes
     """What was given as JSON, each with what makes the body that it was first."""
 
     _responses: Sequence[aiohttp.ClientResponse] = ()
     _used: Sequence[object] = ()
+
+    def __init__(self, json: Notes | None = None) -> None:
+        self.json = [] if json is None else json
 
     async def close_bodies(self) -> None:
         """End the bodies: what aiohttp wanted closed is closed now."""

@@ -16,6 +16,7 @@ from .._errors import bad_argument, is_finite
 from .._masking.mask import DEFAULT_MASK, Mask
 from .._retry.client import RetryingClient
 from . import seam as _seam
+from .aiohttp_transport import AiohttpTransport
 from .chain import assemble, check_attempt_timeout, checked_decorator, describe_client
 from .deadline import lifts, make_firm, positive
 from .session_arguments import check_names
@@ -203,8 +204,8 @@ class SessionBuilder:
         base_url = DEFAULT_MASK.text(str(self._base_url))
         where = "" if self._base_url is None else f"base_url={base_url!r}, "
         session = f"aiohttp.ClientSession({where}response_timeout={total})"
-        clients = chain_of(assemble(_seam.Leaf(), self._decorators))
-        if isinstance(clients[-1], _seam.Leaf):
+        clients = chain_of(assemble(AiohttpTransport(), self._decorators))
+        if isinstance(clients[-1], AiohttpTransport):
             clients.pop()
         lines = [*map(describe_client, clients), session]
         return "\n".join(f"{'  ' * depth}{line}" for depth, line in enumerate(lines))
@@ -217,13 +218,13 @@ class SessionBuilder:
                 longer than the call, a decorator is none, or it hides others: its
                 client has no ``.delegate``.
         """
-        leaf = _seam.Leaf()
-        client = assemble(leaf, self._decorators)
+        transport = AiohttpTransport()
+        client = assemble(transport, self._decorators)
         check_attempt_timeout(client, self._total)
         session = ClientSession(self._base_url, **self._arguments)
         if self._has_firm_limit:
             make_firm(session)
-        return _install(session, leaf, client)
+        return _install(session, transport, client)
 
     def _total(self) -> float | None:
         timeout = self._arguments.get("timeout", aiohttp.client.DEFAULT_TIMEOUT)
@@ -247,10 +248,10 @@ def decorate(session: ClientSession, *decorators: Decorator) -> ClientSession:
     """
     if _seam.installed(_checked(session)) is not None:
         raise bad_argument("session", session, "not decorated yet")
-    leaf = _seam.Leaf()
-    client = assemble(leaf, decorators)
+    transport = AiohttpTransport()
+    client = assemble(transport, decorators)
     check_attempt_timeout(client, lambda: positive(session.timeout.total))
-    return _install(session, leaf, client)
+    return _install(session, transport, client)
 
 
 def undecorate(session: ClientSession) -> ClientSession:
@@ -283,12 +284,12 @@ def _checked(session: object) -> ClientSession:
 
 
 def _install(
-    session: ClientSession, leaf: _seam.Leaf, client: HttpClient
+    session: ClientSession, transport: AiohttpTransport, client: HttpClient
 ) -> ClientSession:
     wanted = (getattr(link, "mask", None) for link in chain_of(client))
     masks = (mask for mask in wanted if isinstance(mask, Mask))
     mask = reduce(or_, masks, DEFAULT_MASK)
     # Also where it retries nothing by itself: a block of code may ask it to.
     resend = find_client(client, RetryingClient) is None
-    _seam.install(session, leaf, client, mask=mask, resend=resend)
+    _seam.install(session, transport, client, mask=mask, resend=resend)
     return session

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import payload
 
-from .._call.context import resources_of
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from aiohttp import ClientSession
 
-    from .._call.context import ClientRequestContext
+    from .._call.resources import CallResources, Notes
 
 _ATTRIBUTES = {
     "_json_serialize": payload.JsonPayload,
@@ -31,8 +29,8 @@ class JsonOnce:
 
     __slots__ = ("_serializers", "sending")
 
-    sending: ClientRequestContext | None
-    """Whose JSON is about to be serialized."""
+    sending: Notes | None
+    """The notes of the call whose JSON is about to be serialized."""
 
     def __init__(self) -> None:
         self.sending = None
@@ -55,26 +53,23 @@ class JsonOnce:
                 attributes[name] = dumps
 
     def begin(
-        self, ctx: ClientRequestContext, arguments: dict[str, Any]
+        self, resources: CallResources, arguments: dict[str, Any]
     ) -> dict[str, Any]:
         """Return the arguments with the JSON as an earlier attempt has sent it."""
         value = arguments["json"]
-        resources = (ctx.parent or ctx)._resources
-        if resources is not None:
-            for known, make in resources.json:
-                if known is value:
-                    return {**arguments, "json": None, "data": make()}
-        self.sending = ctx
+        for known, make in resources.json:
+            if known is value:
+                return {**arguments, "json": None, "data": make()}
+        self.sending = resources.json
         return arguments
 
     def _noting(self, dumps: Callable[[Any], Any], made: Any) -> Callable[[Any], Any]:
         def serialize(value: Any) -> Any:
-            ctx, self.sending = self.sending, None
+            notes, self.sending = self.sending, None
             serialized = dumps(value)
-            if ctx is not None:
-                resources = resources_of(ctx)
+            if notes is not None:
                 make = partial(made, None, dumps=lambda _: serialized)
-                resources.json = (*resources.json, (value, make))
+                notes.append((value, make))
             return serialized
 
         return serialize

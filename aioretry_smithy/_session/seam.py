@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import weakref
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .._bodies import request_body as _body
 from .._bodies.new_response import CLOSES_REFUSED
-from .._call.context import ClientRequestContext, resources_of
+from .._call.context import ClientRequestContext
 from .._call.options import current_options
-from .._call.origin import judge_origin
-from .._call.recording import record_failed_send, record_response
-from .._call.time_limits import passed_limit, watch_body
 from .._errors import bad_argument
-from .._failures.safety import mark_own
 from .._log.attachment import attach
 from .._log.capture import collecting
 from .._request.request import HttpRequest
-from .deadline import attempt_timeout, response_timeout
-from .json_once import JsonOnce
-from .uploads import measure_uploads, sending
+from .aiohttp_transport import AiohttpTransport, closed
+from .deadline import response_timeout
+from .uploads import measure_uploads
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
@@ -33,14 +27,12 @@ if TYPE_CHECKING:
     from .._log.request_log import RequestLog
     from .._masking.mask import Mask
 
-# What may not be the same, or not be there, the second time.
-_NEED_CARE = {"data", "json", "upload_tracker"}
 _INSTALLED = "_aioretry_smithy_installed"
 
 
 class _Installed(NamedTuple):
     client: HttpClient
-    leaf: Leaf
+    transport: AiohttpTransport
     request: Callable[..., Any]
     request_before: Callable[..., Any] | None
     request_class_before: type[aiohttp.ClientRequest]
@@ -48,15 +40,20 @@ class _Installed(NamedTuple):
 
 
 def install(
-    session: ClientSession, leaf: Leaf, client: HttpClient, *, mask: Mask, resend: bool
+    session: ClientSession,
+    transport: AiohttpTransport,
+    client: HttpClient,
+    *,
+    mask: Mask,
+    resend: bool,
 ) -> None:
-    """Let the calls of *session* go through *client*, which ends in *leaf*.
+    """Let the calls of *session* go through *client*, which ends in *transport*.
 
     Every verb ends in ``session._request``; one attribute of the instance catches them
     all, and the session stays what it is. Without *resend* aiohttp no longer sends a
     request again behind our back.
     """
-    reference = leaf.session = weakref.ref(session)
+    reference = transport.session = weakref.ref(session)
 
     def _request(
         method: str, str_or_url: StrOrURL, **options: Any
@@ -68,14 +65,19 @@ def install(
     attributes = vars(session)
     resend_before = None if resend else session._retry_connection
     # Somebody else may have put a function of theirs in the same place.
-    leaf.send = attributes.get("_request")
+    transport.replaced = attributes.get("_request")
     attributes[_INSTALLED] = _Installed(
-        client, leaf, _request, leaf.send, measure_uploads(session), resend_before
+        client,
+        transport,
+        _request,
+        transport.replaced,
+        measure_uploads(session),
+        resend_before,
     )
     attributes["_request"] = _request
     if not resend:
         session._retry_connection = False
-    leaf.json.install(session)
+    transport.json.install(session)
 
 
 def remove(session: ClientSession) -> None:
@@ -95,7 +97,7 @@ def remove(session: ClientSession) -> None:
     attributes.pop("_request", None)
     if before.request_before is not None:
         attributes["_request"] = before.request_before
-    before.leaf.json.remove(session)
+    before.transport.json.remove(session)
     session._request_class = before.request_class_before
     if before.resend_before is not None:
         session._retry_connection = before.resend_before
@@ -107,103 +109,6 @@ def installed(session: ClientSession) -> HttpClient | None:
     return None if before is None else before.client
 
 
-class Leaf:
-    """The innermost client: aiohttp itself."""
-
-    __slots__ = ("json", "send", "session")
-
-    json: JsonOnce
-    """Keeps what was made of ``json=`` for the attempts of a call."""
-
-    session: Callable[[], ClientSession | None]
-    """Finds the session, which must not be kept alive from here."""
-
-    send: Callable[..., Coroutine[Any, Any, aiohttp.ClientResponse]] | None
-    """What stood in the place of the session's ``_request``, if anything did."""
-
-    def __init__(self) -> None:
-        self.json = JsonOnce()
-        self.session = _no_session
-        self.send = None
-
-    async def execute(
-        self, ctx: ClientRequestContext, request: HttpRequest
-    ) -> aiohttp.ClientResponse:
-        """Send the request, with what the context has to add to it."""
-        session = self.session()
-        if session is None:
-            raise _closed()
-        try:
-            # aiohttp is to get what the caller gave, object for object; then what that
-            # was when it was sent.
-            root = ctx.parent or ctx
-            arguments = request.arguments if root._is_sent else request.given
-            root._is_sent = True
-            timeout = attempt_timeout(ctx, request, session)
-            if timeout is not None:
-                arguments = {**arguments, "timeout": timeout}
-            if not _NEED_CARE.isdisjoint(arguments):
-                arguments = self._prepared(ctx, request, arguments)
-        except BaseException as cause:
-            judge_origin(cause, ctx.log)
-            ctx.log._record_failure(cause)
-            raise
-        try:
-            try:
-                # Looked up now and on the class: that is where mocks put themselves.
-                send = self.send or partial(type(session)._request, session)
-                answer = send(request.method, request.target, **arguments)
-                if arguments.get("data") is not None or (
-                    arguments.get("json") is not None
-                ):
-                    answer = sending(ctx.log, answer)
-                response = await answer
-            except TimeoutError as cut:
-                if (passed := passed_limit(ctx, cut)) is None:
-                    raise
-                raise passed() from cut
-        except BaseException as cause:
-            judge_origin(cause, ctx.log)
-            record_failed_send(ctx.log, cause)
-            raise
-        finally:
-            self.json.sending = None
-        ctx.log._sent = True
-        record_response(ctx.log, response)
-        if response.connection is not None:
-            resources_of(ctx).track(response)
-            watch_body(ctx, response)
-        return response
-
-    def _prepared(
-        self,
-        ctx: ClientRequestContext,
-        request: HttpRequest,
-        arguments: dict[str, Any],
-    ) -> dict[str, Any]:
-        """Return the arguments, bodies and what can be used once in the right form."""
-        data = request.arguments.get("data")
-        try:
-            body = data if data is None else _body.prepare(ctx, data)
-        except _body.SpentBodyError:
-            raise
-        except Exception as cause:
-            mark_own(cause)
-            raise
-        if body is not data:
-            arguments = {**arguments, "data": body}
-        tracker = arguments.get("upload_tracker")
-        if tracker is not None and not resources_of(ctx).use_once(tracker):
-            arguments = {**arguments, "upload_tracker": None}
-        if arguments.get("json") is not None:
-            arguments = self.json.begin(ctx, arguments)
-        return arguments
-
-
-def _no_session() -> None:
-    return None
-
-
 async def _call(
     session: ClientSession | None,
     client: HttpClient,
@@ -213,7 +118,7 @@ async def _call(
     options: dict[str, Any],
 ) -> aiohttp.ClientResponse:
     if session is None:
-        raise _closed()
+        raise closed()
     refuse = options.get("raise_for_status")
     if refuse is None:
         refuse = session._raise_for_status
@@ -278,7 +183,3 @@ async def _refuse(
 def _carries(error: BaseException, response: aiohttp.ClientResponse) -> bool:
     carried = (*error.args, *vars(error).values())
     return any(each is response for each in carried)
-
-
-def _closed() -> RuntimeError:
-    return RuntimeError("Session is closed")

@@ -7,12 +7,13 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Callable
 
     import aiohttp
     from aiohttp import ClientRequest, ClientSession
 
     from .._log.request_log import RequestLog
+    from .json_once import JsonOnce
 
 _sending: ContextVar[RequestLog | None] = ContextVar(
     "aioretry_smithy_sending", default=None
@@ -33,16 +34,19 @@ def measure_uploads(session: ClientSession) -> type[ClientRequest]:
 
 
 async def sending(
-    log: RequestLog, response: Awaitable[aiohttp.ClientResponse]
+    log: RequestLog,
+    json: JsonOnce,
+    send: Callable[[], Awaitable[aiohttp.ClientResponse]],
 ) -> aiohttp.ClientResponse:
-    """Await the response to a request with a body, which *log* is to tell of."""
-    # Until somebody counts: a mock does not.
+    """Send a request with a body, which *log* is to tell of."""
+    # Until the request counts: that of a mock does not.
     log._request_length = None
     token = _sending.set(log)
     try:
-        return await response
+        return await send()
     finally:
         _sending.reset(token)
+        json.sending = None
 
 
 @cache

@@ -1,21 +1,23 @@
-"""A leaf that answers from a list."""
+"""A transport that answers from a list."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Set
+from functools import partial
 from typing import TYPE_CHECKING
 
 import aiohttp
 
-from .._bodies.request_body import HeldPayload, prepare
-from .._call.recording import record_failed_send, record_response
-from .._call.time_limits import passed_limit
+from .._bodies.request_body import HeldPayload
 from .._errors import bad_argument
 from .._session.deadline import too_late
+from .._session.transport import Transport, prepared_body
 from ._answer import check, respond
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from .._call.client import HttpClient
     from .._call.context import ClientRequestContext
     from .._request.request import HttpRequest
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 _SCHEMES = frozenset({"http", "https", "ws", "wss"})
 
 
-class ScriptedTransport:
+class ScriptedTransport(Transport):
     """Answers one request after another from a list, without any network.
 
     It is a client and, at once, a decorator that ignores the client it is given: add it
@@ -94,42 +96,16 @@ class ScriptedTransport:
         """Be the decorator that puts this transport in the place of *delegate*."""
         return self
 
-    async def execute(
+    def _prepare(
         self, ctx: ClientRequestContext, request: HttpRequest
-    ) -> aiohttp.ClientResponse:
-        """Answer with what is next in the list."""
+    ) -> Callable[[], Awaitable[aiohttp.ClientResponse]]:
+        """Take the next answer of the list."""
         self.contexts.append(ctx)
         self.requests.append(request)
-        answered = self._answered
-        try:
-            try:
-                async with asyncio.timeout_at(ctx.deadline):
-                    # In no variable: what is raised has this frame.
-                    response = await respond(
-                        *self._next_answer(ctx, request), ctx, request
-                    )
-            except TimeoutError as cut:
-                if (passed := passed_limit(ctx, cut)) is None:
-                    raise
-                raise passed() from cut
-        except BaseException as cause:
-            if self._answered == answered:
-                # It was refused before it got an answer.
-                ctx.log._record_failure(cause)
-            else:
-                record_failed_send(ctx.log, cause)
-            raise
-        ctx.log._sent = True
-        record_response(ctx.log, response)
-        return response
-
-    def _next_answer(
-        self, ctx: ClientRequestContext, request: HttpRequest
-    ) -> tuple[str, object]:
         _refuse(request)
         if ctx.remaining() <= 0:
             raise too_late(ctx)
-        body = prepare(ctx, request.arguments.get("data"))
+        body = prepared_body(ctx, request.arguments.get("data"))
         if body is not None or request.arguments.get("json") is not None:
             ctx.log._request_length = None  # unknown: it is not sent
         if isinstance(body, HeldPayload):
@@ -141,8 +117,18 @@ class ScriptedTransport:
             raise AssertionError(message) from None
         name = f"answers[{self._answered}]"
         self._answered += 1
+        return partial(self._answer, name, answer, ctx, request)
+
+    async def _answer(
+        self,
+        name: str,
+        answer: object,
+        ctx: ClientRequestContext,
+        request: HttpRequest,
+    ) -> aiohttp.ClientResponse:
         self._check(name, answer)
-        return name, answer
+        async with asyncio.timeout_at(ctx.deadline):
+            return await respond(name, answer, ctx, request)
 
     def _check(self, name: str, answer: object) -> None:
         # A body may have changed since it was looked at, a function has not.

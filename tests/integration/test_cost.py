@@ -130,9 +130,9 @@ async def cost_of_getting(session):
 @pytest.mark.parametrize(
     ("decorators", "at_most"),
     [
-        pytest.param([], 26, id="empty chain"),
-        pytest.param([retrying()], 47, id="retry"),
-        pytest.param([breaking(), retrying(), logging_off()], 68, id="full chain"),
+        pytest.param([], 28, id="empty chain"),
+        pytest.param([retrying()], 49, id="retry"),
+        pytest.param([breaking(), retrying(), logging_off()], 70, id="full chain"),
     ],
 )
 async def test_a_chain_adds_few_function_calls(decorators, at_most):

@@ -7,11 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from aioretry_smithy import ClientRequestContext, HttpRequest
-from aioretry_smithy._call.context import resources_of
+from aioretry_smithy._call.resources import CallResources
 from aioretry_smithy._session.json_once import JsonOnce
-
-REQUEST = HttpRequest("POST", "http://example.com/")
 
 
 @pytest.fixture
@@ -28,24 +25,18 @@ def once(session):
     return once
 
 
-async def test_each_value_of_a_call_has_its_own_text(session, once):
+def test_each_value_of_a_call_has_its_own_text(session, once):
     """A decorator that sends other JSON has it serialized; the first stays known."""
-    ctx, first, second = ClientRequestContext(REQUEST), {"a": 1}, {"a": 2}
+    resources, first, second = CallResources(), {"a": 1}, {"a": 2}
     for value in first, second:
-        assert {"json": value} == once.begin(ctx, {"json": value})
+        assert {"json": value} == once.begin(resources, {"json": value})
         session._json_serialize(value)
     first["a"] = second["a"] = 3
 
-    bodies = [once.begin(ctx, {"json": value})["data"] for value in (first, second)]
+    bodies = [
+        once.begin(resources, {"json": value})["data"] for value in (first, second)
+    ]
     assert [b'{"a": 1}', b'{"a": 2}'] == [body._value for body in bodies]
-
-
-async def test_call_with_other_resources_is_serialized(once):
-    """What else a call has in hand is no JSON."""
-    ctx = ClientRequestContext(REQUEST)
-    resources_of(ctx).use_once(object())
-
-    assert {"json": 1} == once.begin(ctx, {"json": 1})
 
 
 def test_serializer_that_is_asked_outside_of_a_call(session, once):

@@ -1,0 +1,98 @@
+"""Send requests with the session's own method, as it is without a chain."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from .._call.context import resources_of
+from .deadline import attempt_timeout
+from .json_once import JsonOnce
+from .transport import Transport, prepared_body
+from .uploads import sending
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    import aiohttp
+    from aiohttp import ClientSession
+
+    from .._call.context import ClientRequestContext
+    from .._request.request import HttpRequest
+
+# What may not be the same, or not be there, the second time.
+_NEED_CARE = {"data", "json", "upload_tracker"}
+
+
+class AiohttpTransport(Transport):
+    """Sends requests with aiohttp, with what the context has to add to them."""
+
+    __slots__ = ("json", "replaced", "session")
+
+    json: JsonOnce
+    """Keeps what was made of ``json=`` for the attempts of a call."""
+
+    session: Callable[[], ClientSession | None]
+    """Finds the session, which must not be kept alive from here."""
+
+    replaced: Callable[..., Awaitable[aiohttp.ClientResponse]] | None
+    """What stood in the place of the session's ``_request``, if anything did."""
+
+    def __init__(self) -> None:
+        self.json = JsonOnce()
+        self.session = _no_session
+        self.replaced = None
+
+    def _prepare(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> Callable[[], Awaitable[aiohttp.ClientResponse]]:
+        session = self.session()
+        if session is None:
+            raise closed()
+        # aiohttp is to get what the caller gave, object for object; then what that was
+        # when it was sent.
+        root = ctx.parent or ctx
+        arguments = request.arguments if root._is_sent else request.given
+        root._is_sent = True
+        timeout = attempt_timeout(ctx, request, session)
+        if timeout is not None:
+            arguments = {**arguments, "timeout": timeout}
+        if not _NEED_CARE.isdisjoint(arguments):
+            arguments = self._with_care(ctx, request, arguments)
+        send = partial(self.method(session), request.method, request.target)
+        if arguments.get("data") is None and arguments.get("json") is None:
+            return partial(send, **arguments)
+        return partial(sending, ctx.log, self.json, partial(send, **arguments))
+
+    def method(
+        self, session: ClientSession
+    ) -> Callable[..., Awaitable[aiohttp.ClientResponse]]:
+        """Return the method that sends, looked up on the class, where mocks stand."""
+        return self.replaced or partial(type(session)._request, session)
+
+    def _with_care(
+        self,
+        ctx: ClientRequestContext,
+        request: HttpRequest,
+        arguments: dict[str, Any],
+    ) -> dict[str, Any]:
+        """Return the arguments, bodies and what can be used once in the right form."""
+        data = request.arguments.get("data")
+        body = prepared_body(ctx, data)
+        if body is not data:
+            arguments = {**arguments, "data": body}
+        tracker = arguments.get("upload_tracker")
+        if tracker is not None and not resources_of(ctx).use_once(tracker):
+            arguments = {**arguments, "upload_tracker": None}
+        if arguments.get("json") is not None:
+            arguments = self.json.begin(resources_of(ctx), arguments)
+        return arguments
+
+
+def closed() -> RuntimeError:
+    """Make the error of aiohttp for a session that is closed, or gone."""
+    return RuntimeError("Session is closed")
+
+
+def _no_session() -> None:
+    return None

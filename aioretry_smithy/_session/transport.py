@@ -1,0 +1,79 @@
+"""The innermost client of a chain: send a request, and record what came back."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+from .._bodies.request_body import SpentBodyError, prepare
+from .._call.context import resources_of
+from .._call.origin import judge_origin
+from .._call.recording import record_failed_send, record_response
+from .._call.time_limits import passed_limit, watch_body
+from .._failures.safety import mark_own
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    import aiohttp
+
+    from .._call.context import ClientRequestContext
+    from .._request.request import HttpRequest
+
+
+class Transport(ABC):
+    """Sends requests, and keeps the log and the resources of a call."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _prepare(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> Callable[[], Awaitable[aiohttp.ClientResponse]]:
+        """Return what sends a request; nothing of it is sent before that is called.
+
+        Raises:
+            Exception: The request cannot be sent.
+        """
+
+    async def execute(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> aiohttp.ClientResponse:
+        """Send the request, in the time that the context leaves."""
+        log = ctx.log
+        try:
+            send = self._prepare(ctx, request)
+        except BaseException as cause:
+            judge_origin(cause, log)
+            log._record_failure(cause)
+            raise
+        try:
+            try:
+                response = await send()
+            except TimeoutError as cut:
+                if (passed := passed_limit(ctx, cut)) is None:
+                    raise
+                raise passed() from cut
+        except BaseException as cause:
+            judge_origin(cause, log)
+            record_failed_send(log, cause)
+            raise
+        log._sent = True
+        record_response(log, response)
+        if response.connection is not None:
+            resources_of(ctx).track(response)
+            watch_body(ctx, response)
+        return response
+
+
+def prepared_body(ctx: ClientRequestContext, data: object) -> object:
+    """Return what is to be sent as the body of one attempt; see :func:`prepare`."""
+    if data is None:
+        return None
+    try:
+        return prepare(ctx, data)
+    except SpentBodyError:
+        raise
+    except Exception as cause:
+        mark_own(cause)
+        raise
