@@ -58,6 +58,13 @@ class BoundedMap(Generic[V]):
         """Return the values that are kept, the least recently used first."""
         return dict(self._values)
 
+    def known(self, key: str) -> V | None:
+        """Return the value of *key*, or None where it is not kept."""
+        value = self._values.get(key)
+        if value is not None:
+            self._values.move_to_end(key)
+        return value
+
     def get(self, key: str) -> V:
         """Return the value of *key*, making it when the key is not known.
 

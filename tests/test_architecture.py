@@ -52,10 +52,13 @@ TOUCH_AIOHTTP = {
     "_call.time_limits",
     "_failures.frames",
     "_request.fixed_arguments",
+    "_session.aiohttp_transport",
     "_session.builder",
     "_session.deadline",
     "_session.json_once",
+    "_session.ordinary_lane",
     "_session.seam",
+    "_session.short_lane",
     "_session.uploads",
 }
 """The modules that may know private names of aiohttp."""
@@ -65,6 +68,7 @@ PUBLIC_AIOHTTP = {"abc", "payload", "test_utils", "typedefs", "web"}
 
 READ_CLOCKS = {
     "_log.call_facts": {"time.time"},  # the time of day, for people
+    "_log.unmade_log": {"time.time"},  # the same
     "_retry.http_exchange": {"time.time"},  # for a Retry-After without a Date
     "_clock": {"time.monotonic"},  # what is used outside of any event loop
 }

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 from .._call.client import DecoratingClient
 from .._call.recording import record_response
+from .._call.short_lane import LaneStep
 from .._errors import bad_argument
 from .breaker import CircuitBreaker
 from .fail_fast_error import FailFastError
 from .per_key import OneForAll, name_of
 from .per_key_decorators import PerKeyDecorators
+from .state import CircuitState
 from .strategy import CircuitBreakerStrategy
 
 if TYPE_CHECKING:
@@ -22,10 +24,13 @@ if TYPE_CHECKING:
 
     from .._call.client import Decorator, HttpClient
     from .._call.context import ClientRequestContext
+    from .._log.unmade_log import UnmadeLog
     from .._request.request import HttpRequest
     from .per_key import CircuitBreakers
     from .per_key_decorators import Fallback
     from .state import CircuitPermit
+
+_CLOSED = CircuitState.CLOSED  # members of enumerations are slow to reach
 
 
 class CircuitBreakerClient(PerKeyDecorators, DecoratingClient):
@@ -109,14 +114,19 @@ class CircuitBreakerClient(PerKeyDecorators, DecoratingClient):
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> aiohttp.ClientResponse:
         """Send *request* if its circuit breaker permits it, and report the outcome."""
-        try:
-            circuit_breaker = self._circuit_breakers.of(request)
-        except Exception as error:
-            ctx.log._record_failure(error)
-            raise
-        if circuit_breaker is None:
-            return await self.delegate.execute(ctx, request)
-        permit = circuit_breaker.try_request()
+        first = (ctx.parent or ctx)._first_attempt
+        permit: CircuitPermit | None
+        if first is not None:
+            circuit_breaker, permit = first.permits[self]
+        else:
+            try:
+                circuit_breaker = self._circuit_breakers.of(request)
+            except Exception as error:
+                ctx.log._record_failure(error)
+                raise
+            if circuit_breaker is None:
+                return await self.delegate.execute(ctx, request)
+            permit = circuit_breaker.try_request()
         if permit is None:
             return await self._refuse(circuit_breaker, ctx, request)
         ctx.log._was_refused = False
@@ -134,6 +144,25 @@ class CircuitBreakerClient(PerKeyDecorators, DecoratingClient):
             response.close()
             raise
         return response
+
+    def _lane_step(self, is_inside: bool) -> LaneStep | None:
+        if self._strategy is not CircuitBreakerStrategy.on_server_error_status():
+            return None
+        known = self._circuit_breakers.known
+
+        def permit(
+            call: UnmadeLog,
+        ) -> tuple[CircuitBreaker, CircuitPermit | None] | None:
+            circuit_breaker = known(call)
+            # A subclass may do more than its state shows.
+            if type(circuit_breaker) is not CircuitBreaker:
+                return None
+            state = circuit_breaker._state
+            if state.circuit is not _CLOSED:
+                return None
+            return circuit_breaker, state.permit
+
+        return LaneStep(permit, _count_success)
 
     @property
     def circuit_breakers(self) -> Mapping[str, CircuitBreaker]:
@@ -197,6 +226,12 @@ class CircuitBreakerClient(PerKeyDecorators, DecoratingClient):
             ctx.log._record_failure(cause)
             raise
         return response
+
+
+def _count_success(
+    permit: tuple[CircuitBreaker, CircuitPermit], call: UnmadeLog
+) -> None:
+    permit[0].on_success(permit[1])
 
 
 def _refusal(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from .._lru import BoundedMap
 from .breaker import CircuitBreaker
@@ -22,6 +22,10 @@ class CircuitBreakers(Protocol):
         """Return the circuit breaker of a request, or None where there is none."""
         ...
 
+    def known(self, request: Any) -> CircuitBreaker | None:
+        """Return the circuit breaker of a request, or None where it is not made yet."""
+        ...
+
     def in_use(self) -> dict[str, CircuitBreaker]:
         """Return the circuit breakers that there are now, by their keys."""
         ...
@@ -35,6 +39,8 @@ class OneForAll:
 
     def of(self, request: HttpRequest) -> CircuitBreaker | None:
         return self.circuit_breaker
+
+    known = of
 
     def in_use(self) -> dict[str, CircuitBreaker]:
         return {self.circuit_breaker.name: self.circuit_breaker}
@@ -62,6 +68,10 @@ class PerKey:
     def of(self, request: HttpRequest) -> CircuitBreaker | None:
         key = self._key(request)
         return None if key is None else self._circuit_breakers.get(key)
+
+    def known(self, request: Any) -> CircuitBreaker | None:
+        key = self._key(request)
+        return None if key is None else self._circuit_breakers.known(key)
 
     def in_use(self) -> dict[str, CircuitBreaker]:
         return self._circuit_breakers.copy()

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .._masking.mask import Mask
     from .._request.request import HttpRequest
     from .options import RequestOptions
+    from .short_lane import FirstAttempt
 
 
 class ResponseTimeoutMode(StrEnum):
@@ -52,6 +53,7 @@ class ClientRequestContext(CallBound):
 
     __slots__ = (
         "_attributes",
+        "_first_attempt",
         "_is_sent",
         "_resources",
         "_retry_config",
@@ -79,6 +81,9 @@ class ClientRequestContext(CallBound):
 
     _attributes: dict[Any, Any] | None
     _resources: CallResources | None
+
+    # What the short lane has sent already (on the root), until it is looked at.
+    _first_attempt: FirstAttempt | None
 
     # By what the call is retried (on the root), for sdk_headers.
     _retry_config: Any
@@ -108,12 +113,32 @@ class ClientRequestContext(CallBound):
             # Most attempts send the very request that the caller made.
             same = request is parent.request
             sent = outer.request if same else request.without_body()
-            loop = outer._call.loop
-            self.log = log = RequestLog(sent, loop, timeout, outer)
+            first = parent._first_attempt
+            if first is None or first.log is None:
+                log = RequestLog(sent, outer._call.loop, timeout, outer)
+            else:
+                log = first.log
+                outer._add(log)
+            self.log = log
         self.attempt = log.attempt
         self._attributes = self._resources = self._retry_config = None
+        self._first_attempt = None
         # Whether anything of the call was sent (on the root).
         self._is_sent = False
+
+    @classmethod
+    def _after(
+        cls, first_attempt: FirstAttempt, request: HttpRequest, log: RequestLog
+    ) -> ClientRequestContext:
+        """Make the context of a call whose first attempt was made without one."""
+        ctx = cls.__new__(cls)
+        ctx.request = request
+        ctx.log = log
+        ctx.parent = ctx.attempt = ctx.options = None
+        ctx._attributes = ctx._resources = ctx._retry_config = None
+        ctx._first_attempt = first_attempt
+        ctx._is_sent = True
+        return ctx
 
     @property
     def root(self) -> ClientRequestContext:

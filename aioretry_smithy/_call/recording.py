@@ -8,6 +8,7 @@ import aiohttp
 
 from .._failures.frames import came_from_aiohttp, went_out
 from .._failures.safety import is_unprocessed
+from .time_limits import TimeLimits, watch_body
 
 if TYPE_CHECKING:
     from .._log.request_log import RequestLog
@@ -42,6 +43,22 @@ def record_response(log: RequestLog, response: aiohttp.ClientResponse | None) ->
             log._end_body(content.total_bytes, _body_failure(content))
 
     connection.add_callback(end_body)
+
+
+def record_success(
+    log: RequestLog, response: aiohttp.ClientResponse, attempt: int | None
+) -> None:
+    """Record a response in the log of a call without a context, and watch its body.
+
+    Args:
+        log: The log of the call.
+        response: The response, whose body is still to come.
+        attempt: 1 where an attempt brought it, None where nothing retries.
+    """
+    log._sent = True
+    record_response(log, response)
+    log._end_first_attempt()
+    watch_body(log, TimeLimits.of_log(log, attempt), response)
 
 
 def record_failed_send(log: RequestLog, cause: BaseException) -> None:

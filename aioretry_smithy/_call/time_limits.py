@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
+    from .._log.request_log import RequestLog
     from .context import ClientRequestContext
 
 # Sums of floating point numbers take one moment for another that is as near as this.
@@ -55,6 +56,13 @@ class TimeLimits(NamedTuple):
             ctx.deadline,
         )
 
+    @classmethod
+    def of_log(cls, log: RequestLog, attempt: int | None) -> TimeLimits:
+        """Return the limits of a call and its first attempt, which began with it."""
+        call, own, started = log._call.deadline, log._deadline, log.started
+        both = [limit for limit in (call, own) if limit is not None]
+        return cls(started, call, attempt, started, min(both, default=None))
+
     def passed(self, where: str = "") -> Callable[[], ResponseTimeoutError] | None:
         """Return what makes the error of the limit that has passed; None for none.
 
@@ -85,13 +93,15 @@ def passed_limit(
     return TimeLimits.of(ctx).passed(where) if type(cause) is TimeoutError else None
 
 
-def watch_body(ctx: ClientRequestContext, response: aiohttp.ClientResponse) -> None:
+def watch_body(
+    log: RequestLog, limits: TimeLimits, response: aiohttp.ClientResponse
+) -> None:
     """Let a body that fails tell its log, and say which limit it ran into."""
     content = response.content
     # Not the one reader of all empty bodies, nor one of somebody else's making.
     if type(content) is aiohttp.StreamReader:
-        content._timer = timer = _BodyTimer(content._timer, ctx)
-        attach(ctx.root.log, timer)
+        content._timer = timer = _BodyTimer(content._timer, log, limits)
+        attach(log.root, timer)
 
 
 class _BodyTimer(BaseTimerContext):
@@ -100,11 +110,13 @@ class _BodyTimer(BaseTimerContext):
     It must not have the stream, which has it.
     """
 
-    def __init__(self, timer: BaseTimerContext, ctx: ClientRequestContext) -> None:
+    def __init__(
+        self, timer: BaseTimerContext, log: RequestLog, limits: TimeLimits
+    ) -> None:
         self._timer = timer
-        self._limits = TimeLimits.of(ctx)
-        self._log = ctx.log
-        self._outcome = ctx.log._outcome
+        self._limits = limits
+        self._log = log
+        self._outcome = log._outcome
 
     def fail(self, cause: BaseException) -> None:
         """Record what reading the body failed with."""

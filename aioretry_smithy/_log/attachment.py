@@ -12,9 +12,14 @@ if TYPE_CHECKING:
     from .record import LogRecord
 
 
-def attach(log: LogRecord, source: object) -> None:
+def attach(log: object, source: object) -> None:
     """Let :meth:`RequestLog.of` find *log* from *source*."""
-    vars(source)[LOG_KEY] = log
+    if isinstance(source, BaseException):
+        # An exception of the user's own may refuse to be written on.
+        vars(source)[LOG_KEY] = log
+    else:
+        # Quicker, since Python then needs no dictionary for the attributes.
+        setattr(source, LOG_KEY, log)
 
 
 def find_log(source: object) -> LogRecord | None:
@@ -29,7 +34,9 @@ def find_log(source: object) -> LogRecord | None:
 
 
 def _attached_to(source: object) -> LogRecord | None:
-    log: LogRecord | None = getattr(source, "__dict__", {}).get(LOG_KEY)
+    found = getattr(source, "__dict__", {}).get(LOG_KEY)
+    # Of a call that succeeded at once it may have to be made.
+    log: LogRecord | None = getattr(found, "log", found)
     return log
 
 

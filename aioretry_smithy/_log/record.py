@@ -11,6 +11,7 @@ from .._failures.kept_cause import CallBound, KeptCause
 from .._masking.mask import DEFAULT_MASK
 from .call_facts import CallFacts
 from .outcome import PENDING, Outcome
+from .upload import NO_BODY, Upload
 
 if TYPE_CHECKING:
     import asyncio
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
     from .._request.request import HttpRequest
     from .stop_reason import RetryStopReason
 
-_NO_CHILDREN: Final[list[Any]] = []  # one for all, since most logs have none
+NO_CHILDREN: Final[list[Any]] = []  # one for all, since most logs have none
+UNMADE: Final[list[Any]] = []
+"""In place of one attempt that is as the call: its log is made when it is asked for."""
 
 
 class LogRecord(CallBound):
@@ -39,12 +42,11 @@ class LogRecord(CallBound):
         "_is_settled",
         "_outcome",
         "_refusal",
-        "_request_ended",
-        "_request_length",
         "_request_preview",
         "_retry_error",
         "_sent",
         "_sent_headers",
+        "_upload",
         "_was_refused",
         "attempt",
         "delay",
@@ -78,12 +80,11 @@ class LogRecord(CallBound):
     _is_settled: bool  # handed on; what a decorator left running changes nothing
     _outcome: Outcome
     _refusal: KeptCause | None
-    _request_ended: float | None
-    _request_length: int | None
     _request_preview: str | None
     _retry_error: BaseException | KeptCause | None
     _sent: bool
     _sent_headers: Mapping[str, str] | None
+    _upload: Upload
     _was_refused: bool  # by a circuit breaker, so that nothing was sent
 
     # By position: each call makes two of them, and names cost a third more.
@@ -97,17 +98,16 @@ class LogRecord(CallBound):
         mask: Mask = DEFAULT_MASK,
     ) -> None:
         self.request = request
-        self._children = _NO_CHILDREN
+        self._children = NO_CHILDREN
         self._outcome = PENDING
         self._was_refused = self._is_settled = self._sent = False
-        self._request_length = 0
-        self._refusal = self._request_ended = self._request_preview = (
-            self._sent_headers
-        ) = None
+        self._upload = NO_BODY
+        self._refusal = self._request_preview = self._sent_headers = None
         self.delay = self.delay_source = self.stop_reason = self._retry_error = None
         if parent is None:
             self.attempt = None
             self._call = call = CallFacts(loop, timeout, default_headers, mask)
+            self._deadline = None  # of its first attempt, in the short lane
             self.started = call.started
         else:
             self._call = parent._call
@@ -157,6 +157,15 @@ class LogRecord(CallBound):
     @property
     def children(self) -> tuple[Self, ...]:
         """The logs of the attempts, in order; empty where nothing retries."""
+        if self._children is UNMADE:
+            self._children = NO_CHILDREN
+            outcome = self._outcome
+            child = type(self)(self.request, self._call.loop, None, self)
+            child.started = self.started
+            child._deadline = self._deadline
+            child._upload = self._upload
+            self._outcome = outcome
+            self._end_first_attempt()
         return tuple(self._children)
 
     @property
@@ -200,12 +209,12 @@ class LogRecord(CallBound):
 
         0 without a body; None where nobody counted, as with a mock.
         """
-        return self._first._request_length
+        return self._first._upload.length
 
     @property
     def request_duration(self) -> float | None:
         """Seconds to the last byte of the body; None without one, or before that."""
-        ended = self._first._request_ended
+        ended = self._first._upload.ended
         return None if ended is None else ended - self.started
 
     @property
@@ -285,6 +294,14 @@ class LogRecord(CallBound):
     def is_complete(self) -> bool:
         """Whether nothing will be added: the body ended or the call failed."""
         return self._outcome.body_ended is not None
+
+    def _end_first_attempt(self) -> None:
+        """Let the log of the one attempt, if it is made, end as the call did."""
+        for child in self._children:
+            child._outcome = self._outcome
+            child._sent = self._sent
+            child._sent_headers = self._sent_headers
+            child._is_settled = self._is_settled
 
     def _add(self, child: Self) -> int:
         # A decorator outside may begin anew after what looked like the end.

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from .._call.client import DecoratingClient
+from .._call.short_lane import LaneStep
 from .._errors import raised_from
 from .._masking.mask import Mask
 from .formatter import LogFormatter
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from .._call.client import Decorator, HttpClient
     from .._call.context import ClientRequestContext
     from .._log.request_log import RequestLog
+    from .._log.unmade_log import UnmadeLog
     from .._request.request import HttpRequest
     from .levels import LogLevel
     from .logger import Logger
@@ -159,6 +161,20 @@ function of the log)
             raise
         self._write(ctx.log)
         return response
+
+    def _lane_step(self, is_inside: bool) -> LaneStep:
+        levels = {
+            self._settings.request_log_level,
+            self._settings.successful_response_log_level,
+        }
+
+        def write(permit: None, call: UnmadeLog) -> None:
+            for level in levels:
+                if callable(level) or self._is_on(level):
+                    self._write(call.log.children[0] if is_inside else call.log)
+                    return
+
+        return LaneStep(None, write)
 
     def describe(self) -> str:
         """Return one line for ``SessionBuilder.describe()``: name and settings."""

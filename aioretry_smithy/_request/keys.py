@@ -8,6 +8,12 @@ if TYPE_CHECKING:
     from .request import HttpRequest
 
 
+# To take a URL apart costs more than all the rest of a call that succeeds at once.
+_KEYS: dict[str, str] = {}
+_MAX_KEYS = 1024
+_AFTER_SCHEME = len("https://")
+
+
 def host_key(request: HttpRequest) -> str | None:
     """Name the server of a request, as ``host:port``.
 
@@ -25,12 +31,24 @@ def host_key(request: HttpRequest) -> str | None:
     >>> host_key(HttpRequest("GET", "https://user@Example.com/orders"))
     'example.com:443'
     """
+    target = request.target
+    end = target.find("/", _AFTER_SCHEME) if isinstance(target, str) else -1
+    origin = str(target)[:end] if end > 0 else ""
+    if origin in _KEYS:
+        return _KEYS[origin]
     try:
         url = request.url
         host, port = url.host_subcomponent, url.port
     except Exception:
         return None
-    return None if not host or port is None else f"{host.lower()}:{port}"
+    if not host or port is None:
+        return None
+    key = f"{host.lower()}:{port}"
+    if origin.startswith(("http://", "https://")) and "@" not in origin:
+        if len(_KEYS) >= _MAX_KEYS:
+            _KEYS.clear()
+        _KEYS[origin] = key
+    return key
 
 
 def method_key(request: HttpRequest) -> str | None:

@@ -75,8 +75,20 @@ class HttpRequest(CallBound):
         """Make a request whose keyword arguments are in a dictionary already."""
         # Looked at here: a call without any of them has nothing to pay.
         copies = arguments if MAY_CHANGE.isdisjoint(arguments) else fixed(arguments)
+        return cls.of_arguments(method, target, arguments, copies, base_url)
+
+    @classmethod
+    def of_arguments(
+        cls,
+        method: str,
+        target: StrOrURL,
+        given: dict[str, Any],
+        arguments: dict[str, Any],
+        base_url: URL | None,
+    ) -> Self:
+        """Make a request of arguments as they were given, and fixed."""
         request = cls.__new__(cls)
-        request._fill(method, target, arguments, copies, base_url)
+        request._fill(method, target, given, arguments, base_url)
         return request
 
     def _fill(

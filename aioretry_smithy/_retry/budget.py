@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .._errors import bad_argument, is_finite
 from .._listeners import Listeners, checked
@@ -173,8 +173,15 @@ class RetryBudget(Shared, RetryLimiter):
 
     def on_success(self, ctx: ClientRequestContext) -> None:
         """Count a success: it brings the deposit and lets the brake go."""
+        self._note_success()
+
+    def _note_success(self, *call: object) -> None:
         self._failures = 0
-        self._change(self._deposit)
+        if self._units != self._capacity:
+            self._change(self._deposit)
+
+    def _noting_success(self) -> Callable[..., None] | None:
+        return self._note_success if type(self) is RetryBudget else None
 
     def on_failure(self, ctx: ClientRequestContext, cause: Exception | None) -> None:
         """Count a failure."""
@@ -227,6 +234,15 @@ class PerHostRetryBudget(Shared, RetryLimiter):
     def on_failure(self, ctx: ClientRequestContext, cause: Exception | None) -> None:
         """Tell the budget of the request's host."""
         self._of(ctx).on_failure(ctx, cause)
+
+    def _noting_success(self) -> Callable[..., None] | None:
+        if self._without_host._noting_success() is None:
+            return None
+
+        def note(permit: object, call: Any) -> None:
+            self.budget_for(host_key(call))._note_success()
+
+        return note
 
     def __repr__(self) -> str:
         return self._description

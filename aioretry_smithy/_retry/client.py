@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from .._call.client import DecoratingClient
 from .._call.options import UNSET, Unset
+from .._call.short_lane import LaneStep
 from .._errors import bad_argument
 from .._log.stop_reason import RetryStopReason
 from .config import RetryConfig
@@ -131,6 +132,20 @@ class RetryingClient(DecoratingClient):
             self.delegate, config, ctx, request
         ).run()
         return response
+
+    def _lane_step(self, is_inside: bool) -> LaneStep | None:
+        config = self.config
+        if (
+            not isinstance(config, RetryConfig)
+            or config.uses_tokens
+            or config.buffer_response
+            or not all(each._ignores_success for each in config.strategies)
+        ):
+            return None
+        if config.limiter is None:
+            return LaneStep()
+        note = config.limiter._noting_success()
+        return None if note is None else LaneStep(None, note)
 
     def describe(self) -> str:
         """Return one line for ``SessionBuilder.describe()``: name and settings."""

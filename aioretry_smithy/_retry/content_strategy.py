@@ -43,6 +43,8 @@ class RetryStrategyWithContent(ABC):
     max_content_length: int = 1024 * 1024
     """Bytes of each body to look at, >= 1."""
 
+    _ignores_success = False
+
     @abstractmethod
     def should_retry(
         self,

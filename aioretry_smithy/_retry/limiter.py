@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .._errors import bad_argument, is_finite
 from ..smithy.shared import Shared
 from .exact_tokens import in_whole_units
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Callable
 
     from .._call.context import ClientRequestContext
+    from .._log.unmade_log import UnmadeLog
 
 
 class RetryLimiter(ABC):
@@ -173,6 +174,12 @@ class RetryLimiter(ABC):
             ctx: The attempt.
             cause: What it failed with, or None when there is a response.
         """
+        return None
+
+    def _noting_success(
+        self,
+    ) -> Callable[[Any, UnmadeLog], None] | None:
+        """Return what notes the success of a request, where no context is needed."""
         return None
 
 

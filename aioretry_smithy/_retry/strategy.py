@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from .._errors import bad_argument
 from .._failures.safety import RetrySafety, retry_safety
@@ -49,6 +49,9 @@ class RetryStrategy(ABC):
     >>> RetryStrategy.on_unprocessed(Backoff.fixed(0.1)) | RetryStrategy.never()
     RetryStrategy.on_unprocessed(Backoff.fixed(0.1))
     """
+
+    _ignores_success: ClassVar[bool] = False
+    """Whether it never retries a status below 400, so that it need not be asked."""
 
     @abstractmethod
     def should_retry(
@@ -161,6 +164,8 @@ class RetryStrategy(ABC):
 
 @dataclass(frozen=True, slots=True)
 class _Never(RetryStrategy):
+    _ignores_success: ClassVar[bool] = True
+
     def should_retry(self, ctx: ClientRequestContext, cause: Exception | None) -> None:
         return None
 
@@ -173,6 +178,8 @@ _NEVER = _Never()
 
 @dataclass(frozen=True, slots=True)
 class _OnUnprocessed(RetryStrategy):
+    _ignores_success: ClassVar[bool] = True
+
     backoff: Backoff
 
     def should_retry(
@@ -188,6 +195,8 @@ class _OnUnprocessed(RetryStrategy):
 
 @dataclass(frozen=True, slots=True)
 class _OnServerErrorStatus(RetryStrategy):
+    _ignores_success: ClassVar[bool] = True
+
     backoff: Backoff
 
     def should_retry(
@@ -220,6 +229,8 @@ class _OnStatus(RetryStrategy):
 
 @dataclass(frozen=True, slots=True)
 class _Failsafe(RetryStrategy):
+    _ignores_success: ClassVar[bool] = True
+
     backoff: Backoff
 
     def should_retry(
@@ -248,6 +259,10 @@ class StrategyChain(RetryStrategy):
     """Strategies that are asked in turn: two or more, none of them a chain itself."""
 
     members: tuple[RetryStrategy, ...]
+
+    @property
+    def _ignores_success(self) -> bool:  # type: ignore[override]
+        return all(member._ignores_success for member in self.members)
 
     def should_retry(
         self, ctx: ClientRequestContext, cause: Exception | None

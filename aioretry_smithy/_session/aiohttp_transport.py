@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .._call.context import resources_of
+from .._log.upload import Upload
 from .deadline import attempt_timeout
 from .json_once import JsonOnce
 from .transport import Transport, prepared_body
@@ -59,16 +60,13 @@ class AiohttpTransport(Transport):
             arguments = {**arguments, "timeout": timeout}
         if not _NEED_CARE.isdisjoint(arguments):
             arguments = self._with_care(ctx, request, arguments)
-        send = partial(self.method(session), request.method, request.target)
+        # Looked up now and on the class: that is where mocks put themselves.
+        send = self.replaced or partial(type(session)._request, session)
+        send = partial(send, request.method, request.target, **arguments)
         if arguments.get("data") is None and arguments.get("json") is None:
-            return partial(send, **arguments)
-        return partial(sending, ctx.log, self.json, partial(send, **arguments))
-
-    def method(
-        self, session: ClientSession
-    ) -> Callable[..., Awaitable[aiohttp.ClientResponse]]:
-        """Return the method that sends, looked up on the class, where mocks stand."""
-        return self.replaced or partial(type(session)._request, session)
+            return send
+        ctx.log._upload = upload = Upload()
+        return lambda: sending(upload, self.json, send())
 
     def _with_care(
         self,

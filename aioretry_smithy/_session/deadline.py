@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aiohttp import ClientSession, ClientTimeout
 from aiohttp.helpers import sentinel
@@ -82,6 +82,41 @@ def attempt_timeout(
         limit = min(limit, own)
     if limit <= 0:
         raise too_late(ctx)
+    return _timeout_of(timeout, limit)
+
+
+class FirstLimits(NamedTuple):
+    """The limits of a call that is about to make its first attempt."""
+
+    call: float | None
+    """Seconds that the call may take; None for no limit."""
+
+    attempt: float | None
+    """Seconds that the attempt may take; None for no limit of its own."""
+
+    timeout: ClientTimeout | None
+    """The timeout that aiohttp needs, or None where its own will do."""
+
+
+def first_limits(
+    options: dict[str, Any], session: ClientSession, attempt: float | None
+) -> FirstLimits | None:
+    """Return the limits of a call that begins; None where aiohttp has to complain."""
+    call = response_timeout(options, session, None)
+    timeout = options.get("timeout", sentinel)
+    if timeout is sentinel:
+        timeout = session._timeout
+    elif not isinstance(timeout, ClientTimeout):
+        timeout = ClientTimeout(total=timeout)
+    if not isinstance(timeout.total, _NUMBER_OR_NONE):
+        return None
+    limits = (limit for limit in (call, attempt) if limit is not None)
+    limit = min(limits, default=math.inf)
+    return FirstLimits(call, attempt, _timeout_of(timeout, limit))
+
+
+def _timeout_of(timeout: ClientTimeout, limit: float) -> ClientTimeout | None:
+    own = positive(timeout.total) or math.inf
     if limit == own or 0 <= own - limit <= _CLOSE_ENOUGH:
         return None
     return ClientTimeout(

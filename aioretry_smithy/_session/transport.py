@@ -9,7 +9,7 @@ from .._bodies.request_body import SpentBodyError, prepare
 from .._call.context import resources_of
 from .._call.origin import judge_origin
 from .._call.recording import record_failed_send, record_response
-from .._call.time_limits import passed_limit, watch_body
+from .._call.time_limits import TimeLimits, passed_limit, watch_body
 from .._failures.safety import mark_own
 
 if TYPE_CHECKING:
@@ -42,7 +42,9 @@ class Transport(ABC):
         """Send the request, in the time that the context leaves."""
         log = ctx.log
         try:
-            send = self._prepare(ctx, request)
+            root = ctx.parent or ctx
+            first, root._first_attempt = root._first_attempt, None
+            send = self._prepare(ctx, request) if first is None else first.outcome
         except BaseException as cause:
             judge_origin(cause, log)
             log._record_failure(cause)
@@ -62,7 +64,7 @@ class Transport(ABC):
         record_response(log, response)
         if response.connection is not None:
             resources_of(ctx).track(response)
-            watch_body(ctx, response)
+            watch_body(log, TimeLimits.of(ctx), response)
         return response
 
 

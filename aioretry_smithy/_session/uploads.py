@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextvars import ContextVar
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable
 
     import aiohttp
     from aiohttp import ClientRequest, ClientSession
 
-    from .._log.request_log import RequestLog
+    from .._log.upload import Upload
     from .json_once import JsonOnce
 
-_sending: ContextVar[RequestLog | None] = ContextVar(
+_sending: ContextVar[Upload | None] = ContextVar(
     "aioretry_smithy_sending", default=None
 )
 
@@ -34,16 +35,14 @@ def measure_uploads(session: ClientSession) -> type[ClientRequest]:
 
 
 async def sending(
-    log: RequestLog,
+    upload: Upload,
     json: JsonOnce,
-    send: Callable[[], Awaitable[aiohttp.ClientResponse]],
+    answer: Awaitable[aiohttp.ClientResponse],
 ) -> aiohttp.ClientResponse:
-    """Send a request with a body, which *log* is to tell of."""
-    # Until the request counts: that of a mock does not.
-    log._request_length = None
-    token = _sending.set(log)
+    """Send a request with a body, and let it be counted."""
+    token = _sending.set(upload)
     try:
-        return await send()
+        return await answer
     finally:
         _sending.reset(token)
         json.sending = None
@@ -55,33 +54,33 @@ def _measured(kind: Any) -> Any:
     async def write_bytes(
         self: Any, writer: Any, *arguments: Any, **options: Any
     ) -> None:
-        log = _sending.get()
-        if log is None:
+        upload = _sending.get()
+        if upload is None:
             await kind.write_bytes(self, writer, *arguments, **options)
             return
         # A body that makes calls of its own must not have them counted here.
         _sending.set(None)
-        _count(writer, log)
+        _count(writer, upload)
         try:
             await kind.write_bytes(self, writer, *arguments, **options)
         finally:
             # It has the writer.
             del writer.write
         if writer._eof:
-            log._request_ended = log._call.loop.time()
+            upload.ended = asyncio.get_running_loop().time()
 
     members = {"write_bytes": write_bytes, "__module__": kind.__module__}
     return type(kind)(kind.__name__, (kind,), members)
 
 
-def _count(writer: Any, log: RequestLog) -> None:
-    write, length = writer.write, 0
-    log._request_length = 0
+def _count(writer: Any, upload: Upload) -> None:
+    write = writer.write
+    upload.length = length = 0
 
     async def counted(chunk: Any, *arguments: Any, **options: Any) -> None:
         nonlocal length
         await write(chunk, *arguments, **options)
         length += memoryview(chunk).nbytes
-        log._request_length = length
+        upload.length = length
 
     writer.write = counted

@@ -20,6 +20,7 @@ from aioretry_smithy import (
     capture_logs,
     new_response,
 )
+from aioretry_smithy._log.upload import Upload
 from aioretry_smithy._logging.formatter import LogFormatter
 from aioretry_smithy.smithy import (
     RetryError,
@@ -88,8 +89,8 @@ async def test_text_of_a_request():
 async def test_text_of_a_body_that_was_sent(length, ended, shown):
     """Its bytes and seconds, as far as they are known; nothing without a body."""
     log = await log_of(200)
-    log._request_length = length
-    log._request_ended = None if ended is None else log.started + ended
+    log._upload = Upload(length)
+    log._upload.ended = None if ended is None else log.started + ended
 
     assert shown in without_times(TEXT.format_request(log))
 

@@ -20,6 +20,8 @@ class FailingRequest:
 
     method = "GET"
 
+    target = "a target"
+
     def __init__(self, error):
         self.error = error
 
