@@ -19,8 +19,8 @@ from .content_strategy import (
     strategies_of,
 )
 from .limiter import RetryLimiter
-from .own_strategy import holds_up_the_loop
 from .strategy import RetryStrategy
+from .strategy_tokens import holds_up_the_loop
 from .token_scope import names_scope
 
 if TYPE_CHECKING:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import inspect
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from .._errors import bad_argument, is_finite
+from ..smithy import sync
 from ..smithy.adaptive_mode import AdaptiveMode
-from .own_strategy import own_strategy
+from ..smithy.interfaces import METHODS
+from ..smithy.strategies import StandardRetryStrategy
 
 if TYPE_CHECKING:
     from ..smithy.errors import CallError
@@ -32,7 +35,7 @@ class StrategyTokens:
         acquire = self._strategy.acquire_initial_retry_token
         return await _settled(acquire(token_scope=scope))
 
-    async def renew(self, token: Any, error: CallError) -> Any:
+    async def refresh(self, token: Any, error: CallError) -> Any:
         """Return the token of the next attempt."""
         refresh = self._strategy.refresh_retry_token_for_retry
         return await _settled(refresh(token_to_renew=token, error=error))
@@ -41,7 +44,7 @@ class StrategyTokens:
         """Tell the strategy of a success."""
         await _settled(self._strategy.record_success(token=token))
 
-    def take_back(self, token: Any) -> None:
+    def release(self, token: Any) -> None:
         """Pay back what a retry has cost that is not made after all."""
 
     def rate_limiter(self, scope: str | None) -> ClientRateLimiter | None:
@@ -64,13 +67,13 @@ class OwnStrategyTokens(StrategyTokens):
             self.waits_for_rate = not strategy.fail_fast
 
     async def acquire(self, scope: str | None) -> Any:
-        return self._strategy._issue(scope)
+        return self._strategy._acquire(scope)
 
-    async def renew(self, token: Any, error: CallError) -> Any:
-        return self._strategy._renew(token, error)
+    async def refresh(self, token: Any, error: CallError) -> Any:
+        return self._strategy._refresh(token, error)
 
-    def take_back(self, token: Any) -> None:
-        self._strategy._take_back(token)
+    def release(self, token: Any) -> None:
+        self._strategy._release(token)
 
     def rate_limiter(self, scope: str | None) -> ClientRateLimiter | None:
         strategy = self._strategy
@@ -81,8 +84,31 @@ class OwnStrategyTokens(StrategyTokens):
 
 def tokens_of(strategy: Any) -> StrategyTokens:
     """Return the way to ask a strategy: ours, unless it has methods of its own."""
-    own = own_strategy(strategy)
-    return StrategyTokens(strategy) if own is None else OwnStrategyTokens(own)
+    kind = OwnStrategyTokens if _has_our_methods(strategy) else StrategyTokens
+    return kind(strategy)
+
+
+def holds_up_the_loop(strategy: object) -> bool:
+    """Say whether a strategy would let the thread sleep, and the event loop with it."""
+    return (
+        isinstance(strategy, sync.StandardRetryStrategy)
+        and strategy._waits
+        and not _has_our_methods(strategy)
+    )
+
+
+def _has_our_methods(strategy: Any) -> bool:
+    # Who overrides a method wants it to be called.
+    kind: Any = type(strategy)
+    return _inherits_methods(kind) and vars(strategy).keys().isdisjoint(METHODS)
+
+
+@cache
+def _inherits_methods(kind: Any) -> bool:
+    return any(
+        all(getattr(kind, name, None) is getattr(ours, name) for name in METHODS)
+        for ours in (StandardRetryStrategy, sync.StandardRetryStrategy)
+    )
 
 
 def delay_of(token: Any, origin: str) -> float:

@@ -130,7 +130,7 @@ class TokenCall(RetriedCall):
             return True
         # Nobody should retry this: not every strategy minds.
         if self.attempts_made < self.config.max_total_attempts:
-            self._overrules = await self._renew() is None
+            self._overrules = await self._refresh() is None
         return self._overrules
 
     async def next_delay(self) -> float | RetryStopReason:
@@ -139,16 +139,16 @@ class TokenCall(RetriedCall):
             # What nobody could wait for costs nothing.
             if isinstance(reason := self.plan(0.0), RetryStopReason):
                 return reason
-            if (refused := await self._renew()) is not None:
+            if (refused := await self._refresh()) is not None:
                 return refused
         self._has_new_token = False
         return delay_of(self._token, "refresh_retry_token_for_retry")
 
-    async def _renew(self) -> RetryStopReason | None:
+    async def _refresh(self) -> RetryStopReason | None:
         """Ask for the token of the next attempt; return why there is none."""
         error = cast("CallError", self._error)
         try:
-            self._token = await self._tokens.renew(self._token, error)
+            self._token = await self._tokens.refresh(self._token, error)
         except refusals() as refusal:
             self._note(refusal)
             if self._tokens.long_polling:
@@ -161,7 +161,7 @@ class TokenCall(RetriedCall):
 
     async def refund(self) -> None:
         """Pay back, too, what a retry that is not made has cost."""
-        self._tokens.take_back(self._token)
+        self._tokens.release(self._token)
         await super().refund()
 
     def forget_outcomes(self) -> None:

@@ -15,7 +15,6 @@ from .._retry.classify import (
 from .._retry.failure import Classifier, ErrorKind, Failure, RetryAction
 from .._retry.sdk_headers import sdk_headers
 from .._retry.smithy_backoff import from_backoff, to_backoff
-from .adaptive import AdaptiveRetryStrategy
 from .backoff import (
     ExponentialBackoffJitterType,
     ExponentialRetryBackoffStrategy,
@@ -45,8 +44,11 @@ from .resolver import (
     RetryStrategyResolver,
     RetryStrategyType,
 )
-from .simple import SimpleRetryStrategy
-from .standard import StandardRetryStrategy
+from .strategies import (
+    AdaptiveRetryStrategy,
+    SimpleRetryStrategy,
+    StandardRetryStrategy,
+)
 from .tokens import SimpleRetryToken, StandardRetryToken
 
 __all__ = [

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Unpack
 
 from .._errors import bad_argument
 from .errors import CapacityNotAvailableError, RetryError
-from .profile import RetryProfile
 from .rate_limiter import ClientRateLimiter
 from .scopes import PerScope
 from .standard_mode import StandardMode, StandardSettings
 
 if TYPE_CHECKING:
-    from .interfaces import RetryBackoffStrategy
-    from .quota import StandardRetryQuota
-    from .steps import Steps
     from .tokens import StandardRetryToken
 
 
@@ -35,29 +31,17 @@ class AdaptiveMode(StandardMode):
     def __init__(
         self,
         *,
-        profile: RetryProfile = RetryProfile.V2_1,
-        backoff_strategy: RetryBackoffStrategy | None = None,
-        throttling_backoff_strategy: RetryBackoffStrategy | None = None,
-        max_attempts: int | None = None,
-        retry_quota: StandardRetryQuota | None = None,
-        long_polling: bool = False,
         rate_limiter: ClientRateLimiter | None = None,
         fail_fast: bool = False,
+        **settings: Unpack[StandardSettings],
     ) -> None:
-        super().__init__(
-            profile=profile,
-            backoff_strategy=backoff_strategy,
-            throttling_backoff_strategy=throttling_backoff_strategy,
-            max_attempts=max_attempts,
-            retry_quota=retry_quota,
-            long_polling=long_polling,
-        )
+        super().__init__(**settings)
         if not (rate_limiter is None or isinstance(rate_limiter, ClientRateLimiter)):
             expected = "a ClientRateLimiter, or None"
             raise bad_argument("rate_limiter", rate_limiter, expected)
         if not isinstance(fail_fast, bool):
             raise bad_argument("fail_fast", fail_fast, "True or False")
-        if fail_fast and long_polling:
+        if fail_fast and self.long_polling:
             raise bad_argument("fail_fast", fail_fast, "False with long_polling=True")
         self.fail_fast = fail_fast
         self._limiters = PerScope(ClientRateLimiter, rate_limiter)
@@ -81,28 +65,27 @@ class AdaptiveMode(StandardMode):
     def _waits(self) -> bool:
         return not self.fail_fast
 
-    def _acquiring(self, token_scope: str | None) -> Steps[StandardRetryToken]:
-        """Issue the token of the first attempt when the rate limiter grants it."""
-        token = self._issue(token_scope)
+    async def _wait_to_acquire(self, token_scope: str | None) -> StandardRetryToken:
+        token = self._acquire(token_scope)
         if not self.fail_fast:
-            return (yield from self._admission(token))
+            return await self._wait_for_leave(token)
         if wait := self.limiter_for(token_scope).try_acquire():
             raise CapacityNotAvailableError(wait)
         return token
 
-    def _refreshing(
+    async def _wait_to_refresh(
         self, token_to_renew: object, error: Exception
-    ) -> Steps[StandardRetryToken]:
-        token = yield from super()._refreshing(token_to_renew, error)
+    ) -> StandardRetryToken:
+        token = await super()._wait_to_refresh(token_to_renew, error)
         if self.fail_fast:
             return token
         try:
-            return (yield from self._admission(token))
+            return await self._wait_for_leave(token)
         except GeneratorExit:
-            # The garbage may be collected by somebody who holds the quota's lock.
+            # The garbage may be collected where the quota's lock is held.
             raise
         except BaseException:
-            self._take_back(token)
+            self._release(token)
             raise
 
     def _report(self, token: StandardRetryToken, *, throttled: bool) -> None:
@@ -117,16 +100,16 @@ class AdaptiveMode(StandardMode):
         wait = self.limiter_for(following.token_scope).try_acquire()
         if not wait:
             return following
-        self._take_back(following)
+        self._release(following)
         refusal = CapacityNotAvailableError(wait)
         raise RetryError(str(refusal), retry_after=wait) from error
 
-    def _admission(self, token: StandardRetryToken) -> Steps[StandardRetryToken]:
+    async def _wait_for_leave(self, token: StandardRetryToken) -> StandardRetryToken:
         """Wait for the delay and for the rate limiter, in place of the caller."""
         if token.retry_delay:
-            yield token.retry_delay
+            await self._pause(token.retry_delay)
             token = replace(token, retry_delay=0.0)
-        yield from self.limiter_for(token.token_scope)._acquiring()
+        await self.limiter_for(token.token_scope)._acquire(sleep=self._pause)
         return token
 
     def _settings(self) -> dict[str, object]:

@@ -13,8 +13,7 @@ from .aws_config import read_profile
 from .mode import RetryMode, read_mode
 
 if TYPE_CHECKING:
-    from .simple import SimpleRetryStrategy
-    from .standard import StandardRetryStrategy
+    from .strategies import SimpleRetryStrategy, StandardRetryStrategy
 
 _KEYS = {"AWS_RETRY_MODE": "retry_mode", "AWS_MAX_ATTEMPTS": "max_attempts"}
 

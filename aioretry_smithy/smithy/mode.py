@@ -8,11 +8,13 @@ from enum import StrEnum
 from typing import TypedDict
 
 from .._errors import bad_argument, is_finite
-from .adaptive import AdaptiveRetryStrategy
 from .backoff import ExponentialRetryBackoffStrategy
 from .profile import RetryProfile
-from .simple import SimpleRetryStrategy
-from .standard import StandardRetryStrategy
+from .strategies import (
+    AdaptiveRetryStrategy,
+    SimpleRetryStrategy,
+    StandardRetryStrategy,
+)
 
 _LEGACY = "legacy"
 

@@ -128,13 +128,13 @@ class StandardRetryQuota(Shared):
             amount = release_amount
         else:
             amount = profile.success_refund
-        self._put_back(amount)
+        self._add(amount)
 
     def __repr__(self) -> str:
         settings = f"{self._max_capacity}, profile={self._profile!r}"
         return f"{type(self).__name__}({settings})"
 
-    def _put_back(self, amount: int) -> None:
+    def _add(self, amount: int) -> None:
         with self._lock:
             self._available_capacity = min(
                 self._available_capacity + amount, self._max_capacity

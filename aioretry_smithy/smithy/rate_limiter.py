@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import threading
+from collections import deque
 from typing import TYPE_CHECKING
 
 from .._clock import loop_time
@@ -11,14 +13,10 @@ from .._errors import bad_argument, is_finite
 from .cubic import rate_after_success, rate_after_throttling
 from .rate_meter import RateMeter
 from .shared import Shared
-from .steps import awaited
 from .token_bucket import TokenBucket
-from .waiting_line import Place, WaitingLine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from .steps import Steps
+    from collections.abc import Awaitable, Callable
 
 _MAX_GROWTH = 2.0
 
@@ -72,7 +70,8 @@ class ClientRateLimiter(Shared):
         self._lock = threading.Lock()
         self._enabled = False
         self._bucket = TokenBucket()
-        self._line = WaitingLine()
+        self._line: deque[float] = deque()
+        self._queued = 0.0
         self._meter: RateMeter | None = None
         self._seen = 0.0
         self._max_rate = 0.0
@@ -113,51 +112,54 @@ class ClientRateLimiter(Shared):
         Raises:
             ValueError: *amount* is not as described.
         """
-        await awaited(self._acquiring(amount))
+        await self._acquire(amount)
 
-    async def _acquire(self, amount: float, remaining: Callable[[], float]) -> bool:
-        """Do as :meth:`acquire`, for somebody who has not all the time in the world.
+    async def _acquire(
+        self,
+        amount: float = 1.0,
+        remaining: Callable[[], float] = lambda: math.inf,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> bool:
+        """Do as :meth:`acquire`, for a caller whose time is limited.
 
         Args:
             amount: As for :meth:`acquire`.
             remaining: Says how many seconds are left.
+            sleep: Waits so many seconds.
 
         Returns:
             Whether it was granted. If not, nothing was taken, and it was given up as
             soon as there was no time left for the wait until it may be granted, or
             until the next look.
         """
-        return await awaited(self._acquiring(amount, remaining))
-
-    def _acquiring(
-        self, amount: float = 1.0, remaining: Callable[[], float] = lambda: math.inf
-    ) -> Steps[bool]:
-        """Do as :meth:`_acquire`, yielding the seconds to sleep until each look."""
         if not (wait := self.try_acquire(amount)):
             return True
-        place = Place(amount)
+        place = self._join_line(amount)
         try:
             while wait:
-                pause = self._pause(place, wait)
+                # Sooner than it would be anybody's turn at this rate, which may rise,
+                # and some of those ahead may leave.
+                turn = (place - self._line[0]) / self.fill_rate / _LOOKS_PER_TURN
+                pause = min(_LONGEST_SLEEP, wait + turn)
                 if max(wait, pause) >= remaining():
                     return False
-                yield pause
+                await sleep(pause)
                 wait = self.try_acquire(amount)
         finally:
-            place.leave()
+            # Without the lock: a wait that is thrown away with its event loop ends
+            # wherever the garbage is collected, maybe where the lock is held.
+            self._line.remove(place)
         return True
 
-    def _pause(self, place: Place, wait: float) -> float:
-        """Return the seconds until the next look."""
+    def _join_line(self, amount: float) -> float:
+        """Queue for tokens; return how many others queued for before."""
         with self._lock:
-            _, now = self._begin()
-            ahead = self._line.tokens_ahead(place, now)
-            # Sooner than it would be anybody's turn at this rate, which may rise, and
-            # some of those ahead may leave.
-            turn = ahead / self._bucket.fill_rate / _LOOKS_PER_TURN
-            pause = min(_LONGEST_SLEEP, wait + turn)
-            place.due = now + pause
-        return pause
+            if not self._line:
+                self._queued = 0.0
+            place = self._queued
+            self._queued += amount
+            self._line.append(place)
+        return place
 
     def try_acquire(self, amount: float = 1.0) -> float:
         """Take leave to send if there is any, without waiting.

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
-from .attempts import check_max_attempts
 from .interfaces import hands_out_tokens
 from .mode import RetryMode, read_mode
 from .shared import Shared
+from .simple_mode import check_max_attempts
 
 if TYPE_CHECKING:
     from .interfaces import RetryStrategy

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypedDict
 
 from .._errors import bad_argument
 from .._failures.retry_info import RetryInfo
-from .attempts import check_max_attempts, next_retry_count
 from .backoff import (
     ExponentialBackoffJitterType,
     ExponentialRetryBackoffStrategy,
@@ -19,11 +19,11 @@ from .profile import RetryProfile
 from .quota import StandardRetryQuota, check_profile
 from .scopes import PerScope, check_token_scope
 from .shared import Shared
+from .simple_mode import SimpleMode
 from .tokens import StandardRetryToken, use_token
 
 if TYPE_CHECKING:
     from .interfaces import RetryBackoffStrategy
-    from .steps import Steps
 
 
 class StandardSettings(TypedDict, total=False):
@@ -37,23 +37,14 @@ class StandardSettings(TypedDict, total=False):
     long_polling: bool
 
 
-class StandardMode(Shared):
-    """Says which token follows, and when: the standard mode without its methods.
-
-    What waits is written as a generator, which yields the seconds to sleep.
-    """
+class StandardMode(Shared, SimpleMode):
+    """Says which token follows, and when: the standard mode without its methods."""
 
     profile: Final[RetryProfile]
     """The constants."""
 
-    backoff_strategy: RetryBackoffStrategy
-    """What computes the delays in the tokens."""
-
     throttling_backoff_strategy: Final[RetryBackoffStrategy]
     """What computes them where the server throttles."""
-
-    max_attempts: int
-    """Attempts of one call, the first one included."""
 
     long_polling: Final[bool]
     """Whether a retry that the quota refuses is waited for all the same."""
@@ -76,18 +67,17 @@ class StandardMode(Shared):
             throttling_backoff_strategy = _backoff(profile, scale)
         if max_attempts is None:
             max_attempts = profile.max_attempts
-        check_backoff_strategy("backoff_strategy", backoff_strategy)
+        super().__init__(backoff_strategy=backoff_strategy, max_attempts=max_attempts)
         check_backoff_strategy(
             "throttling_backoff_strategy", throttling_backoff_strategy
         )
-        check_max_attempts(max_attempts)
-        _check_quota(retry_quota)
+        if not (retry_quota is None or isinstance(retry_quota, StandardRetryQuota)):
+            expected = "a StandardRetryQuota, or None"
+            raise bad_argument("retry_quota", retry_quota, expected)
         if not isinstance(long_polling, bool):
             raise bad_argument("long_polling", long_polling, "True or False")
         self.profile = profile
-        self.backoff_strategy = backoff_strategy
         self.throttling_backoff_strategy = throttling_backoff_strategy
-        self.max_attempts = max_attempts
         self.long_polling = long_polling
         new_quota = partial(StandardRetryQuota, profile=profile)
         self._quotas = PerScope(new_quota, retry_quota)
@@ -107,11 +97,7 @@ class StandardMode(Shared):
         """
         return self._quotas.get(token_scope)
 
-    def __repr__(self) -> str:
-        settings = (f"{name}={value!r}" for name, value in self._settings().items())
-        return f"{type(self).__name__}({', '.join(settings)})"
-
-    def _issue(self, token_scope: str | None) -> StandardRetryToken:
+    def _acquire(self, token_scope: str | None) -> StandardRetryToken:
         check_token_scope(token_scope)
         return StandardRetryToken(
             retry_count=0,
@@ -125,9 +111,17 @@ class StandardMode(Shared):
         """Whether a token may be waited for where it is acquired or refreshed."""
         return self.long_polling
 
-    def _refreshing(
+    async def _pause(self, seconds: float) -> None:
+        """Wait so many seconds."""
+        await asyncio.sleep(seconds)
+
+    async def _wait_to_acquire(self, token_scope: str | None) -> StandardRetryToken:
+        """Acquire a token, and wait until its attempt may be made."""
+        return self._acquire(token_scope)
+
+    async def _wait_to_refresh(
         self, token_to_renew: object, error: Exception
-    ) -> Steps[StandardRetryToken]:
+    ) -> StandardRetryToken:
         """Refresh a token, report the outcome, and wait where that is wanted."""
         token = use_token("token_to_renew", token_to_renew, StandardRetryToken, self)
         self._report(token, throttled=RetryInfo.of(error).is_throttling_error)
@@ -135,17 +129,17 @@ class StandardMode(Shared):
             return self._next_token(token, error)
         except RetryError as refusal:
             if self.long_polling and refusal.retry_after is not None:
-                yield refusal.retry_after
+                await self._pause(refusal.retry_after)
             raise
 
-    def _succeed(self, token: object) -> None:
+    def _record_success(self, token: object) -> None:
         """Take back the token of an attempt that succeeded, and refund it."""
         spent = use_token("token", token, StandardRetryToken, self)
         self._report(spent, throttled=False)
         quota = self.quota_for(spent.token_scope)
         quota.release(release_amount=spent.quota_acquired)
 
-    def _renew(self, token_to_renew: object, error: Exception) -> StandardRetryToken:
+    def _refresh(self, token_to_renew: object, error: Exception) -> StandardRetryToken:
         """Refresh a token without a report and without waiting."""
         token = use_token("token_to_renew", token_to_renew, StandardRetryToken, self)
         return self._next_token(token, error)
@@ -156,7 +150,7 @@ class StandardMode(Shared):
     def _next_token(
         self, token: StandardRetryToken, error: Exception
     ) -> StandardRetryToken:
-        retry_count = next_retry_count(token, error, self.max_attempts)
+        retry_count = self._next_retry_count(token, error)
         delay = self._delay(retry_count, error)
         try:
             cost = self.quota_for(token.token_scope).acquire(error=error)
@@ -170,10 +164,10 @@ class StandardMode(Shared):
             _issuer=self,
         )
 
-    def _take_back(self, token: StandardRetryToken) -> None:
+    def _release(self, token: StandardRetryToken) -> None:
         """Pay back what a retry has cost that will not be made."""
         # In full: nothing was sent, so it is no success, whose refund may be another.
-        self.quota_for(token.token_scope)._put_back(token.quota_acquired)
+        self.quota_for(token.token_scope)._add(token.quota_acquired)
 
     def _delay(self, retry_count: int, error: Exception) -> float:
         info = RetryInfo.of(error)
@@ -190,7 +184,6 @@ class StandardMode(Shared):
         return max(delay, min(info.retry_after, longest))
 
     def _settings(self) -> dict[str, object]:
-        """Return the arguments that make such a strategy, for people to read."""
         settings: dict[str, object] = {
             "profile": self.profile,
             "backoff_strategy": self.backoff_strategy,
@@ -210,8 +203,3 @@ def _backoff(profile: RetryProfile, scale: float) -> ExponentialRetryBackoffStra
         max_backoff=profile.max_backoff,
         jitter_type=ExponentialBackoffJitterType.FULL,
     )
-
-
-def _check_quota(value: object) -> None:
-    if value is not None and not isinstance(value, StandardRetryQuota):
-        raise bad_argument("retry_quota", value, "a StandardRetryQuota, or None")

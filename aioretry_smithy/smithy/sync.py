@@ -16,7 +16,7 @@ from __future__ import annotations
 import inspect
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, Unpack, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, runtime_checkable
 
 from .._errors import bad_argument
 from . import interfaces
@@ -25,14 +25,15 @@ from .rate_limiter import ClientRateLimiter
 from .scopes import PerScope
 from .simple_mode import SimpleMode
 from .standard_mode import StandardMode
-from .steps import slept
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from .adaptive_mode import AdaptiveSettings
     from .standard_mode import StandardSettings
     from .tokens import SimpleRetryToken, StandardRetryToken
+
+_T = TypeVar("_T")
 
 __all__ = [
     "AdaptiveRetryStrategy",
@@ -52,31 +53,15 @@ class RetryStrategy(interfaces.RetryStrategy, Protocol):
     def acquire_initial_retry_token(
         self, *, token_scope: str | None = None
     ) -> interfaces.RetryToken:
-        """Return the token of the first attempt.
-
-        Args:
-            token_scope: What calls have in common, where a strategy keeps several
-                kinds of calls apart.
-
-        Raises:
-            RetryError: There is none. The call makes one attempt and no retry.
-        """
+        """See :meth:`.smithy.RetryStrategy.acquire_initial_retry_token`."""
 
     def refresh_retry_token_for_retry(
         self, *, token_to_renew: Any, error: Exception
     ) -> interfaces.RetryToken:
-        """Return the token of the next attempt.
-
-        Args:
-            token_to_renew: The token of the attempt that failed.
-            error: What it failed with.
-
-        Raises:
-            RetryError: There is to be no further attempt.
-        """
+        """See :meth:`.smithy.RetryStrategy.refresh_retry_token_for_retry`."""
 
     def record_success(self, *, token: Any) -> None:
-        """Take back the token of an attempt that succeeded."""
+        """See :meth:`.smithy.RetryStrategy.record_success`."""
 
 
 class SimpleRetryStrategy(SimpleMode):
@@ -97,40 +82,18 @@ class SimpleRetryStrategy(SimpleMode):
     def acquire_initial_retry_token(
         self, *, token_scope: str | None = None
     ) -> SimpleRetryToken:
-        """Return the token of the first attempt.
-
-        Args:
-            token_scope: Makes no difference here.
-        """
-        return self._issue(token_scope)
+        """See :meth:`.smithy.SimpleRetryStrategy.acquire_initial_retry_token`."""
+        return self._acquire(token_scope)
 
     def refresh_retry_token_for_retry(
         self, *, token_to_renew: Any, error: Exception
     ) -> SimpleRetryToken:
-        """Return the token of the next attempt.
-
-        Args:
-            token_to_renew: The token of the attempt that failed.
-            error: What it failed with.
-
-        Raises:
-            RetryError: The error allows no retry, or there were enough attempts.
-            TypeError: *token_to_renew* is none of our tokens.
-            ValueError: It was issued by another strategy, or used before.
-        """
-        return self._renew(token_to_renew, error)
+        """See :meth:`.smithy.SimpleRetryStrategy.refresh_retry_token_for_retry`."""
+        return self._refresh(token_to_renew, error)
 
     def record_success(self, *, token: Any) -> None:
-        """Take back the token of an attempt that succeeded.
-
-        Args:
-            token: The token.
-
-        Raises:
-            TypeError: It is none of our tokens.
-            ValueError: It was issued by another strategy, or used before.
-        """
-        self._succeed(token)
+        """See :meth:`.smithy.SimpleRetryStrategy.record_success`."""
+        self._record_success(token)
 
 
 class StandardRetryStrategy(StandardMode):
@@ -162,45 +125,24 @@ class StandardRetryStrategy(StandardMode):
         super().__init__(**settings)
         self._sleep = _checked(sleep)
 
+    async def _pause(self, seconds: float) -> None:
+        self._sleep(seconds)
+
     def acquire_initial_retry_token(
         self, *, token_scope: str | None = None
     ) -> StandardRetryToken:
-        """Return the token of the first attempt; there always is one.
-
-        Args:
-            token_scope: What the calls have in common that share a quota.
-        """
-        return self._issue(token_scope)
+        """See :meth:`.smithy.StandardRetryStrategy.acquire_initial_retry_token`."""
+        return _result(self._wait_to_acquire(token_scope))
 
     def refresh_retry_token_for_retry(
         self, *, token_to_renew: Any, error: Exception
     ) -> StandardRetryToken:
-        """Return the token of the next attempt.
-
-        Args:
-            token_to_renew: The token of the attempt that failed.
-            error: What it failed with.
-
-        Raises:
-            RetryError: The error allows no retry, there were enough attempts, or the
-                quota is exhausted. Its ``retry_after`` is None, except in the last
-                case: then it is the delay that there would have been.
-            TypeError: *token_to_renew* is none of our tokens.
-            ValueError: It was issued by another strategy, or used before.
-        """
-        return slept(self._refreshing(token_to_renew, error), self._sleep)
+        """See :meth:`.smithy.StandardRetryStrategy.refresh_retry_token_for_retry`."""
+        return _result(self._wait_to_refresh(token_to_renew, error))
 
     def record_success(self, *, token: Any) -> None:
-        """Take back the token of an attempt that succeeded, and refund it.
-
-        Args:
-            token: The token.
-
-        Raises:
-            TypeError: It is none of our tokens.
-            ValueError: It was issued by another strategy, or used before.
-        """
-        self._succeed(token)
+        """See :meth:`.smithy.StandardRetryStrategy.record_success`."""
+        self._record_success(token)
 
 
 class AdaptiveRetryStrategy(AdaptiveMode, StandardRetryStrategy):
@@ -249,19 +191,14 @@ class AdaptiveRetryStrategy(AdaptiveMode, StandardRetryStrategy):
         # Made now, so that a clock that is none is told now.
         self.limiter_for()
 
-    def acquire_initial_retry_token(
-        self, *, token_scope: str | None = None
-    ) -> StandardRetryToken:
-        """Return the token of the first attempt, when the rate limiter grants it.
 
-        Args:
-            token_scope: What the calls have in common that share a quota and a rate.
-
-        Raises:
-            CapacityNotAvailableError: It does not grant it now, and *fail_fast* is
-                True.
-        """
-        return slept(self._acquiring(token_scope), self._sleep)
+def _result(rules: Coroutine[Any, Any, _T]) -> _T:
+    """Run rules that wait in no event loop, since the thread sleeps instead."""
+    while True:
+        try:
+            rules.send(None)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
 
 
 def _checked(sleep: Any) -> Callable[[float], object]:

@@ -13,7 +13,7 @@ from aioretry_smithy.smithy.backoff import (
 from aioretry_smithy.smithy.errors import CallError, RetryError
 from aioretry_smithy.smithy.profile import RetryProfile
 from aioretry_smithy.smithy.quota import StandardRetryQuota
-from aioretry_smithy.smithy.standard import StandardRetryStrategy
+from aioretry_smithy.smithy.strategies import StandardRetryStrategy
 
 DEFAULT, NONE, FULL, DECORRELATED = ExponentialBackoffJitterType
 LARGEST_CHANCE = math.nextafter(1.0, 0.0)
@@ -108,7 +108,7 @@ def test_calls_cost_and_bring_what_the_rules_say(profile, capacity, limit, calls
     )
     left = capacity
     for call in calls:
-        token, paid = strategy._issue(None), 0
+        token, paid = strategy._acquire(None), 0
         for made, error in enumerate(call, 1):
             if error is None:
                 drive(strategy.record_success(token=token))
@@ -152,7 +152,7 @@ def test_delay_is_near_what_backoff_and_server_ask_for(profile, error, retry_cou
 
 def renew(strategy, token, error):
     try:
-        return strategy._renew(token, error)
+        return strategy._refresh(token, error)
     except RetryError:
         return None
 

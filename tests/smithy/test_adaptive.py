@@ -253,7 +253,7 @@ class TestRefresh:
     async def test_the_hook_of_the_retrying_client_reports_nothing(self):
         """It has its own place for that, and does its own waiting."""
         strategy = new_strategy()
-        token = strategy._renew(strategy._issue(None), THROTTLED)
+        token = strategy._refresh(strategy._acquire(None), THROTTLED)
 
         assert (1.0, 0.0) == (token.retry_delay, now())
         assert not strategy.limiter_for().enabled

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from aioretry_smithy.smithy.adaptive import AdaptiveRetryStrategy
 from aioretry_smithy.smithy.environment import strategy_from_env
-from aioretry_smithy.smithy.simple import SimpleRetryStrategy
-from aioretry_smithy.smithy.standard import StandardRetryStrategy
+from aioretry_smithy.smithy.strategies import (
+    AdaptiveRetryStrategy,
+    SimpleRetryStrategy,
+    StandardRetryStrategy,
+)
 
 NAMES = "simple, standard or adaptive"
 VARIABLES = ("AWS_RETRY_MODE", "AWS_MAX_ATTEMPTS", "AWS_CONFIG_FILE", "AWS_PROFILE")

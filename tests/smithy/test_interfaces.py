@@ -15,8 +15,7 @@ from aioretry_smithy.smithy.interfaces import (
     RetryStrategy,
     hands_out_tokens,
 )
-from aioretry_smithy.smithy.simple import SimpleRetryStrategy
-from aioretry_smithy.smithy.standard import StandardRetryStrategy
+from aioretry_smithy.smithy.strategies import SimpleRetryStrategy, StandardRetryStrategy
 
 
 class InheritingError(Exception, ErrorRetryInfo):

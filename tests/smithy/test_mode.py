@@ -5,11 +5,13 @@ import warnings
 
 import pytest
 
-from aioretry_smithy.smithy.adaptive import AdaptiveRetryStrategy
 from aioretry_smithy.smithy.mode import RetryMode, new_strategy
 from aioretry_smithy.smithy.profile import RetryProfile
-from aioretry_smithy.smithy.simple import SimpleRetryStrategy
-from aioretry_smithy.smithy.standard import StandardRetryStrategy
+from aioretry_smithy.smithy.strategies import (
+    AdaptiveRetryStrategy,
+    SimpleRetryStrategy,
+    StandardRetryStrategy,
+)
 
 NAMES = "simple, standard or adaptive"
 

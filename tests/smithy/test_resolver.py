@@ -8,11 +8,13 @@ import threading
 
 import pytest
 
-from aioretry_smithy.smithy.adaptive import AdaptiveRetryStrategy
 from aioretry_smithy.smithy.mode import RetryMode
 from aioretry_smithy.smithy.resolver import RetryStrategyOptions, RetryStrategyResolver
-from aioretry_smithy.smithy.simple import SimpleRetryStrategy
-from aioretry_smithy.smithy.standard import StandardRetryStrategy
+from aioretry_smithy.smithy.strategies import (
+    AdaptiveRetryStrategy,
+    SimpleRetryStrategy,
+    StandardRetryStrategy,
+)
 
 NAMES = "simple, standard or adaptive"
 

@@ -15,7 +15,7 @@ from aioretry_smithy.smithy.errors import (
     CallError,
     RetryError,
 )
-from aioretry_smithy.smithy.simple import SimpleRetryStrategy
+from aioretry_smithy.smithy.strategies import SimpleRetryStrategy
 
 ERROR = CallError("503", fault="server", status=503)
 

@@ -21,8 +21,7 @@ from aioretry_smithy.smithy.errors import (
 )
 from aioretry_smithy.smithy.profile import RetryProfile
 from aioretry_smithy.smithy.quota import StandardRetryQuota
-from aioretry_smithy.smithy.simple import SimpleRetryStrategy
-from aioretry_smithy.smithy.standard import StandardRetryStrategy
+from aioretry_smithy.smithy.strategies import SimpleRetryStrategy, StandardRetryStrategy
 
 ERROR = CallError("503", fault="server", status=503)
 THROTTLED = CallError("429", is_throttling_error=True, status=429)
@@ -358,9 +357,9 @@ async def test_long_polling_waits_for_the_quota_only():
 async def test_hooks_of_the_retrying_client_do_not_wait():
     """It does the waiting itself, so that its deadline ends it."""
     strategy = StandardRetryStrategy(retry_quota=EMPTY, long_polling=True)
-    token = strategy._issue("orders")
+    token = strategy._acquire("orders")
     with pytest.raises(RetryError) as caught:
-        strategy._renew(token, ERROR)
+        strategy._refresh(token, ERROR)
 
     assert "orders" == token.token_scope
     assert 0.0 <= caught.value.retry_after < 0.05
@@ -580,7 +579,7 @@ async def test_retry_that_is_not_made_is_paid_back(profile, paid):
     quota.acquire(error=THROTTLED)
     token = await retry(strategy, scope="orders")
     left = quota.available_capacity
-    strategy._take_back(token)
+    strategy._release(token)
 
     assert 500 - 5 - paid == left
     assert 500 - 5 == quota.available_capacity

@@ -10,8 +10,7 @@ import pytest
 
 from aioretry_smithy.smithy.errors import CallError, RetryError
 from aioretry_smithy.smithy.quota import StandardRetryQuota
-from aioretry_smithy.smithy.simple import SimpleRetryStrategy
-from aioretry_smithy.smithy.standard import StandardRetryStrategy
+from aioretry_smithy.smithy.strategies import SimpleRetryStrategy, StandardRetryStrategy
 from aioretry_smithy.smithy.tokens import (
     SimpleRetryToken,
     StandardRetryToken,
@@ -133,7 +132,7 @@ async def test_tokens_are_told_apart_by_identity(strategy, kind):
 def test_one_thread_uses_a_token():
     """Of several threads with the same token one gets the retry, and none hangs."""
     strategy = StandardRetryStrategy(retry_quota=StandardRetryQuota(14 * 15))
-    tokens = [strategy._issue(None) for _ in range(20)]
+    tokens = [strategy._acquire(None) for _ in range(20)]
     start = threading.Barrier(8)
     outcomes = []
 
@@ -141,7 +140,7 @@ def test_one_thread_uses_a_token():
         start.wait()
         for token in tokens:
             try:
-                outcomes.append(strategy._renew(token, ERROR).quota_acquired)
+                outcomes.append(strategy._refresh(token, ERROR).quota_acquired)
             except RetryError:
                 outcomes.append("refused")
             except ValueError:

@@ -13,7 +13,7 @@ from aioretry_smithy.smithy.backoff import (
 )
 from aioretry_smithy.smithy.profile import RetryProfile
 from aioretry_smithy.smithy.quota import StandardRetryQuota
-from aioretry_smithy.smithy.standard import StandardRetryStrategy
+from aioretry_smithy.smithy.strategies import StandardRetryStrategy
 
 FOLDER = Path(__file__).parent
 FILES = (
