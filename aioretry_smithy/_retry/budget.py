@@ -10,8 +10,7 @@ from .._listeners import Listeners, checked
 from .._lru import BoundedMap
 from .._request.keys import host_key
 from ..smithy.shared import Shared
-from .exact_tokens import in_whole_units
-from .limiter import RetryLimiter
+from .limiter import NEGLIGIBLE, RetryLimiter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -57,8 +56,8 @@ class RetryBudget(Shared, RetryLimiter):
     Args:
         name: For listeners and logs; ``retry-budget-0``, ``-1``, ... by default.
         deposit: Tokens that a success brings, finite and >= 0.
-        capacity: Tokens at first and at most, finite and >= 1. There are no rounding
-            errors: ten deposits of 0.1, or three of 1/3, pay for a retry.
+        capacity: Tokens at first and at most, finite and >= 1. Ten deposits of 0.1, or
+            three of 1/3, pay for a retry: a thousand millionth of a token is nothing.
         brake_after: Failures in a row, an int >= 1 that refuse further retries; None
             for no brake. The failure to be retried is one of them, so 3 allows two
             retries while nothing succeeds, and 1 none.
@@ -91,9 +90,8 @@ class RetryBudget(Shared, RetryLimiter):
         self._settings = _describe(deposit, capacity, brake_after)
         self._brake_after = brake_after
         self._failures = 0
-        units = in_whole_units(deposit, capacity)
-        self._token, self._deposit, self._capacity = units
-        self._units = self._capacity
+        self._deposit = deposit
+        self._tokens = self._capacity = capacity
         self._listeners = Listeners(
             f"retry budget {self._name!r}", listeners, RetryBudgetListener
         )
@@ -148,7 +146,7 @@ class RetryBudget(Shared, RetryLimiter):
     @property
     def tokens(self) -> float:
         """The tokens that are there now."""
-        return self._units / self._token
+        return min(round(float(self._tokens), 9), float(self._capacity))
 
     @property
     def failures_in_a_row(self) -> int:
@@ -159,17 +157,17 @@ class RetryBudget(Shared, RetryLimiter):
         """Pay for a retry, if there is a token and the brake is not on."""
         brake_after = self._brake_after
         is_braked = brake_after is not None and self._failures >= brake_after
-        if is_braked or self._units < self._token:
+        if is_braked or self._tokens < 1 - NEGLIGIBLE:
             self._listeners.notify(
                 lambda listener: listener.on_retry_refused(self, ctx)
             )
             return False
-        self._change(-self._token)
+        self._change(-1)
         return True
 
     def release(self, ctx: ClientRequestContext) -> None:
         """Take the token of a retry back that does not take place."""
-        self._change(self._token)
+        self._change(1)
 
     def on_success(self, ctx: ClientRequestContext) -> None:
         """Count a success: it brings the deposit and lets the brake go."""
@@ -190,10 +188,10 @@ class RetryBudget(Shared, RetryLimiter):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._name!r}, {self._settings})"
 
-    def _change(self, by: int) -> None:
-        units = min(self._units + by, self._capacity)
-        if units != self._units:
-            self._units = units
+    def _change(self, by: float) -> None:
+        before = self.tokens
+        self._tokens = max(0.0, min(self._tokens + by, self._capacity))
+        if self.tokens != before:
             self._listeners.notify(lambda listener: listener.on_tokens_changed(self))
 
 

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from .._errors import bad_argument, is_finite
 from ..smithy.shared import Shared
-from .exact_tokens import in_whole_units
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from .._call.context import ClientRequestContext
     from .._log.unmade_log import UnmadeLog
+
+NEGLIGIBLE = 1e-9
+"""Tokens that may be missing or too many: floats that are added up are not exact."""
 
 
 class RetryLimiter(ABC):
@@ -101,8 +103,8 @@ class RetryLimiter(ABC):
             max_tokens: Tokens at first and at most, finite and > 0.
             threshold: Tokens of which there must be more, >= 0 and < *max_tokens*. gRPC
                 takes half of *max_tokens*.
-            token_ratio: Tokens that a success brings, finite and > 0. There are no
-                rounding errors: ten times 0.1 make up for a failure.
+            token_ratio: Tokens that a success brings, finite and > 0. Ten times 0.1
+                make up for a failure: a thousand millionth of a token is nothing.
 
         Raises:
             ValueError: An argument is not as described.
@@ -216,18 +218,18 @@ class _TokenBasedLimiter(Shared, RetryLimiter):
         if not is_finite(token_ratio) or token_ratio <= 0:
             raise bad_argument("token_ratio", token_ratio, "finite and > 0")
         self._settings = f"{max_tokens!r}, {threshold!r}, token_ratio={token_ratio!r}"
-        units = in_whole_units(max_tokens, threshold, token_ratio)
-        self._token, self._max_units, self._threshold, self._reward = units
-        self._units = self._max_units
+        self._tokens = self._max_tokens = max_tokens
+        self._threshold = threshold
+        self._reward = token_ratio
 
     def acquire(self, ctx: ClientRequestContext, cause: Exception | None) -> bool:
-        return self._units > self._threshold
+        return self._tokens > self._threshold + NEGLIGIBLE
 
     def on_success(self, ctx: ClientRequestContext) -> None:
-        self._units = min(self._units + self._reward, self._max_units)
+        self._tokens = min(self._tokens + self._reward, self._max_tokens)
 
     def on_failure(self, ctx: ClientRequestContext, cause: Exception | None) -> None:
-        self._units = max(self._units - self._token, 0)
+        self._tokens = max(self._tokens - 1, 0.0)
 
     def __repr__(self) -> str:
         return f"RetryLimiter.token_based({self._settings})"

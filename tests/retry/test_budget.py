@@ -81,6 +81,18 @@ class TestTokens:
         budget.on_success(ctx)
         assert budget.acquire(ctx, CAUSE)
 
+    @pytest.mark.parametrize("parts", [3, 7, 10, 49])
+    async def test_parts_do_not_drift(self, ctx, parts):
+        """After a thousand retries the next one still costs as many successes."""
+        budget = RetryBudget(deposit=1 / parts, capacity=5)
+        acquired(budget, ctx, 5)
+        granted = 0
+        for _ in range(1000 * parts):
+            budget.on_success(ctx)
+            granted += budget.acquire(ctx, CAUSE)
+
+        assert 1000 == granted
+
     async def test_it_never_holds_more_than_its_capacity(self, ctx):
         """Neither a success nor a token given back overfills it."""
         budget = RetryBudget(deposit=0.3, capacity=2.5)
