@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 _logger = logging.getLogger("aioretry_smithy")
 
 _SERVER_ERROR = 500
-_IGNORED = "%r raised, which is ignored"
 
 
 async def acquired(
@@ -49,12 +48,10 @@ async def report(
     # A fallback's answer says as little of the server as the refusal it stands for.
     if failed is None or ctx.log._was_refused:
         return
-    try:
-        told = limiter.on_failure(ctx, cause) if failed else limiter.on_success(ctx)
-        if told is not None and isinstance(told, Awaitable):
-            await told
-    except Exception:
-        _logger.warning(_IGNORED, limiter, exc_info=True)
+    if failed:
+        await _tell(limiter, limiter.on_failure, ctx, cause)
+    else:
+        await _tell(limiter, limiter.on_success, ctx)
 
 
 async def released(limiter: RetryLimiter, ctx: ClientRequestContext) -> None:
@@ -69,15 +66,15 @@ async def ended(limiter: RetryLimiter, ctx: ClientRequestContext) -> None:
 
 async def _tell(
     limiter: RetryLimiter,
-    hook: Callable[[ClientRequestContext], Awaitable[None] | None],
-    ctx: ClientRequestContext,
+    hook: Callable[..., Awaitable[None] | None],
+    *event: object,
 ) -> None:
     try:
-        told = hook(ctx)
+        told = hook(*event)
         if isinstance(told, Awaitable):
             await told
     except Exception:
-        _logger.warning(_IGNORED, limiter, exc_info=True)
+        _logger.warning("%r raised, which is ignored", limiter, exc_info=True)
 
 
 def _is_failure(
