@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from .._clock import loop_time
 from .._errors import bad_argument, is_finite
-from .cubic import rate_after_success, rate_after_throttling
-from .rate_meter import RateMeter
+from .send_rate import RateMeter, rate_after_success, rate_after_throttling
 from .shared import Shared
 from .token_bucket import TokenBucket
 
@@ -72,8 +71,8 @@ class ClientRateLimiter(Shared):
         self._bucket = TokenBucket()
         self._line: deque[float] = deque()
         self._queued = 0.0
-        self._meter: RateMeter | None = None
-        self._seen = 0.0
+        self._meter = RateMeter(0.0)
+        self._seen = math.inf
         self._max_rate = 0.0
         self._throttled_at = 0.0
 
@@ -90,7 +89,7 @@ class ClientRateLimiter(Shared):
     @property
     def measured_rate(self) -> float:
         """Answers per second, as of the last half second that is over."""
-        return 0.0 if self._meter is None else self._meter.rate
+        return self._meter.rate
 
     @property
     def capacity(self) -> float:
@@ -177,7 +176,7 @@ class ClientRateLimiter(Shared):
         if not is_finite(amount) or amount <= 0:
             raise bad_argument("amount", amount, "finite and > 0")
         with self._lock:
-            _, now = self._begin()
+            now = self._now()
             return self._bucket.try_take(amount, now) if self._enabled else 0.0
 
     def expected_wait(self, *, after: float = 0.0) -> float:
@@ -210,44 +209,30 @@ class ClientRateLimiter(Shared):
                 outcome, also a failure, is a sign that it did not.
         """
         with self._lock:
-            meter, now = self._begin()
-            meter.record(now)
+            now = self._now()
+            self._meter.record(now)
+            measured = self._meter.rate
             if throttled:
-                rate = self._slow_down(meter.rate, now)
+                sent = min(measured, self.fill_rate) if self._enabled else measured
+                self._enabled, self._max_rate, self._throttled_at = True, sent, now
+                rate = rate_after_throttling(sent)
             else:
                 rate = rate_after_success(now - self._throttled_at, self._max_rate)
-            self._bucket.change_rate(min(rate, _MAX_GROWTH * meter.rate), now)
+            self._bucket.change_rate(min(rate, _MAX_GROWTH * measured), now)
 
     def __repr__(self) -> str:
         state = f"fill_rate={self.fill_rate:.3g}" if self._enabled else "not enabled"
         return f"<{type(self).__name__}: {state}>"
 
-    def _begin(self) -> tuple[RateMeter, float]:
+    def _now(self) -> float:
+        """Read the clock; begin to measure at first, and anew where it goes back."""
         now = self._clock()
-        meter = self._meter
-        if meter is None or not self._seen <= now < math.inf:
-            return self._begin_anew(meter, now)
-        self._seen = now
-        return meter, now
-
-    def _begin_anew(
-        self, meter: RateMeter | None, now: float
-    ) -> tuple[RateMeter, float]:
         if not is_finite(now):
             raise bad_argument("clock", now, "returns a finite number")
-        if meter is None:
-            meter = self._meter = RateMeter(now)
-        elif now >= self._seen - _LAG:
-            return meter, self._seen
-        else:
-            meter.begin(now)
-        self._seen = self._throttled_at = now
-        return meter, now
-
-    def _slow_down(self, rate: float, now: float) -> float:
-        if self._enabled:
-            rate = min(rate, self._bucket.fill_rate)
-        self._enabled = True
-        self._max_rate = rate
-        self._throttled_at = now
-        return rate_after_throttling(rate)
+        if self._seen - _LAG <= now < self._seen:
+            return self._seen
+        if now < self._seen:
+            self._meter.begin(now)
+            self._throttled_at = now
+        self._seen = now
+        return now
