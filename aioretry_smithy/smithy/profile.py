@@ -4,18 +4,42 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .._errors import bad_argument, is_finite
 
-_COUNTS = {
-    "max_attempts": 1,
-    "retry_cost": 0,
-    "timeout_cost": 0,
-    "throttling_cost": 0,
-    "no_retry_increment": 0,
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _is_seconds(value: object) -> bool:
+    return is_finite(value) and value >= 0
+
+
+_COUNT = _is_count, "an int >= 0"
+_SECONDS = _is_seconds, "finite and >= 0"
+_EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "max_attempts": (lambda value: _is_count(value) and value > 0, "an int >= 1"),
+    "retry_cost": _COUNT,
+    "timeout_cost": _COUNT,
+    "throttling_cost": _COUNT,
+    "no_retry_increment": _COUNT,
+    "success_refund": (
+        lambda value: value is None or _is_count(value),
+        "an int >= 0, or None",
+    ),
+    "backoff_scale_value": _SECONDS,
+    "throttling_backoff_scale_value": _SECONDS,
+    "max_backoff": _SECONDS,
+    "max_added_delay": (
+        lambda value: value in (None, math.inf) or _is_seconds(value),
+        "finite and >= 0, math.inf, or None",
+    ),
 }
-_SECONDS = ("backoff_scale_value", "throttling_backoff_scale_value", "max_backoff")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,52 +108,21 @@ class RetryProfile:
     """
 
     max_attempts: int = 3
-    """Attempts of one call, the first one included."""
-
     retry_cost: int = 14
-    """What a retry takes from the quota."""
-
     timeout_cost: int = 14
-    """What a retry takes after a timeout."""
-
     throttling_cost: int = 5
-    """What a retry takes after the server has complained of too many requests."""
-
     no_retry_increment: int = 1
-    """What a call that needed no retry brings to the quota."""
-
     success_refund: int | None = None
-    """What a call that succeeded by a retry brings to the quota, or None."""
-
     backoff_scale_value: float = 0.05
-    """Longest delay before the first retry, in seconds."""
-
     throttling_backoff_scale_value: float = 1.0
-    """Longest delay before the first retry where the server throttles, in seconds."""
-
     max_backoff: float = 20.0
-    """Limit of the delays, in seconds."""
-
     max_added_delay: float | None = 5.0
-    """Seconds by which the server can make a delay longer, ``math.inf``, or None."""
 
     def __post_init__(self) -> None:
-        for name, least in _COUNTS.items():
-            count = getattr(self, name)
-            if type(count) is not int or count < least:
-                raise bad_argument(name, count, f"an int >= {least}")
-        refund = self.success_refund
-        if refund is not None and (type(refund) is not int or refund < 0):
-            raise bad_argument("success_refund", refund, "an int >= 0, or None")
-        for name in _SECONDS:
-            seconds = getattr(self, name)
-            if not is_finite(seconds) or seconds < 0:
-                raise bad_argument(name, seconds, "finite and >= 0")
-        added = self.max_added_delay
-        unlimited = added is None or added == math.inf
-        if not (unlimited or (is_finite(added) and added >= 0)):
-            expected = "finite and >= 0, math.inf, or None"
-            raise bad_argument("max_added_delay", added, expected)
+        for name, (is_right, expected) in _EXPECTED.items():
+            value = getattr(self, name)
+            if not is_right(value):
+                raise bad_argument(name, value, expected)
 
     def __repr__(self) -> str:
         for name in ("V2_1", "V2_0", "DYNAMODB", "GUIDE"):
