@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 
 from .._errors import bad_argument, is_finite
-from ..smithy.interfaces import TokenSource, hands_out_tokens
+from ..smithy.interfaces import TokenSource, is_smithy_strategy
 from .backoff import Backoff
 from .budget import RetryBudget
 from .classify import DEFAULT_CLASSIFIERS
@@ -291,7 +291,7 @@ def _strategies(strategy: object) -> tuple[AnyStrategy, ...]:
             if isinstance(each, RetryStrategyWithContent):
                 checked_length(each)
         return strategies
-    if not hands_out_tokens(strategy):
+    if not is_smithy_strategy(strategy):
         kinds = "a RetryStrategy, a RetryStrategyWithContent or a Smithy strategy"
         raise bad_argument("strategy", strategy, kinds)
     if holds_up_the_loop(strategy):

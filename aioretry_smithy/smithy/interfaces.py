@@ -157,10 +157,10 @@ class TokenSource(Protocol):
         """Take back the token of an attempt that succeeded."""
 
 
-def hands_out_tokens(strategy: object) -> TypeGuard[TokenSource]:
+def is_smithy_strategy(strategy: object) -> TypeGuard[TokenSource]:
     """Say whether an object is a strategy of Smithy's kind: it has the three methods.
 
-    >>> hands_out_tokens(RetryInfo())
+    >>> is_smithy_strategy(RetryInfo())
     False
     """
     methods = (getattr(strategy, name, None) for name in METHODS)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
-from .interfaces import hands_out_tokens
+from .interfaces import is_smithy_strategy
 from .mode import RetryMode, read_mode
 from .shared import Shared
 from .simple_mode import check_max_attempts
@@ -97,7 +97,7 @@ class RetryStrategyResolver(Shared):
                 it.
         """
         options: object = retry_strategy
-        if hands_out_tokens(options):
+        if is_smithy_strategy(options):
             return cast("RetryStrategy", retry_strategy)
         if options is None:
             mode = RetryMode.STANDARD

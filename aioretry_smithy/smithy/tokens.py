@@ -18,7 +18,7 @@ class _SingleUse(Shared):
     def __init__(self) -> None:
         self._lock = threading.Lock()
 
-    def claim(self) -> bool:
+    def acquire(self) -> bool:
         # The lock is never released, so only one can ever acquire it.
         return self._lock.acquire(blocking=False)
 
@@ -80,6 +80,6 @@ def use_token(name: str, token: object, kind: type[_T], issuer: object) -> _T:
         raise TypeError(f"{name}: {token!r} (expected: a {kind.__name__})")
     if token._issuer is not issuer:
         raise bad_argument(name, token, "issued by this strategy")
-    if not token._use.claim():
+    if not token._use.acquire():
         raise bad_argument(name, token, "not used before")
     return token

@@ -13,7 +13,7 @@ from aioretry_smithy.smithy.interfaces import (
     ErrorRetryInfo,
     HasFault,
     RetryStrategy,
-    hands_out_tokens,
+    is_smithy_strategy,
 )
 from aioretry_smithy.smithy.strategies import SimpleRetryStrategy, StandardRetryStrategy
 
@@ -155,12 +155,12 @@ def test_call_error_is_of_both_kinds():
 def test_strategies_are_of_the_protocol(strategy):
     """Strategies with plain and with async methods pass, ours among them."""
     assert isinstance(strategy, RetryStrategy)
-    assert hands_out_tokens(strategy)
+    assert is_smithy_strategy(strategy)
 
 
 def test_three_methods_make_a_strategy():
     """What the protocol has besides the methods is not needed to hand out tokens."""
-    assert hands_out_tokens(OnlyThreeMethods())
+    assert is_smithy_strategy(OnlyThreeMethods())
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_three_methods_make_a_strategy():
 )
 def test_other_things_are_no_strategy(other):
     """A class, or something with one method in common, hands out no tokens."""
-    assert not hands_out_tokens(other)
+    assert not is_smithy_strategy(other)
 
 
 def test_token_may_derive_from_the_protocol():
