@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -124,17 +125,13 @@ class RetryBudget(Shared, RetryLimiter):
         >>> budgets.budget_for("example.com:443").tokens
         5.0
         """
-        heard_by = checked(listeners, RetryBudgetListener)
-
-        def budget(name: str) -> RetryBudget:
-            return cls(
-                name,
-                deposit=deposit,
-                capacity=capacity,
-                brake_after=brake_after,
-                listeners=heard_by,
-            )
-
+        budget = partial(
+            cls,
+            deposit=deposit,
+            capacity=capacity,
+            brake_after=brake_after,
+            listeners=checked(listeners, RetryBudgetListener),
+        )
         settings = _describe(deposit, capacity, brake_after)
         return PerHostRetryBudget(budget, f"{cls.__name__}.per_host({settings})")
 
