@@ -49,26 +49,17 @@ async def report(
     if failed is None or ctx.log._was_refused:
         return
     if failed:
-        await _tell(limiter, limiter.on_failure, ctx, cause)
+        await tell(limiter, limiter.on_failure, ctx, cause)
     else:
-        await _tell(limiter, limiter.on_success, ctx)
+        await tell(limiter, limiter.on_success, ctx)
 
 
-async def released(limiter: RetryLimiter, ctx: ClientRequestContext) -> None:
-    """Give the leave for a retry back that was not begun."""
-    await _tell(limiter, limiter.release, ctx)
-
-
-async def ended(limiter: RetryLimiter, ctx: ClientRequestContext) -> None:
-    """Tell a limiter that the retry is over that it gave leave for."""
-    await _tell(limiter, limiter.on_retry_end, ctx)
-
-
-async def _tell(
+async def tell(
     limiter: RetryLimiter,
     hook: Callable[..., Awaitable[None] | None],
     *event: object,
 ) -> None:
+    """Tell a limiter of an event, whatever it raises."""
     try:
         told = hook(*event)
         if isinstance(told, Awaitable):

@@ -15,7 +15,7 @@ from .._failures.retry_info import RetryInfo
 from .._failures.safety import is_timeout, mark_queued, mark_seen, peel, was_queued
 from .._log.stop_reason import RetryStopReason
 from .http_exchange import HTTP
-from .limiter_calls import acquired, ended, released, report
+from .limiter_calls import acquired, report, tell
 from .wait import AT_ONCE, Wait, plan_wait
 
 if TYPE_CHECKING:
@@ -152,9 +152,9 @@ class RetriedCall(ABC):
     async def refund(self) -> None:
         """Give back what a retry has cost that is not made after all."""
         self._owes_refund = False
-        leave, self._leave = self._leave, None
-        if self.config.limiter is not None and leave is not None:
-            await released(self.config.limiter, leave)
+        leave, self._leave, limiter = self._leave, None, self.config.limiter
+        if limiter is not None and leave is not None:
+            await tell(limiter, limiter.release, leave)
 
     def plan(self, delay: float) -> Wait | RetryStopReason:
         """Fit a delay between what the server asks for and what time is left."""
@@ -236,9 +236,9 @@ class RetriedCall(ABC):
 
     async def _end_retry(self) -> None:
         """Tell the limiter that the retry that it gave leave for is over."""
-        leave, self._leave = self._leave, None
-        if self.config.limiter is not None and leave is not None:
-            await ended(self.config.limiter, leave)
+        leave, self._leave, limiter = self._leave, None, self.config.limiter
+        if limiter is not None and leave is not None:
+            await tell(limiter, limiter.on_retry_end, leave)
 
     async def _wait(self, wait: Wait) -> RetryStopReason | None:
         """Wait for the next attempt; return a reason where time ran out meanwhile."""

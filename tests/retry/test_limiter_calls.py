@@ -16,7 +16,7 @@ from aioretry_smithy._call.context import ClientRequestContext
 from aioretry_smithy._call.recording import record_response
 from aioretry_smithy._failures.safety import mark_queued
 from aioretry_smithy._request.request import HttpRequest
-from aioretry_smithy._retry.limiter_calls import acquired, ended, released, report
+from aioretry_smithy._retry.limiter_calls import acquired, report, tell
 
 REFUSED = FailFastError(CircuitBreaker("orders"))
 PERMANENT = aiohttp.InvalidURL("http://")
@@ -155,22 +155,25 @@ class TestLeave:
     """Leave that is given back, and leave that is used up."""
 
     @both_kinds
-    @pytest.mark.parametrize(("tell", "word"), [(released, "release"), (ended, "end")])
-    async def test_it_is_told(self, kind, tell, word):
+    @pytest.mark.parametrize(
+        ("hook", "word"), [("release", "release"), ("on_retry_end", "end")]
+    )
+    async def test_it_is_told(self, kind, hook, word):
         """The limiter hears which attempt it had given leave for."""
         limiter, ctx = kind(), attempt(503)
 
-        await tell(limiter, ctx)
+        await tell(limiter, getattr(limiter, hook), ctx)
 
         assert [(word, ctx)] == limiter.heard
 
     @both_broken
-    @pytest.mark.parametrize("tell", [released, ended])
-    async def test_an_error_is_ignored(self, kind, tell, caplog):
+    @pytest.mark.parametrize("hook", ["release", "on_retry_end"])
+    async def test_an_error_is_ignored(self, kind, hook, caplog):
         """The call goes on, and the log knows."""
         error = RuntimeError("out of order")
+        limiter = kind(error)
 
-        await tell(kind(error), attempt(503))
+        await tell(limiter, getattr(limiter, hook), attempt(503))
 
         (record,) = caplog.records
         assert "Broken() raised, which is ignored" == record.message
@@ -257,8 +260,8 @@ class TestSubclass:
         limiter = Never()
         await report(limiter, attempt(200), None, wanted=False)
         await report(limiter, attempt(503), None, wanted=True)
-        await released(limiter, attempt(503))
-        await ended(limiter, attempt(503))
+        await tell(limiter, limiter.release, attempt(503))
+        await tell(limiter, limiter.on_retry_end, attempt(503))
 
         assert not await acquired(limiter, attempt(503), None)
         assert [] == caplog.records
