@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from .._errors import bad_argument
 from .shared import Shared
-
-
-class _SingleUse(Shared):
-    """Something that can be had once, whoever comes first."""
-
-    __slots__ = ("_lock",)
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-
-    def acquire(self) -> bool:
-        # The lock is never released, so only one can ever acquire it.
-        return self._lock.acquire(blocking=False)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -40,8 +26,9 @@ class SimpleRetryToken(Shared):
 
     _issuer: object = field(default=None, repr=False)
 
-    # An argument, so that dataclasses.replace() hands it on.
-    _use: _SingleUse = field(default_factory=_SingleUse, repr=False)
+    # Whoever takes the one item uses the token, in whatever thread. It is an argument,
+    # so that dataclasses.replace() hands it on.
+    _uses_left: list[str] = field(default_factory=lambda: ["use"], repr=False)
 
     @property
     def attempt_count(self) -> int:
@@ -80,6 +67,8 @@ def use_token(name: str, token: object, kind: type[_T], issuer: object) -> _T:
         raise TypeError(f"{name}: {token!r} (expected: a {kind.__name__})")
     if token._issuer is not issuer:
         raise bad_argument(name, token, "issued by this strategy")
-    if not token._use.acquire():
-        raise bad_argument(name, token, "not used before")
+    try:
+        token._uses_left.pop()
+    except IndexError:
+        raise bad_argument(name, token, "not used before") from None
     return token
