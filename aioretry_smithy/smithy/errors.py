@@ -142,7 +142,6 @@ class ModeledError(CallError):
     """
 
     fault: Fault = "client"
-    """Whose fault it is."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -160,13 +159,8 @@ class ClientTimeoutError(CallError):
     """
 
     fault: Fault = "client"
-    """Whose fault it is."""
-
     is_retry_safe: bool | None = True
-    """True allows a retry, False forbids it; None where nobody can tell."""
-
     is_timeout_error: bool = True
-    """Whether time ran out."""
 
 
 def refusals() -> tuple[type[Exception], ...]:

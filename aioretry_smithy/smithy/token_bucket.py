@@ -13,19 +13,15 @@ class TokenBucket:
     """Holds the tokens that requests need, and fills as time goes by.
 
     It is empty at first, and begins to fill when it is first used.
-
-    Args:
-        min_fill_rate: Tokens per second that there are in any case, > 0.
     """
 
-    __slots__ = ("_filled_at", "_level", "_max_level", "_min_fill_rate", "fill_rate")
+    __slots__ = ("_filled_at", "_level", "_max_level", "fill_rate")
 
     fill_rate: float
     """Tokens per second."""
 
-    def __init__(self, *, min_fill_rate: float = _MIN_FILL_RATE) -> None:
-        self.fill_rate = min_fill_rate
-        self._min_fill_rate = min_fill_rate
+    def __init__(self) -> None:
+        self.fill_rate = _MIN_FILL_RATE
         self._max_level = _MIN_CAPACITY
         self._level = 0.0
         self._filled_at: float | None = None
@@ -53,7 +49,7 @@ class TokenBucket:
     def change_rate(self, rate: float, now: float) -> None:
         """Fill at *rate* from *now* on, and hold as many tokens as come in a second."""
         self._fill(now)
-        self.fill_rate = max(rate, self._min_fill_rate)
+        self.fill_rate = max(rate, _MIN_FILL_RATE)
         self._max_level = max(rate, _MIN_CAPACITY)
         self._level = min(self._level, self._max_level)
 
