@@ -51,7 +51,7 @@ OUR_NAMES = (
 nitpick_ignore_regex = [
     (r"py:.*", rf"({'|'.join(OTHER_PROJECTS)})(\..*)?"),
     (r"py:.*", rf"({'|'.join([*OTHER_NAMES, *dir(builtins)])})(\[.*)?"),
-    (r"py:.*", rf"({project}\._[\w.]+\.)?({'|'.join(OUR_NAMES)})(\[.*)?"),
+    (r"py:.*", rf"({project}\.(_|smithy\.)[\w.]+\.)?({'|'.join(OUR_NAMES)})(\[.*)?"),
     (r"py:.*", r"(.*\.)?_[A-Z]\w*"),
 ]
 
