@@ -63,8 +63,7 @@ class OwnStrategyTokens(StrategyTokens):
     def __init__(self, strategy: StandardMode) -> None:
         super().__init__(strategy)
         self.long_polling = strategy.long_polling
-        if isinstance(strategy, AdaptiveMode):
-            self.waits_for_rate = not strategy.fail_fast
+        self.waits_for_rate = isinstance(strategy, AdaptiveMode) and strategy._may_wait
 
     async def acquire(self, scope: str | None) -> Any:
         return self._strategy._acquire(scope)
@@ -92,7 +91,7 @@ def holds_up_the_loop(strategy: object) -> bool:
     """Say whether a strategy would let the thread sleep, and the event loop with it."""
     return (
         isinstance(strategy, sync.StandardRetryStrategy)
-        and strategy._waits
+        and strategy._may_wait
         and not _has_our_methods(strategy)
     )
 

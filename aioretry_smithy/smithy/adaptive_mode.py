@@ -44,6 +44,7 @@ class AdaptiveMode(StandardMode):
         if fail_fast and self.long_polling:
             raise bad_argument("fail_fast", fail_fast, "False with long_polling=True")
         self.fail_fast = fail_fast
+        self._may_wait = not fail_fast
         self._limiters = PerScope(ClientRateLimiter, rate_limiter)
 
     def limiter_for(self, token_scope: str | None = None) -> ClientRateLimiter:
@@ -60,10 +61,6 @@ class AdaptiveMode(StandardMode):
         False
         """
         return self._limiters.get(token_scope)
-
-    @property
-    def _waits(self) -> bool:
-        return not self.fail_fast
 
     async def _wait_to_acquire(self, token_scope: str | None) -> StandardRetryToken:
         token = self._acquire(token_scope)

@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Protocol,
-    TypeGuard,
-    cast,
-    runtime_checkable,
-)
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, cast, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable

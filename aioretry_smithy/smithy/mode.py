@@ -70,11 +70,8 @@ class RetryMode(StrEnum):
         backoff = _checked_backoff(initial_backoff, max_backoff)
         if self is RetryMode.SIMPLE:
             simple_backoff = ExponentialRetryBackoffStrategy(**backoff)
-            if max_attempts is None:
-                return SimpleRetryStrategy(backoff_strategy=simple_backoff)
-            return SimpleRetryStrategy(
-                backoff_strategy=simple_backoff, max_attempts=max_attempts
-            )
+            given = {} if max_attempts is None else {"max_attempts": max_attempts}
+            return SimpleRetryStrategy(backoff_strategy=simple_backoff, **given)
         profile = replace(RetryProfile.V2_1, **backoff)
         # Who throttles is not to be asked again sooner than one who fails.
         if profile.backoff_scale_value > profile.throttling_backoff_scale_value:

@@ -119,25 +119,18 @@ class ClientRateLimiter(Shared):
         remaining: Callable[[], float] = lambda: math.inf,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> bool:
-        """Do as :meth:`acquire`, for a caller whose time is limited.
+        """Do as :meth:`acquire`, and say whether there was time for it.
 
-        Args:
-            amount: As for :meth:`acquire`.
-            remaining: Says how many seconds are left.
-            sleep: Waits so many seconds.
-
-        Returns:
-            Whether it was granted. If not, nothing was taken, and it was given up as
-            soon as there was no time left for the wait until it may be granted, or
-            until the next look.
+        If not, nothing was taken, and it was given up as soon as *remaining* had too
+        few seconds for the wait until it may be granted, or until the next look.
         """
         if not (wait := self.try_acquire(amount)):
             return True
         place = self._join_line(amount)
         try:
             while wait:
-                # Sooner than it would be anybody's turn at this rate, which may rise,
-                # and some of those ahead may leave.
+                # Sooner than its turn would come at this rate, which may rise, and
+                # waiters ahead may leave.
                 turn = (place - self._line[0]) / self.fill_rate / _LOOKS_PER_TURN
                 pause = min(_LONGEST_SLEEP, wait + turn)
                 if max(wait, pause) >= remaining():
@@ -151,7 +144,7 @@ class ClientRateLimiter(Shared):
         return True
 
     def _join_line(self, amount: float) -> float:
-        """Queue for tokens; return how many others queued for before."""
+        """Queue for tokens; return how many were queued for before."""
         with self._lock:
             if not self._line:
                 self._queued = 0.0

@@ -35,14 +35,7 @@ class PerScope(Generic[T]):
         self._lock = threading.Lock()
 
     def get(self, token_scope: str | None = None) -> T:
-        """Return the object of a scope.
-
-        Args:
-            token_scope: Names the scope; None is the one without a name, as is "".
-
-        Raises:
-            ValueError: *token_scope* is no str, nor None.
-        """
+        """Return the object of a scope; None has no name, nor has an empty str."""
         check_token_scope(token_scope)
         if self.given is not None:
             return self.given

@@ -56,11 +56,6 @@ def zero_point(max_rate: float) -> float:
 
     ``K = cbrt(max_rate * (1 - 0.7) / 0.4)``
 
-    Args:
-        max_rate: The rate at which the server throttled last, per second, >= 0.
-
-    Source: CUBIC (RFC 9438), as the AWS SDKs have it.
-
     >>> round(zero_point(10.0), 6)
     1.957434
     """
@@ -77,14 +72,10 @@ def rate_after_throttling(rate: float) -> float:
 
 
 def rate_after_success(elapsed: float, max_rate: float) -> float:
-    """Return the rate that may be tried some time after the last throttling answer.
+    """Return the rate that may be tried so many seconds after a throttling answer.
 
     ``0.4 * (elapsed - K) ** 3 + max_rate``: it rises quickly at first, slowly around
     the rate that was too much, and ever more quickly beyond it.
-
-    Args:
-        elapsed: Seconds since the last throttling answer.
-        max_rate: The rate at which it came, per second.
 
     >>> round(rate_after_success(0.0, 10.0), 6), round(rate_after_success(4.0, 10.0), 6)
     (7.0, 13.408697)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from .._errors import bad_argument
 from .._failures.retry_info import RetryInfo
@@ -13,13 +13,14 @@ from .backoff import (
 )
 from .errors import RetryError
 from .scopes import check_token_scope
+from .shared import NeverCopied
 from .tokens import SimpleRetryToken, use_token
 
 if TYPE_CHECKING:
     from .interfaces import RetryBackoffStrategy
 
 
-class SimpleMode:
+class SimpleMode(NeverCopied):
     """Says which token follows, and when: the simple mode without its methods."""
 
     backoff_strategy: RetryBackoffStrategy
@@ -79,14 +80,6 @@ class SimpleMode:
     def __repr__(self) -> str:
         settings = (f"{name}={value!r}" for name, value in self._settings().items())
         return f"{type(self).__name__}({', '.join(settings)})"
-
-    # Settings are copied by libraries that know nothing of tokens; a token is to find
-    # its issuer in the copy.
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Self:
-        return self
 
 
 def check_max_attempts(value: object) -> None:

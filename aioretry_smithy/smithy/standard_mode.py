@@ -49,6 +49,9 @@ class StandardMode(Shared, SimpleMode):
     long_polling: Final[bool]
     """Whether a retry that the quota refuses is waited for all the same."""
 
+    _may_wait: bool
+    """Whether it waits where a token is acquired or refreshed."""
+
     def __init__(
         self,
         *,
@@ -78,7 +81,7 @@ class StandardMode(Shared, SimpleMode):
             raise bad_argument("long_polling", long_polling, "True or False")
         self.profile = profile
         self.throttling_backoff_strategy = throttling_backoff_strategy
-        self.long_polling = long_polling
+        self.long_polling = self._may_wait = long_polling
         new_quota = partial(StandardRetryQuota, profile=profile)
         self._quotas = PerScope(new_quota, retry_quota)
 
@@ -105,11 +108,6 @@ class StandardMode(Shared, SimpleMode):
             token_scope=token_scope,
             _issuer=self,
         )
-
-    @property
-    def _waits(self) -> bool:
-        """Whether a token may be waited for where it is acquired or refreshed."""
-        return self.long_polling
 
     async def _pause(self, seconds: float) -> None:
         """Wait so many seconds."""
@@ -184,12 +182,8 @@ class StandardMode(Shared, SimpleMode):
         return max(delay, min(info.retry_after, longest))
 
     def _settings(self) -> dict[str, object]:
-        settings: dict[str, object] = {
-            "profile": self.profile,
-            "backoff_strategy": self.backoff_strategy,
-            "throttling_backoff_strategy": self.throttling_backoff_strategy,
-            "max_attempts": self.max_attempts,
-        }
+        names = "backoff_strategy", "throttling_backoff_strategy", "max_attempts"
+        settings = {name: getattr(self, name) for name in ("profile", *names)}
         if self._quotas.given is not None:
             settings["retry_quota"] = self._quotas.given
         if self.long_polling:

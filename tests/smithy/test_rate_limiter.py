@@ -562,6 +562,33 @@ class TestAcquire:
 
         assert waiting / 112.0 - 0.1 <= loop.time() - began < waiting / 112.0 + 0.5
 
+    async def test_cancelled_waiters_are_forgotten(self):
+        """Also while the first one in the line goes on waiting for very much."""
+        limiter = await busy_limiter(ClientRateLimiter(), rate=112.0)
+        first = asyncio.create_task(limiter.acquire(1e6))
+        await asyncio.sleep(0)
+        await run_for(1.0, [limiter.acquire(1e6) for _ in range(100)])
+
+        assert not first.done()
+        assert 1 == len(limiter._line)
+        first.cancel()
+
+    async def test_amounts_beyond_all_numbers_hold_up_nobody(self):
+        """While they wait others get what there is, and when they have left."""
+        limiter = await busy_limiter(ClientRateLimiter(), rate=112.0)
+        loop = asyncio.get_running_loop()
+        tasks = [asyncio.create_task(limiter.acquire(1.7e308)) for _ in range(3)]
+        await asyncio.sleep(0)
+        began = loop.time()
+        await limiter.acquire()
+        tasks[0].cancel()
+        await limiter.acquire()
+        for task in tasks:
+            task.cancel()
+        await limiter.acquire()
+
+        assert loop.time() - began < 3.0
+
     async def test_large_amounts_come_through_next_to_small_ones(self):
         """The last of all is served when there has been enough for all."""
         limiter = await busy_limiter(ClientRateLimiter(), rate=11.2)
