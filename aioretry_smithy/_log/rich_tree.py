@@ -2,56 +2,37 @@
 
 from __future__ import annotations
 
-from itertools import groupby
+from itertools import groupby, starmap
 from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from .timeline import Outcome, timeline
-from .tree import (
-    aligned_rows,
-    headline,
-    request_preview_lines,
-    response_preview_lines,
-    tree,
-)
+from .timeline import COLOURS, Outcome, timeline
+from .tree import branches, preview_lines, tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from rich.console import Console, ConsoleOptions
 
     from .record import LogRecord
-    from .timeline import Span, Timeline
-    from .tree import Row
+    from .timeline import Bar, Span, Timeline
 
-_COLOURS: Final = {
-    Outcome.SUCCESS: "green",
-    Outcome.FAILURE: "red",
-    Outcome.ERROR: "magenta",
-    Outcome.REFUSED: "cyan",
-    Outcome.CANCELLED: "yellow",
-    Outcome.RUNNING: "blue",
-}
 _DIM: Final = "dim"
-
-_MARGIN: Final = "   "
+_MARGIN: Final = 3
 
 _SHORTEST_BESIDE: Final = 24
 """Columns that a bar needs to stand beside the words; otherwise it goes below."""
 
-_ATTEMPT: Final = "█"
-_BODY: Final = "▒"
-_WAIT: Final = "░"
+_SHADES: Final = {"wait": "░", "body": "▒", "attempt": "█"}
 _TYPED: Final = str.maketrans("├└│─█▒░…", "|`|-#=..")
-"""Stand-ins where an encoding lacks what is drawn."""
+"""Stand in where the encoding of a terminal lacks the signs."""
 
 
 class RichTree:
-    """Draws a log for ``rich``; in a file, the plain tree.
+    """Draws a log on the console of ``rich`` that it is printed on.
 
-    Args:
-        log: The log of a call.
+    A terminal and a notebook get colours and bars, a file the plain tree.
     """
 
     def __init__(self, log: LogRecord) -> None:
@@ -63,33 +44,12 @@ class RichTree:
         """Yield the lines, made for the width and the encoding of the console."""
         times = timeline(self._log)
         if console.is_terminal or console.is_jupyter:
-            lines = self._lines(times, console, options)
+            lines = _lines(times, console, max(1, options.max_width - 2 * _MARGIN))
         else:
             lines = iter([Text(tree(self._log, times.attempts))])
         for line in lines:
             line.plain = _written(line.plain, options.encoding)
             yield line
-
-    def _lines(
-        self, times: Timeline, console: Console, options: ConsoleOptions
-    ) -> Iterator[Text]:
-        log, attempts = self._log, times.attempts
-        room = max(1, options.max_width - 2 * len(_MARGIN))
-        yield _headline(log, times)
-        trunk = "│  " if attempts else _MARGIN
-        previews = request_preview_lines(log)
-        if not attempts:
-            previews += response_preview_lines(log)
-        for line in _wrapped(_dimmed(previews), console, room):
-            yield Text.assemble(trunk, line)
-        blocks = _blocks(times, room) if attempts else ()
-        for number, block in enumerate(blocks, 1):
-            is_last = number == len(attempts)
-            start = "└─ " if is_last else "├─ "
-            trunk = _MARGIN if is_last else "│  "
-            for line in _wrapped(block, console, room):
-                yield Text.assemble(start, line)
-                start = trunk + _MARGIN
 
 
 def _written(text: str, encoding: str) -> str:
@@ -100,79 +60,63 @@ def _written(text: str, encoding: str) -> str:
     return text
 
 
-def _headline(log: LogRecord, times: Timeline) -> Text:
-    request, result, rest = headline(log, times.attempts)
-    return Text.assemble(request, "  ->  ", (result, _COLOURS[Outcome.of(log)]), rest)
+def _lines(times: Timeline, console: Console, room: int) -> Iterator[Text]:
+    def wrapped(lines: list[Text]) -> list[Text]:
+        parts = [part for line in lines for part in line.wrap(console, room)]
+        for part in parts:
+            part.rstrip()
+        return parts
+
+    request, result, rest = times.headline
+    colour = COLOURS[Outcome.of(times.log)][0]
+    headline = Text.assemble(request, "  ->  ", (result, colour), rest)
+    previews = _dimmed(preview_lines(times.log, ">" if times.attempts else "><"))
+    blocks = _blocks(times, room) if times.attempts else ()
+    lines = branches([headline, *wrapped(previews)], [*map(wrapped, blocks)])
+    return starmap(Text.assemble, lines)
 
 
 def _blocks(times: Timeline, room: int) -> Iterator[list[Text]]:
     """Yield the lines of each attempt: words, bar and how its body begins."""
-    attempts = times.attempts
-    rows = aligned_rows(attempts)
-    lines = [_words(row, child) for row, child in zip(rows, attempts, strict=True)]
-    longest = max(line.cell_len for line in lines) + len(_MARGIN)
+    bars = times.bars
+    first: Mapping[str, Span] = {}
+    if "attempt" not in bars[0].parts:
+        # The wait before the first attempt belongs to its line.
+        first, bars = bars[0].parts, bars[1:]
+    lines = [_words(bar) for bar in bars]
+    longest = max(line.cell_len for line in lines) + _MARGIN
     is_beside = room - longest >= _SHORTEST_BESIDE
-    bars = _bars(times, room - longest if is_beside else room)
-    for child, line, bar in zip(attempts, lines, bars, strict=True):
-        previews = _dimmed(response_preview_lines(child))
+    width = room - longest if is_beside else room
+    columns = width / times.end if times.end else 0.0
+    for bar, line in zip(bars, lines, strict=True):
+        block = [line, _drawn(bar, first, columns, width)]
         if is_beside:
             line.pad_right(longest - line.cell_len)
-            yield [line + bar, *previews]
-        else:
-            yield [line, bar, *previews]
+            block = [line + block[1]]
+        yield block + _dimmed(preview_lines(bar.log, "<"))
+        first = {}
 
 
-def _words(row: Row, child: LogRecord) -> Text:
-    result = row.outcome.rstrip()
-    padding = row.outcome[len(result) :]
-    colour = _COLOURS[Outcome.of(child)]
-    wait = (row.wait, _DIM)
-    line = Text.assemble(row.attempt, (result, colour), padding, row.seconds, wait)
+def _words(bar: Bar) -> Text:
+    styles = "", COLOURS[bar.outcome][0], "", _DIM
+    line = Text.assemble(*zip(bar.row, styles, strict=True))
     line.rstrip()
     return line
 
 
-def _bars(times: Timeline, width: int) -> Iterator[Text]:
-    """Yield the time of each attempt and of the waits around it, to scale."""
-    columns = width / times.end if times.end else 0.0
-    cells: list[tuple[str, str]] = []
-
-    def fill(span: Span | None, character: str, style: str, least: int = 1) -> None:
-        if span is not None:
-            first = min(int(span.start * columns), width - 1)
-            last = max(first + least, round(span.end * columns))
-            cells[first:last] = [(character, style)] * (last - first)
-
-    first_wait = None
-    for bar in times.bars:
-        if bar.is_first_wait:
-            first_wait = bar.wait
-            continue
-        colour = _COLOURS[bar.outcome]
-        cells[:] = [(" ", "")] * width
-        fill(first_wait, _WAIT, _DIM)
-        fill(bar.wait, _WAIT, _DIM)
-        fill(bar.body, _BODY, colour, least=0)
-        fill(bar.attempt, _ATTEMPT, colour)
-        first_wait = None
-        yield _joined(cells)
-
-
-def _joined(cells: list[tuple[str, str]]) -> Text:
-    """Put cells of the same style together."""
-    text = Text()
-    for style, run in groupby(cells, key=lambda cell: cell[1]):
-        text.append("".join(character for character, _ in run), style)
+def _drawn(bar: Bar, first: Mapping[str, Span], columns: float, width: int) -> Text:
+    """Draw the time of an attempt, and of the waits around it, to scale."""
+    cells = [(" ", "")] * width
+    for part, span in (*first.items(), *bar.parts.items()):
+        start = min(int(span.start * columns), width - 1)
+        end = max(start + (part != "body"), round(span.end * columns))
+        style = _DIM if part == "wait" else COLOURS[bar.outcome][0]
+        cells[start:end] = [(_SHADES[part], style)] * (end - start)
+    runs = groupby(cells)
+    text = Text.assemble(*((sign * len([*run]), style) for (sign, style), run in runs))
     text.rstrip()
     return text
 
 
 def _dimmed(lines: list[str]) -> list[Text]:
     return [Text(line, _DIM) for line in lines]
-
-
-def _wrapped(lines: list[Text], console: Console, width: int) -> Iterator[Text]:
-    for line in lines:
-        for part in line.wrap(console, width, overflow="fold", no_wrap=False):
-            part.rstrip()
-            yield part

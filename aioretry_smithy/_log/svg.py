@@ -1,58 +1,38 @@
-"""Pieces of a picture: texts that fit and are escaped, colours for day and night."""
+"""Write the texts and the style sheet of a picture."""
 
 from __future__ import annotations
 
 from html import escape
 from itertools import accumulate
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from .timeline import Outcome
+from .timeline import COLOURS
 from .tree import cells
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator
 
 _CELL: Final = 0.602
 """How wide a character is in its own height, as in most fonts of equal widths."""
 
 _TEXT_SIZE: Final = 12
 
-_LIGHT: Final[Mapping[str, str]] = {
-    "paper": "#ffffff",
-    "ink": "#1f2328",
-    "muted": "#59636e",
-    "grid": "#d8dee4",
-    "wait": "#a0a8b1",
-    "deadline": "#cf222e",
-    Outcome.SUCCESS: "#1a7f37",
-    Outcome.FAILURE: "#cf222e",
-    Outcome.ERROR: "#8250df",
-    Outcome.REFUSED: "#1b7c83",
-    Outcome.CANCELLED: "#9a6700",
-    Outcome.RUNNING: "#0969da",
+_DAY_AND_NIGHT: Final[dict[str, tuple[str, str]]] = {
+    "paper": ("#ffffff", "#0d1117"),
+    "ink": ("#1f2328", "#e6edf3"),
+    "muted": ("#59636e", "#9198a1"),
+    "grid": ("#d8dee4", "#2d333b"),
+    "wait": ("#a0a8b1", "#6e7681"),
+    "deadline": ("#cf222e", "#f85149"),
+    **{outcome: (day, night) for outcome, (_, day, night) in COLOURS.items()},
 }
-_DARK: Final[Mapping[str, str]] = {
-    "paper": "#0d1117",
-    "ink": "#e6edf3",
-    "muted": "#9198a1",
-    "grid": "#2d333b",
-    "wait": "#6e7681",
-    "deadline": "#f85149",
-    Outcome.SUCCESS: "#3fb950",
-    Outcome.FAILURE: "#f85149",
-    Outcome.ERROR: "#bc8cff",
-    Outcome.REFUSED: "#39c5cf",
-    Outcome.CANCELLED: "#d29922",
-    Outcome.RUNNING: "#58a6ff",
-}
-
 _LINES: Final = {"deadline", "grid"}
 
 
-def _colours(colours: Mapping[str, str]) -> str:
+def _rules(time: int) -> str:
     return "".join(
-        f".{kind}{{{'stroke' if kind in _LINES else 'fill'}:{colour}}}"
-        for kind, colour in colours.items()
+        f".{kind}{{{'stroke' if kind in _LINES else 'fill'}:{colours[time]}}}"
+        for kind, colours in _DAY_AND_NIGHT.items()
     )
 
 
@@ -60,8 +40,8 @@ STYLE: Final = (
     "text{font-family:ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace}"
     ".body{fill-opacity:0.4}"
     ".deadline{stroke-width:1.5;stroke-dasharray:5 3}"
-    f"{_colours(_LIGHT)}"
-    f"@media (prefers-color-scheme:dark){{{_colours(_DARK)}}}"
+    f"{_rules(0)}"
+    f"@media (prefers-color-scheme:dark){{{_rules(1)}}}"
 )
 """The rules for classes: a colour for each name, and a few more."""
 
@@ -85,15 +65,15 @@ def text(
     size: int = _TEXT_SIZE,
     anchor: str = "start",
 ) -> str:
-    """Return a text in one line.
+    """Return a text on the base line *y*, in the colour of its *kind*.
 
     Args:
         content: The text.
-        x: Where it is anchored.
+        x: Where its *anchor* is.
         y: Its base line.
         kind: The name of its colour.
         size: Its height.
-        anchor: Which part of it is at *x*: start, middle or end.
+        anchor: Its ``start``, ``middle`` or ``end``.
     """
     # Nobody knows the fonts that are there; whichever is taken keeps to this width.
     return (
@@ -103,30 +83,14 @@ def text(
     )
 
 
-class Words(NamedTuple):
-    """A part of a line."""
-
-    content: str
-    kind: str
-    """The name of its colour."""
-
-
 def line(
-    parts: Sequence[Words], x: float, y: int, room: float, *, size: int = _TEXT_SIZE
+    parts: list[tuple[str, str]], x: float, y: int, room: float, size: int = _TEXT_SIZE
 ) -> Iterator[str]:
-    """Write texts one after another, over whatever is below.
-
-    Args:
-        parts: The texts. Where they need more than there is, the longest one is cut.
-        x: Where they begin.
-        y: Their base line.
-        room: How wide they may be.
-        size: Their height.
-    """
-    excess = sum(cells(part.content) for part in parts) - int(room / (_CELL * size))
-    longest = max(parts, key=lambda part: cells(part.content))
+    """Write texts, each with its kind, in a row; cut the longest to fit the *room*."""
+    excess = sum(cells(content) for content, _ in parts) - int(room / (_CELL * size))
+    longest = max(parts, key=lambda part: cells(part[0]))
     for part in parts:
-        content = part.content
+        content, kind = part
         if part is longest and excess > 0:
             content = _cut(content, cells(content) - excess)
         end = x + width(content, size)
@@ -134,11 +98,12 @@ def line(
         blanks = len(content) - len(content.lstrip())
         x += width(" " * blanks, size)
         if content := content.strip():
+            # Over whatever is below.
             yield (
                 f'<rect class="paper" x="{x:.1f}" y="{y - size}"'
                 f' width="{width(content, size):.1f}" height="{size + 4}"/>'
             )
-            yield text(content, x, y, part.kind, size=size)
+            yield text(content, x, y, kind, size=size)
         x = end
 
 

@@ -1,17 +1,20 @@
-"""Lay out the attempts of a call, and the waits between them, in time."""
+"""Lay out a call to be drawn: its attempts and waits, in words and in time."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import pairwise, starmap
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .._errors import RefusedRequestError, UnprocessedRequestError
+from .tree import Row, aligned_rows, describe_outcome, headline
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Mapping
 
     from .record import LogRecord
+    from .tree import Headline
 
 
 class Outcome(StrEnum):
@@ -43,6 +46,17 @@ class Outcome(StrEnum):
         return cls.ERROR if isinstance(cause, Exception) else cls.CANCELLED
 
 
+COLOURS: Final[Mapping[Outcome, tuple[str, str, str]]] = {
+    Outcome.SUCCESS: ("green", "#1a7f37", "#3fb950"),
+    Outcome.FAILURE: ("red", "#cf222e", "#f85149"),
+    Outcome.ERROR: ("magenta", "#8250df", "#bc8cff"),
+    Outcome.REFUSED: ("cyan", "#1b7c83", "#39c5cf"),
+    Outcome.CANCELLED: ("yellow", "#9a6700", "#d29922"),
+    Outcome.RUNNING: ("blue", "#0969da", "#58a6ff"),
+}
+"""The colour of an outcome in a terminal, in a picture by day, and by night."""
+
+
 class Span(NamedTuple):
     """A time with a beginning and an end, in seconds from the start of the call."""
 
@@ -57,33 +71,24 @@ class Bar:
     log: LogRecord
     """The log of the attempt; that of the call for a wait before the first one."""
 
-    attempt: Span | None
-    """To the headers or the failure; to now while it is under way."""
+    row: Row
+    """The words for it."""
 
-    body: Span | None = None
-    """From the headers to the end of the body; to now while it is under way."""
-
-    wait: Span | None = None
-    """What was waited afterwards."""
-
-    @property
-    def is_first_wait(self) -> bool:
-        """Whether it is the wait before the first attempt."""
-        return self.attempt is None
+    parts: Mapping[str, Span]
+    """Its ``wait``, ``body`` and ``attempt``, as far as there are, to draw in turn."""
 
     @property
     def outcome(self) -> Outcome:
         """The outcome of the attempt."""
         return Outcome.of(self.log)
 
-    def spans(self) -> Iterator[Span]:
-        """Yield what there is of it."""
-        yield from filter(None, (self.body, self.wait, self.attempt))
-
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """A call in seconds from its start."""
+    """A call in words, and in seconds from its start."""
+
+    log: LogRecord
+    headline: Headline
 
     attempts: tuple[LogRecord, ...]
     """The logs that were laid out; a call under way may have more by now."""
@@ -107,35 +112,34 @@ def timeline(log: LogRecord) -> Timeline:
     attempts, delay = log.children, log.delay
     # A call that was waiting for leave to begin has made no attempt.
     shown = attempts or ((log,) if delay is None else ())
-    starts = [attempt.started - log.started for attempt in shown]
-    now = log.duration
-    if now is None:
-        now = _elapsed(log)
-    bars = [] if delay is None else [_first_wait(log, delay, starts, now)]
-    followings = [*starts, now][1:]
-    for attempt, start, following in zip(shown, starts, followings, strict=True):
-        bars.append(_bar(attempt, start, following, now))
-    ends = [span.end for bar in bars for span in bar.spans()]
-    return Timeline(attempts, tuple(bars), max(ends), log.response_timeout)
+    rows = aligned_rows(attempts) or [Row(outcome=describe_outcome(log))]
+    now = _elapsed(log) if log.duration is None else log.duration
+    times = [*(attempt.started - log.started for attempt in shown), now]
+    bars = []
+    if delay is not None:
+        row = Row(wait=f"waited {delay:.3f} s ({log.delay_source})")
+        bars.append(Bar(log, row, {"wait": _wait(delay, 0.0, times[0])}))
+    spans = starmap(Span, pairwise(times))
+    for attempt, row, span in zip(shown, rows, spans, strict=False):
+        bars.append(Bar(attempt, row, _parts(attempt, span, now)))
+    end = max(span.end for bar in bars for span in bar.parts.values())
+    words = headline(log, attempts)
+    return Timeline(log, words, attempts, tuple(bars), end, log.response_timeout)
 
 
-def _first_wait(log: LogRecord, delay: float, starts: list[float], now: float) -> Bar:
-    following = starts[0] if starts else now
-    return Bar(log, None, wait=_wait(delay, 0.0, following))
-
-
-def _bar(log: LogRecord, start: float, following: float, now: float) -> Bar:
-    duration, delay = log.duration, log.delay
+def _parts(log: LogRecord, until_next: Span, now: float) -> dict[str, Span]:
+    start, following = until_next
+    parts, duration = {}, log.duration
     end = max(start, now) if duration is None else start + duration
-    body = None if duration is None else _body(log, start, end)
-    wait = None if delay is None else _wait(delay, end, following)
-    return Bar(log, Span(start, end), body, wait)
-
-
-def _body(log: LogRecord, start: float, headers: float) -> Span | None:
-    total = log.total_duration
-    end = start + (_elapsed(log) if total is None else total)
-    return Span(headers, end) if end > headers else None
+    if log.delay is not None:
+        parts["wait"] = _wait(log.delay, end, following)
+    if duration is not None:
+        total = log.total_duration
+        body_end = start + (_elapsed(log) if total is None else total)
+        if body_end > end:
+            parts["body"] = Span(end, body_end)
+    # To the headers or the failure; to now while it is under way.
+    return parts | {"attempt": Span(start, end)}
 
 
 def _wait(seconds: float, earliest: float, following: float) -> Span:

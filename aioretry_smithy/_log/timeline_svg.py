@@ -5,22 +5,15 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from .svg import STYLE, Words, line, tag, text, width
+from .svg import STYLE, line, tag, text, width
 from .timeline import Outcome, timeline
-from .tree import (
-    aligned_rows,
-    describe_cause,
-    describe_outcome,
-    excerpt,
-    headline,
-    tree,
-)
+from .tree import describe_cause, describe_outcome, excerpt, tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .record import LogRecord
-    from .timeline import Bar, Span, Timeline
+    from .timeline import Bar, Timeline
 
 _WIDTH: Final = 900
 _LEFT: Final = 20
@@ -64,17 +57,17 @@ def draw(log: LogRecord) -> str:
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}"',
         f' {size} role="img">',
-        tag("title", str(headline(log, times.attempts))),
+        tag("title", str(times.headline)),
         tag("desc", tree(log, times.attempts)),
         f"<style>{STYLE}</style>",
         f'<rect class="paper" {size} rx="6"/>',
-        *_heading(log, times),
+        *_heading(times),
         *_scale(axis, top, bottom),
         *_deadline(times, axis, bottom),
-        *_rows(log, times, axis, top),
-        "</svg>",
     ]
-    return "\n".join([*lines, ""])
+    for number, bar in enumerate(times.bars):
+        lines += _row(bar, axis, top + _ROW_HEIGHT * number)
+    return "\n".join([*lines, "</svg>", ""])
 
 
 class _Axis(NamedTuple):
@@ -104,10 +97,11 @@ class _Axis(NamedTuple):
             yield number * step, f"{number * step:.{digits}f} s"
 
 
-def _heading(log: LogRecord, times: Timeline) -> Iterator[str]:
-    request, result, rest = headline(log, times.attempts)
-    yield from line([Words(request, "ink")], _LEFT, 30, _ROOM, size=_TITLE_SIZE)
-    became = Words(f"{result}  ", Outcome.of(log)), Words(rest.lstrip(", "), "muted")
+def _heading(times: Timeline) -> Iterator[str]:
+    request, result, rest = times.headline
+    outcome = Outcome.of(times.log)
+    yield from line([(request, "ink")], _LEFT, 30, _ROOM, size=_TITLE_SIZE)
+    became = [(f"{result}  ", outcome), (rest.lstrip(", "), "muted")]
     yield from line(became, _LEFT, 50, _ROOM)
 
 
@@ -136,56 +130,35 @@ def _centred(name: str, x: float, y: int, kind: str) -> str:
     return text(name, max(half, min(x, _WIDTH - half)), y, kind, anchor="middle")
 
 
-def _rows(log: LogRecord, times: Timeline, axis: _Axis, top: int) -> Iterator[str]:
-    rows = iter(aligned_rows(times.attempts))
-    for number, bar in enumerate(times.bars):
-        y = top + _ROW_HEIGHT * number
-        if bar.is_first_wait:
-            words = [Words(f"waited {log.delay:.3f} s ({log.delay_source})", "muted")]
-        elif bar.log is log:
-            words = [Words(describe_outcome(log), bar.outcome)]
-        else:
-            kinds = "muted", bar.outcome, "ink", "muted"
-            words = [*map(Words, next(rows), kinds)]
-        if bar.body is not None:
-            length = bar.body.end - bar.body.start
-            if length >= axis.end * _LONG_BODY:
-                words.append(Words(f"   body {length:.3f} s", "muted"))
-        yield from line(words, _LEFT, y + 14, _ROOM)
-        yield from _bars(bar, axis, y + 25)
+def _row(bar: Bar, axis: _Axis, y: int) -> Iterator[str]:
+    """Draw an attempt or a wait: the words, and its bars below."""
+    kinds: tuple[str, ...] = "muted", bar.outcome, "ink", "muted"
+    words = [*zip(bar.row, kinds, strict=True)]
+    body = bar.parts.get("body")
+    if body is not None and body.end - body.start >= axis.end * _LONG_BODY:
+        words.append((f"   body {body.end - body.start:.3f} s", "muted"))
+    yield from line(words, _LEFT, y + 14, _ROOM)
+    for part, (start, end) in bar.parts.items():
+        height = _WAIT_HEIGHT if part == "wait" else _BAR_HEIGHT
+        least = 0.0 if part == "body" else _NARROWEST
+        length = max(least, axis.x(end) - axis.x(start))
+        x = min(axis.x(start), _RIGHT - length)
+        kind, words_of_part = _labels(bar, part)
+        tip = tag("title", f"{words_of_part}, {start:.3f} s to {end:.3f} s")
+        yield (
+            f'<rect class="{kind}" x="{x:.1f}" y="{y + 25 - height // 2}"'
+            f' width="{length:.1f}" height="{height}">{tip}</rect>'
+        )
 
 
-def _bars(bar: Bar, axis: _Axis, y: int) -> Iterator[str]:
-    """Draw what there is of an attempt, the most important above the rest."""
-    log, name = bar.log, f"attempt {bar.log.attempt}" if bar.log.attempt else "call"
-    if bar.wait is not None:
-        words = f"wait ({log.delay_source})"
-        yield _rectangle(bar.wait, axis, y, _WAIT_HEIGHT, "wait", words)
-    if bar.body is not None:
-        words = f"{name}, body"
-        kind = f"{bar.outcome} body"
-        yield _rectangle(bar.body, axis, y, _BAR_HEIGHT, kind, words, least=0.0)
-    if bar.attempt is not None:
-        cause = describe_cause(log)
-        said = describe_outcome(log) if cause is None else excerpt(cause, _LONGEST_TIP)
-        words = f"{name}: {said}"
-        yield _rectangle(bar.attempt, axis, y, _BAR_HEIGHT, bar.outcome, words)
-
-
-def _rectangle(
-    span: Span,
-    axis: _Axis,
-    y: int,
-    height: int,
-    kind: str,
-    words: str,
-    *,
-    least: float = _NARROWEST,
-) -> str:
-    length = max(least, axis.x(span.end) - axis.x(span.start))
-    x = min(axis.x(span.start), _RIGHT - length)
-    times = f"{span.start:.3f} s to {span.end:.3f} s"
-    return (
-        f'<rect class="{kind}" x="{x:.1f}" y="{y - height // 2}" width="{length:.1f}"'
-        f' height="{height}">{tag("title", f"{words}, {times}")}</rect>'
-    )
+def _labels(bar: Bar, part: str) -> tuple[str, str]:
+    """Return the class of a part, and the words for when it is pointed at."""
+    log = bar.log
+    name = f"attempt {log.attempt}" if log.attempt else "call"
+    if part == "wait":
+        return part, f"wait ({log.delay_source})"
+    if part == "body":
+        return f"{bar.outcome} body", f"{name}, body"
+    cause = describe_cause(log)
+    said = describe_outcome(log) if cause is None else excerpt(cause, _LONGEST_TIP)
+    return bar.outcome, f"{name}: {said}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from unicodedata import east_asian_width
 
 import aiohttp
@@ -13,10 +13,12 @@ from .._errors import ResponseTimeoutError
 from .._text import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from .._masking.mask import Mask
     from .record import LogRecord
+
+_T = TypeVar("_T")
 
 _LONGEST_CAUSE = 72
 _HEAD = 29
@@ -40,39 +42,40 @@ def render(log: LogRecord) -> str:
 
 def tree(log: LogRecord, attempts: Sequence[LogRecord]) -> str:
     """Draw a call and these attempts: one that is under way may get more."""
-    rows = aligned_rows(attempts)
-    margin = "│  " if rows else "   "
-    lines = [
-        str(headline(log, attempts)),
-        *(f"{margin}{line}" for line in request_preview_lines(log)),
+    previews = preview_lines(log, ">" if attempts else "><")
+    blocks = [
+        ["".join(row).rstrip(), *preview_lines(child, "<")]
+        for child, row in zip(attempts, aligned_rows(attempts), strict=True)
     ]
-    if not rows:
-        lines += [f"{margin}{line}" for line in response_preview_lines(log)]
-    for number, (child, row) in enumerate(zip(attempts, rows, strict=True), 1):
-        branch, margin = ("└─ ", "   ") if number == len(rows) else ("├─ ", "│  ")
-        lines.append(f"{branch}{''.join(row)}".rstrip())
-        lines += [f"{margin}   {line}" for line in response_preview_lines(child)]
-    return "\n".join(lines)
+    lines = branches([str(headline(log, attempts)), *previews], blocks)
+    return "\n".join(f"{branch}{line}" for branch, line in lines)
 
 
-def request_preview_lines(log: LogRecord) -> list[str]:
-    """Show how the body of the request begins, in a line, or in none."""
-    return _preview_lines(">", log.request_content_preview, log.mask)
+def branches(call: list[_T], attempts: list[list[_T]]) -> Iterator[tuple[str, _T]]:
+    """Yield the lines of a call, then those of each attempt, each after its branch."""
+    start, trunk = "", "│  " if attempts else "   "
+    for line in call:
+        yield start, line
+        start = trunk
+    for number, lines in enumerate(attempts, 1):
+        is_last = number == len(attempts)
+        start, trunk = ("└─ ", "   ") if is_last else ("├─ ", "│  ")
+        for line in lines:
+            yield start, line
+            start = f"{trunk}   "
 
 
-def response_preview_lines(log: LogRecord) -> list[str]:
-    """Show how the body of the response begins, in a line, or in none."""
-    return _preview_lines("<", log.response_content_preview, log.mask)
+def preview_lines(log: LogRecord, arrows: str) -> list[str]:
+    """Show in a line each how bodies begin: ``>`` what was sent, ``<`` what came."""
+    texts = {">": log.request_content_preview, "<": log.response_content_preview}
+    previews = (content_preview(texts[arrow], log.mask) for arrow in arrows)
+    lines = zip(arrows, previews, strict=True)
+    return [f"{arrow} {excerpt(text)}" for arrow, text in lines if text is not None]
 
 
 def content_preview(text: str | None, mask: Mask) -> str | None:
     """Hide the secrets in a preview of a body."""
     return None if text is None else mask.content(text)
-
-
-def _preview_lines(arrow: str, text: str | None, mask: Mask) -> list[str]:
-    shown = content_preview(text, mask)
-    return [] if shown is None else [f"{arrow} {excerpt(shown)}"]
 
 
 class Headline(NamedTuple):
@@ -110,10 +113,10 @@ def headline(log: LogRecord, attempts: Sequence[LogRecord]) -> Headline:
 class Row(NamedTuple):
     """One line of a rendered log, about an attempt."""
 
-    attempt: str
-    outcome: str
-    seconds: str
-    wait: str
+    attempt: str = ""
+    outcome: str = ""
+    seconds: str = ""
+    wait: str = ""
 
 
 def aligned_rows(attempts: Sequence[LogRecord]) -> list[Row]:

@@ -56,7 +56,8 @@ async def log_of(chain):
 
 
 def spans(times):
-    return [(bar.attempt, bar.wait) for bar in times.bars]
+    parts = [bar.parts for bar in times.bars]
+    return [(found.get("attempt"), found.get("wait")) for found in parts]
 
 
 async def test_attempts_and_waits_follow_each_other():
@@ -96,7 +97,7 @@ async def test_call_without_retries_is_one_bar():
     times = timeline(ctx.log)
 
     assert [(Span(0.0, 1.0), None)] == spans(times)
-    assert Span(1.0, 3.0) == times.bars[0].body
+    assert Span(1.0, 3.0) == times.bars[0].parts["body"]
     assert (3.0, None) == (times.end, times.deadline)
 
 
@@ -218,7 +219,7 @@ async def test_body_may_outlive_the_next_attempt():
     first.log._end_body(1)
     times = timeline(ctx.log)
 
-    assert Span(0.0, 2.0) == times.bars[0].body
+    assert Span(0.0, 2.0) == times.bars[0].parts["body"]
     assert 2.0 == times.end
 
 
@@ -232,7 +233,7 @@ async def test_body_under_way_ends_now():
     await asyncio.sleep(2.0)
     times = timeline(ctx.log)
 
-    assert Span(1.0, 3.0) == times.bars[0].body
+    assert Span(1.0, 3.0) == times.bars[0].parts["body"]
     assert 3.0 == times.end
 
 

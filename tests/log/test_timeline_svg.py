@@ -20,8 +20,8 @@ from aioretry_smithy import (
     RequestLog,
     new_response,
 )
-from aioretry_smithy._log.svg import Words, line, width
-from aioretry_smithy._log.timeline import Outcome
+from aioretry_smithy._log.svg import line, width
+from aioretry_smithy._log.timeline import COLOURS, Outcome
 from aioretry_smithy._log.timeline_svg import draw
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -374,12 +374,9 @@ async def test_colours_suit_day_and_night():
 @pytest.mark.parametrize("outcome", Outcome)
 async def test_colours_are_those_of_the_terminal(outcome):
     """An outcome has the same colour in both pictures, by day and by night."""
-    pytest.importorskip("rich", reason="needs the extra cli")
-    from aioretry_smithy._log.rich_tree import _COLOURS  # noqa: PLC0415
-
     picture = draw(await three_attempts())
     light, dark = elements(picture, "style")[0].text.split("@media")
-    expected = _COLOURS[outcome]
+    expected = COLOURS[outcome][0]
 
     assert (expected, expected) == (colour_of(outcome, light), colour_of(outcome, dark))
 
@@ -425,7 +422,7 @@ async def test_file_that_cannot_be_written_is_an_os_error(tmp_path):
 
 def test_line_cuts_its_longest_part():
     """What is short stays whole."""
-    parts = [Words("1  ", "muted"), Words("a" * 50, "ink"), Words(" b", "muted")]
+    parts = [("1  ", "muted"), ("a" * 50, "ink"), (" b", "muted")]
     drawn = "".join(line(parts, 0.0, 10, width("x" * 20) + 1))
 
     assert f">{'a' * 14}…<" in drawn
@@ -435,7 +432,7 @@ def test_line_cuts_its_longest_part():
 
 def test_line_keeps_the_place_of_blanks():
     """Blanks that XML would swallow still move what is written after them."""
-    drawn = "".join(line([Words("  a ", "ink"), Words("b", "ink")], 0.0, 10, 99.0))
+    drawn = "".join(line([("  a ", "ink"), ("b", "ink")], 0.0, 10, 99.0))
 
     places = [float(x) for x in re.findall(r'<text class="ink" x="([\d.]+)"', drawn)]
     papers = [float(x) for x in re.findall(r'<rect class="paper" x="([\d.]+)"', drawn)]

@@ -47,7 +47,7 @@ def check(log):
         assert x + length <= 900.2
     assert log.children == times.attempts
     for bar in times.bars:
-        for span in bar.spans():
+        for span in bar.parts.values():
             assert 0.0 <= span.start <= span.end <= times.end
 
 
