@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .._lru import BoundedMap
 from .breaker import CircuitBreaker
@@ -13,22 +13,7 @@ if TYPE_CHECKING:
     from .._request.request import HttpRequest
 
 CircuitBreakerFactory: TypeAlias = Callable[[str], CircuitBreaker]
-
-
-class CircuitBreakers(Protocol):
-    """Finds the circuit breaker for a request."""
-
-    def of(self, request: HttpRequest) -> CircuitBreaker | None:
-        """Return the circuit breaker of a request, or None where there is none."""
-        ...
-
-    def known(self, request: Any) -> CircuitBreaker | None:
-        """Return the circuit breaker of a request, or None where it is not made yet."""
-        ...
-
-    def in_use(self) -> dict[str, CircuitBreaker]:
-        """Return the circuit breakers that there are now, by their keys."""
-        ...
+_Key: TypeAlias = Callable[["HttpRequest"], str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +22,16 @@ class OneForAll:
 
     circuit_breaker: CircuitBreaker
 
-    def of(self, request: HttpRequest) -> CircuitBreaker | None:
+    def of(self, request: HttpRequest) -> CircuitBreaker:
+        """Return the circuit breaker."""
         return self.circuit_breaker
 
-    known = of
+    def known(self, request: Any) -> CircuitBreaker:
+        """Return the circuit breaker."""
+        return self.circuit_breaker
 
     def in_use(self) -> dict[str, CircuitBreaker]:
+        """Return the circuit breaker by its name."""
         return {self.circuit_breaker.name: self.circuit_breaker}
 
     def __repr__(self) -> str:
@@ -55,29 +44,31 @@ class PerKey:
     __slots__ = ("_circuit_breakers", "_factory", "_key", "_per")
 
     def __init__(
-        self,
-        per: str,
-        key: Callable[[HttpRequest], str | None],
-        factory: CircuitBreakerFactory | None,
+        self, per: str, key: _Key, factory: CircuitBreakerFactory | None
     ) -> None:
-        self._per = per
-        self._key = key
+        self._per, self._key = per, key
         self._factory = CircuitBreaker if factory is None else factory
         self._circuit_breakers = BoundedMap(self._factory, kind=CircuitBreaker)
 
     def of(self, request: HttpRequest) -> CircuitBreaker | None:
+        """Return the circuit breaker of a request, or None where there is none."""
         key = self._key(request)
         return None if key is None else self._circuit_breakers.get(key)
 
     def known(self, request: Any) -> CircuitBreaker | None:
+        """Return the circuit breaker of a request, or None where it is not made yet."""
         key = self._key(request)
         return None if key is None else self._circuit_breakers.known(key)
 
     def in_use(self) -> dict[str, CircuitBreaker]:
+        """Return the circuit breakers that there are now, by their keys."""
         return self._circuit_breakers.copy()
 
     def __repr__(self) -> str:
         return f"per={self._per!r}, factory={name_of(self._factory)}"
+
+
+CircuitBreakers: TypeAlias = OneForAll | PerKey
 
 
 def name_of(function: object) -> str:

@@ -68,16 +68,7 @@ class PerKeyDecorators(ABC):
     ) -> Decorator:
         """Return a decorator with a circuit breaker for each method.
 
-        Args:
-            factory: As for :meth:`new_per_host_decorator`; a key is ``GET``.
-            strategy: As for :meth:`CircuitBreakerClient.new_decorator`.
-            fallback: As for :meth:`CircuitBreakerClient.new_decorator`.
-
-        Returns:
-            The decorator.
-
-        Raises:
-            ValueError: An argument is not as described.
+        Otherwise as :meth:`new_per_host_decorator`; a key is ``GET``.
 
         >>> decorator = CircuitBreakerClient.new_per_method_decorator()
         """
@@ -94,17 +85,7 @@ class PerKeyDecorators(ABC):
     ) -> Decorator:
         """Return a decorator with a circuit breaker for each host, port and method.
 
-        Args:
-            factory: As for :meth:`new_per_host_decorator`; a key is
-                ``example.com:443#GET``.
-            strategy: As for :meth:`CircuitBreakerClient.new_decorator`.
-            fallback: As for :meth:`CircuitBreakerClient.new_decorator`.
-
-        Returns:
-            The decorator.
-
-        Raises:
-            ValueError: An argument is not as described.
+        Otherwise as :meth:`new_per_host_decorator`; a key is ``example.com:443#GET``.
 
         >>> decorator = CircuitBreakerClient.new_per_host_and_method_decorator()
         """
@@ -125,17 +106,8 @@ class PerKeyDecorators(ABC):
         have identifiers in them, such as ``/orders/17``, few requests share a circuit
         breaker, and it may never open: take :meth:`new_per_host_decorator` there.
 
-        Args:
-            factory: As for :meth:`new_per_host_decorator`; a key is
-                ``example.com:443/orders``, without the query.
-            strategy: As for :meth:`CircuitBreakerClient.new_decorator`.
-            fallback: As for :meth:`CircuitBreakerClient.new_decorator`.
-
-        Returns:
-            The decorator.
-
-        Raises:
-            ValueError: An argument is not as described.
+        Otherwise as :meth:`new_per_host_decorator`; a key is
+        ``example.com:443/orders``, without the query.
 
         >>> decorator = CircuitBreakerClient.new_per_path_decorator()
         """

@@ -1,4 +1,4 @@
-"""Name calls by host, method and path."""
+"""Name calls by host, method and path; None for a request without a host."""
 
 from __future__ import annotations
 
@@ -18,14 +18,8 @@ def host_key(request: HttpRequest) -> str | None:
     """Name the server of a request, as ``host:port``.
 
     The port is always there, an IPv6 address stands in brackets, and letters are
-    small, so that one server has one key. User and path are no part of it.
-
-    Args:
-        request: Any request, also one whose URL is no URL: it is for aiohttp to
-            report that, so this function never raises.
-
-    Returns:
-        The key, or None without a host and a port.
+    small, so that one server has one key. User and path are no part of it. None without
+    a host and a port, and for a URL that is none: it is for aiohttp to report that.
 
     >>> from aioretry_smithy import HttpRequest
     >>> host_key(HttpRequest("GET", "https://user@Example.com/orders"))
@@ -54,12 +48,6 @@ def host_key(request: HttpRequest) -> str | None:
 def method_key(request: HttpRequest) -> str | None:
     """Name the method of a request, in capital letters.
 
-    Args:
-        request: Any request, see :func:`host_key`.
-
-    Returns:
-        The key, or None where there is no :func:`host_key`.
-
     >>> from aioretry_smithy import HttpRequest
     >>> method_key(HttpRequest("get", "https://example.com/orders"))
     'GET'
@@ -69,12 +57,6 @@ def method_key(request: HttpRequest) -> str | None:
 
 def host_and_method_key(request: HttpRequest) -> str | None:
     """Name the server and the method of a request, as ``host:port#METHOD``.
-
-    Args:
-        request: Any request, see :func:`host_key`.
-
-    Returns:
-        The key, or None where there is no :func:`host_key`.
 
     >>> from aioretry_smithy import HttpRequest
     >>> host_and_method_key(HttpRequest("GET", "http://[::1]:8080/orders"))
@@ -88,12 +70,6 @@ def host_and_path_key(request: HttpRequest) -> str | None:
     """Name the server and the path of a request, as ``host:port/path``.
 
     The path is that on the wire, with its escapes, and without the query.
-
-    Args:
-        request: Any request, see :func:`host_key`.
-
-    Returns:
-        The key, or None where there is no :func:`host_key`.
 
     >>> from aioretry_smithy import HttpRequest
     >>> host_and_path_key(HttpRequest("GET", "https://example.com/orders?page=2"))
