@@ -22,8 +22,8 @@ try:
 except ModuleNotFoundError as _cause:
     raise missing_extra("opentelemetry", _cause) from _cause
 
-from ._telemetry.observing import ObservingClient
-from ._telemetry.providers import Meters, Tracers, check_has
+from ._telemetry.client import TelemetryClient
+from ._telemetry.providers import check_has, instruments_from, tracer_from
 from ._telemetry.spans import Telemetry, is_suppressed
 from ._telemetry.traced_attempt import TracedAttempt
 from ._telemetry.traced_call import TracedCall
@@ -40,12 +40,12 @@ if TYPE_CHECKING:
     from ._call.context import ClientRequestContext
     from ._request.request import HttpRequest
     from ._retry.budget import RetryBudget
-    from ._telemetry.observing import Observation
+    from ._telemetry.client import Observation
 
 __all__ = ["CircuitBreakerMetrics", "RetryBudgetMetrics", "TracingClient"]
 
 
-class TracingClient(ObservingClient):
+class TracingClient(TelemetryClient):
     """Makes spans and metrics of what it sees.
 
     Inside the retrying client it sees attempts: each is a CLIENT span by the semantic
@@ -64,8 +64,8 @@ class TracingClient(ObservingClient):
     """
 
     def __init__(self, delegate: HttpClient, telemetry: Telemetry) -> None:
+        super().__init__(delegate, telemetry.target)
         self._telemetry = telemetry
-        super().__init__(delegate)
 
     @classmethod
     def new_decorator(
@@ -97,8 +97,8 @@ class TracingClient(ObservingClient):
         """
         check_has("propagator", propagator, "inject")
         telemetry = Telemetry(
-            Tracers(tracer_provider),
-            Meters(meter_provider, TrafficInstruments),
+            tracer_from(tracer_provider),
+            instruments_from(meter_provider, TrafficInstruments),
             propagator,
         )
 
@@ -107,23 +107,15 @@ class TracingClient(ObservingClient):
 
         return decorator
 
-    def tells_the_same_as(self, link: HttpClient) -> bool:
-        """Say whether *link* was given the same providers."""
-        return (
-            isinstance(link, TracingClient)
-            and link._telemetry.listener == self._telemetry.listener
-        )
-
-    def is_heard(self) -> bool:
-        """Say whether there is an SDK, and nobody has silenced it here."""
-        telemetry = self._telemetry
-        if telemetry.tracers.get() is None and telemetry.meters.get() is None:
-            return False
-        return not is_suppressed()
-
-    def begin(self, ctx: ClientRequestContext, request: HttpRequest) -> Observation:
-        """Begin the span of an attempt, or of a call."""
+    def begin(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> Observation | None:
+        """Begin the span of an attempt, or of a call; None without an SDK."""
         telemetry, injects = self._telemetry, self.is_innermost
+        if telemetry.tracer.get() is None and telemetry.instruments.get() is None:
+            return None
+        if is_suppressed():
+            return None
         if not self.sees_calls:
             return TracedAttempt(telemetry, ctx, request, injects=injects)
         is_retried = self.surrounds_retries
@@ -153,13 +145,13 @@ class CircuitBreakerMetrics(CircuitBreakerListener):
     """
 
     def __init__(self, meter_provider: MeterProvider | None = None) -> None:
-        self._meters = Meters(meter_provider, CircuitBreakerInstruments)
+        self._instruments = instruments_from(meter_provider, CircuitBreakerInstruments)
 
     def on_state_changed(
         self, circuit_breaker: CircuitBreaker, state: CircuitState
     ) -> None:
         """Count the change, and show the new state."""
-        instruments = self._meters.get()
+        instruments = self._instruments.get()
         if instruments is not None:
             instruments.circuit_breakers.add(circuit_breaker)
             instruments.transitions.add(1, breaker_attributes(circuit_breaker, state))
@@ -168,13 +160,13 @@ class CircuitBreakerMetrics(CircuitBreakerListener):
         self, circuit_breaker: CircuitBreaker, event_count: EventCount
     ) -> None:
         """Show the state."""
-        instruments = self._meters.get()
+        instruments = self._instruments.get()
         if instruments is not None:
             instruments.circuit_breakers.add(circuit_breaker)
 
     def on_request_rejected(self, circuit_breaker: CircuitBreaker) -> None:
         """Count the rejection, and show the state."""
-        instruments = self._meters.get()
+        instruments = self._instruments.get()
         if instruments is not None:
             instruments.circuit_breakers.add(circuit_breaker)
             instruments.rejections.add(1, breaker_attributes(circuit_breaker))
@@ -197,17 +189,17 @@ class RetryBudgetMetrics(RetryBudgetListener):
     """
 
     def __init__(self, meter_provider: MeterProvider | None = None) -> None:
-        self._meters = Meters(meter_provider, RetryBudgetInstruments)
+        self._instruments = instruments_from(meter_provider, RetryBudgetInstruments)
 
     def on_retry_refused(self, budget: RetryBudget, ctx: ClientRequestContext) -> None:
         """Count the refusal, and show the tokens."""
-        instruments = self._meters.get()
+        instruments = self._instruments.get()
         if instruments is not None:
             instruments.budgets.add(budget)
             instruments.refusals.add(1, budget_attributes(budget))
 
     def on_tokens_changed(self, budget: RetryBudget) -> None:
         """Show the tokens."""
-        instruments = self._meters.get()
+        instruments = self._instruments.get()
         if instruments is not None:
             instruments.budgets.add(budget)

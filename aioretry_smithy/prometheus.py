@@ -16,9 +16,10 @@ except ModuleNotFoundError as _cause:
     raise missing_extra("prometheus", _cause) from _cause
 
 from ._breaker.breaker import CircuitBreakerListener
+from ._request.keys import host_key
 from ._retry.budget import RetryBudgetListener
-from ._telemetry.observing import Observation, ObservingClient
-from ._telemetry.outcome import error_type, host, known_method, status_class
+from ._telemetry.client import Observation, TelemetryClient
+from ._telemetry.labels import error_type, known_method, status_class
 from ._telemetry.prometheus_metrics import (
     BreakerMetrics,
     BudgetMetrics,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["CircuitBreakerMetrics", "MetricsClient", "RetryBudgetMetrics"]
 
 
-class MetricsClient(ObservingClient):
+class MetricsClient(TelemetryClient):
     """Counts and times calls and attempts.
 
     Put the same decorator in twice: inside the retrying client it sees attempts,
@@ -71,8 +72,8 @@ class MetricsClient(ObservingClient):
     """
 
     def __init__(self, delegate: HttpClient, metrics: ClientMetrics) -> None:
+        super().__init__(delegate, metrics)
         self._metrics = metrics
-        super().__init__(delegate)
 
     @classmethod
     def new_decorator(cls, registry: CollectorRegistry = REGISTRY) -> Decorator:
@@ -93,10 +94,6 @@ class MetricsClient(ObservingClient):
             return cls(delegate, metrics)
 
         return decorator
-
-    def tells_the_same_as(self, link: HttpClient) -> bool:
-        """Say whether *link* counts in the same registry."""
-        return isinstance(link, MetricsClient) and link._metrics is self._metrics
 
     def begin(self, ctx: ClientRequestContext, request: HttpRequest) -> Observation:
         """Begin to measure a call, or an attempt."""
@@ -198,7 +195,7 @@ class _Timed(Observation):
     def __init__(self, metrics: ClientMetrics, request: HttpRequest) -> None:
         self.request = request
         self._metrics = metrics
-        self._labels = metrics.names[host(request)], known_method(request)
+        self._labels = metrics.names[host_key(request) or ""], known_method(request)
         self._loop = asyncio.get_running_loop()
         self._started = self._loop.time()
 

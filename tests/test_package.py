@@ -25,7 +25,6 @@ EXTRAS = {
     "aioretry_smithy._telemetry.providers": "opentelemetry",
     "aioretry_smithy._telemetry.spans": "opentelemetry",
     "aioretry_smithy._telemetry.traced_attempt": "opentelemetry",
-    "aioretry_smithy._telemetry.traced_body": "opentelemetry",
     "aioretry_smithy._telemetry.traced_call": "opentelemetry",
     "aioretry_smithy._telemetry.prometheus_metrics": "prometheus_client",
     "aioretry_smithy.opentelemetry": "opentelemetry",

@@ -9,7 +9,7 @@ from opentelemetry.metrics import Observation
 
 from .._breaker.state import CircuitState
 from .._text import encodable
-from .outcome import DURATION_BUCKETS
+from .labels import DURATION_BUCKETS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,8 +40,8 @@ def budget_attributes(budget: RetryBudget) -> dict[str, str]:
     return {f"{_BUDGET}.name": encodable(budget.name)}
 
 
-class Living(Generic[T]):
-    """Things that a gauge shows for as long as they live, one of each name.
+class WeakRegistry(Generic[T]):
+    """What a gauge shows for as long as it lives, one of each name.
 
     An SDK asks for them from a thread of its own.
     """
@@ -90,7 +90,7 @@ class CircuitBreakerInstruments:
     """The instruments for circuit breakers."""
 
     def __init__(self, meter: Meter) -> None:
-        self.circuit_breakers: Living[CircuitBreaker] = Living()
+        self.circuit_breakers: WeakRegistry[CircuitBreaker] = WeakRegistry()
         self.transitions = meter.create_counter(
             f"{_BREAKER}.transitions", "{transition}", "Changes of state."
         )
@@ -118,7 +118,7 @@ class RetryBudgetInstruments:
     """The instruments for retry budgets."""
 
     def __init__(self, meter: Meter) -> None:
-        self.budgets: Living[RetryBudget] = Living()
+        self.budgets: WeakRegistry[RetryBudget] = WeakRegistry()
         self.refusals = meter.create_counter(
             f"{_BUDGET}.refusals", "{attempt}", "Retries that were refused."
         )

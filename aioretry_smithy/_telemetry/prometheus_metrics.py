@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, TypeVar
-from weakref import WeakKeyDictionary, WeakSet
+from typing import TYPE_CHECKING, Final, TypeVar
+from weakref import WeakSet
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from .._breaker.state import CircuitState
 from .._errors import bad_argument
 from .._text import encodable
-from .outcome import DURATION_BUCKETS
+from .labels import DURATION_BUCKETS
+from .made_once import made_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -144,8 +144,6 @@ class BudgetMetrics(RegisteredMetrics):
 
 
 _M = TypeVar("_M", bound=RegisteredMetrics)
-_in_registry: WeakKeyDictionary[CollectorRegistry, dict[Any, Any]] = WeakKeyDictionary()
-_lock = Lock()
 
 
 def metrics_in(registry: CollectorRegistry, kind: Callable[[], _M]) -> _M:
@@ -156,12 +154,7 @@ def metrics_in(registry: CollectorRegistry, kind: Callable[[], _M]) -> _M:
     """
     if not isinstance(registry, CollectorRegistry):
         raise bad_argument("registry", registry, "a prometheus_client registry")
-    with _lock:
-        found = _in_registry.setdefault(registry, {})
-        if kind not in found:
-            found[kind] = _registered(registry, kind())
-        metrics: _M = found[kind]
-        return metrics
+    return made_once(registry, kind, lambda: _registered(registry, kind()))
 
 
 def _registered(registry: CollectorRegistry, metrics: _M) -> _M:

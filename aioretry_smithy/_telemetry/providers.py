@@ -1,53 +1,57 @@
-"""Get tracers and meters, and find out whether a provider is set up."""
+"""Get tracers and instruments, and find out whether a provider is set up."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
-from weakref import WeakKeyDictionary
 
 from opentelemetry import metrics, trace
 
 from .. import __version__
 from .._errors import bad_argument
+from .made_once import made_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_SCOPE: Final = "aioretry_smithy"
-# The first one with the stable conventions for HTTP.
-_SCHEMA: Final = "https://opentelemetry.io/schemas/1.23.0"
+# Of the scope: its name, its version, and the first stable conventions for HTTP.
+_SCOPE: Final = (
+    "aioretry_smithy",
+    __version__,
+    "https://opentelemetry.io/schemas/1.23.0",
+)
 _API: Final = ("opentelemetry.trace", "opentelemetry.metrics")
+_NO_OP: Final = (trace.NoOpTracerProvider, metrics.NoOpMeterProvider)
 
 P = TypeVar("P")
 V = TypeVar("V")
 
-# An SDK keeps the first instrument of a name, and does not ask those who come later
-# with another one; so there is one of each kind for all.
-_shared: WeakKeyDictionary[Any, dict[object, Any]] = WeakKeyDictionary()
-_lock = Lock()
 
-
-class Provided(ABC, Generic[P, V]):
-    """Makes a tracer or a meter when its provider is set up, also later.
+class FromProvider(Generic[P, V]):
+    """Makes a tracer or instruments once their provider is set up, also later.
 
     Args:
         name: What the argument is called.
-        provider: Who makes it; None for the global one.
-        function: What it makes it with.
+        provider: The provider; None for the global one.
+        function: The name of its function.
         current: Returns the global provider.
+        make: Makes what is asked for; None where it would do nothing.
     """
 
     provider: P | None
-    """Who makes it; None for the global provider, or what stands in for it."""
+    """The provider; None for the global one, or for what stands in for it."""
 
     def __init__(
-        self, name: str, provider: P | None, function: str, current: Callable[[], P]
+        self,
+        name: str,
+        provider: P | None,
+        function: str,
+        current: Callable[[], P],
+        make: Callable[[P], V | None],
     ) -> None:
         check_has(name, provider, function)
-        self.provider = None if self._stands_in(provider) else provider
-        self._current = current
+        stands_in = _is_mute(provider) and not isinstance(provider, _NO_OP)
+        self.provider = None if stands_in else provider
+        self._current, self._make = current, make
         # In one piece, so that no other thread finds half of it.
         self._found: tuple[P | None, V | None] = None, None
 
@@ -60,72 +64,39 @@ class Provided(ABC, Generic[P, V]):
             self._found = provider, made
         return made
 
-    @abstractmethod
-    def _stands_in(self, provider: P | None) -> bool: ...
 
-    @abstractmethod
-    def _make(self, provider: P) -> V | None: ...
+def tracer_from(
+    provider: trace.TracerProvider | None,
+) -> FromProvider[trace.TracerProvider, trace.Tracer]:
+    """Return what finds the tracer of a provider; of the global one for None."""
 
-
-class Tracers(Provided[trace.TracerProvider, trace.Tracer]):
-    """Finds the tracer.
-
-    Args:
-        provider: Who makes it; None for the global one.
-    """
-
-    def __init__(self, provider: trace.TracerProvider | None) -> None:
-        super().__init__(
-            "tracer_provider", provider, "get_tracer", trace.get_tracer_provider
-        )
-
-    def _stands_in(self, provider: trace.TracerProvider | None) -> bool:
-        return isinstance(provider, trace.ProxyTracerProvider)
-
-    def _make(self, provider: trace.TracerProvider) -> trace.Tracer | None:
-        tracer = provider.get_tracer(_SCOPE, __version__, _SCHEMA)
+    def make(provider: trace.TracerProvider) -> trace.Tracer | None:
+        tracer = provider.get_tracer(*_SCOPE)
         return None if _is_mute(tracer) else tracer
 
+    current = trace.get_tracer_provider
+    return FromProvider("tracer_provider", provider, "get_tracer", current, make)
 
-class Meters(Provided[metrics.MeterProvider, V]):
-    """Finds the instruments.
 
-    Args:
-        provider: Who makes the meter; None for the global one.
-        new_instruments: Makes the instruments of a meter.
-    """
+def instruments_from(
+    provider: metrics.MeterProvider | None, kind: Callable[[metrics.Meter], V]
+) -> FromProvider[metrics.MeterProvider, V]:
+    """Return what finds the instruments of a kind; of the global provider for None."""
 
-    def __init__(
-        self,
-        provider: metrics.MeterProvider | None,
-        new_instruments: Callable[[metrics.Meter], V],
-    ) -> None:
-        super().__init__(
-            "meter_provider", provider, "get_meter", metrics.get_meter_provider
-        )
-        self._new_instruments = new_instruments
+    def make(provider: metrics.MeterProvider) -> V | None:
+        meter = provider.get_meter(*_SCOPE)
+        if _is_mute(meter):
+            return None
+        try:
+            # An SDK keeps the first instrument of a name, and does not ask those who
+            # come later with another one.
+            return made_once(provider, kind, lambda: kind(meter))
+        except TypeError:
+            # A provider of somebody's own need not be hashable.
+            return kind(meter)
 
-    def _stands_in(self, provider: metrics.MeterProvider | None) -> bool:
-        is_no_op = isinstance(provider, metrics.NoOpMeterProvider)
-        return _is_mute(provider) and not is_no_op
-
-    def _make(self, provider: metrics.MeterProvider) -> V | None:
-        meter = provider.get_meter(_SCOPE, __version__, _SCHEMA)
-        return None if _is_mute(meter) else self._instruments_of(provider, meter)
-
-    def _instruments_of(
-        self, provider: metrics.MeterProvider, meter: metrics.Meter
-    ) -> V:
-        with _lock:
-            try:
-                made = _shared.setdefault(provider, {})
-            except TypeError:
-                # A provider of somebody's own need not be hashable.
-                made = {}
-            if self._new_instruments not in made:
-                made[self._new_instruments] = self._new_instruments(meter)
-            instruments: V = made[self._new_instruments]
-            return instruments
+    current = metrics.get_meter_provider
+    return FromProvider("meter_provider", provider, "get_meter", current, make)
 
 
 def check_has(name: str, value: Any, function: str) -> None:

@@ -15,23 +15,24 @@ from opentelemetry.propagate import get_global_textmap
 from opentelemetry.trace import SpanKind, StatusCode, set_span_in_context
 
 from .._log.tree import describe_error
-from .attributes import server_attributes
-from .observing import Observation, report
+from .client import Observation, log_error
+from .labels import ANOTHER_METHOD, error_type, known_method, server_attributes
 
 if TYPE_CHECKING:
     from contextvars import Token
 
     from opentelemetry.context import Context
+    from opentelemetry.metrics import MeterProvider
     from opentelemetry.propagators.textmap import TextMapPropagator
-    from opentelemetry.trace import Span, Tracer
+    from opentelemetry.trace import Span, Tracer, TracerProvider
 
     from .._call.context import ClientRequestContext
     from .._log.request_log import RequestLog
     from .._masking.mask import Mask
     from .._request.request import HttpRequest
-    from .attributes import Attributes
     from .instruments import TrafficInstruments
-    from .providers import Meters, Tracers
+    from .labels import Attributes
+    from .providers import FromProvider
 
 _OURS: Final = "aioretry_smithy"
 _SUPPRESSED_KEYS: Final = (_SUPPRESS_INSTRUMENTATION_KEY, "suppress_instrumentation")
@@ -40,22 +41,21 @@ _SUPPRESSED_KEYS: Final = (_SUPPRESS_INSTRUMENTATION_KEY, "suppress_instrumentat
 class Telemetry(NamedTuple):
     """The checked arguments of :meth:`TracingClient.new_decorator`."""
 
-    tracers: Tracers
-    meters: Meters[TrafficInstruments]
+    tracer: FromProvider[TracerProvider, Tracer]
+    instruments: FromProvider[MeterProvider, TrafficInstruments]
     propagator: TextMapPropagator | None
 
     @property
-    def listener(self) -> tuple[int, int]:
+    def target(self) -> tuple[int, int]:
         """The providers that are told; equal for two that were given the same ones."""
-        return id(self.tracers.provider), id(self.meters.provider)
+        return id(self.tracer.provider), id(self.instruments.provider)
 
 
 def is_suppressed() -> bool:
-    """Say whether somebody does not want to hear of what happens here.
+    """Say whether instrumentation is switched off here, as exporters do.
 
-    Exporters do not, of the calls by which they export. That an attempt of ours keeps
-    other instrumentations quiet does not count: what is called in its course through
-    another session is worth a span of its own.
+    That an attempt of ours keeps other instrumentations quiet does not count: what is
+    called in its course through another session is worth a span of its own.
     """
     if any(contexts.get_value(key) for key in _SUPPRESSED_KEYS):
         return True
@@ -70,7 +70,7 @@ class Traced(Observation):
     """A span, current while the delegate runs, and what is measured at its end.
 
     Args:
-        telemetry: Who listens.
+        telemetry: The providers and the propagator.
         ctx: The call or the attempt.
         request: What the delegate is to send.
         injects: Whether this span is the one that the server hears of.
@@ -80,6 +80,7 @@ class Traced(Observation):
         "_context",
         "_instruments",
         "_loop",
+        "_method",
         "_server",
         "_span",
         "_start",
@@ -89,7 +90,7 @@ class Traced(Observation):
 
     request: HttpRequest
     _kind: SpanKind
-    _suppresses: bool
+    _name: str
     _token: Token[Context]
 
     def __init__(
@@ -101,14 +102,15 @@ class Traced(Observation):
         injects: bool,
     ) -> None:
         self.request = request
-        self._instruments = telemetry.meters.get()
+        self._instruments = telemetry.instruments.get()
         self._loop = asyncio.get_running_loop()
         self._start = nanoseconds(ctx.log, self._loop.time())
+        self._method = known_method(request)
         self._server = server_attributes(request)
         self._span: Span | None = None
         # Measured with it, a long duration leads to the span that took so long.
         self._context: Context | None = None
-        self._tracer = tracer = telemetry.tracers.get()
+        self._tracer = tracer = telemetry.tracer.get()
         if tracer is not None:
             self._open(tracer, ctx)
         if self._context is not None:
@@ -116,11 +118,8 @@ class Traced(Observation):
                 self._inject(telemetry.propagator, self._context, ctx.log)
             self._token = contexts.attach(self._context)
 
-    @abstractmethod
-    def _name(self) -> str: ...
-
-    @abstractmethod
-    def _first_attributes(self, ctx: ClientRequestContext) -> Attributes: ...
+    def _first_attributes(self, ctx: ClientRequestContext) -> Attributes:
+        return self._server
 
     @abstractmethod
     def _last_attributes(
@@ -129,28 +128,29 @@ class Traced(Observation):
 
     @abstractmethod
     def _measure(
-        self, instruments: TrafficInstruments, seconds: float, last: Attributes
+        self, instruments: TrafficInstruments, seconds: float, attributes: Attributes
     ) -> None: ...
 
     def _add_events(self, span: Span, ctx: ClientRequestContext) -> None:
-        """Tell what happened meanwhile."""
+        """Add what happened meanwhile."""
 
     def _open(self, tracer: Tracer, ctx: ClientRequestContext) -> None:
+        method = "HTTP" if self._method == ANOTHER_METHOD else self._method
         try:
             span = tracer.start_span(
-                self._name(),
+                self._name.format(method),
                 kind=self._kind,
                 attributes=self._first_attributes(ctx),
                 start_time=self._start,
             )
             # A call is made of attempts that may be told of by others.
-            hushed = _OURS if self._suppresses else False
+            hushed = _OURS if self._kind is SpanKind.CLIENT else False
             context = contexts.set_value(_SUPPRESS_HTTP_INSTRUMENTATION_KEY, hushed)
             self._context = set_span_in_context(span, context)
             self._span = span
         except Exception as error:
             # What is measured does not depend on it.
-            report(error)
+            log_error(error)
 
     def _inject(
         self, propagator: TextMapPropagator | None, context: Context, log: RequestLog
@@ -170,7 +170,7 @@ class Traced(Observation):
             if carrier:
                 self.request = self.request.replace(headers=headers)
         except Exception as error:
-            report(error)
+            log_error(error)
 
     def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
         """End the span, and measure."""
@@ -178,26 +178,29 @@ class Traced(Observation):
             self._leave(cause)
             if not self._span.is_recording():
                 self._span = None
-        if self._span is not None or self._instruments is not None:
-            self._tell(ctx, cause)
+        if self._span is None and self._instruments is None:
+            return
+        end = nanoseconds(ctx.log, self._loop.time())
+        last = self._last_attributes(ctx, cause)
+        failure = error_type(ctx, cause)
+        if failure is not None:
+            last["error.type"] = failure
+        if not ctx.log.sent:
+            last["aioretry_smithy.sent"] = False
+        try:
+            if self._instruments is not None:
+                method: Attributes = {"http.request.method": self._method}
+                seconds = (end - self._start) / 1e9
+                self._measure(self._instruments, seconds, method | self._server | last)
+        finally:
+            if self._span is not None:
+                self._close(self._span, ctx, cause, end, last)
 
     def _leave(self, cause: BaseException | None) -> None:
         # A coroutine that is thrown away ends wherever the garbage is collected.
         is_lost = isinstance(cause, GeneratorExit)
         if not is_lost or contexts.get_current() is self._context:
             contexts.detach(self._token)
-
-    def _tell(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
-        end = nanoseconds(ctx.log, self._loop.time())
-        last = self._last_attributes(ctx, cause)
-        if not ctx.log.sent:
-            last["aioretry_smithy.sent"] = False
-        try:
-            if self._instruments is not None:
-                self._measure(self._instruments, (end - self._start) / 1e9, last)
-        finally:
-            if self._span is not None:
-                self._close(self._span, ctx, cause, end, last)
 
     def _close(
         self,

@@ -1,23 +1,27 @@
-"""The span and the measurements of one attempt."""
+"""The span and the measurements of one attempt, and the span of a body that failed."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from opentelemetry.trace import SpanKind
 
 from .._masking.mask import HIDDEN
 from .._text import encodable
-from .attributes import error_attributes, span_name
-from .outcome import ANOTHER_METHOD, known_method
-from .spans import Traced
-from .traced_body import TracedBody
+from .client import log_error
+from .labels import ANOTHER_METHOD, class_name
+from .spans import Traced, nanoseconds, show_failure
 
 if TYPE_CHECKING:
+    from opentelemetry.context import Context
+    from opentelemetry.trace import Tracer
+
     from .._call.context import ClientRequestContext
+    from .._log.request_log import RequestLog
     from .._request.request import HttpRequest
-    from .attributes import Attributes
     from .instruments import TrafficInstruments
+    from .labels import Attributes
     from .spans import Telemetry
 
 _SENDS: Final = "aioretry_smithy.opentelemetry.sends"
@@ -29,7 +33,7 @@ class TracedAttempt(Traced):
     __slots__ = ("_number", "_sends")
 
     _kind = SpanKind.CLIENT
-    _suppresses = True
+    _name = "{}"
 
     def __init__(
         self,
@@ -39,37 +43,35 @@ class TracedAttempt(Traced):
         *,
         injects: bool,
     ) -> None:
-        key = _SENDS, telemetry.listener
-        self._sends: _Sends = ctx.attributes.setdefault(key, _Sends())
-        self._number = self._sends.begin()
+        # How often the call was sent, as far as these providers heard of it.
+        key = _SENDS, telemetry.target
+        self._sends: Counter[str] = ctx.attributes.setdefault(key, Counter())
+        self._number = self._sends["begun"]
+        self._sends["begun"] += 1
         super().__init__(telemetry, ctx, request, injects=injects)
 
     def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
         """End the span, and measure."""
-        if ctx.log._was_refused:
-            self._sends.refused += 1
+        # By an open circuit further in, so that nothing went out.
+        self._sends["refused"] += ctx.log._was_refused
         super().end(ctx, cause)
         tracer, context = self._tracer, self._context
         if tracer is None or context is None or self._span is None:
             return
         if not ctx.log.is_complete:
-            TracedBody(tracer, context, ctx.log).wait()
-
-    def _name(self) -> str:
-        return span_name(self.request)
+            trace_body(tracer, context, ctx.log)
 
     def _first_attributes(self, ctx: ClientRequestContext) -> Attributes:
         request = self.request
-        method = known_method(request)
-        attributes: Attributes = {"http.request.method": method, **self._server}
-        if method == ANOTHER_METHOD:
+        attributes: Attributes = {"http.request.method": self._method, **self._server}
+        if self._method == ANOTHER_METHOD:
             attributes["http.request.method_original"] = encodable(request.method)
         if self._server:
             url = ctx.log.mask.text(str(request.full_url()))
             attributes["url.full"] = url.replace(
                 f"//{HIDDEN}@", "//REDACTED:REDACTED@"
             ).replace(f"={HIDDEN}", "=REDACTED")
-        sent_before = self._number - self._sends.refused
+        sent_before = self._number - self._sends["refused"]
         if sent_before > 0:
             attributes["http.request.resend_count"] = sent_before
         return attributes
@@ -77,24 +79,17 @@ class TracedAttempt(Traced):
     def _last_attributes(
         self, ctx: ClientRequestContext, cause: BaseException | None
     ) -> Attributes:
-        attributes: Attributes = {}
-        if cause is None:
-            attributes["http.response.status_code"] = self.response.status
-            version = self.response.version
-            if version is not None:
-                attributes["network.protocol.version"] = (
-                    f"{version.major}.{version.minor}"
-                )
-        return attributes | error_attributes(ctx, cause)
+        if cause is not None:
+            return {}
+        attributes: Attributes = {"http.response.status_code": self.response.status}
+        version = self.response.version
+        if version is not None:
+            attributes["network.protocol.version"] = f"{version.major}.{version.minor}"
+        return attributes
 
     def _measure(
-        self, instruments: TrafficInstruments, seconds: float, last: Attributes
+        self, instruments: TrafficInstruments, seconds: float, attributes: Attributes
     ) -> None:
-        attributes = {
-            "http.request.method": known_method(self.request),
-            **self._server,
-            **last,
-        }
         instruments.request_duration.record(seconds, attributes, self._context)
         attributes.pop("network.protocol.version", None)
         instruments.attempts.add(1, attributes, self._context)
@@ -102,17 +97,39 @@ class TracedAttempt(Traced):
             instruments.retries.add(1, attributes, self._context)
 
 
-class _Sends:
-    """Counts how often a call was sent, as far as one listener heard of it."""
+def trace_body(tracer: Tracer, context: Context, log: RequestLog) -> None:
+    """Wait for the end of a body, and make a span of it where it failed.
 
-    __slots__ = ("begun", "refused")
+    Args:
+        tracer: Makes the span.
+        context: Has the span of the attempt, whose child this one is.
+        log: That of the attempt, which has its headers.
+    """
 
-    def __init__(self) -> None:
-        self.begun = 0
-        # By an open circuit further in, so that nothing went out.
-        self.refused = 0
+    def look() -> None:
+        if not log.is_complete:
+            trace_body(tracer, context, log)
+            return
+        try:
+            _trace_failure(tracer, context, log)
+        except Exception as error:
+            log_error(error)
 
-    def begin(self) -> int:
-        """Count one, and return how many there were before."""
-        self.begun += 1
-        return self.begun - 1
+    call = log._call
+    call.waiters = (*call.waiters, look)
+
+
+def _trace_failure(tracer: Tracer, context: Context, log: RequestLog) -> None:
+    cause, outcome = log.response_cause, log._outcome
+    if cause is None or outcome.ended is None or outcome.body_ended is None:
+        return
+    kind = class_name(cause)
+    span = tracer.start_span(
+        "response body",
+        context=context,
+        attributes={"error.type": kind},
+        start_time=nanoseconds(log, outcome.ended),
+    )
+    end = nanoseconds(log, outcome.body_ended)
+    show_failure(span, kind, cause, log.mask, end)
+    span.end(end)

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 from opentelemetry.trace import SpanKind
 
-from .attributes import error_attributes, span_name
-from .outcome import known_method
 from .spans import Traced, nanoseconds
 
 if TYPE_CHECKING:
@@ -15,8 +13,8 @@ if TYPE_CHECKING:
 
     from .._call.context import ClientRequestContext
     from .._request.request import HttpRequest
-    from .attributes import Attributes
     from .instruments import TrafficInstruments
+    from .labels import Attributes
     from .spans import Telemetry
 
 
@@ -24,7 +22,7 @@ class TracedCall(Traced):
     """An INTERNAL span around all attempts of a call, and the waits between them.
 
     Args:
-        telemetry: Who listens.
+        telemetry: The providers and the propagator.
         ctx: The call.
         request: What the delegate is to send.
         injects: Whether this span is the one that the server hears of.
@@ -34,7 +32,7 @@ class TracedCall(Traced):
     __slots__ = ("_attempts_before", "_is_retried")
 
     _kind = SpanKind.INTERNAL
-    _suppresses = False
+    _name = "call {}"
 
     def __init__(
         self,
@@ -49,20 +47,13 @@ class TracedCall(Traced):
         self._attempts_before = len(ctx.log.children)
         super().__init__(telemetry, ctx, request, injects=injects)
 
-    def _name(self) -> str:
-        return f"call {span_name(self.request)}"
-
-    def _first_attributes(self, ctx: ClientRequestContext) -> Attributes:
-        return self._server
-
     def _last_attributes(
         self, ctx: ClientRequestContext, cause: BaseException | None
     ) -> Attributes:
-        attributes: Attributes = {}
         stop_reason = ctx.log.root.stop_reason
-        if stop_reason is not None:
-            attributes["aioretry_smithy.stop_reason"] = str(stop_reason)
-        return attributes | error_attributes(ctx, cause)
+        if stop_reason is None:
+            return {}
+        return {"aioretry_smithy.stop_reason": str(stop_reason)}
 
     def _add_events(self, span: Span, ctx: ClientRequestContext) -> None:
         attempts = ctx.log.children[self._attempts_before :]
@@ -85,8 +76,6 @@ class TracedCall(Traced):
             )
 
     def _measure(
-        self, instruments: TrafficInstruments, seconds: float, last: Attributes
+        self, instruments: TrafficInstruments, seconds: float, attributes: Attributes
     ) -> None:
-        method = {"http.request.method": known_method(self.request)}
-        attributes = {**method, **self._server, **last}
         instruments.call_duration.record(seconds, attributes, self._context)

@@ -34,9 +34,9 @@ from aioretry_smithy import (
     capture_logs,
     client_decorator,
 )
-from aioretry_smithy._telemetry.instruments import Living
-from aioretry_smithy._telemetry.outcome import DURATION_BUCKETS
-from aioretry_smithy._telemetry.providers import Tracers
+from aioretry_smithy._telemetry.instruments import WeakRegistry
+from aioretry_smithy._telemetry.labels import DURATION_BUCKETS
+from aioretry_smithy._telemetry.providers import tracer_from
 from aioretry_smithy.opentelemetry import (
     CircuitBreakerMetrics,
     RetryBudgetMetrics,
@@ -863,17 +863,17 @@ def test_first_events_of_many_threads_are_all_heard(shared):
         assert 8 == heard.total("aioretry_smithy.circuit_breaker.state")
 
 
-def note_tracer(tracers, found):
-    found.append(tracers.get())
+def note_tracer(tracer, found):
+    found.append(tracer.get())
 
 
 @pytest.mark.usefixtures("_threads_take_turns")
 def test_first_spans_of_many_threads_are_all_heard():
     """No thread finds a tracer that another one is about to find."""
     for _ in range(40):
-        tracers = Tracers(Heard().tracer_provider)
+        tracer = tracer_from(Heard().tracer_provider)
         found = []
-        at_once([partial(note_tracer, tracers, found)] * 8)
+        at_once([partial(note_tracer, tracer, found)] * 8)
 
         assert None not in found
 
@@ -881,7 +881,7 @@ def test_first_spans_of_many_threads_are_all_heard():
 @pytest.mark.usefixtures("_threads_take_turns")
 def test_states_are_collected_while_circuit_breakers_come_and_go():
     """An SDK asks in a thread of its own, whatever happens in others meanwhile."""
-    shown = Living()
+    shown = WeakRegistry()
     kept = [CircuitBreaker(f"k{number}") for number in range(500)]
     for each in kept:
         shown.add(each)

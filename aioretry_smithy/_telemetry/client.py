@@ -32,7 +32,7 @@ class Observation(ABC):
 
     @abstractmethod
     def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
-        """Hear how it went.
+        """Record how it went.
 
         Args:
             ctx: The call or the attempt, with its log.
@@ -40,43 +40,48 @@ class Observation(ABC):
         """
 
 
-class ObservingClient(DecoratingClient, ABC):
-    """Tells of attempts inside the retrying client, and of calls outside of it.
+class TelemetryClient(DecoratingClient, ABC):
+    """Observes attempts inside the retrying client, and calls outside of it.
 
     Where nothing retries, the call is its one attempt. Only :class:`RetryingClient` is
     recognised; around a retrying decorator of your own put the same client on both
-    sides. An error of whoever listens is logged and changes nothing for the call.
+    sides. An error of an observation is logged and changes nothing for the call.
+
+    Args:
+        delegate: The next client inwards.
+        target: What is told; of two clients with equal ones one sees the calls.
     """
 
     sees_calls: bool
     """Whether it stands outside of what retries, so that it sees calls."""
 
     is_innermost: bool
-    """Whether nobody stands further in who tells the same listener."""
+    """Whether no client with the same target stands further in."""
 
     surrounds_retries: bool
     """Whether a retrying client stands further in."""
 
-    def __init__(self, delegate: HttpClient) -> None:
+    def __init__(self, delegate: HttpClient, target: object) -> None:
         super().__init__(delegate)
-        inside = chain_of(delegate)
-        self.is_innermost = not any(self.tells_the_same_as(link) for link in inside)
+        self.target = target
+        inside = [*chain_of(delegate)]
+        self.is_innermost = not any(
+            isinstance(link, TelemetryClient) and link.target == target
+            for link in inside
+        )
         self.surrounds_retries = any(
             isinstance(link, RetryingClient) for link in inside
         )
         self.sees_calls = self.surrounds_retries or not self.is_innermost
 
     @abstractmethod
-    def begin(self, ctx: ClientRequestContext, request: HttpRequest) -> Observation:
-        """Begin to observe a call (where :attr:`sees_calls`) or an attempt."""
+    def begin(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> Observation | None:
+        """Begin to observe a call (where :attr:`sees_calls`) or an attempt.
 
-    @abstractmethod
-    def tells_the_same_as(self, link: HttpClient) -> bool:
-        """Say whether *link* is of the same kind and tells the same listener."""
-
-    def is_heard(self) -> bool:
-        """Say whether anybody listens; otherwise calls pass through unseen."""
-        return True
+        None where nobody listens; the request then passes through unseen.
+        """
 
     def describe(self) -> str:
         """Return the name of this client, and what it sees."""
@@ -86,40 +91,33 @@ class ObservingClient(DecoratingClient, ABC):
     async def execute(
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> aiohttp.ClientResponse:
-        """Send *request*, and tell those who listen how it went."""
-        observation = self._begin(ctx, request)
+        """Send *request*, and observe how it goes."""
+        try:
+            observation = self.begin(ctx, request)
+        except Exception as error:
+            log_error(error)
+            observation = None
         if observation is None:
             return await self.delegate.execute(ctx, request)
         try:
             response = await self.delegate.execute(ctx, observation.request)
         except BaseException as cause:
-            self._end(observation, ctx, cause)
+            _end(observation, ctx, cause)
             raise
         observation.response = response
-        self._end(observation, ctx, None)
+        _end(observation, ctx, None)
         return response
 
-    def _begin(
-        self, ctx: ClientRequestContext, request: HttpRequest
-    ) -> Observation | None:
-        try:
-            return self.begin(ctx, request) if self.is_heard() else None
-        except Exception as error:
-            report(error)
-            return None
 
-    def _end(
-        self,
-        observation: Observation,
-        ctx: ClientRequestContext,
-        cause: BaseException | None,
-    ) -> None:
-        try:
-            observation.end(ctx, cause)
-        except Exception as error:
-            report(error)
+def _end(
+    observation: Observation, ctx: ClientRequestContext, cause: BaseException | None
+) -> None:
+    try:
+        observation.end(ctx, cause)
+    except Exception as error:
+        log_error(error)
 
 
-def report(error: Exception) -> None:
-    """Say in the log that somebody who listens has failed."""
+def log_error(error: Exception) -> None:
+    """Log that telemetry has failed, which is no reason for a call to fail."""
     _logger.warning("could not tell of a call", exc_info=error)

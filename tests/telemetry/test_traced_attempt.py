@@ -1,4 +1,4 @@
-"""The span of a body that failed."""
+"""The span of an attempt, and that of a body that failed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ pytest.importorskip("opentelemetry")
 
 from opentelemetry.context import Context
 
-from aioretry_smithy._telemetry.traced_body import TracedBody
+from aioretry_smithy._telemetry.traced_attempt import trace_body
 
 
 class BrokenTracer:
@@ -26,7 +26,9 @@ async def test_tracer_that_fails_is_reported(caplog):
         with pytest.raises(TimeoutError) as caught:
             await session.get("http://example.com/")
 
-    TracedBody(BrokenTracer(), Context(), RequestLog.of(caught.value))._look()
+    log = RequestLog.of(caught.value)
+    trace_body(BrokenTracer(), Context(), log)
+    log._call.wake()
 
     assert ["RuntimeError"] == [
         record.exc_info[0].__name__ for record in caplog.records

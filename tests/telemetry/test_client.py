@@ -15,7 +15,7 @@ from aioretry_smithy import (
     capture_logs,
 )
 from aioretry_smithy._call.client import chain_of
-from aioretry_smithy._telemetry.observing import Observation, ObservingClient
+from aioretry_smithy._telemetry.client import Observation, TelemetryClient
 from aioretry_smithy.testing import ScriptedTransport
 
 URL = "http://example.com/"
@@ -33,24 +33,21 @@ class Note(Observation):
         self._notes.append((ctx.attempt, status, ctx.log.duration is not None))
 
 
-class Observer(ObservingClient):
+class Observer(TelemetryClient):
     """Keeps notes, or fails, or is not heard."""
 
     notes: list[object]
     heard = True
     fails_at = None
 
-    def is_heard(self):
-        if self.fails_at == "is_heard":
-            raise LookupError("ears")
-        return self.heard
-
-    def tells_the_same_as(self, link):
-        return isinstance(link, Observer) and link.notes is self.notes
+    def __init__(self, delegate):
+        super().__init__(delegate, id(self.notes))
 
     def begin(self, ctx, request):
         if self.fails_at == "begin":
             raise LookupError("begin")
+        if not self.heard:
+            return None
         notes = None if self.fails_at == "end" else self.notes
         return Note(request.with_header("X-Seen", "1"), notes)
 
@@ -170,12 +167,7 @@ async def test_who_is_not_heard_does_nothing():
     assert transport.contexts[0].request is transport.requests[0]
 
 
-async def test_everybody_is_heard_by_default():
-    """Those with nothing to ask need not say so."""
-    assert ObservingClient.is_heard(Observer(ScriptedTransport([])))
-
-
-@pytest.mark.parametrize("where", ["is_heard", "begin", "end"])
+@pytest.mark.parametrize("where", ["begin", "end"])
 @pytest.mark.parametrize("answer", [200, aiohttp.InvalidURL("x")])
 async def test_error_of_an_observer_changes_nothing(where, answer, caplog):
     """It is logged, and the call ends as it would have."""

@@ -9,11 +9,11 @@ import pytest
 from yarl import URL
 
 from aioretry_smithy import ClientRequestContext, HttpRequest, new_response
-from aioretry_smithy._telemetry.outcome import (
+from aioretry_smithy._telemetry.labels import (
     DURATION_BUCKETS,
     error_type,
-    host,
     known_method,
+    server_attributes,
     status_class,
 )
 
@@ -47,22 +47,26 @@ def test_known_method(method, known):
 @pytest.mark.parametrize(
     ("url", "expected"),
     [
-        ("https://Example.com/orders?q=1", "example.com:443"),
-        ("http://[::1]:8080/", "[::1]:8080"),
-        ("/orders", ""),
-        ("http://[", ""),
+        ("https://Example.com/orders?q=1", ("example.com", 443)),
+        ("http://[::1]:8080/", ("::1", 8080)),
+        ("/orders", ()),
+        ("http://[", ()),
     ],
 )
-def test_host(url, expected):
+def test_server_attributes(url, expected):
     """Host and port, without the path, and nothing where there are none."""
-    assert expected == host(HttpRequest("GET", url))
+    found = server_attributes(HttpRequest("GET", url))
+
+    assert expected == tuple(found.values())
 
 
-def test_host_of_a_relative_url():
+def test_server_of_a_relative_url():
     """The base of the session counts."""
     request = HttpRequest("GET", "/orders", base_url=URL("http://example.com"))
 
-    assert "example.com:80" == host(request)
+    assert {"server.address": "example.com", "server.port": 80} == (
+        server_attributes(request)
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,16 @@
-"""Label calls and attempts: few values each, never a path or a query."""
+"""Describe calls and attempts in labels: never by a path or a query."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from .._request.keys import host_key
+from .._text import encodable
 
 if TYPE_CHECKING:
     from .._call.context import ClientRequestContext
     from .._request.request import HttpRequest
+
+Attributes: TypeAlias = dict[str, str | int | float]
 
 KNOWN_METHODS: Final = frozenset(
     "CONNECT DELETE GET HEAD OPTIONS PATCH POST PUT QUERY TRACE".split()
@@ -30,9 +32,16 @@ def known_method(request: HttpRequest) -> str:
     return request.method if request.method in KNOWN_METHODS else ANOTHER_METHOD
 
 
-def host(request: HttpRequest) -> str:
-    """Return host and port of a request, such as ``example.com:443``, or nothing."""
-    return host_key(request) or ""
+def server_attributes(request: HttpRequest) -> Attributes:
+    """Say whom a request goes to; nothing where its URL is none."""
+    try:
+        host, port = request.url.raw_host, request.url.port
+    except Exception:
+        # It is for aiohttp to report that.
+        return {}
+    if not host or port is None:
+        return {}
+    return {"server.address": encodable(host.lower()), "server.port": port}
 
 
 def error_type(ctx: ClientRequestContext, cause: BaseException | None) -> str | None:
