@@ -54,7 +54,7 @@ class KeptCause:
             self._reference: Any = weakref.ref(cause)
         except TypeError:
             # Most classes of Python itself allow no such reference.
-            self._reference = _nothing
+            self._reference = type(None)
 
     @classmethod
     def of(cls, cause: BaseException | KeptCause) -> KeptCause:
@@ -95,7 +95,8 @@ def without_frames(
     """
     kind: Any = type(error)
     inside = {*inside, id(error)}
-    try:
+    # A class of somebody's own may ask for more, or do more, than we know.
+    with suppress(Exception):
         copy: BaseException = kind.__new__(kind, *_kept(error.args, inside))
         for name, value in vars(error).items():
             if name != LOG_KEY:
@@ -105,9 +106,6 @@ def without_frames(
             copy.__cause__ = _kept(error.__cause__, inside)
         if str(copy) == str(error):
             return copy
-    except Exception:
-        # A class of somebody's own may ask for more, or do more, than we know.
-        return _stand_in(error)
     return _stand_in(error)
 
 
@@ -147,14 +145,7 @@ def _stand_in(error: BaseException) -> BaseException:
         for base in kind.__mro__
         if base.__module__ == "builtins" and not issubclass(base, BaseExceptionGroup)
     )
-    members = {
-        "__module__": kind.__module__,
-        "__qualname__": kind.__qualname__,
-        "__str__": lambda self: text,
-    }
+    names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
+    members = {**names, "__str__": lambda self: text}
     stand_in: BaseException = type(kind.__name__, (base,), members)()
     return stand_in
-
-
-def _nothing() -> None:
-    return None
