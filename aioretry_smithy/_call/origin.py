@@ -6,9 +6,10 @@ that an exception came through tell, and what aiohttp keeps in their variables.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .._errors import RefusedRequestError, ResponseTimeoutError
+from .._failures.frames import REQUEST, SENDING, frames_of, was_answered
 from .._failures.safety import (
     is_timeout,
     is_unprocessed,
@@ -20,8 +21,6 @@ from .._failures.safety import (
 if TYPE_CHECKING:
     from .._log.request_log import RequestLog
 
-_REQUEST = ("aiohttp.client", "_request")
-_SENDING = ("aiohttp.client", "_connect_and_send_request")
 _TIMER = ("aiohttp.helpers", "__exit__")
 _POOL = ("aiohttp.connector", "_wait_for_available_connection")
 _WRITING = ("aiohttp.client_reqrep", "write_bytes")
@@ -32,8 +31,6 @@ _BODY = {
     "aioretry_smithy._bodies.request_body",
     "aioretry_smithy._session.uploads",
 }
-# From our own error to the cancellation by which aiohttp's timer ends a wait.
-_LINKS = 4
 _WIRE = {"aiohttp.base_protocol", "aiohttp.http_writer"}
 
 
@@ -50,15 +47,17 @@ def judge_origin(cause: BaseException, log: RequestLog) -> None:
         mark_queued(cause)
     # Ours names the limit that passed, and stands around the failure itself.
     raised = cause.__cause__ if isinstance(cause, ResponseTimeoutError) else cause
-    frames, variables = _frames_of(raised)
-    if _REQUEST not in frames:
+    frames = [*frames_of(raised, 1)]
+    places = [place for place, _ in frames]
+    if REQUEST not in places:
         # A mock's, or ours: nothing came as far as aiohttp.
         return
-    inside = frames[frames.index(_REQUEST) + 1 :]
+    index = places.index(REQUEST)
+    inside, variables = places[index + 1 :], frames[index][1].f_locals
     request = variables.get("req")
     # aiohttp keeps the answered hops; a variable that has another name some day is
     # taken for a redirect, which is the safe side.
-    if variables.get("history", True) or _was_answered(request, inside):
+    if variables.get("history", True) or (SENDING in inside and was_answered(request)):
         mark_seen(cause)
     is_early = request is None and inside[:1] != [_TIMER]
     if isinstance(cause, Exception) and (is_early or _comes_from_body(cause)):
@@ -71,14 +70,7 @@ def waited_in_pool(cause: BaseException) -> bool:
     A method that has another name some day is not found, and the wait is taken for one
     for the server.
     """
-    link: BaseException | None = cause
-    for _ in range(_LINKS):
-        frames, _variables = _frames_of(link)
-        if _POOL in frames:
-            return True
-        # Not the context: that may be the failure of an earlier call.
-        link = None if link is None else link.__cause__
-    return False
+    return any(place == _POOL for place, _ in frames_of(cause))
 
 
 def was_sent_before(log: RequestLog, cause: BaseException) -> bool:
@@ -95,33 +87,12 @@ def was_sent_before(log: RequestLog, cause: BaseException) -> bool:
     return is_other and not is_unprocessed(earlier)
 
 
-def _was_answered(request: Any, inside: list[tuple[str, str]]) -> bool:
-    # A middleware that sends again uses the same request, which keeps what came of it.
-    return _SENDING in inside and getattr(request, "response", None) is not None
-
-
 def _comes_from_body(cause: BaseException) -> bool:
     for link in (cause, cause.__cause__):
-        frames, _ = _frames_of(link)
-        if _WRITING in frames:
-            inside = frames[frames.index(_WRITING) + 1 :]
+        places = [place for place, _ in frames_of(link, 1)]
+        if _WRITING in places:
+            inside = places[places.index(_WRITING) + 1 :]
             # Whoever was called by the payloads: the body, or the wire.
             called = [module for module, _ in inside if module not in _BODY]
             return bool(inside) and called[:1] not in ([wire] for wire in _WIRE)
     return False
-
-
-def _frames_of(
-    cause: BaseException | None,
-) -> tuple[list[tuple[str, str]], dict[str, Any]]:
-    """Return modules and functions, and the variables of aiohttp's ``_request``."""
-    frames: list[tuple[str, str]] = []
-    variables: dict[str, Any] = {}
-    traceback = None if cause is None else cause.__traceback__
-    while traceback is not None:
-        frame = traceback.tb_frame
-        frames.append((frame.f_globals.get("__name__", ""), frame.f_code.co_name))
-        if frames[-1] == _REQUEST and not variables:
-            variables = dict(frame.f_locals)
-        traceback = traceback.tb_next
-    return frames, variables

@@ -5,13 +5,20 @@ On failure only: to trace every request would cost all of them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from traceback import walk_tb
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import aiohttp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from types import FrameType
+
+Place: TypeAlias = tuple[str, str]
+"""The module and the function of a frame."""
+
+REQUEST: Final = ("aiohttp.client", "_request")
+SENDING: Final = ("aiohttp.client", "_connect_and_send_request")
 
 # From our own error to the cancellation by which aiohttp's timer ends a wait.
 _LINKS = 4
@@ -20,23 +27,49 @@ _HANDSHAKE = ("aiohttp.client", "_ws_connect")
 _OF_RESPONSES = {"aiohttp.client_reqrep", "aiohttp.streams"}
 
 
+def frames_of(
+    cause: BaseException | None, links: int = _LINKS
+) -> Iterator[tuple[Place, FrameType]]:
+    """Yield the frames that a failure came through, then those of its causes.
+
+    Args:
+        cause: The failure.
+        links: How many exceptions to look at.
+    """
+    for _ in range(links):
+        if cause is None:
+            return
+        for frame, _line in walk_tb(cause.__traceback__):
+            yield (frame.f_globals.get("__name__", ""), frame.f_code.co_name), frame
+        # Not the context: that may be the failure of an earlier call.
+        cause = cause.__cause__
+
+
 def came_from_aiohttp(cause: BaseException) -> bool:
     """Say whether a failure came out of aiohttp itself, and not out of a mock."""
-    return any(True for _ in _frames(cause, "aiohttp.client", "_request"))
+    return any(place == REQUEST for place, _ in frames_of(cause))
 
 
 def went_out(cause: BaseException) -> bool:
     """Say whether a request had left for a server when it failed."""
-    for frame in _frames(cause, "aiohttp.client", "_request"):
-        variables = frame.f_locals
-        # The answered hops; and a first send that aiohttp repeated behind our back.
-        if variables.get("history") or _was_repeated(variables):
-            return True
     return any(
-        # A middleware that sends again uses the same request.
-        getattr(frame.f_locals.get("req"), "response", None) is not None
-        for frame in _frames(cause, "aiohttp.client", "_connect_and_send_request")
+        (place == REQUEST and _is_later_send(frame.f_locals))
+        or (place == SENDING and was_answered(frame.f_locals.get("req")))
+        for place, frame in frames_of(cause)
     )
+
+
+def was_answered(request: Any) -> bool:
+    """Say whether a request of aiohttp's has a response.
+
+    A middleware that sends again uses the same request, which keeps what came of it.
+    """
+    return getattr(request, "response", None) is not None
+
+
+def _is_later_send(variables: Mapping[str, Any]) -> bool:
+    # The answered hops; and a first send that aiohttp repeated behind our back.
+    return bool(variables.get("history")) or _was_repeated(variables)
 
 
 def _was_repeated(variables: Mapping[str, Any]) -> bool:
@@ -52,33 +85,12 @@ def sources_of(cause: BaseException) -> Iterator[tuple[Any, bool]]:
 
     Beside each stands whether the body had failed with this very exception.
     """
-    traceback = cause.__traceback__
-    while traceback is not None:
-        frame = traceback.tb_frame
-        where = frame.f_globals.get("__name__"), frame.f_code.co_name
-        if where == _HANDSHAKE:
+    for place, frame in frames_of(cause, 1):
+        if place == _HANDSHAKE:
             yield frame.f_locals.get("resp"), False
-        elif where[0] in _OF_RESPONSES:
+        elif place[0] in _OF_RESPONSES:
             source = frame.f_locals.get("self")
             if isinstance(source, aiohttp.StreamReader):
                 yield source._timer, source.exception() is cause
             else:
                 yield source, False
-        traceback = traceback.tb_next
-
-
-def _frames(cause: BaseException, module: str, function: str) -> Iterator[FrameType]:
-    link: BaseException | None = cause
-    for _ in range(_LINKS):
-        if link is None:
-            return
-        traceback = link.__traceback__
-        while traceback is not None:
-            frame = traceback.tb_frame
-            if frame.f_code.co_name == function and (
-                frame.f_globals.get("__name__") == module
-            ):
-                yield frame
-            traceback = traceback.tb_next
-        # Not the context: that may be the failure of an earlier call.
-        link = link.__cause__
