@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from ._cli.arguments import UsageError, parse
 from ._cli.demo import demo
-from ._cli.exit_code import ExitCode
-from ._cli.output import cannot_write, complain, flush
+from ._cli.output import ExitCode, cannot_write, complain, flush
 from ._cli.request import request
 
 if TYPE_CHECKING:

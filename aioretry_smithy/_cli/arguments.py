@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import math
 import os
 import re
@@ -16,8 +17,7 @@ import aioretry_smithy
 
 from .. import Backoff, RetryStrategy
 from .._masking.mask import DEFAULT_MASK
-from .exit_code import ExitCode
-from .output import PROGRAM
+from .output import PROGRAM, ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -61,8 +61,12 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         description="Decorated aiohttp sessions from the command line.",
         allow_abbrev=False,
     )
+    version = f"{PROGRAM} {aioretry_smithy.__version__}"
     parser.add_argument(
-        "--version", action=_Version, nargs=0, help="print the version and exit"
+        "--version",
+        action="version",
+        version=version,
+        help="print the version and exit",
     )
     commands = parser.add_subparsers(
         title="commands", dest="command", metavar="COMMAND", required=True
@@ -78,14 +82,6 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise UsageError(message)
-
-
-class _Version(argparse.Action):
-    # The "version" action of argparse wants the version when it is made, so that each
-    # run would pay for reading it.
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        print(PROGRAM, aioretry_smithy.__version__)
-        parser.exit()
 
 
 def _add_demo(commands: _Commands) -> None:
@@ -210,21 +206,15 @@ def _refuse(text: str, expected: str) -> NoReturn:
 
 
 def _url(text: str) -> URL:
-    if not _is_url(text):
-        _refuse(DEFAULT_MASK.text(text), "http:// or https://, and a host")
-    return URL(text)
-
-
-def _is_url(text: str) -> bool:
-    try:
+    with contextlib.suppress(ValueError):
         url = URL(text)
         host = url.host or ""
         # So that what has no label, or one that is too long, is found here already.
         host.encode("idna")
-    except ValueError:
-        return False
-    is_host = host != "" and " " not in host
-    return is_host and url.scheme in {"http", "https"} and text.isprintable()
+        is_host = host != "" and " " not in host
+        if is_host and url.scheme in {"http", "https"} and text.isprintable():
+            return url
+    _refuse(DEFAULT_MASK.text(text), "http:// or https://, and a host")
 
 
 def _method(text: str) -> str:

@@ -22,8 +22,7 @@ from .. import (
     SessionBuilder,
     capture_logs,
 )
-from .exit_code import ExitCode
-from .output import new_output
+from .output import ExitCode, new_output
 from .server import SILENCE, MisbehavingServer
 
 if TYPE_CHECKING:
@@ -80,18 +79,18 @@ class Call:
 async def demo(arguments: argparse.Namespace) -> ExitCode:
     """Make the calls and show what became of them, one by one and in a table."""
     calls: list[Call] = []
-    if arguments.json:
-        await play(calls.append)
-        print(json.dumps(_document(calls), indent=2))
-        return ExitCode.OK
-    output = new_output(sys.stdout)
+    output = None if arguments.json else new_output(sys.stdout)
 
     def show(call: Call) -> None:
         calls.append(call)
-        _show(call, output)
+        if output is not None:
+            _show(call, output)
 
     await play(show)
-    output.table(_table(calls))
+    if output is None:
+        print(json.dumps(_document(calls), indent=2))
+    else:
+        output.table(_table(calls))
     return ExitCode.OK
 
 
@@ -103,17 +102,12 @@ async def play(show: Callable[[Call], None]) -> None:
 
 
 async def _retry(url: str, show: Callable[[Call], None]) -> None:
-    builder = (
-        SessionBuilder(url)
-        .decorator(
-            RetryingClient.new_decorator(
-                RetryStrategy.failsafe(Backoff.exponential(0.1)),
-                max_total_attempts=5,
-                attempt_timeout=_ATTEMPT_TIMEOUT,
-            )
-        )
-        .response_timeout(10.0)
+    retrying = RetryingClient.new_decorator(
+        RetryStrategy.failsafe(Backoff.exponential(0.1)),
+        max_total_attempts=5,
+        attempt_timeout=_ATTEMPT_TIMEOUT,
     )
+    builder = SessionBuilder(url).decorator(retrying).response_timeout(10.0)
     async with builder.build() as session:
         for title, story, path in _TROUBLES:
             show(Call(title, story, await _get(session, path)))
@@ -127,17 +121,12 @@ async def _break_circuit(url: str, show: Callable[[Call], None]) -> None:
         circuit_open_window=_OPEN_WINDOW,
         listeners=[_Recorder(states)],
     )
-    builder = (
-        SessionBuilder(url)
-        .decorator(CircuitBreakerClient.new_decorator(breaker))
-        .decorator(
-            RetryingClient.new_decorator(
-                RetryStrategy.failsafe(Backoff.fixed(0.1)), max_total_attempts=3
-            )
-        )
-        .response_timeout(10.0)
+    breaking = CircuitBreakerClient.new_decorator(breaker)
+    retrying = RetryingClient.new_decorator(
+        RetryStrategy.failsafe(Backoff.fixed(0.1)), max_total_attempts=3
     )
-    async with builder.build() as session:
+    builder = SessionBuilder(url).decorator(breaking).decorator(retrying)
+    async with builder.response_timeout(10.0).build() as session:
         for title, story, pause in _OUTAGE:
             await asyncio.sleep(pause)
             log = await _get(session, "/outage")

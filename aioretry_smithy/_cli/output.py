@@ -1,13 +1,13 @@
-"""Standard output and standard error, whatever stands behind them."""
+"""Write to standard output and standard error, and tell the shell how it went."""
 
 from __future__ import annotations
 
 import os
 import sys
+from enum import IntEnum
 from typing import TYPE_CHECKING, TextIO
 
 from .._text import printable
-from .exit_code import ExitCode
 from .plain_output import PlainOutput
 
 if TYPE_CHECKING:
@@ -24,6 +24,28 @@ except ImportError:
     new_output = PlainOutput
 else:
     new_output = RichOutput
+
+
+class ExitCode(IntEnum):
+    """The exit codes of all commands."""
+
+    OK = 0
+    """The command did what it was asked for; the status was below 400."""
+
+    HTTP_ERROR = 1
+    """The last response had a status of 400 or above."""
+
+    NO_RESPONSE = 2
+    """There was no response, or its body did not come whole."""
+
+    USAGE = 64
+    """The arguments made no sense; nothing was sent. ``EX_USAGE`` of sysexits."""
+
+    CANNOT_WRITE = 73
+    """A timeline or a text could not be written. ``EX_CANTCREAT`` of sysexits."""
+
+    INTERRUPTED = 130
+    """Ctrl-C, as shells report it."""
 
 
 def complain(message: str) -> None:
@@ -51,21 +73,13 @@ def write(chunk: bytes) -> None:
 
 
 def end_line(last: bytes) -> None:
-    """Let what follows on a terminal begin a line; in a pipe or a file add nothing.
-
-    Args:
-        last: What was written last to standard output.
-    """
+    """Let what follows *last* on a terminal begin a line; in a file add nothing."""
     if last and not last.endswith(b"\n") and sys.stdout and sys.stdout.isatty():
         write(b"\n")
 
 
 def flush() -> None:
-    """Write what is still in the buffer of standard output.
-
-    Raises:
-        OSError: It cannot be written.
-    """
+    """Write what is still in the buffer of standard output, or raise OSError."""
     if sys.stdout is not None:
         sys.stdout.flush()
 
@@ -74,13 +88,7 @@ def cannot_write(error: OSError) -> ExitCode:
     """Complain that standard output or standard error cannot be written.
 
     From now on what is written there goes nowhere. A reader that leaves early, such as
-    ``head``, is no failure.
-
-    Args:
-        error: What the attempt to write raised.
-
-    Returns:
-        The exit code for a command that has no worse one.
+    ``head``, is no failure. Returns the exit code for a command that has no worse one.
     """
     _give_up()
     if isinstance(error, BrokenPipeError):

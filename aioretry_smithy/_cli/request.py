@@ -25,8 +25,7 @@ from .._log.tree import describe_error, note
 from .._masking.mask import DEFAULT_MASK
 from .._text import printable
 from .arguments import STRATEGIES, UsageError
-from .exit_code import ExitCode
-from .output import cannot_write, complain, end_line, new_output, write
+from .output import ExitCode, cannot_write, complain, end_line, new_output, write
 
 if TYPE_CHECKING:
     import argparse

@@ -15,8 +15,8 @@ import pytest
 
 from aioretry_smithy import Backoff, RequestLog, RetryingClient, RetryStrategy
 from aioretry_smithy import SessionBuilder as Builder
-from aioretry_smithy._cli.exit_code import ExitCode
 from aioretry_smithy._cli.output import (
+    ExitCode,
     cannot_write,
     complain,
     end_line,
@@ -105,8 +105,8 @@ async def test_rich_output_colours_outcomes_on_a_terminal(log, monkeypatch):
     new_output(file).log(log)
     text = file.getvalue()
 
-    assert 1 == text.count("\x1b[31m503 Service Unavailable\x1b[0m")
-    assert 2 == text.count("\x1b[32m200 OK\x1b[0m")
+    assert 1 == text.count("\x1b[31m503 Service Unavailable ")
+    assert 2 == text.count("\x1b[32m200 OK")
     assert 1 == text.count("\x1b[2mthen waited 0.250 s (backoff)\x1b[0m")
 
 
