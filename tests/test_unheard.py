@@ -23,7 +23,6 @@ FOR_LISTENERS = (
     "_content_preview",
     "_log/json_values",
     "_log/rich_tree",
-    "_log/svg",
     "_log/timeline",
     "_log/tree",
     "_logging/formatter",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from html import escape
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from .svg import STYLE, line, tag, text, width
-from .timeline import Outcome, timeline
-from .tree import describe_cause, describe_outcome, excerpt, tree
+from .timeline import COLOURS, Outcome, timeline
+from .tree import cells, describe_cause, describe_outcome, excerpt, tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,6 +46,39 @@ _LONG_BODY: Final = 0.01
 _LONGEST_TIP: Final = 2000
 """Characters of a message where a bar is pointed at."""
 
+_CELL: Final = 0.602
+"""How wide a character is in its own height, as in most fonts of equal widths."""
+
+_TEXT_SIZE: Final = 12
+
+_DAY_AND_NIGHT: Final[dict[str, tuple[str, str]]] = {
+    "paper": ("#ffffff", "#0d1117"),
+    "ink": ("#1f2328", "#e6edf3"),
+    "muted": ("#59636e", "#9198a1"),
+    "grid": ("#d8dee4", "#2d333b"),
+    "wait": ("#a0a8b1", "#6e7681"),
+    "deadline": ("#cf222e", "#f85149"),
+    **{outcome: (day, night) for outcome, (_, day, night) in COLOURS.items()},
+}
+_LINES: Final = {"deadline", "grid"}
+
+
+def _rules(time: int) -> str:
+    return "".join(
+        f".{kind}{{{'stroke' if kind in _LINES else 'fill'}:{colours[time]}}}"
+        for kind, colours in _DAY_AND_NIGHT.items()
+    )
+
+
+_STYLE: Final = (
+    "text{font-family:ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace}"
+    ".body{fill-opacity:0.4}"
+    ".deadline{stroke-width:1.5;stroke-dasharray:5 3}"
+    f"{_rules(0)}"
+    f"@media (prefers-color-scheme:dark){{{_rules(1)}}}"
+)
+"""The rules for classes: a colour for each name, and a few more."""
+
 
 def draw(log: LogRecord) -> str:
     """Return the timeline of a call as an SVG document."""
@@ -57,9 +91,9 @@ def draw(log: LogRecord) -> str:
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}"',
         f' {size} role="img">',
-        tag("title", str(times.headline)),
-        tag("desc", tree(log, times.attempts)),
-        f"<style>{STYLE}</style>",
+        _tag("title", str(times.headline)),
+        _tag("desc", tree(log, times.attempts)),
+        f"<style>{_STYLE}</style>",
         f'<rect class="paper" {size} rx="6"/>',
         *_heading(times),
         *_scale(axis, top, bottom),
@@ -100,9 +134,9 @@ class _Axis(NamedTuple):
 def _heading(times: Timeline) -> Iterator[str]:
     request, result, rest = times.headline
     outcome = Outcome.of(times.log)
-    yield from line([(request, "ink")], _LEFT, 30, _ROOM, size=_TITLE_SIZE)
+    yield from _line([(request, "ink")], 30, _TITLE_SIZE)
     became = [(f"{result}  ", outcome), (rest.lstrip(", "), "muted")]
-    yield from line(became, _LEFT, 50, _ROOM)
+    yield from _line(became, 50)
 
 
 def _scale(axis: _Axis, top: int, bottom: int) -> Iterator[str]:
@@ -118,7 +152,7 @@ def _deadline(times: Timeline, axis: _Axis, bottom: int) -> Iterator[str]:
         return
     name = f"deadline: {deadline:.15g} s"
     if deadline > axis.end:
-        yield text(f"{name} →", _RIGHT, _TOP + 4, "muted", anchor="end")
+        yield _text(f"{name} →", _RIGHT, _TOP + 4, "muted", anchor="end")
         return
     x = axis.x(max(0.0, deadline))
     yield f'<path class="deadline" d="M{x:.1f} {_TOP + 8}V{bottom + 6}"/>'
@@ -126,8 +160,8 @@ def _deadline(times: Timeline, axis: _Axis, bottom: int) -> Iterator[str]:
 
 
 def _centred(name: str, x: float, y: int, kind: str) -> str:
-    half = width(name) / 2 + _EDGE
-    return text(name, max(half, min(x, _WIDTH - half)), y, kind, anchor="middle")
+    half = _width(name) / 2 + _EDGE
+    return _text(name, max(half, min(x, _WIDTH - half)), y, kind, anchor="middle")
 
 
 def _row(bar: Bar, axis: _Axis, y: int) -> Iterator[str]:
@@ -137,14 +171,14 @@ def _row(bar: Bar, axis: _Axis, y: int) -> Iterator[str]:
     body = bar.parts.get("body")
     if body is not None and body.end - body.start >= axis.end * _LONG_BODY:
         words.append((f"   body {body.end - body.start:.3f} s", "muted"))
-    yield from line(words, _LEFT, y + 14, _ROOM)
+    yield from _line(words, y + 14)
     for part, (start, end) in bar.parts.items():
         height = _WAIT_HEIGHT if part == "wait" else _BAR_HEIGHT
         least = 0.0 if part == "body" else _NARROWEST
         length = max(least, axis.x(end) - axis.x(start))
         x = min(axis.x(start), _RIGHT - length)
         kind, words_of_part = _labels(bar, part)
-        tip = tag("title", f"{words_of_part}, {start:.3f} s to {end:.3f} s")
+        tip = _tag("title", f"{words_of_part}, {start:.3f} s to {end:.3f} s")
         yield (
             f'<rect class="{kind}" x="{x:.1f}" y="{y + 25 - height // 2}"'
             f' width="{length:.1f}" height="{height}">{tip}</rect>'
@@ -162,3 +196,61 @@ def _labels(bar: Bar, part: str) -> tuple[str, str]:
     cause = describe_cause(log)
     said = describe_outcome(log) if cause is None else excerpt(cause, _LONGEST_TIP)
     return bar.outcome, f"{name}: {said}"
+
+
+def _tag(name: str, content: str) -> str:
+    """Return an element that holds a text."""
+    return f"<{name}>{escape(content)}</{name}>"
+
+
+def _width(content: str, size: int = _TEXT_SIZE) -> float:
+    """Return how wide a text is."""
+    return cells(content) * _CELL * size
+
+
+def _text(
+    content: str,
+    x: float,
+    y: int,
+    kind: str,
+    *,
+    size: int = _TEXT_SIZE,
+    anchor: str = "start",
+) -> str:
+    """Return a text on the base line *y*, whose *anchor* is at *x*."""
+    # Nobody knows the fonts that are there; whichever is taken keeps to this width.
+    return (
+        f'<text class="{kind}" x="{x:.1f}" y="{y}" font-size="{size}"'
+        f' text-anchor="{anchor}" textLength="{_width(content, size):.1f}"'
+        f' lengthAdjust="spacingAndGlyphs">{escape(content)}</text>'
+    )
+
+
+def _line(
+    parts: list[tuple[str, str]], y: int, size: int = _TEXT_SIZE
+) -> Iterator[str]:
+    """Write texts of various kinds in a line; cut the longest so that all fit."""
+    excess = sum(cells(content) for content, _ in parts) - int(_ROOM / (_CELL * size))
+    longest = max(parts, key=lambda part: cells(part[0]))
+    x: float = _LEFT
+    for part in parts:
+        content, kind = part
+        if part is longest and excess > 0:
+            content = _cut(content, cells(content) - excess)
+        end = x + _width(content, size)
+        # XML swallows blanks at both ends.
+        blanks = len(content) - len(content.lstrip())
+        x += _width(" " * blanks, size)
+        if content := content.strip():
+            # Over whatever is below.
+            yield (
+                f'<rect class="paper" x="{x:.1f}" y="{y - size}"'
+                f' width="{_width(content, size):.1f}" height="{size + 4}"/>'
+            )
+            yield _text(content, x, y, kind, size=size)
+        x = end
+
+
+def _cut(content: str, room: int) -> str:
+    ends = accumulate(map(cells, content))
+    return f"{content[: sum(end < room for end in ends)]}…"
