@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from .timeline import COLOURS, Outcome, timeline
+from .timeline import COLOURS, OutcomeKind, timeline
 from .tree import branches, preview_lines, tree
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _lines(times: Timeline, console: Console, room: int) -> Iterator[Text]:
         return parts
 
     request, result, rest = times.headline
-    colour = COLOURS[Outcome.of(times.log)][0]
+    colour = COLOURS[OutcomeKind.of(times.log)][0]
     headline = Text.assemble(request, "  ->  ", (result, colour), rest)
     previews = _dimmed(preview_lines(times.log, ">" if times.attempts else "><"))
     blocks = _blocks(times, room) if times.attempts else ()

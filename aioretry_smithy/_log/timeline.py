@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from .tree import Headline
 
 
-class Outcome(StrEnum):
-    """The outcome of an attempt, as far as a colour can tell."""
+class OutcomeKind(StrEnum):
+    """The ways for an attempt to end, as far as a colour can tell."""
 
     SUCCESS = "success"
     FAILURE = "failure"
@@ -34,7 +34,7 @@ class Outcome(StrEnum):
     RUNNING = "running"
 
     @classmethod
-    def of(cls, log: LogRecord) -> Outcome:
+    def of(cls, log: LogRecord) -> OutcomeKind:
         """Classify what a log says up to now."""
         status, cause = log.response_status, log.response_cause
         if status is not None and status >= 400:
@@ -46,13 +46,13 @@ class Outcome(StrEnum):
         return cls.ERROR if isinstance(cause, Exception) else cls.CANCELLED
 
 
-COLOURS: Final[Mapping[Outcome, tuple[str, str, str]]] = {
-    Outcome.SUCCESS: ("green", "#1a7f37", "#3fb950"),
-    Outcome.FAILURE: ("red", "#cf222e", "#f85149"),
-    Outcome.ERROR: ("magenta", "#8250df", "#bc8cff"),
-    Outcome.REFUSED: ("cyan", "#1b7c83", "#39c5cf"),
-    Outcome.CANCELLED: ("yellow", "#9a6700", "#d29922"),
-    Outcome.RUNNING: ("blue", "#0969da", "#58a6ff"),
+COLOURS: Final[Mapping[OutcomeKind, tuple[str, str, str]]] = {
+    OutcomeKind.SUCCESS: ("green", "#1a7f37", "#3fb950"),
+    OutcomeKind.FAILURE: ("red", "#cf222e", "#f85149"),
+    OutcomeKind.ERROR: ("magenta", "#8250df", "#bc8cff"),
+    OutcomeKind.REFUSED: ("cyan", "#1b7c83", "#39c5cf"),
+    OutcomeKind.CANCELLED: ("yellow", "#9a6700", "#d29922"),
+    OutcomeKind.RUNNING: ("blue", "#0969da", "#58a6ff"),
 }
 """The colour of an outcome in a terminal, in a picture by day, and by night."""
 
@@ -71,16 +71,12 @@ class Bar:
     log: LogRecord
     """The log of the attempt; that of the call for a wait before the first one."""
 
+    outcome: OutcomeKind
     row: Row
     """The words for it."""
 
     parts: Mapping[str, Span]
     """Its ``wait``, ``body`` and ``attempt``, as far as there are, to draw in turn."""
-
-    @property
-    def outcome(self) -> Outcome:
-        """The outcome of the attempt."""
-        return Outcome.of(self.log)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +114,12 @@ def timeline(log: LogRecord) -> Timeline:
     bars = []
     if delay is not None:
         row = Row(wait=f"waited {delay:.3f} s ({log.delay_source})")
-        bars.append(Bar(log, row, {"wait": _wait(delay, 0.0, times[0])}))
+        parts = {"wait": _wait(delay, 0.0, times[0])}
+        bars.append(Bar(log, OutcomeKind.of(log), row, parts))
     spans = starmap(Span, pairwise(times))
     for attempt, row, span in zip(shown, rows, spans, strict=False):
-        bars.append(Bar(attempt, row, _parts(attempt, span, now)))
+        parts = _parts(attempt, span, now)
+        bars.append(Bar(attempt, OutcomeKind.of(attempt), row, parts))
     end = max(span.end for bar in bars for span in bar.parts.values())
     words = headline(log, attempts)
     return Timeline(log, words, attempts, tuple(bars), end, log.response_timeout)

@@ -7,7 +7,7 @@ from html import escape
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from .timeline import COLOURS, Outcome, timeline
+from .timeline import COLOURS, OutcomeKind, timeline
 from .tree import cells, describe_cause, describe_outcome, excerpt, tree
 
 if TYPE_CHECKING:
@@ -88,14 +88,17 @@ def draw(log: LogRecord) -> str:
     bottom = top + _ROW_HEIGHT * len(times.bars)
     height = bottom + _AXIS_HEIGHT
     size = f'width="{_WIDTH}" height="{height}"'
+    request, result, rest = times.headline
+    became = [(f"{result}  ", OutcomeKind.of(log)), (rest.lstrip(", "), "muted")]
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}"',
         f' {size} role="img">',
-        _tag("title", str(times.headline)),
-        _tag("desc", tree(log, times.attempts)),
+        f"<title>{escape(str(times.headline))}</title>",
+        f"<desc>{escape(tree(log, times.attempts))}</desc>",
         f"<style>{_STYLE}</style>",
         f'<rect class="paper" {size} rx="6"/>',
-        *_heading(times),
+        *_line([(request, "ink")], 30, _TITLE_SIZE),
+        *_line(became, 50),
         *_scale(axis, top, bottom),
         *_deadline(times, axis, bottom),
     ]
@@ -129,14 +132,6 @@ class _Axis(NamedTuple):
         # What is a whole number of steps may come out a little less.
         for number in range(math.floor(self.end / step + 1e-9) + 1):
             yield number * step, f"{number * step:.{digits}f} s"
-
-
-def _heading(times: Timeline) -> Iterator[str]:
-    request, result, rest = times.headline
-    outcome = Outcome.of(times.log)
-    yield from _line([(request, "ink")], 30, _TITLE_SIZE)
-    became = [(f"{result}  ", outcome), (rest.lstrip(", "), "muted")]
-    yield from _line(became, 50)
 
 
 def _scale(axis: _Axis, top: int, bottom: int) -> Iterator[str]:
@@ -178,10 +173,10 @@ def _row(bar: Bar, axis: _Axis, y: int) -> Iterator[str]:
         length = max(least, axis.x(end) - axis.x(start))
         x = min(axis.x(start), _RIGHT - length)
         kind, words_of_part = _labels(bar, part)
-        tip = _tag("title", f"{words_of_part}, {start:.3f} s to {end:.3f} s")
+        tip = escape(f"{words_of_part}, {start:.3f} s to {end:.3f} s")
         yield (
             f'<rect class="{kind}" x="{x:.1f}" y="{y + 25 - height // 2}"'
-            f' width="{length:.1f}" height="{height}">{tip}</rect>'
+            f' width="{length:.1f}" height="{height}"><title>{tip}</title></rect>'
         )
 
 
@@ -196,11 +191,6 @@ def _labels(bar: Bar, part: str) -> tuple[str, str]:
     cause = describe_cause(log)
     said = describe_outcome(log) if cause is None else excerpt(cause, _LONGEST_TIP)
     return bar.outcome, f"{name}: {said}"
-
-
-def _tag(name: str, content: str) -> str:
-    """Return an element that holds a text."""
-    return f"<{name}>{escape(content)}</{name}>"
 
 
 def _width(content: str, size: int = _TEXT_SIZE) -> float:
@@ -236,7 +226,9 @@ def _line(
     for part in parts:
         content, kind = part
         if part is longest and excess > 0:
-            content = _cut(content, cells(content) - excess)
+            room = cells(content) - excess
+            ends = accumulate(map(cells, content))
+            content = f"{content[: sum(end < room for end in ends)]}…"
         end = x + _width(content, size)
         # XML swallows blanks at both ends.
         blanks = len(content) - len(content.lstrip())
@@ -249,8 +241,3 @@ def _line(
             )
             yield _text(content, x, y, kind, size=size)
         x = end
-
-
-def _cut(content: str, room: int) -> str:
-    ends = accumulate(map(cells, content))
-    return f"{content[: sum(end < room for end in ends)]}…"

@@ -21,7 +21,7 @@ from aioretry_smithy import (
     client_decorator,
     new_response,
 )
-from aioretry_smithy._log.timeline import Outcome, Span, timeline
+from aioretry_smithy._log.timeline import OutcomeKind, Span, timeline
 from aioretry_smithy.testing import ScriptedTransport
 
 REQUEST = HttpRequest("GET", "http://example.com/")
@@ -121,7 +121,7 @@ async def test_call_under_way_ends_now():
     await asyncio.sleep(2.0)
     times = timeline(ctx.log)
     assert [(Span(0.0, 2.0), None)] == spans(times)
-    assert (Outcome.RUNNING, 2.0) == (times.bars[0].outcome, times.end)
+    assert (OutcomeKind.RUNNING, 2.0) == (times.bars[0].outcome, times.end)
     first.log._record_failure(TimeoutError())
     first.log.delay = 10.0
     await asyncio.sleep(3.0)
@@ -187,7 +187,7 @@ async def test_call_that_goes_on_has_not_ended():
 
     assert (None, None, None) == (log.response_cause, log.duration, log.total_duration)
     assert not log.is_complete
-    assert Outcome.RUNNING == Outcome.of(log)
+    assert OutcomeKind.RUNNING == OutcomeKind.of(log)
 
 
 async def test_decorator_outside_that_passes_twice():
@@ -271,7 +271,7 @@ async def test_outcome(status, cause, outcome):
     elif cause is not None:
         log._record_failure(cause)
 
-    assert outcome == Outcome.of(log)
+    assert outcome == OutcomeKind.of(log)
 
 
 async def test_timeout_is_counted_from_the_start():

@@ -20,7 +20,7 @@ from aioretry_smithy import (
     RequestLog,
     new_response,
 )
-from aioretry_smithy._log.timeline import COLOURS, Outcome
+from aioretry_smithy._log.timeline import COLOURS, OutcomeKind
 from aioretry_smithy._log.timeline_svg import _line, _width, draw
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -364,13 +364,13 @@ async def test_colours_suit_day_and_night():
     picture = draw(await three_attempts())
     light, dark = elements(picture, "style")[0].text.split("@media")
 
-    for kind in "paper", "ink", "muted", "wait", "grid", "deadline", *Outcome:
+    for kind in "paper", "ink", "muted", "wait", "grid", "deadline", *OutcomeKind:
         rule = re.compile(rf"\.{kind}{{(fill|stroke):(#\w+)}}")
         assert rule.search(light)[2] != rule.search(dark)[2]
     assert ".body{fill-opacity:0.4}" in light
 
 
-@pytest.mark.parametrize("outcome", Outcome)
+@pytest.mark.parametrize("outcome", OutcomeKind)
 async def test_colours_are_those_of_the_terminal(outcome):
     """An outcome has the same colour in both pictures, by day and by night."""
     picture = draw(await three_attempts())
