@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 
 EXTRAS = {
     "aioretry_smithy._cli.rich_output": "rich",
-    "aioretry_smithy._rich_tree": "rich",
+    "aioretry_smithy._log.rich_tree": "rich",
     "aioretry_smithy._telemetry.instruments": "opentelemetry",
     "aioretry_smithy._telemetry.providers": "opentelemetry",
     "aioretry_smithy._telemetry.spans": "opentelemetry",
