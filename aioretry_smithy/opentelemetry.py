@@ -5,6 +5,7 @@ Needs the extra ``opentelemetry``, which brings the API alone.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ._breaker.breaker import CircuitBreakerListener
@@ -101,11 +102,7 @@ class TracingClient(TelemetryClient):
             instruments_from(meter_provider, TrafficInstruments),
             propagator,
         )
-
-        def decorator(delegate: HttpClient) -> TracingClient:
-            return cls(delegate, telemetry)
-
-        return decorator
+        return partial(cls, telemetry=telemetry)
 
     def begin(
         self, ctx: ClientRequestContext, request: HttpRequest

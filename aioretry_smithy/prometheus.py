@@ -6,6 +6,7 @@ Needs the extra ``prometheus``, which brings ``prometheus-client``.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ._extras import missing_extra
@@ -88,12 +89,7 @@ class MetricsClient(TelemetryClient):
 
         >>> decorator = MetricsClient.new_decorator(CollectorRegistry())
         """
-        metrics = metrics_in(registry, ClientMetrics)
-
-        def decorator(delegate: HttpClient) -> HttpClient:
-            return cls(delegate, metrics)
-
-        return decorator
+        return partial(cls, metrics=metrics_in(registry, ClientMetrics))
 
     def begin(self, ctx: ClientRequestContext, request: HttpRequest) -> Observation:
         """Begin to measure a call, or an attempt."""

@@ -160,14 +160,11 @@ def _show(call: Call, output: PlainOutput) -> None:
 
 
 def _table(calls: list[Call]) -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = [
-        ("call", "attempts", "outcome", "seconds", "why it stopped")
-    ]
+    head: tuple[str, ...] = "call", "attempts", "outcome", "seconds", "why it stopped"
+    rows = [head]
     for call in calls:
-        row = call.summary()
-        seconds = f"{row['seconds']:.3f}"
-        why = row["stop_reason"] or "success"
-        rows.append((call.title, f"{row['attempts']}", row["outcome"], seconds, why))
+        name, attempts, outcome, seconds, why = call.summary().values()
+        rows.append((name, f"{attempts}", outcome, f"{seconds:.3f}", why or "success"))
     return rows
 
 

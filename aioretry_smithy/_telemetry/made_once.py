@@ -16,11 +16,7 @@ _lock = Lock()
 
 
 def made_once(owner: object, kind: object, make: Callable[[], T]) -> T:
-    """Return what was made of a kind for an owner, in whichever thread.
-
-    Raises:
-        TypeError: The owner has no hash.
-    """
+    """Return what was made of a kind for an owner, in whichever thread."""
     with _lock:
         found = _made.setdefault(owner, {})
         if kind not in found:

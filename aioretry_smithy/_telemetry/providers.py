@@ -85,15 +85,10 @@ def instruments_from(
 
     def make(provider: metrics.MeterProvider) -> V | None:
         meter = provider.get_meter(*_SCOPE)
-        if _is_mute(meter):
-            return None
-        try:
-            # An SDK keeps the first instrument of a name, and does not ask those who
-            # come later with another one.
-            return made_once(provider, kind, lambda: kind(meter))
-        except TypeError:
-            # A provider of somebody's own need not be hashable.
-            return kind(meter)
+        # An SDK keeps the first instrument of a name, and does not ask those who come
+        # later with another one.
+        is_mute = _is_mute(meter)
+        return None if is_mute else made_once(provider, kind, lambda: kind(meter))
 
     current = metrics.get_meter_provider
     return FromProvider("meter_provider", provider, "get_meter", current, make)
