@@ -172,7 +172,7 @@ class RetryBudget(Shared, RetryLimiter):
 
     def _note_success(self, *call: object) -> None:
         self._failures = 0
-        if self._units != self._capacity:
+        if self._tokens != self._capacity:
             self._change(self._deposit)
 
     def _noting_success(self) -> Callable[..., None] | None:
