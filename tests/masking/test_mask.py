@@ -131,58 +131,57 @@ def quoted(text, times=1):
 
 @pytest.mark.parametrize("times", range(1, 6))
 @pytest.mark.parametrize(
-    ("inner", "shown"),
+    "inner",
     [
-        ("https://me/hook?token=S3CR3T&a=1", "https://me/hook?token=HIDDEN&a=1"),
-        ("https://me/?a=1#access_token=S3CR3T", "https://me/?a=1#access_token=HIDDEN"),
-        ("https://u:S3CR3T@example.com/", "https://HIDDEN@example.com/"),
-        ("//S3CR3T@example.com/", "//HIDDEN@example.com/"),
-        ("https://u:S3CR 3T@example.com/", "https://HIDDEN@example.com/"),
-        ("/login?password=S3 CR3T&a=1", "/login?password=HIDDEN&a=1"),
-        ("token=S3CR3T&a=1", "token=HIDDEN&a=1"),
-        ("https://me/?page=2&mail=a@example.com", None),
-        ("100% of Größe, 2+2=4", None),
+        "https://me/hook?token=S3CR3T&a=1",
+        "https://me/?a=1#access_token=S3CR3T",
+        "https://u:S3CR3T@example.com/",
+        "//S3CR3T@example.com/",
+        "https://u:S3CR 3T@example.com/",
+        "/login?password=S3 CR3T&a=1",
+        "token=S3CR3T&a=1",
+        "to%6Ben=S3CR3T",
+        '{"user": "u", "token": "S3CR3T", "n": 1}',
+        '{"token":"S3CR3T&b=c}{","n":1}',
+        '[{"a": {"password": ["S3CR3T"]}}]',
+        '{"p\\u0061ssword": "S3CR3T"}',
+        '{"back": "https://me/?token=S3CR3T"}',
     ],
 )
-def test_quoted_urls_are_looked_into(times, inner, shown):
-    """A URL in a parameter of another one shows no secret, and the rest of it."""
+def test_quoted_secret_hides_the_value_that_it_stands_in(times, inner):
+    """A URL or JSON in a parameter of a URL shows nothing; the rest is shown."""
     url = f"https://example.com/?back={quoted(inner, times)}&page=2"
-    shown = f"https://example.com/?back={quoted(shown or inner, times)}&page=2"
 
-    assert shown.replace("HIDDEN", "****") == DEFAULT_MASK.text(url)
+    assert "https://example.com/?back=****&page=2" == DEFAULT_MASK.text(url)
 
 
 @pytest.mark.parametrize("times", range(1, 6))
 @pytest.mark.parametrize(
-    ("inner", "shown"),
+    "inner",
     [
-        ('{"user": "u", "token": "S3CR3T", "n": 1}', None),
-        ('{"token":"S3CR3T&b=c}{","n":1}', '{"token":HIDDEN,"n":1}'),
-        ('[{"a": {"password": ["S3CR3T"]}}]', '[{"a": {"password": HIDDEN}}]'),
-        (
-            '{"back": "https://me/?token=S3CR3T"}',
-            '{"back": "https://me/?token=HIDDEN',
-        ),
-        ('{"page": 2, "sort": ["name"]}', '{"page": 2, "sort": ["name"]}'),
+        "https://me/?page=2&mail=a@example.com",
+        "100% of Größe, 2+2=4",
+        '{"page": 2, "sort": ["name"]}',
     ],
 )
-def test_json_in_a_parameter_is_looked_into(times, inner, shown):
-    """Members of JSON in a URL are hidden by their names, and the rest is shown."""
-    shown = shown or inner.replace('"S3CR3T"', "HIDDEN")
-    url = f"https://example.com/?query={quoted(inner, times)}&page=2"
-    shown = f"https://example.com/?query={quoted(shown, times)}&page=2"
+def test_quoted_value_without_a_secret_is_shown(times, inner):
+    """Up to five times; what is quoted deeper is in doubt."""
+    url = f"https://example.com/?back={quoted(inner, times)}&page=2"
 
-    assert shown.replace("HIDDEN", "****") == DEFAULT_MASK.text(url)
+    assert url == DEFAULT_MASK.text(url)
+
+
+def test_json_that_is_not_quoted_hides_the_rest():
+    """A secret in it has no sure end."""
+    assert '/?q={"token":****' == DEFAULT_MASK.text('/?q={"token":"S3CR3T"} or not')
+    assert '/?q={"page":2} or not' == DEFAULT_MASK.text('/?q={"page":2} or not')
 
 
 def test_json_that_yarl_quoted_is_looked_into():
     """It leaves colons as they are and makes a blank a plus."""
     url = URL("https://h/").with_query(variables='{"password": "S3CR3T", "n": 1}')
 
-    assert (
-        "https://h/?variables=%7B%22password%22:+****,+%22n%22:+1%7D"
-        == DEFAULT_MASK.text(str(url))
-    )
+    assert "https://h/?variables=****" == DEFAULT_MASK.text(str(url))
 
 
 @pytest.mark.parametrize("name", ["Set-Cookie2", "Cookie2", "DPoP"])
@@ -191,19 +190,9 @@ def test_headers_that_are_credentials_are_hidden(name):
     assert {name: "****"} == DEFAULT_MASK.headers({name: "S3CR3T"})
 
 
-def test_urls_in_urls_in_urls_are_looked_into():
-    """Each secret is hidden where it stands, however deep; the rest is shown."""
-    url, shown = "/?to%6Ben=S3CR3T", "/?to%6Ben=HIDDEN"
-    for _ in range(4):
-        url = f"/?key=S3CR3T&next={quoted(url)}&page=2"
-        shown = f"/?key=HIDDEN&next={quoted(shown)}&page=2"
-
-    assert shown.replace("HIDDEN", "****") == DEFAULT_MASK.text(url)
-
-
 @pytest.mark.parametrize("times", [6, 7, 20])
 def test_what_is_quoted_deeper_is_hidden(times):
-    """Nobody looks that deep, so it counts as a secret."""
+    """It counts as a secret."""
     inner = quoted("https://me/?token=S3CR3T", times)
 
     assert "/?back=****&page=2" == DEFAULT_MASK.text(f"/?back={inner}&page=2")
@@ -288,31 +277,13 @@ def test_what_was_named_is_hidden_also_where_it_is_harmless():
         (
             "Location",
             "/login?back=https%3A%2F%2Fh%2F%3Ftoken%3DS3CR3T%26page%3D2",
-            "/login?back=https%3A%2F%2Fh%2F%3Ftoken%3D****%26page%3D2",
+            "/login?back=****",
         ),
     ],
 )
 def test_urls_that_headers_quote_are_looked_into(name, value, shown):
     """Headers that lead elsewhere are masked as any URL is."""
     assert {name: shown} == DEFAULT_MASK.headers({name: value})
-
-
-@pytest.mark.parametrize(
-    ("content", "shown"),
-    [
-        (
-            '{"next":"https://h/?cb=https%3A%2F%2Fme%3Ftoken%3DS3CR3T","a":1}',
-            '{"next":"https://h/?cb=https%3A%2F%2Fme%3Ftoken%3D****","a":1}',
-        ),
-        (
-            '{"next":"https://h/?cb=https%253A%252F%252Fu%253AS3CR3T%2540me","a":1}',
-            '{"next":"https://h/?cb=https%253A%252F%252F****%2540me","a":1}',
-        ),
-    ],
-)
-def test_urls_that_bodies_quote_are_looked_into(content, shown):
-    """A preview hides what a URL in it quotes."""
-    assert shown == DEFAULT_MASK.content(content)
 
 
 def test_secret_headers_are_hidden():
@@ -382,6 +353,9 @@ def test_masks_add_up():
         "%252F%252Fa%253Ab%2540" * 9_000,
         "%3Ftoken%3D%2526" * 12_000,
         "x" * 200_000 + "%25252525252525",
+        "?a=%41" * 30_000,
+        "//a:b" * 40_000 + " @",
+        "?a={" * 50_000,
     ],
 )
 def test_masking_takes_time_in_proportion_to_the_text(text):

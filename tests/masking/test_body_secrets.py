@@ -1,4 +1,4 @@
-"""Where values of secret members end, in texts of all kinds."""
+"""What previews of bodies hide: JSON, cut or not, forms, and texts of all kinds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from aioretry_smithy._masking.mask import DEFAULT_MASK, Mask
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        # JSON
         ('{"password": "x", "a": 1}', '{"password": ****, "a": 1}'),
         ('{"password":"x\\"y","a":1}', '{"password":****,"a":1}'),
         ('{"password":"x\\\\","a":1}', '{"password":****,"a":1}'),
@@ -28,108 +27,126 @@ from aioretry_smithy._masking.mask import DEFAULT_MASK, Mask
         ('{"p\\u0061ssword":"x"}', '{"p\\u0061ssword":****}'),
         ('{"authorization":"x","Cookie":"y"}', '{"authorization":****,"Cookie":****}'),
         ('{"key":"x","monkey":"y"}', '{"key":****,"monkey":"y"}'),
-        # JSON in a string of JSON, and in a string of that
-        ('{"a":"{\\"token\\": \\"x\\"}","b":1}', '{"a":"{\\"token\\": ****}","b":1}'),
-        (
-            '"{\\"a\\":\\"{\\\\\\"token\\\\\\":\\\\\\"x\\\\\\"}\\"}"',
-            '"{\\"a\\":\\"{\\\\\\"token\\\\\\":****}\\"}"',
-        ),
-        # Sentences in JSON
+        ('{"token":1}\n{"token":2,"a":1}', '{"token":****}\n{"token":****,"a":1}'),
+        # Cut
+        ('{"token":"abc', '{"token":****'),
+        ('{"token":"abc…', '{"token":****…'),
+        ('{"token": 12…', '{"token": ****…'),
+        ('{"token": tru…', '{"token": ****…'),
+        ('{"tokens":["a"…', '{"tokens":****…'),
+        ('{"token":"a\\', '{"token":****'),
+        ('{"token', '{"token'),
+        ('{"token":', '{"token":'),
+    ],
+)
+def test_value_of_a_secret_member_is_hidden(text, shown):
+    """In JSON the name stays, and so does what stands behind the value."""
+    assert shown == DEFAULT_MASK.content(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
         (
             '{"error":"SyntaxError: Unexpected token: < in JSON","code":7}',
             '{"error":"SyntaxError: Unexpected token: ****","code":7}',
-        ),
-        (
-            '{"title":"No credit","detail":"Session: expired at \\"noon\\".","a":"b"}',
-            '{"title":"No credit","detail":"Session: ****","a":"b"}',
         ),
         (
             '{"error":{"message":"Incorrect API key provided: sk-a. See","code":null}}',
             '{"error":{"message":"Incorrect API key provided: ****","code":null}}',
         ),
         ('["Token: a b","c"]', '["Token: ****","c"]'),
-        ('"Token: a\n b" c', '"Token: ****" c'),
-        ('[a]\nb = "c"\ntoken: d"e\nf: g', '[a]\nb = "c"\ntoken: ****\nf: g'),
-        ('<a>Token: b "c" d</a>\n<e/>', "<a>Token: ****\n<e/>"),
-        # Cut
-        ('{"token":"abc', '{"token":****'),
-        ('{"token": 12', '{"token": ****'),
-        ('{"tokens":["a"', '{"tokens":****'),
-        ('{"token":"a\\', '{"token":****'),
-        ('{"token', '{"token'),
-        ('{"token":', '{"token":'),
-        # Forms
+        # Structured itself
+        ('{"a":"{\\"token\\": \\"x\\"}","b":1}', '{"a":"{\\"token\\": ****","b":1}'),
+        (
+            '{"a":"{\\"b\\":\\"{\\\\\\"token\\\\\\":1}\\"}","c":1}',
+            '{"a":"{\\"b\\":\\"{\\\\\\"token\\\\\\":****","c":1}',
+        ),
+        ('{"a":"b\\nkey: x","c":1}', '{"a":"b****","c":1}'),
+        ('{"a":"token\\u003A x","b":1}', '{"a":"token****","b":1}'),
+        ('{"a":"<Token>x</Token>","b":1}', '{"a":"<Token>****","b":1}'),
+        ('{"a":"-----BEGIN PRIVATE KEY-----\\nx","b":1}', '{"a":"-----****","b":1}'),
+        # URLs
+        ('{"u":"https://a:b@h/","m":"a@b.c"}', '{"u":"https://****","m":"a@b.c"}'),
+        ('{"u":"https:\\/\\/a:b@h","b":1}', '{"u":"https:****","b":1}'),
+        ('{"u":"http://h?token=x","b":1}', '{"u":"http://h?token=****","b":1}'),
+        ('{"u":"http://h?a=1\\u0026sig=x"}', '{"u":"http://h?a=1****"}'),
+        (
+            '{"next":"https://h/?cb=https%253A%252F%252Fu%253AS3CR3T%2540me","a":1}',
+            '{"next":"https://h/?cb=https****","a":1}',
+        ),
+        ('{"https://a:b@h/":1}', '{"https://****":1}'),
+    ],
+)
+def test_rest_of_a_string_behind_a_secret_is_hidden(text, shown):
+    """Whatever the string says; the rest of the document is shown."""
+    assert shown == DEFAULT_MASK.content(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
         ("password=x&b=1", "password=****&b=1"),
         ("a=1&password=x", "a=1&password=****"),
         ("user%5Bpassword%5D=x&b=1", "user%5Bpassword%5D=****&b=1"),
         ("user[password]=x&b=1", "user[password]=****&b=1"),
         ("password=&b=1", "password=&b=1"),
         ('password=a"b&b=1', "password=****&b=1"),
-        ("password=1,x&b=1", "password=****&b=1"),
-        ('password="a",x&b=1', "password=****&b=1"),
-        ("password=[a],x&b=1", "password=****&b=1"),
-        ("A=1 2\nPASSWORD=1,x\nB=1", "A=1 2\nPASSWORD=****\nB=1"),
+        ("password=1,x&b=1…", "password=****&b=1…"),
         ("p=%7B%22token%22%3A%22x%22%7D&b=1", "p=****&b=1"),
         ("p=%7B%22monkey%22%3A%22x%22%7D&b=1", "p=%7B%22monkey%22%3A%22x%22%7D&b=1"),
-        ("u=https%3A%2F%2Fh%2F%3Ftoken%3Dx&b=c+d", "u=****&b=c+d"),
+        ("u=https%3A%2F%2Fh%2F%3Ftoken%3Dx&b=c+d", "u=https****&b=c+d"),
         ("u=https:%5C/%5C/h%5C/&b=1", "u=https:%5C/%5C/h%5C/&b=1"),
-        ("u=https%3A%2F%2Fa%3Ab%40h", "u=****"),
-        ("u=https%3A%2F%2Fa%3Ab", "u=****"),
-        ("a=b%3Dc%253De", "a=b%3Dc%253De"),
-        ("a=b%3Dtoken%253Dx&c=d", "a=****&c=d"),
-        ("a=b%3Dc%253Dtoken%25253De", "a=****"),
-        # XML and HTML
-        (
-            "<a b='{&quot;token&quot;:&quot;x&quot;,&#34;c&#x22;:1}'/>",
-            "<a b='{&quot;token&quot;:&quot****,&#34;c&#x22;:1}'/>",
-        ),
-        ('{"password":"a&quot;,x","b":1}', '{"password":****,"b":1}'),
-        ("<a><Password>x</Password>y</a>", "<a><Password>****</Password>y</a>"),
-        ('<a:Token>x</a:Token><b c="y"/>', '<a:Token>****</a:Token><b c="y"/>'),
-        ("<Password>x", "<Password>****"),
-        ("<token/>y", "<token/>y"),
-        ("<a token='x' b='y'>", "<a token=**** b='y'>"),
-        # YAML, headers, settings, code
-        ("password: x\nb: y", "password: ****\nb: y"),
-        ("password: |\n  x\n\n  y\nb: y", "password: ****\nb: y"),
-        ("tokens:\n- x\n- y\nb: y", "tokens:\n****\nb: y"),
-        ("- token: x\n- token: y", "- token: ****\n- token: ****"),
-        ("Authorization: Bearer x\r\nB: y", "Authorization: ****\r\nB: y"),
-        ("password = x y\nb = y", "password = ****\nb = y"),
-        ('password = """\nx\n"""\nb = 1', "password = ****\nb = 1"),
-        ("token: 'it''s', b: y", "token: ****, b: y"),
-        ("'token' => 'x', 'b' => 1", "'token' => ****, 'b' => 1"),
-        ('token := "x"y z\nb', "token := ****\nb"),
-        ("login(token: (x), b: 1)", "login(token: ****, b: 1)"),
-        # URLs
-        ('{"u":"https://a:b@h/","m":"a@b.c"}', '{"u":"https://****@h/","m":"a@b.c"}'),
-        ('{"u":"https:\\/\\/a:b@h"}', '{"u":"https://****@h"}'),
-        ('{"u":"http://h?token=x","b":1}', '{"u":"http://h?token=****","b":1}'),
-        ('{"u":"http://h?a=1\\u0026sig=x"}', '{"u":"http://h?a=1\\u0026sig=****"}'),
-        ('{"u":"http://h?token\\u003dx\\u0026b"}', '{"u":"http://h?token\\u003d****"}'),
-        ('{"a":"token\\u003A x","b":1}', '{"a":"token\\u003A ****","b":1}'),
-        ("see https://a:x", "see https://****"),
-        ('{"u":"postgres://app:x/y', '{"u":"postgres://****'),
-        ('{"u":"https://h:80/","v":"//a:x', '{"u":"https://h:80/","v":"//****'),
-        ("see http://h/?a=b@c…", "see http://h/?a=b@c…"),
-        ("see https://a:12…", "see https://****…"),
-        ("see https://a…", "see https://****…"),
-        ("u=https%3A%2F%2Fa…", "u=****…"),
+        ("u=https%3A%2F%2Fa%3Ab%40h&b=1", "u=https****&b=1"),
+        ("u=https%3A%2F%2Fa%3Ab", "u=https****"),
+        ("u=https%3A%2F%2Fa…", "u=https****…"),
         ("u=https%3A%2F%2Fa&b=1…", "u=https%3A%2F%2Fa&b=1…"),
-        # Keys
-        (
-            "a\n-----BEGIN RSA PRIVATE KEY-----\nx\n-----END RSA PRIVATE KEY-----\nb",
-            "a\n-----BEGIN RSA PRIVATE KEY-----****-----END RSA PRIVATE KEY-----\nb",
-        ),
-        (
-            '{"a":"-----BEGIN PRIVATE KEY-----\\nx',
-            '{"a":"-----BEGIN PRIVATE KEY-----****',
-        ),
-        ("see http://a:b@h/ or //c:d@h", "see http://****@h/ or //****@h"),
+        ("a=-----BEGIN+PRIVATE+KEY-----%0Ax&b=1", "a=-----****&b=1"),
+        ("a=b%3Dc%253De", "a=b%3Dc%253De"),
+        ("a=b%3Dtoken%253Dx&c=d", "a=b****&c=d"),
+        (f"a=%{'25' * 4}41&b=1", f"a=%{'25' * 4}41&b=1"),
+        (f"a=%{'25' * 5}41&b=1", "a=****&b=1"),
     ],
 )
-def test_value_is_hidden_and_nothing_else(text, shown):
-    """The name stays, and so does what stands behind the value."""
+def test_rest_of_a_field_behind_a_secret_is_hidden(text, shown):
+    """In a form, however it is quoted; what is quoted too often is in doubt."""
+    assert shown == DEFAULT_MASK.content(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        # What is no JSON, though it begins like that
+        ("{'token': 'x', 'a': 1}", "{'token': ****"),
+        ('{token: "x", "a": 1}', "{token: ****"),
+        ('{"token": "x" "y", "a": 1}', '{"token": ****'),
+        ('{"token": "x" + "y", "a": 1}', '{"token": ****'),
+        ('"Token: a\n b" c', '"Token: ****'),
+        # XML and HTML
+        ("<a><Password>x</Password>y</a>", "<a><Password>****"),
+        ("<a token='x' b='y'>", "<a token=****"),
+        ("<a b='{&quot;token&quot;:&quot;x'/>", "<a b='{&quot;token&quot;:****"),
+        # YAML, headers, settings, code
+        ("a: b\npassword: x\nc: d…", "a: b\npassword: ****…"),
+        ("tokens:\n- x\n- y\nb: y", "tokens:\n****"),
+        ("A: b\r\nAuthorization: Bearer x\r\nB: y", "A: b\r\nAuthorization: ****"),
+        ("A=1 2\nPASSWORD=1,x\nB=1", "A=1 2\nPASSWORD=****"),
+        ("token := x\nb", "token := ****"),
+        ("'token' => 'x', 'b' => 1", "'token' => ****"),
+        ("login(token: (x), b: 1)", "login(token: ****"),
+        ("data: {}\\u0026sig=x", "data: {}****"),
+        # Credentials without a name
+        ("see https://a:b@h/ there", "see https://****"),
+        ("see https://a:b", "see https://****"),
+        ("see https://a:12…", "see https://****…"),
+        ("see https://a…", "see https://****…"),
+        ("see http://h/?a=b@c…", "see http://h/?a=b@c…"),
+        ("postgres://app:x/y", "postgres://****"),
+        ("a\n-----BEGIN RSA PRIVATE KEY-----\nx", "a\n-----****"),
+    ],
+)
+def test_rest_of_any_other_text_behind_a_secret_is_hidden(text, shown):
+    """A value has no sure end in it."""
     assert shown == DEFAULT_MASK.content(text)
 
 
@@ -143,12 +160,14 @@ def test_value_is_hidden_and_nothing_else(text, shown):
         "password",
         '{"u":"https://h","m":"a@b.c"}',
         "see https://localhost:8080",
+        "see https://localhost:8080.",
         "see https://localhost:8080/a:b",
         "see http://[::1]:80/a",
         '{"u":"https://h:80',
         "{'u':'https://h:80','b':1}",
         "-----BEGIN PUBLIC KEY-----\nabc\n-----END PUBLIC KEY-----",
         "the password is not looked for in prose",
+        "id,password",
     ],
 )
 def test_what_is_no_secret_is_shown(text):
@@ -186,8 +205,8 @@ def test_names_of_the_chain_are_secret_too(text):
         "a: token: b\n  password:\nS3CR3T",
     ],
 )
-def test_value_that_was_misread_hides_no_name(text):
-    """What looks like a long value may hold the name of the next one."""
+def test_secret_behind_what_looks_like_another_is_hidden(text):
+    """What looks like the value of one name may hold the next one."""
     assert "S3CR3T" not in DEFAULT_MASK.content(text)
 
 
@@ -196,10 +215,12 @@ def test_value_that_was_misread_hides_no_name(text):
     ['"', "\\", '\\"', "{", "[", '"a":', ":", "password:", "password=", 'password="',
      "password:[", '"token":"a",', "<password>", "<password", "\n", " ", "token:\n",
      "token: [\n", "?a=", "\\u0061", "//a@", "token:1 ", "token: a\n ", "-token: a\n",
-     "\"token\": '\"", 'a,"', "</", "x\r", '\\\\":', 'a\\\\":', ',\\\\"=', "//a:b",
+     "\"token\": '\"", "//u", "\\\\u0041", "-----BEGIN A", 'a,"',
+     "</", "x\r", '\\\\":', 'a\\\\":', ',\\\\"=', "//a:b",
      "//a:b'", "//1", 'token: a"', '"token: a', "&quot;token:", "\\u003d", "a=%25",
      "&a=%253D", "=", "-----BEGIN PRIVATE KEY-----",
-     "-----BEGIN PRIVATE KEY----------END"],
+     "-----BEGIN PRIVATE KEY----------END", "-----BEGIN PRIVATE", '"a" ', "1 ",
+     "{}"],
 )  # fmt: skip
 def test_hostile_text_takes_linear_time(unit):
     """Four times the text takes about four times as long, not sixteen."""
@@ -213,17 +234,3 @@ def test_hostile_text_takes_linear_time(unit):
     short = min(seconds(1 << 14) for _ in range(3))
 
     assert seconds(1 << 16) < 10 * short + 0.1
-
-
-def test_names_inside_of_names_come_to_an_end():
-    """Beyond reason all the rest is hidden."""
-    text = '\\\\":' * 100 + ' S3CR3T, "a": 1'
-
-    assert DEFAULT_MASK.content(text).endswith('\\\\":****')
-
-
-def test_values_inside_of_values_come_to_an_end():
-    """Beyond reason all the rest is hidden."""
-    text = '{"token":' * 100 + '"S3CR3T"' + "}" * 100 + ', "a": 1'
-
-    assert '{"token":****' == DEFAULT_MASK.content(text)
