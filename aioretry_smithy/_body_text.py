@@ -34,12 +34,6 @@ def shortened(text: str, max_length: int) -> str | None:
     return f"{text[:max_length]}{CUT}" if len(text) > max_length else text or None
 
 
-def bytes_needed(max_length: int) -> int:
-    """Return how many bytes tell the first characters, and whether there are more."""
-    byte_order_mark, one_more = _LONGEST_CHARACTER, 1
-    return (max_length + one_more) * _LONGEST_CHARACTER + byte_order_mark
-
-
 class BodyHead:
     """Gathers the first bytes of a body; they are decoded when asked for.
 
@@ -53,7 +47,8 @@ class BodyHead:
     def __init__(self, content_type: str, max_length: int) -> None:
         self._content_type = content_type
         self._max_length = max_length
-        self._limit = bytes_needed(max_length)
+        # One more tells whether there are more; before all is a byte order mark.
+        self._limit = (max_length + 2) * _LONGEST_CHARACTER
         self._data = bytearray()
 
     @property

@@ -59,9 +59,7 @@ def _preview(
         text = json.dumps(_Pruning(max_length + 1).prune(options["json"]))
         return shortened(text, max_length)
     pairs = form_pairs(data)
-    if pairs is None:
-        return None
-    return _of_form(pairs, form_charset(data), max_length)
+    return None if pairs is None else _of_form(pairs, form_charset(data), max_length)
 
 
 def _of_bytes(
@@ -104,7 +102,7 @@ class _Pruning:
             self._room -= len(value)
         elif isinstance(value, dict):
             return {
-                name if name is None else self.prune(name): self.prune(item)
+                self.prune(name): self.prune(item)
                 for name, item in takewhile(self._has_room, value.items())
             }
         elif isinstance(value, list | tuple):
