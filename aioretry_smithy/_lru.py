@@ -58,12 +58,9 @@ class BoundedMap(Generic[V]):
         """Return the values that are kept, the least recently used first."""
         return dict(self._values)
 
-    def known(self, key: str) -> V | None:
-        """Return the value of *key*, or None where it is not kept."""
-        value = self._values.get(key)
-        if value is not None:
-            self._values.move_to_end(key)
-        return value
+    def quick(self) -> tuple[Callable[[str], V | None], Callable[[str], None]]:
+        """Return what gets a value that is kept, and what notes that it was used."""
+        return self._values.get, self._values.move_to_end
 
     def get(self, key: str) -> V:
         """Return the value of *key*, making it when the key is not known.
@@ -72,9 +69,10 @@ class BoundedMap(Generic[V]):
             ValueError: The factory makes something else than it should.
         """
         values = self._values
-        if key in values:
+        known = values.get(key)
+        if known is not None:
             values.move_to_end(key)
-            return values[key]
+            return known
         value = self._factory(key)
         if self._kind is not None and not isinstance(value, self._kind):
             raise bad_argument("factory", value, f"returns a {self._kind.__name__}")

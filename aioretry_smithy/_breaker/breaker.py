@@ -183,16 +183,7 @@ class CircuitBreaker:
                 permit of an earlier state is ignored; one without a permit is taken
                 as an answer to the present state.
         """
-        state = self._state
-        if permit is not None and permit.generation != state.generation:
-            return
-        if state.window is not None:
-            now = self._clock()
-            state.window.add_success(now)
-            if self._listeners.anybody:
-                self._notify_count(state.window.count(now))
-        elif state.circuit is CircuitState.HALF_OPEN:
-            self.enter_state(CircuitState.CLOSED)
+        count_success((self, permit))
 
     def on_failure(self, permit: CircuitPermit | None = None) -> None:
         """Report that a request failed.
@@ -294,3 +285,26 @@ def _checked_name(name: object) -> str:
     if isinstance(name, str) and name:
         return name
     raise bad_argument("name", name, "a str that is not empty")
+
+
+def count_success(
+    given: tuple[CircuitBreaker, CircuitPermit | None], now: float | None = None
+) -> None:
+    """Count a success: see :meth:`CircuitBreaker.on_success`.
+
+    Args:
+        given: The circuit breaker, and the permit that it gave.
+        now: The event loop's time, if it was asked for.
+    """
+    breaker, permit = given
+    state = breaker._state
+    if permit is not None and permit.generation != state.generation:
+        return
+    if state.window is not None:
+        if now is None or breaker._clock is not loop_time:
+            now = breaker._clock()
+        state.window.add_success(now)
+        if breaker._listeners.anybody:
+            breaker._notify_count(state.window.count(now))
+    elif state.circuit is CircuitState.HALF_OPEN:
+        breaker.enter_state(CircuitState.CLOSED)

@@ -10,7 +10,7 @@ from .._call.client import DecoratingClient
 from .._call.recording import record_response
 from .._call.short_lane import LaneStep
 from .._errors import bad_argument
-from .breaker import CircuitBreaker
+from .breaker import CircuitBreaker, count_success
 from .fail_fast_error import FailFastError
 from .per_key import OneForAll, name_of
 from .per_key_decorators import PerKeyDecorators
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from .._call.client import Decorator, HttpClient
     from .._call.context import ClientRequestContext
-    from .._log.unmade_log import UnmadeLog
     from .._request.request import HttpRequest
     from .per_key import CircuitBreakers
     from .per_key_decorators import Fallback
@@ -145,15 +144,17 @@ class CircuitBreakerClient(PerKeyDecorators, DecoratingClient):
             raise
         return response
 
-    def _lane_step(self, is_inside: bool) -> LaneStep | None:
+    def _lane_step(self) -> LaneStep | None:
         if self._strategy is not CircuitBreakerStrategy.on_server_error_status():
             return None
-        known = self._circuit_breakers.known
+        find = self._circuit_breakers.quick()
+        if find is None:
+            return None
 
-        def permit(
-            call: UnmadeLog,
+        def ask(
+            host: str, method: str
         ) -> tuple[CircuitBreaker, CircuitPermit | None] | None:
-            circuit_breaker = known(call)
+            circuit_breaker = find(host, method)
             # A subclass may do more than its state shows.
             if type(circuit_breaker) is not CircuitBreaker:
                 return None
@@ -162,7 +163,7 @@ class CircuitBreakerClient(PerKeyDecorators, DecoratingClient):
                 return None
             return circuit_breaker, state.permit
 
-        return LaneStep(permit, _count_success)
+        return LaneStep(ask, count_success)
 
     @property
     def circuit_breakers(self) -> Mapping[str, CircuitBreaker]:
@@ -226,12 +227,6 @@ class CircuitBreakerClient(PerKeyDecorators, DecoratingClient):
             ctx.log._record_failure(cause)
             raise
         return response
-
-
-def _count_success(
-    permit: tuple[CircuitBreaker, CircuitPermit], call: UnmadeLog
-) -> None:
-    permit[0].on_success(permit[1])
 
 
 def _refusal(

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from .._lru import BoundedMap
+from .._request.keys import QUICK_KEYS
 from .breaker import CircuitBreaker
 
 if TYPE_CHECKING:
     from .._request.request import HttpRequest
 
 CircuitBreakerFactory: TypeAlias = Callable[[str], CircuitBreaker]
+QuickLookup: TypeAlias = Callable[[str, str], CircuitBreaker | None]
 _Key: TypeAlias = Callable[["HttpRequest"], str | None]
 
 
@@ -26,9 +28,9 @@ class OneForAll:
         """Return the circuit breaker."""
         return self.circuit_breaker
 
-    def known(self, request: Any) -> CircuitBreaker:
-        """Return the circuit breaker."""
-        return self.circuit_breaker
+    def quick(self) -> QuickLookup:
+        """Return a function that finds the circuit breaker without a request."""
+        return lambda host, method: self.circuit_breaker
 
     def in_use(self) -> dict[str, CircuitBreaker]:
         """Return the circuit breaker by its name."""
@@ -55,10 +57,21 @@ class PerKey:
         key = self._key(request)
         return None if key is None else self._circuit_breakers.get(key)
 
-    def known(self, request: Any) -> CircuitBreaker | None:
-        """Return the circuit breaker of a request, or None where it is not made yet."""
-        key = self._key(request)
-        return None if key is None else self._circuit_breakers.known(key)
+    def quick(self) -> QuickLookup | None:
+        """Return a function that finds what is made already without a request."""
+        if self._key not in QUICK_KEYS:
+            return None
+        key_of = QUICK_KEYS[self._key]
+        get, touch = self._circuit_breakers.quick()
+
+        def find(host: str, method: str) -> CircuitBreaker | None:
+            key = key_of(host, method) if key_of and host else host
+            circuit_breaker = get(key)
+            if circuit_breaker is not None:
+                touch(key)
+            return circuit_breaker
+
+        return find
 
     def in_use(self) -> dict[str, CircuitBreaker]:
         """Return the circuit breakers that there are now, by their keys."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import dataclass
 
@@ -56,18 +57,28 @@ class SlidingWindow:
     EventCount(success=0, failure=1)
     """
 
-    __slots__ = ("_buckets", "_failure", "_interval", "_success", "_window")
+    __slots__ = (
+        "_buckets",
+        "_failure",
+        "_interval",
+        "_success",
+        "_until",
+        "_window",
+    )
 
     def __init__(self, window: float, interval: float) -> None:
         self._window = window
         self._interval = interval
         self._buckets: deque[_Bucket] = deque()
+        self._until = -math.inf
         self._success = 0
         self._failure = 0
 
     def add_success(self, now: float) -> None:
         """Count a success that happened *now*."""
-        self._bucket_at(now).success += 1
+        # Most events come while the bucket before is open, and no other is too old.
+        bucket = self._buckets[-1] if now < self._until else self._bucket_at(now)
+        bucket.success += 1
         self._success += 1
 
     def add_failure(self, now: float) -> None:
@@ -82,18 +93,19 @@ class SlidingWindow:
 
     def _bucket_at(self, now: float) -> _Bucket:
         buckets = self._buckets
-        horizon = now - self._window
-        if buckets and buckets[0].started_at < horizon:
-            self._forget_before(horizon)
+        self._forget_before(now - self._window)
         # A clock that goes back finds a bucket that is still open, so nothing is lost.
         if not buckets or now - buckets[-1].started_at >= self._interval:
             buckets.append(_Bucket(now))
+        oldest, newest = buckets[0].started_at, buckets[-1].started_at
+        self._until = min(newest + self._interval, oldest + self._window)
         return buckets[-1]
 
     def _forget_before(self, horizon: float) -> None:
         buckets = self._buckets
         while buckets and buckets[0].started_at < horizon:
             bucket = buckets.popleft()
+            self._until = -math.inf
             self._success -= bucket.success
             self._failure -= bucket.failure
 

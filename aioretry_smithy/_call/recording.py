@@ -45,20 +45,12 @@ def record_response(log: RequestLog, response: aiohttp.ClientResponse | None) ->
     connection.add_callback(end_body)
 
 
-def record_success(
-    log: RequestLog, response: aiohttp.ClientResponse, attempt: int | None
-) -> None:
-    """Record a response in the log of a call without a context, and watch its body.
-
-    Args:
-        log: The log of the call.
-        response: The response, whose body is still to come.
-        attempt: 1 where an attempt brought it, None where nothing retries.
-    """
+def record_streamed_success(log: RequestLog, response: aiohttp.ClientResponse) -> None:
+    """Record a response in the log of a call without a context, and watch its body."""
     log._sent = True
     record_response(log, response)
     log._end_first_attempt()
-    watch_body(log, TimeLimits.of_log(log, attempt), response)
+    watch_body(log, TimeLimits.of_log(log), response)
 
 
 def record_failed_send(log: RequestLog, cause: BaseException) -> None:

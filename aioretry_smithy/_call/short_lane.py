@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     import aiohttp
 
     from .._log.request_log import RequestLog
-    from .._log.unmade_log import UnmadeLog
 
 
 class LaneStep(NamedTuple):
@@ -20,11 +19,14 @@ class LaneStep(NamedTuple):
     whether a retrying client stands further out.
     """
 
-    before: Callable[[UnmadeLog], Any] | None = None
-    """Returns a permit, or None where the call has to take the ordinary lane."""
+    before: Callable[[str, str], Any] | None = None
+    """Takes the host key (empty where it is not known yet) and the method of a call.
 
-    after: Callable[[Any, UnmadeLog], None] | None = None
-    """Notes a success; is given the permit, or None where there is no *before*."""
+    Returns a permit, or None where the call has to take the ordinary lane.
+    """
+
+    after: Callable[[Any, float], None] | None = None
+    """Notes a success; takes the permit, and when the response came."""
 
 
 class FirstAttempt:
@@ -43,11 +45,11 @@ class FirstAttempt:
 
     def __init__(
         self,
-        permits: Mapping[Any, Any],
+        permits: Mapping[Any, Any] | None,
         response: aiohttp.ClientResponse | None = None,
         cause: BaseException | None = None,
     ) -> None:
-        self.permits = permits
+        self.permits = permits or {}
         self.log = None
         self._response = response
         self._cause = cause

@@ -11,6 +11,7 @@ from aiohttp.helpers import BaseTimerContext
 
 from .._errors import AttemptTimeoutError, ResponseTimeoutError
 from .._log.attachment import attach
+from .._log.record import NO_CHILDREN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,8 +58,9 @@ class TimeLimits(NamedTuple):
         )
 
     @classmethod
-    def of_log(cls, log: RequestLog, attempt: int | None) -> TimeLimits:
+    def of_log(cls, log: RequestLog) -> TimeLimits:
         """Return the limits of a call and its first attempt, which began with it."""
+        attempt = None if log._children is NO_CHILDREN else 1
         call, own, started = log._call.deadline, log._deadline, log.started
         both = [limit for limit in (call, own) if limit is not None]
         return cls(started, call, attempt, started, min(both, default=None))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from .._errors import raised_from
 from .._failures.frames import sources_of
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .record import LogRecord
 
 
-def attach(log: object, source: object) -> None:
+def attach(log: LogRecord, source: object) -> None:
     """Let :meth:`RequestLog.of` find *log* from *source*."""
     if isinstance(source, BaseException):
         # An exception of the user's own may refuse to be written on.
@@ -34,10 +34,13 @@ def find_log(source: object) -> LogRecord | None:
 
 
 def _attached_to(source: object) -> LogRecord | None:
-    found = getattr(source, "__dict__", {}).get(LOG_KEY)
-    # Of a call that succeeded at once it may have to be made.
-    log: LogRecord | None = getattr(found, "log", found)
-    return log
+    log: Any = getattr(source, "__dict__", {}).get(LOG_KEY)
+    if isinstance(log, tuple):
+        # That of a call of the short lane is made when it is asked for.
+        make, *facts = log
+        log = make(*facts)
+        setattr(source, LOG_KEY, log)
+    return cast("LogRecord | None", log)
 
 
 def _log_of_body(error: BaseException) -> LogRecord | None:

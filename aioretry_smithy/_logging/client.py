@@ -6,7 +6,7 @@ import logging
 import random
 import traceback
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from .._call.client import DecoratingClient
 from .._call.short_lane import LaneStep
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from .._call.client import Decorator, HttpClient
     from .._call.context import ClientRequestContext
     from .._log.request_log import RequestLog
-    from .._log.unmade_log import UnmadeLog
     from .._request.request import HttpRequest
     from .levels import LogLevel
     from .logger import Logger
@@ -162,19 +161,19 @@ function of the log)
         self._write(ctx.log)
         return response
 
-    def _lane_step(self, is_inside: bool) -> LaneStep:
+    def _lane_step(self) -> LaneStep | None:
         levels = {
             self._settings.request_log_level,
             self._settings.successful_response_log_level,
         }
+        if any(map(callable, levels)):
+            return None
+        is_on, (level, *others) = self._is_on, cast("set[int]", levels)
 
-        def write(permit: None, call: UnmadeLog) -> None:
-            for level in levels:
-                if callable(level) or self._is_on(level):
-                    self._write(call.log.children[0] if is_inside else call.log)
-                    return
+        def is_off(host: str, method: str) -> bool | None:
+            return None if is_on(level) or (others and is_on(others[0])) else True
 
-        return LaneStep(None, write)
+        return LaneStep(is_off)
 
     def describe(self) -> str:
         """Return one line for ``SessionBuilder.describe()``: name and settings."""

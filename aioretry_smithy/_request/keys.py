@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from aiohttp.typedefs import StrOrURL
+    from yarl import URL
+
     from .request import HttpRequest
 
-
-# To take a URL apart costs more than all the rest of a call that succeeds at once.
-_KEYS: dict[str, str] = {}
+# To take a URL apart costs more than all the rest of a call that succeeds at once. The
+# key of an absolute URL is found by its text up to the path, of a path by its base.
+_KEYS: dict[str | URL | None, str] = {}
 _MAX_KEYS = 1024
 _AFTER_SCHEME = len("https://")
 
@@ -25,11 +30,9 @@ def host_key(request: HttpRequest) -> str | None:
     >>> host_key(HttpRequest("GET", "https://user@Example.com/orders"))
     'example.com:443'
     """
-    target = request.target
-    end = target.find("/", _AFTER_SCHEME) if isinstance(target, str) else -1
-    origin = str(target)[:end] if end > 0 else ""
-    if origin in _KEYS:
-        return _KEYS[origin]
+    known = quick_host_key(request.target, request._base_url)
+    if known is not None:
+        return known
     try:
         url = request.url
         host, port = url.host_subcomponent, url.port
@@ -38,10 +41,7 @@ def host_key(request: HttpRequest) -> str | None:
     if not host or port is None:
         return None
     key = f"{host.lower()}:{port}"
-    if origin.startswith(("http://", "https://")) and "@" not in origin:
-        if len(_KEYS) >= _MAX_KEYS:
-            _KEYS.clear()
-        _KEYS[origin] = key
+    _remember(request.target, request._base_url, key)
     return key
 
 
@@ -77,3 +77,37 @@ def host_and_path_key(request: HttpRequest) -> str | None:
     """
     host = host_key(request)
     return None if host is None else f"{host}{request.url.raw_path}"
+
+
+def quick_host_key(target: StrOrURL, base_url: URL | None) -> str | None:
+    """Return the :func:`host_key` of a request, if its origin was met before."""
+    if type(target) is not str:
+        return None
+    end = target.find("/", _AFTER_SCHEME)
+    known = _KEYS.get(target[:end]) if end > 0 else None
+    if known is None and target[:1] == "/" != target[1:2]:
+        return _KEYS.get(base_url)
+    return known
+
+
+QUICK_KEYS: Final[dict[object, Callable[[str, str], str] | None]] = {
+    host_key: None,
+    method_key: lambda host, method: method,
+    host_and_method_key: lambda host, method: f"{host}#{method}",
+}
+"""What makes a key of a host key and a method; None for the host key itself."""
+
+
+def _remember(target: StrOrURL, base_url: URL | None, key: str) -> None:
+    if not isinstance(target, str):
+        return
+    origin: str | URL | None = base_url
+    if not target.startswith("/"):
+        origin = target[: target.find("/", _AFTER_SCHEME)]
+        if not origin.startswith(("http://", "https://")) or "@" in origin:
+            return
+    elif target.startswith("//"):
+        return
+    if len(_KEYS) >= _MAX_KEYS:
+        _KEYS.clear()
+    _KEYS[origin] = key

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from .._call.short_lane import LaneStep
 from .._errors import bad_argument, is_finite
 from .._listeners import Listeners, checked
 from .._lru import BoundedMap
@@ -168,15 +169,12 @@ class RetryBudget(Shared, RetryLimiter):
 
     def on_success(self, ctx: ClientRequestContext) -> None:
         """Count a success: it brings the deposit and lets the brake go."""
-        self._note_success()
+        _count_success(self)
 
-    def _note_success(self, *call: object) -> None:
-        self._failures = 0
-        if self._tokens != self._capacity:
-            self._change(self._deposit)
-
-    def _noting_success(self) -> Callable[..., None] | None:
-        return self._note_success if type(self) is RetryBudget else None
+    def _lane_step(self) -> LaneStep | None:
+        if type(self) is not RetryBudget:
+            return None
+        return LaneStep(lambda host, method: self, _count_success)
 
     def on_failure(self, ctx: ClientRequestContext, cause: Exception | None) -> None:
         """Count a failure."""
@@ -230,20 +228,31 @@ class PerHostRetryBudget(Shared, RetryLimiter):
         """Tell the budget of the request's host."""
         self._of(ctx).on_failure(ctx, cause)
 
-    def _noting_success(self) -> Callable[..., None] | None:
-        if self._without_host._noting_success() is None:
+    def _lane_step(self) -> LaneStep | None:
+        if type(self._without_host) is not RetryBudget:
             return None
 
-        def note(permit: object, call: Any) -> None:
-            self.budget_for(host_key(call))._note_success()
+        get, touch = self._budgets.quick()
 
-        return note
+        def budget_of(host: str, method: str) -> RetryBudget | None:
+            budget = get(host)
+            if budget is not None:
+                touch(host)
+            return budget
+
+        return LaneStep(budget_of, _count_success)
 
     def __repr__(self) -> str:
         return self._description
 
     def _of(self, ctx: ClientRequestContext) -> RetryBudget:
         return self.budget_for(host_key(ctx.request))
+
+
+def _count_success(budget: RetryBudget, now: float | None = None) -> None:
+    budget._failures = 0
+    if budget._tokens != budget._capacity:
+        budget._change(budget._deposit)
 
 
 def _check(deposit: object, capacity: object, brake_after: object) -> None:

@@ -133,7 +133,7 @@ class RetryingClient(DecoratingClient):
         ).run()
         return response
 
-    def _lane_step(self, is_inside: bool) -> LaneStep | None:
+    def _lane_step(self) -> LaneStep | None:
         config = self.config
         if (
             not isinstance(config, RetryConfig)
@@ -142,10 +142,8 @@ class RetryingClient(DecoratingClient):
             or not all(each._ignores_success for each in config.strategies)
         ):
             return None
-        if config.limiter is None:
-            return LaneStep()
-        note = config.limiter._noting_success()
-        return None if note is None else LaneStep(None, note)
+        limiter = config.limiter
+        return LaneStep() if limiter is None else limiter._lane_step()
 
     def describe(self) -> str:
         """Return one line for ``SessionBuilder.describe()``: name and settings."""

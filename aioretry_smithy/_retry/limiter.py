@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .._errors import bad_argument, is_finite
 from ..smithy.shared import Shared
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable
 
     from .._call.context import ClientRequestContext
-    from .._log.unmade_log import UnmadeLog
+    from .._call.short_lane import LaneStep
 
 NEGLIGIBLE = 1e-9
 """Tokens that may be missing or too many: floats that are added up are not exact."""
@@ -178,10 +178,8 @@ class RetryLimiter(ABC):
         """
         return None
 
-    def _noting_success(
-        self,
-    ) -> Callable[[Any, UnmadeLog], None] | None:
-        """Return what notes the success of a request, where no context is needed."""
+    def _lane_step(self) -> LaneStep | None:
+        """Return what notes a success without a context, if anything does."""
         return None
 
 

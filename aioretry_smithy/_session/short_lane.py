@@ -9,23 +9,27 @@ nothing but the time they take.
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+import time
+from asyncio import get_running_loop
+from typing import TYPE_CHECKING, Any, cast
 
 from .._breaker.client import CircuitBreakerClient
 from .._call.client import chain_of
 from .._call.context import ClientRequestContext
 from .._call.options import current_options
-from .._call.recording import record_success
+from .._call.recording import record_streamed_success
 from .._call.resources import CallResources
 from .._call.short_lane import FirstAttempt
+from .._failures.kept_cause import LOG_KEY
 from .._log.attachment import attach
 from .._log.capture import collecting
+from .._log.late_log import log_of_call, log_of_success, record_success
 from .._log.record import NO_CHILDREN
-from .._log.unmade_log import UnmadeLog
-from .._log.upload import Upload
+from .._log.upload import NO_BODY, Upload
 from .._logging.client import LoggingClient
 from .._request.fixed_arguments import MAY_CHANGE, fixed
+from .._request.keys import quick_host_key
+from .._request.request import HttpRequest
 from .._retry.client import RetryingClient
 from .aiohttp_transport import closed
 from .deadline import first_limits
@@ -40,6 +44,8 @@ if TYPE_CHECKING:
     from .._call.client import HttpClient
     from .._call.resources import Notes
     from .._call.short_lane import LaneStep
+    from .._log.late_log import CallFacts, ResponseFacts
+    from .._log.request_log import RequestLog
     from .._masking.mask import Mask
     from .aiohttp_transport import AiohttpTransport
     from .deadline import FirstLimits
@@ -60,14 +66,6 @@ _USUAL = _BODIES | {
 }
 
 
-class _Limits(NamedTuple):
-    """The limits of a call, and what they were worked out from."""
-
-    given: object
-    usual: object
-    limits: FirstLimits | None
-
-
 def short_lane_of(
     client: HttpClient, transport: AiohttpTransport, mask: Mask
 ) -> ShortLane | None:
@@ -81,19 +79,14 @@ def short_lane_of(
     links = chain_of(client)
     if links.pop() is not transport:
         return None
-    steps: list[tuple[HttpClient, LaneStep]] = []
-    retrying = None
+    steps: dict[HttpClient, LaneStep] = {}
     for link in links:
-        if type(link) not in _OURS:
-            # A subclass may do more.
-            return None
-        step = cast("Any", link)._lane_step(retrying is not None)
+        # A subclass may do more.
+        step = cast("Any", link)._lane_step() if type(link) in _OURS else None
         if step is None:
             return None
-        steps.append((link, step))
-        if isinstance(link, RetryingClient):
-            retrying = link
-    return ShortLane(client, transport, mask, steps, retrying)
+        steps[link] = step
+    return ShortLane(client, transport, mask, steps)
 
 
 class ShortLane:
@@ -104,7 +97,6 @@ class ShortLane:
         transport: The innermost one.
         mask: Hides secrets in the logs.
         steps: The steps of the clients, from the outermost to the innermost.
-        retrying: The retrying client of the chain, if there is one.
     """
 
     __slots__ = (
@@ -112,11 +104,13 @@ class ShortLane:
         "_before",
         "_client",
         "_config",
-        "_holders",
-        "_last",
+        "_given_timeout",
+        "_last_limits",
+        "_links",
         "_mask",
         "_retrying",
         "_transport",
+        "_usual_timeout",
     )
 
     def __init__(
@@ -124,24 +118,28 @@ class ShortLane:
         client: HttpClient,
         transport: AiohttpTransport,
         mask: Mask,
-        steps: list[tuple[HttpClient, LaneStep]],
-        retrying: RetryingClient | None,
+        steps: dict[HttpClient, LaneStep],
     ) -> None:
         self._client = client
         self._transport = transport
         self._mask = mask
-        self._retrying = retrying
-        self._config = None if retrying is None else retrying.config
-        before = [(link, step) for link, step in steps if step.before]
-        places = {link: place for place, (link, _) in enumerate(before)}
-        self._holders = [link for link, _ in before]
-        self._before = [step.before for _, step in before if step.before]
+        self._retrying = next(
+            (link for link in steps if isinstance(link, RetryingClient)), None
+        )
+        self._config = self._retrying and self._retrying.config
+        asked = {link: step.before for link, step in steps.items() if step.before}
+        places = {link: place for place, link in enumerate(asked)}
+        self._links = list(asked)
+        self._before = list(asked.values())
         self._after = [
-            (step.after, places.get(link))
-            for link, step in reversed(steps)
+            (places[link], step.after)
+            for link, step in reversed(steps.items())
             if step.after
         ]
-        self._last = _Limits(None, None, None)
+        # The limits of the last call, and the timeouts that they come from.
+        self._given_timeout: object = None
+        self._usual_timeout: object = None
+        self._last_limits: FirstLimits | None = None
 
     async def call(
         self,
@@ -153,113 +151,163 @@ class ShortLane:
         """Send a request; go on in the ordinary lane where it does not just succeed."""
         if session is None:
             raise closed()
-        limits = self._limits(session, options)
+        method = method.upper()
+        # Most calls have no other argument.
+        is_plain = len(options) == 1 and "allow_redirects" in options
+        has_body = not (is_plain or _BODIES.isdisjoint(options))
+        limits = self._limits(session, options, is_plain, has_body)
+        permits: list[Any] = []
+        if limits is not None and self._before:
+            host = quick_host_key(target, session._base_url) or ""
+            for before in self._before:
+                permit = before(host, method)
+                permits.append(permit)
+                if permit is None:
+                    limits = None
+                    break
         if limits is None:
             return await ordinary_call(
                 session, self._client, self._mask, method, target, options
             )
-        call = UnmadeLog(
+        call_timeout, attempt_timeout, timeout = limits
+        loop = get_running_loop()
+        is_fixed = is_plain or MAY_CHANGE.isdisjoint(options)
+        upload = Upload() if has_body else NO_BODY
+        begun = (
             method,
             target,
             options,
-            options if MAY_CHANGE.isdisjoint(options) else fixed(options),
+            options if is_fixed else fixed(options),
             session._base_url,
-            asyncio.get_running_loop(),
-            limits.call,
-            limits.attempt,
             session._default_headers,
             self._mask,
             self._retrying is not None,
+            call_timeout,
+            attempt_timeout,
+            loop,
+            time.time(),
+            loop.time(),
+            upload,
         )
-        permits = [before(call) for before in self._before]
-        if None in permits:
-            return await ordinary_call(
-                session, self._client, self._mask, method, target, options
-            )
-        has_body = not _BODIES.isdisjoint(options)
-        if has_body:
-            call.upload = Upload()
+        log: RequestLog | None = None
         for logs in collecting():
-            logs.append(call.log)
-        if limits.timeout is not None:
-            options = {**options, "timeout": limits.timeout}
-        json = self._transport.json
+            log = log or log_of_call(begun)
+            logs.append(log)
+        if timeout is not None:
+            options = {**options, "timeout": timeout}
+        transport = self._transport
         notes: Notes | None = None
         try:
             answer = (
-                type(session)._request(session, call.method, target, **options)
-                if self._transport.replaced is None
-                else self._transport.replaced(call.method, target, **options)
+                type(session)._request(session, method, target, **options)
+                if transport.replaced is None
+                else transport.replaced(method, target, **options)
             )
             if has_body:
-                json.sending = notes = []
-                answer = sending(call.upload, json, answer)
+                transport.json.sending = notes = []
+                answer = sending(upload, transport.json, answer)
             response = await answer
         except BaseException as cause:
             first = FirstAttempt(self._given(permits), cause=cause)
         else:
             if getattr(response, "status", 400) < 400:
-                self._succeed(call, permits, response)
+                self._succeed(begun, loop.time(), log, permits, response)
                 return response
             first = FirstAttempt(self._given(permits), response)
             del response
-        return await self._go_on(call, first, notes)
+        return await self._go_on(begun, log, first, notes)
 
     def _limits(
-        self, session: ClientSession, options: dict[str, Any]
+        self,
+        session: ClientSession,
+        options: dict[str, Any],
+        is_plain: bool,
+        has_body: bool,
     ) -> FirstLimits | None:
         """Return the limits of a usual call; None of any other."""
-        retrying, last = self._retrying, self._last
+        retrying = self._retrying
         if (
-            not _USUAL.issuperset(options)
-            or not isinstance(options.get("data", ""), _SIMPLE)
+            current_options() is not None
             or session._raise_for_status
-            or current_options() is not None
+            or not (is_plain or _USUAL.issuperset(options))
+            or (has_body and not isinstance(options.get("data"), _SIMPLE))
             or (retrying is not None and retrying.config is not self._config)
         ):
             return None
         given, usual = options.get("timeout", self), session._timeout
-        if last.given is not given or last.usual is not usual:
+        if self._given_timeout is not given or self._usual_timeout is not usual:
             attempt = getattr(self._config, "attempt_timeout", None)
-            limits = first_limits(options, session, attempt)
-            self._last = last = _Limits(given, usual, limits)
-        return last.limits
+            self._last_limits = first_limits(options, session, attempt)
+            self._given_timeout, self._usual_timeout = given, usual
+        return self._last_limits
 
     def _given(self, permits: list[Any]) -> dict[HttpClient, Any]:
-        return dict(zip(self._holders, permits, strict=True))
+        return dict(zip(self._links, permits, strict=True))
 
     def _succeed(
         self,
-        call: UnmadeLog,
+        begun: CallFacts,
+        now: float,
+        log: RequestLog | None,
         permits: list[Any],
         response: aiohttp.ClientResponse,
     ) -> None:
         """Note the success of a call, and let the clients note it."""
-        if response.connection is None:
-            call.succeed(response)
+        facts: ResponseFacts | None = None
+        if response._connection is None:
+            history = response._history
+            first_hop = history[0] if history else response
+            facts = (
+                now,
+                response.status,
+                response.reason,
+                response._headers,
+                first_hop._request_info.headers,
+                getattr(response.content, "total_bytes", 0),
+            )
         else:
-            record_success(call.log, response, 1 if call.retries else None)
+            log = log or log_of_call(begun)
+            record_streamed_success(log, response)
         try:
-            for after, place in self._after:
-                after(None if place is None else permits[place], call)
+            for place, after in self._after:
+                after(permits[place], now)
         except BaseException as cause:
-            response.close()
-            call.log._record_failure(cause)
-            call.log._annotate(cause)
+            self._fail(log or log_of_call(begun), response, cause)
             raise
-        finally:
-            call.end()
-        attach(call, response)
+        if facts is not None:
+            if log is None:
+                setattr(response, LOG_KEY, (log_of_success, begun, facts))
+                return
+            record_success(log, facts)
+        log = log or log_of_call(begun)
+        log._end_call()
+        attach(log, response)
+
+    def _fail(
+        self,
+        log: RequestLog,
+        response: aiohttp.ClientResponse,
+        cause: BaseException,
+    ) -> None:
+        response.close()
+        log._record_failure(cause)
+        log._annotate(cause)
+        log._end_call()
 
     async def _go_on(
-        self, call: UnmadeLog, first: FirstAttempt, notes: Notes | None
+        self,
+        begun: CallFacts,
+        log: RequestLog | None,
+        first: FirstAttempt,
+        notes: Notes | None,
     ) -> aiohttp.ClientResponse:
         """Go on in the ordinary lane, with what came of the first attempt."""
-        log = call.log
+        request = HttpRequest.of_arguments(*begun[:5])
+        log = log or log_of_call(begun, request)
         if self._retrying is not None:
             (first.log,) = log.children
             log._children = NO_CHILDREN
-        ctx = ClientRequestContext._after(first, call.request, log)
+        ctx = ClientRequestContext._after(first, request, log)
         ctx._resources = CallResources(notes)
         del first
-        return await outcome_of(self._client, ctx, call.request)
+        return await outcome_of(self._client, ctx, request)

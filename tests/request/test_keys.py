@@ -20,7 +20,7 @@ class FailingRequest:
 
     method = "GET"
 
-    target = "a target"
+    target, _base_url = "a target", None
 
     def __init__(self, error):
         self.error = error

@@ -1,0 +1,72 @@
+"""Make the log of a call of the short lane, which most programs never look at."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from .._request.request import HttpRequest
+from .outcome import Outcome
+from .record import NO_CHILDREN, UNMADE
+from .request_log import RequestLog
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Mapping
+
+    from aiohttp.typedefs import StrOrURL
+    from yarl import URL
+
+    from .._masking.mask import Mask
+    from .upload import Upload
+
+# Plain tuples: every call makes one of each, and anything else takes longer to make.
+
+CallFacts: TypeAlias = (
+    "tuple[str, StrOrURL, dict[str, Any], dict[str, Any], URL | None,"
+    " Mapping[str, str], Mask, bool, float | None, float | None,"
+    " asyncio.AbstractEventLoop, float, float, Upload]"
+)
+"""The method, the target, the arguments as given and as copied, the session's base URL
+and headers, the mask, whether attempts have logs, the seconds for the call and for an
+attempt, the event loop, wall clock and time at the start, and what is sent of the body.
+"""
+
+ResponseFacts: TypeAlias = (
+    "tuple[float, int, str | None, Mapping[str, str], Mapping[str, str], int]"
+)
+"""When the response came, its status, reason and headers, the headers that were sent,
+and the length of its body."""
+
+
+def log_of_call(call: CallFacts, request: HttpRequest | None = None) -> RequestLog:
+    """Make the log of a call that is under way."""
+    headers, mask, retries, timeout, own, loop, wall_clock, started, upload = call[5:]
+    if request is None:
+        request = HttpRequest.of_arguments(*call[:5])
+    log = RequestLog(request.without_body(), loop, timeout, None, headers, mask)
+    shared = log._call
+    shared.wall_clock, shared.started, log.started = wall_clock, started, started
+    shared.deadline = None if timeout is None else started + timeout
+    log._deadline = None if own is None else started + own
+    log._upload = upload
+    log._children = UNMADE if retries else NO_CHILDREN
+    return log
+
+
+def record_success(log: RequestLog, response: ResponseFacts) -> None:
+    """Record the response of a call in its log, and in that of its attempt."""
+    ended, status, reason, headers, sent_headers, length = response
+    log._outcome = outcome = Outcome(ended)
+    outcome.status, outcome.reason = status, reason
+    outcome.headers, outcome.length = headers, length
+    log._sent_headers = sent_headers
+    log._sent = True
+    log._end_first_attempt()
+
+
+def log_of_success(call: CallFacts, response: ResponseFacts) -> RequestLog:
+    """Make the log of a call that is over."""
+    log = log_of_call(call)
+    record_success(log, response)
+    log._end_call()
+    return log
