@@ -29,7 +29,7 @@ def refresh_on_401(token: str, fetch_token: Callable[[], Awaitable[str]]) -> Dec
             return response
         response.release()  # given up, so its connection goes back
         async with lock:
-            if refreshes == refreshes_before:  # nobody was faster
+            if refreshes == refreshes_before:  # no other call was faster
                 token = await fetch_token()
                 refreshes += 1
         with_token = request.with_header("Authorization", f"Bearer {token}")

@@ -72,7 +72,7 @@ CLIENTS = {
 
 
 class Server:
-    """Serves one request after another, also those that nobody waits for any more."""
+    """Serve one request after another, even if its client has given up."""
 
     def __init__(self, per_second, dip, error_rate, chance):
         self.per_second, self.dip = per_second, dip

@@ -14,7 +14,7 @@ from aioretry_smithy.testing import ScriptedTransport
 
 
 class RetryOnConflict(RetryStrategy):
-    """Wait until somebody else has let go of the order."""
+    """Wait until the other customer has released the order."""
 
     def __init__(self) -> None:
         self.backoff = Backoff.of_default()  # made once, returned each time

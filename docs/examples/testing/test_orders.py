@@ -26,7 +26,7 @@ async def test_conflicts_are_waited_out() -> None:
             assert await count_orders(session) == 2
 
     assert [attempt.delay for attempt in logs[0].children] == [1.0, 2.0, None]
-    assert logs[0].duration == 3.0  # virtual seconds: nobody has waited
+    assert logs[0].duration == 3.0  # virtual seconds: no real time has passed
 
 
 async def test_silence_ends_the_call() -> None:
