@@ -1,4 +1,4 @@
-"""Give a response up, and keep its connection where that costs little."""
+"""Release a response, and keep its connection if that costs little."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _SWITCHING_PROTOCOLS = 101
 async def discard(
     response: aiohttp.ClientResponse, *, seconds: float = _DRAIN_SECONDS
 ) -> None:
-    """Give a response up; its connection is free, or closed, when this returns.
+    """Release a response; its connection is free, or closed, when this returns.
 
-    A small rest of the body is read, so that the connection can be used again; a rest
-    that is large or slow to come is not worth a connection.
+    A small rest of the body is read, to use the connection again. A rest that is large
+    or slow is not worth a connection.
 
     Args:
         response: The response.
@@ -27,8 +27,7 @@ async def discard(
         if _holds_no_more(response) or await _drain(response, seconds):
             response.release()
     finally:
-        # After release() this does nothing; in every other case it hangs up.
-        response.close()
+        response.close()  # does nothing after release()
 
 
 def _holds_no_more(response: aiohttp.ClientResponse) -> bool:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 HAS_STREAM_WRITER = (
     "stream_writer" in inspect.signature(aiohttp.ClientResponse.__init__).parameters
 )
-# And it closes what a function for ``raise_for_status`` has refused.
+# It also closes a response that a function for ``raise_for_status`` has refused.
 CLOSES_REFUSED = HAS_STREAM_WRITER
 
 
@@ -50,7 +50,7 @@ def new_response(
         A response whose body has arrived whole and that holds no connection.
 
     Raises:
-        ValueError: *status* is no integer, or *body* no bytes.
+        ValueError: *status* is not an integer, or *body* is not bytes.
     """
     if isinstance(status, bool) or not isinstance(status, int):
         raise bad_argument("status", status, "an integer")
@@ -98,7 +98,7 @@ def _reason(status: int) -> str:
 
 def _content(body: bytes, loop: asyncio.AbstractEventLoop) -> aiohttp.StreamReader:
     protocol = ResponseHandler(loop)
-    # A limit that the body stays below: there is no transport to pause.
+    # Above the size of the body: there is no transport to pause.
     content = aiohttp.StreamReader(protocol, limit=len(body) + 1, loop=loop)
     content.feed_data(body)
     content.feed_eof()

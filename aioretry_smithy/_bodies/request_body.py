@@ -1,4 +1,4 @@
-"""Bodies that go out whole and identical, or not at all."""
+"""Send a request body whole and identical in every attempt, or not at all."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .._request.request import HttpRequest
 
 _VALUES = (str, bytes, bytearray, memoryview, int, float, type(None))
-# Only these very classes: what a subclass of somebody's own does, nobody knows.
+# Only these very classes: a user's subclass may behave differently.
 _FILES = {
     payload.BufferedReaderPayload,
     payload.BytesIOPayload,
@@ -41,15 +41,15 @@ _IN_MEMORY = {
 
 
 class SpentBodyError(UnprocessedRequestError):
-    """The seam's own refusal: another attempt would meet it again."""
+    """The transport refuses a spent body; another attempt would fail alike."""
 
 
 def prepare(ctx: ClientRequestContext, data: object) -> object:
-    """Return what aiohttp is to be given as the body of one attempt.
+    """Return the body to pass to aiohttp for one attempt.
 
-    What aiohttp sends alike each time stays untouched. A factory is asked for a fresh
-    body. Anything else is held for the call: opened once, rewound for each attempt,
-    closed at the end, and refused where it cannot go out whole again.
+    A body that aiohttp sends alike each time is returned as it is. A factory is called
+    for a fresh body. Any other body is wrapped for the whole call: opened once, rewound
+    for each attempt, closed at the end, and refused if it cannot be sent whole again.
 
     Raises:
         SpentBodyError: An earlier attempt of this call has read it.
@@ -90,7 +90,7 @@ def bytes_in_memory(
 
 
 def form_pairs(data: object) -> list[tuple[Any, Any]] | None:
-    """Return the fields of what aiohttp sends urlencoded, None of anything else."""
+    """Return the fields of a body that aiohttp sends urlencoded, None of any other."""
     if isinstance(data, aiohttp.FormData):
         if data.is_multipart:
             return None
@@ -105,16 +105,16 @@ def form_pairs(data: object) -> list[tuple[Any, Any]] | None:
 
 
 def form_charset(data: object) -> str:
-    """Return what aiohttp encodes the fields of a form in."""
+    """Return the charset in which aiohttp encodes the fields of a form."""
     return (isinstance(data, aiohttp.FormData) and data._charset) or "utf-8"
 
 
 class HeldPayload(Payload):
-    """A payload that outlives the attempts of a call.
+    """A payload that several attempts of a call can send.
 
-    aiohttp closes what it has sent, and reads files in threads that go on when an
-    attempt is cancelled. This one is closed after the last attempt, and waits for such
-    a read before it rewinds.
+    aiohttp closes a payload after sending it, and reads files in threads that go on
+    when an attempt is cancelled. This one is closed after the last attempt, and waits
+    for such a read before it rewinds.
 
     Args:
         source: The caller's object.
@@ -131,17 +131,17 @@ class HeldPayload(Payload):
 
     @property
     def is_spent(self) -> bool:
-        """Whether it has been read and cannot be read from its start again."""
+        """Whether it was read and cannot be read from its start again."""
         return any(_is_used_up(part, self._is_started) for part in _parts(self._inner))
 
     @property
     def size(self) -> int | None:
-        """The length in bytes, or None where only reading tells."""
+        """The length in bytes, or None if only reading tells."""
         return self._inner.size
 
     @property
     def consumed(self) -> bool:
-        """Whether aiohttp may not send it on, after a redirect for instance."""
+        """Whether aiohttp must not send it again, after a redirect for instance."""
         return any(
             part.consumed or (_is_used_up(part, self._is_started) and _is_known(part))
             for part in _parts(self._inner)
@@ -153,11 +153,11 @@ class HeldPayload(Payload):
         return self._inner.autoclose
 
     def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
-        """Return the body as text, for those who look at it in a middleware."""
+        """Return the body as text, for a middleware that looks at it."""
         return self._inner.decode(encoding, errors)
 
     async def as_bytes(self, encoding: str = "utf-8", errors: str = "strict") -> bytes:
-        """Return the body as bytes, for those who sign it in a middleware."""
+        """Return the body as bytes, for a middleware that signs it."""
         self.start()
         return await self._inner.as_bytes(encoding, errors)
 
@@ -182,7 +182,7 @@ class HeldPayload(Payload):
         self._is_started = True
 
     async def close(self) -> None:
-        """Note that aiohttp has done with it; the next attempt has not."""
+        """Note that aiohttp wants it closed; the next attempt may still need it."""
         self._is_to_be_closed = True
 
     async def end(self) -> None:
@@ -194,7 +194,7 @@ class HeldPayload(Payload):
 
 
 class _SerialFile:
-    """Stands in for the file of a payload; its reads in threads can be waited for."""
+    """Wraps the file of a payload, to wait for reads that run in a thread."""
 
     def __init__(self, part: IOBasePayload) -> None:
         self._part = part
@@ -227,7 +227,7 @@ def _is_factory(data: object) -> TypeGuard[Callable[[], object]]:
     ):
         return False
     try:
-        # What aiohttp's own decorator for streams made can be called, and is a body.
+        # A stream made by aiohttp's own decorator can be called, but is a body.
         PAYLOAD_REGISTRY.get(data)
     except payload.LookupError:
         return True
@@ -248,8 +248,8 @@ def _can_be_sent_again(data: object) -> bool:
             for pair in data
             if pair
         )
-    # One that gives a fresh iterator each time; a reader of aiohttp's does, yet all of
-    # its iterators read the same stream.
+    # Each call of aiter() has to read from the start. aiohttp's reader returns a new
+    # iterator each time too, but all of them read the same stream.
     return (
         isinstance(data, AsyncIterable)
         and not isinstance(data, aiohttp.StreamReader | Payload)
@@ -258,7 +258,7 @@ def _can_be_sent_again(data: object) -> bool:
 
 
 def _payload(data: Any) -> Payload | None:
-    """Make the payload that aiohttp would, or None where it has to complain."""
+    """Make the payload that aiohttp would make, or None if it would raise."""
     if isinstance(data, aiohttp.FormData):
         data = data()
     try:
@@ -278,7 +278,7 @@ def _find(ctx: ClientRequestContext, data: object) -> HeldPayload | None:
 
 
 def _parts(body: Payload) -> list[Payload]:
-    # Looked at one by one: before 3.14 aiohttp does not add up what they consumed.
+    # One by one: before 3.14 aiohttp's writer does not know which parts were consumed.
     if type(body) is not MultipartWriter:
         return [body]
     return [part for each, _, _ in body._parts for part in _parts(each)]
@@ -289,7 +289,7 @@ def _is_file(part: Payload) -> TypeGuard[IOBasePayload]:
 
 
 def _is_known(part: Payload) -> bool:
-    # Within one attempt a payload of somebody's own knows best, as in aiohttp alone.
+    # Within one attempt a user's payload class is believed, as in aiohttp alone.
     return _is_file(part) or isinstance(part, payload.AsyncIterablePayload)
 
 

@@ -1,4 +1,4 @@
-"""Bodies that are looked at, or read whole, and can still be read by the caller."""
+"""Read a response body, in part or whole, and leave it readable for the caller."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _SWITCHING_PROTOCOLS = 101
 
 
 class _Taken(NamedTuple):
-    """The chunks that were read from a stream and put back again."""
+    """The chunks that were read from a stream, to be put back."""
 
     chunks: list[bytes]
     ends: list[int]
-    """Where HTTP chunks ended, as the stream counts its bytes."""
+    """The ends of the HTTP chunks, as positions in the stream."""
 
     def head(self, limit: int) -> bytes:
         head = bytearray()
@@ -34,7 +34,7 @@ class _Taken(NamedTuple):
 
 
 async def peek(response: aiohttp.ClientResponse, limit: int) -> bytes:
-    """Return the first *limit* bytes of a body; the response reads as before."""
+    """Return the first *limit* bytes of a body; the response stays readable."""
     taken = _Taken([], [])
     await _look(response, limit, taken)
     return taken.head(limit)
@@ -47,15 +47,15 @@ async def glance(
     seconds: float,
     enough: Callable[[bytes], bool],
 ) -> bytes:
-    """Return what arrives of the first *limit* bytes of a body in a short time.
+    """Return as many of the first *limit* bytes of a body as arrive in a short time.
 
-    A body that fails is no error here: who reads it will meet the failure.
+    A body that fails is no error here: the caller gets the error on reading it.
 
     Args:
-        response: The response, which reads as before.
-        limit: The most bytes to look at.
+        response: The response, which stays readable.
+        limit: The most bytes to return.
         seconds: The longest time to wait.
-        enough: Says of what has arrived that no more is needed.
+        enough: Called with the bytes so far; says whether no more are needed.
     """
     taken = _Taken([], [])
     with suppress(Exception):
@@ -74,7 +74,7 @@ async def _look(
         return
     body = getattr(response, "_body", None)
     if body is None and not isinstance(response.content, aiohttp.StreamReader):
-        # A response class of somebody's own: reading whole is all that it promises.
+        # A user's response class promises only that it can be read whole.
         body = await response.read()
     if body is None:
         await _take(response.content, limit, taken, enough)
@@ -83,7 +83,7 @@ async def _look(
 
 
 async def buffer(response: aiohttp.ClientResponse) -> None:
-    """Read a body whole, as ``read()`` does, and leave it in the stream too."""
+    """Read a body whole, as ``read()`` does, and put it back into the stream too."""
     if response.status == _SWITCHING_PROTOCOLS:
         return
     content = response.content
@@ -93,15 +93,15 @@ async def buffer(response: aiohttp.ClientResponse) -> None:
         taken = _Taken([], [])
         await _take(content, math.inf, taken)
         body = await response.read()
-        # One object for both, so that the body is held once.
+        # The same object in both, to hold the body once.
         _put_back(content, [body], taken.ends)
 
 
 def tap(response: aiohttp.ClientResponse, head: BodyHead) -> bool:
-    """Copy the first bytes of a body as they come; nothing waits, nothing is read.
+    """Copy the first bytes of a body as they arrive, without reading or waiting.
 
     Returns:
-        Whether it could be done: the body has not begun to be read.
+        True, or False if other code has begun to read the body.
     """
     if response.status == _SWITCHING_PROTOCOLS:
         return False
@@ -110,7 +110,7 @@ def tap(response: aiohttp.ClientResponse, head: BodyHead) -> bool:
         head.add(body)
         return True
     content: object = response.content
-    # The reader of empty bodies, one for all, has no such attributes.
+    # The one reader of all empty bodies has no such attributes.
     chunks = getattr(content, "_buffer", None)
     if not isinstance(content, aiohttp.StreamReader) or type(chunks) is not deque:
         return False
@@ -124,7 +124,7 @@ def tap(response: aiohttp.ClientResponse, head: BodyHead) -> bool:
 
 
 class _TappedChunks(deque[bytes]):
-    """Copies what a stream is fed, until that is enough."""
+    """Copies the chunks that a stream is fed, until there are enough."""
 
     __slots__ = ("_head",)
 
@@ -141,13 +141,13 @@ class _TappedChunks(deque[bytes]):
 def fail(
     log: RequestLog, response: aiohttp.ClientResponse, cause: BaseException
 ) -> None:
-    """Note that reading a body failed with *cause*, and hang up.
+    """Record that reading a body failed with *cause*, and close the response.
 
-    The log keeps the status that came, unless the body had ended before.
+    The log keeps the status, unless the body had ended before.
     """
     length = getattr(response.content, "total_bytes", 0)
     log._end_body(length, cause)
-    # What had been an answer is a failure after all.
+    # The outcome was settled as an answer; now it is a failure.
     log._is_settled = False
     log._record_failure(cause)
     log._is_settled = True
@@ -160,7 +160,7 @@ async def _take(
     taken: _Taken,
     enough: Callable[[bytes], bool] | None = None,
 ) -> None:
-    """Wait for *limit* bytes, for the end or for enough; they stay in the stream."""
+    """Read *limit* bytes, to the end, or enough of them, and put them back."""
     size = next_look = 0
     try:
         while size < limit and not content.at_eof():
@@ -170,7 +170,7 @@ async def _take(
             if is_end:
                 taken.ends.append(content._cursor)
             if enough is not None and size >= next_look:
-                # Each look costs what has arrived: not one for each drop of it.
+                # Each call joins all the chunks; so not one for every chunk.
                 next_look = 2 * size
                 if enough(b"".join(taken.chunks)):
                     break
@@ -181,10 +181,10 @@ async def _take(
 def _put_back(
     content: aiohttp.StreamReader, chunks: list[bytes], ends: list[int]
 ) -> None:
-    # What unread_data() does, but that warns, and forgets where HTTP chunks ended.
+    # Like unread_data(), but that warns, and forgets the ends of HTTP chunks.
     size = sum(map(len, chunks))
     if not size:
-        return  # the reader of empty bodies is one for all
+        return  # all empty bodies share one reader
     if content._buffer_offset:
         content._buffer[0] = content._buffer[0][content._buffer_offset :]
         content._buffer_offset = 0

@@ -1,4 +1,4 @@
-"""The chain: clients that wrap clients."""
+"""Define clients, and decorators that wrap a client in another."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ class HttpClient(Protocol):
 
         Args:
             ctx: The call, or the attempt, that the request belongs to.
-            request: What to send; not always ``ctx.request``, since each decorator may
-                pass a changed copy on.
+            request: The request to send; not always ``ctx.request``, because each
+                decorator may pass on a changed copy.
         """
         ...
 
 
 Decorator: TypeAlias = Callable[[HttpClient], HttpClient]
-"""What makes a client of the client that it wraps."""
+"""A function that wraps a client in another one."""
 
 
 class DecoratingClient:
     """A client around another: the base of decorators written as classes.
 
-    Override :meth:`execute`, do what is to be done, and await the delegate:
+    Override :meth:`execute` and await the delegate in it:
 
     >>> class UserAgentClient(DecoratingClient):
     ...     async def execute(self, ctx, request):
@@ -60,7 +60,7 @@ class DecoratingClient:
     """The next client inwards."""
 
     mask: Mask | None = None
-    """What this client wants hidden in logs, beyond the usual secrets."""
+    """Names to hide in logs, besides the usual secrets."""
 
     def __init__(self, delegate: HttpClient) -> None:
         self.delegate = recorded(delegate)
@@ -119,13 +119,13 @@ def client_decorator(function: DecoratingFunction) -> Decorator:
 
 
 class RecordingJoint:
-    """Records what a client that is not ours made of the outcome of a call.
+    """Records the outcome of a user's client in the log.
 
-    The transport records what came back. A decorator around it may return another
-    response, raise another exception, or answer where the transport failed.
+    The transport records its own outcome. A user's decorator around it may return
+    another response, raise another exception, or answer when the transport failed.
 
     Args:
-        delegate: The foreign client.
+        delegate: The user's client.
     """
 
     __slots__ = ("delegate",)
@@ -147,7 +147,7 @@ class RecordingJoint:
 
 
 def recorded(client: HttpClient) -> HttpClient:
-    """Return a client that keeps the log true: *client*, or a joint around it."""
+    """Return a client that records its outcome: *client*, or a joint around it."""
     return client if _keeps_log_true(client) else RecordingJoint(client)
 
 
@@ -156,7 +156,7 @@ def _keeps_log_true(client: HttpClient) -> bool:
         client, "__dict__", ()
     ):
         return False
-    # Where it was written counts: a subclass that overrides it is not ours.
+    # The module of the method counts: a user's subclass may override it.
     execute = getattr(type(client), "execute", None)
     written_in = getattr(execute, "__module__", None) or ""
     return written_in.partition(".")[0] == __name__.partition(".")[0]
@@ -178,7 +178,7 @@ def chain_of(client: HttpClient) -> list[HttpClient]:
 
 
 def _delegate_of(client: HttpClient) -> object:
-    # Asked statically first: a mock has another delegate for as long as one asks.
+    # Static first: a mock makes up an endless chain of delegates.
     if inspect.getattr_static(client, "delegate", None) is None:
         return None
     return getattr(client, "delegate", None)

@@ -1,4 +1,4 @@
-"""Settings for the calls that are made in a block of code."""
+"""Change settings for the calls in a block of code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Unset(Enum):
-    """Stands for what was not said, where None says something."""
+    """Marks an argument that is left out, where None has a meaning."""
 
     UNSET = "UNSET"
 
@@ -23,19 +23,19 @@ UNSET: Final = Unset.UNSET
 
 @dataclass(frozen=True, slots=True)
 class RequestOptions:
-    """The settings of a block of code; those that it does not name stay as they are."""
+    """The settings of a block of code; those that are left out change nothing."""
 
     retry: Any = None
-    """A :class:`RetryConfig` in place of what the retrying client was made with."""
+    """A :class:`RetryConfig` in place of the retrying client's."""
 
     response_timeout: float | Literal[Unset.UNSET] | None = UNSET
     """Seconds that a call may take; None for no limit."""
 
     idempotent: bool | None = None
-    """Whether the server may see a request twice, whatever its method."""
+    """Whether the server may see a request twice; overrides its method."""
 
     attributes: Mapping[Any, Any] = field(default_factory=dict)
-    """What the context of each call gets."""
+    """Attributes for the context of each call."""
 
     def within(self, outer: RequestOptions) -> RequestOptions:
         """Return these options, completed by those of the block around."""
@@ -56,8 +56,8 @@ _options: ContextVar[RequestOptions | None] = ContextVar(
 class OptionsBlock(AbstractContextManager[None]):
     """A block of code with options.
 
-    It decorates no function: that of a coroutine is over before anything happens. The
-    object knows nothing of those that are in the block, since there may be many.
+    It does not decorate functions: a decorated coroutine function would leave the block
+    before its coroutine runs. It has no state, because several tasks may be in it.
     """
 
     __slots__ = ("options",)
@@ -70,8 +70,8 @@ class OptionsBlock(AbstractContextManager[None]):
 
     def __exit__(self, *error: object) -> None:
         blocks = _blocks.get()
-        # A generator may be closed by another task, where there is nothing to undo,
-        # and later than a block that was entered after its own.
+        # Another task may close a generator, and has nothing to undo. Or a block that
+        # was entered later may end before it.
         if self in blocks:
             last = len(blocks) - 1 - blocks[::-1].index(self)
             _stay_in(blocks[:last] + blocks[last + 1 :])
@@ -83,14 +83,14 @@ _blocks: ContextVar[tuple[OptionsBlock, ...]] = ContextVar(
 
 
 def _stay_in(blocks: tuple[OptionsBlock, ...]) -> None:
-    """Let these blocks, the outermost first, be the ones around what comes next."""
+    """Make these the current blocks, the outermost first."""
     merged: RequestOptions | None = None
     for block in blocks:
         merged = block.options if merged is None else block.options.within(merged)
     _blocks.set(blocks)
-    # Merged here, once, and not by each call.
+    # Merged once here, not again in each call.
     _options.set(merged)
 
 
 current_options: Callable[[], RequestOptions | None] = _options.get
-"""Returns what the blocks around say, or None outside of any; asked by each call."""
+"""Return the merged options of the current blocks, or None outside of any."""

@@ -1,7 +1,7 @@
-"""Tell where a failure came from: the caller's own objects, or the transport.
+"""Tell failures of the caller's own objects from failures of the transport.
 
-Asked on failure only, since to trace every request would cost all of them: the frames
-that an exception came through tell, and what aiohttp keeps in their variables.
+Tracing every request would cost all of them. So this looks at failures only: at the
+frames of the exception, and at aiohttp's variables in them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _TIMER = ("aiohttp.helpers", "__exit__")
 _POOL = ("aiohttp.connector", "_wait_for_available_connection")
 _WRITING = ("aiohttp.client_reqrep", "write_bytes")
-# What hands on the chunks of a body counts as the body, too.
+# Modules that pass on the chunks of a body count as the body, too.
 _BODY = {
     "aiohttp.multipart",
     "aiohttp.payload",
@@ -35,28 +35,28 @@ _WIRE = {"aiohttp.base_protocol", "aiohttp.http_writer"}
 
 
 def judge_origin(cause: BaseException, log: RequestLog) -> None:
-    """Note whose doing a failure is, and whether the server has seen the request.
+    """Note which side a failure came from, and whether the server saw the request.
 
     Args:
-        cause: What sending the request raised.
+        cause: The exception that sending the request raised.
         log: The log of the attempt, which knows how an earlier send ended.
     """
     if was_sent_before(log, cause):
         mark_seen(cause)
     if is_timeout(cause) and waited_in_pool(cause):
         mark_queued(cause)
-    # Ours names the limit that passed, and stands around the failure itself.
+    # Our error names the limit that passed; its cause is the failure itself.
     raised = cause.__cause__ if isinstance(cause, ResponseTimeoutError) else cause
     frames = [*frames_of(raised, 1)]
     places = [place for place, _ in frames]
     if REQUEST not in places:
-        # A mock's, or ours: nothing came as far as aiohttp.
+        # Raised by a mock or by us, before aiohttp.
         return
     index = places.index(REQUEST)
     inside, variables = places[index + 1 :], frames[index][1].f_locals
     request = variables.get("req")
-    # aiohttp keeps the answered hops; a variable that has another name some day is
-    # taken for a redirect, which is the safe side.
+    # aiohttp keeps the answered hops in "history". If that is renamed some day, a
+    # redirect is assumed, which is the safe side.
     if variables.get("history", True) or (SENDING in inside and was_answered(request)):
         mark_seen(cause)
     is_early = request is None and inside[:1] != [_TIMER]
@@ -67,14 +67,13 @@ def judge_origin(cause: BaseException, log: RequestLog) -> None:
 def waited_in_pool(cause: BaseException) -> bool:
     """Say whether a request was cut while it waited for a place in the pool.
 
-    A method that has another name some day is not found, and the wait is taken for one
-    for the server.
+    If aiohttp renames its method some day, the wait counts as a wait for the server.
     """
     return any(place == _POOL for place, _ in frames_of(cause))
 
 
 def was_sent_before(log: RequestLog, cause: BaseException) -> bool:
-    """Say whether the server may have seen a request that *log* tells of.
+    """Say whether the server may have seen the request of *log* before.
 
     Args:
         log: The log of one attempt.
@@ -92,7 +91,7 @@ def _comes_from_body(cause: BaseException) -> bool:
         places = [place for place, _ in frames_of(link, 1)]
         if _WRITING in places:
             inside = places[places.index(_WRITING) + 1 :]
-            # Whoever was called by the payloads: the body, or the wire.
+            # The first module that the payloads called: the user's body, or the wire.
             called = [module for module, _ in inside if module not in _BODY]
             return bool(inside) and called[:1] not in ([wire] for wire in _WIRE)
     return False

@@ -1,4 +1,4 @@
-"""Record in a log what came back, and how its body ended."""
+"""Record a response or a failure in a log, and the end of the body."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ _SWITCHING_PROTOCOLS = 101
 def record_response(log: RequestLog, response: aiohttp.ClientResponse | None) -> None:
     """Record a response in a log, and the end of its body when it comes.
 
-    The stream is not wrapped: aiohttp gives the connection back at the end of the body,
-    after a failure and after an early exit alike, and tells whoever asks.
+    The stream is not wrapped. aiohttp releases the connection at the end of the body,
+    also after a failure or an early exit, and then calls its callbacks.
     """
     if response is None:
         message = "response: None (expected: what the delegate returned)"
         raise TypeError(message)
-    # Each joint on the way comes here, so this is as direct as can be.
+    # Every joint of the chain comes here, so this is fast.
     if log._outcome.headers is response.headers or log._is_settled:
         return
     connection = response.connection
     content = response.content
     if connection is None or response.status == _SWITCHING_PROTOCOLS:
-        # A response class of somebody's own need not have a stream.
+        # A user's response class need not have a stream.
         log._record_response(response, getattr(content, "total_bytes", 0))
         return
     log._record_response(response)
     outcome = log._outcome
 
     def end_body() -> None:
-        # A decorator that asked twice may end the first answer after the second.
+        # A decorator may send twice, and end the first response after the second.
         if log._outcome is outcome:
             log._end_body(content.total_bytes, _body_failure(content))
 
@@ -54,7 +54,7 @@ def record_streamed_success(log: RequestLog, response: aiohttp.ClientResponse) -
 
 
 def record_failed_send(log: RequestLog, cause: BaseException) -> None:
-    """Record what sending a request failed with, and whether it had gone out."""
+    """Record the failure of a request, and whether it was sent."""
     if came_from_aiohttp(cause):
         log._sent = log._sent or went_out(cause)
     else:
@@ -70,5 +70,5 @@ def _body_failure(content: aiohttp.StreamReader) -> BaseException | None:
     except TimeoutError as timeout:
         return timeout.with_traceback(None)
     cause = content.exception()
-    # This very class is what a release or a close before the end leaves behind.
+    # A release or a close before the end leaves this very class behind.
     return None if type(cause) is aiohttp.ClientConnectionError else cause

@@ -1,4 +1,4 @@
-"""Keep the bodies and responses of a call, and give them back at its end."""
+"""Keep the bodies and responses of a call, and close them at its end."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ Notes: TypeAlias = list[tuple[object, Callable[[], Payload]]]
 
 
 class HeldBody(Protocol):
-    """A body that is held from the first attempt of a call to the last."""
+    """A body that several attempts of a call can send."""
 
     source: object
-    """What the caller gave."""
+    """The caller's own object."""
 
     async def end(self) -> None:
-        """Close it if aiohttp would have."""
+        """Close it if aiohttp wanted to close it."""
         ...
 
 
 class CallResources:
     """The bodies, the responses and the objects of a call that need care.
 
-    Made for calls that have something of the kind; see :func:`resources_of`.
+    Made only for calls that have one of these; see :func:`resources_of`.
     """
 
     bodies: Sequence[HeldBody] = ()
-    """What is sent again with care."""
+    """The wrapped bodies of the call."""
 
     json: Notes
-    """What was given as JSON, each with what makes the body that it was first."""
+    """The values of ``json=``, each with a function that makes its first body again."""
 
     _responses: Sequence[aiohttp.ClientResponse] = ()
     _used: Sequence[object] = ()
@@ -47,7 +47,7 @@ class CallResources:
         self.json = [] if json is None else json
 
     async def close_bodies(self) -> None:
-        """End the bodies: what aiohttp wanted closed is closed now."""
+        """Close the bodies that aiohttp wanted to close."""
         bodies, self.bodies = self.bodies, ()
         for held in bodies:
             await held.end()
@@ -58,12 +58,12 @@ class CallResources:
         self._responses = [*tracked, response]
 
     def close_responses(self) -> None:
-        """Close what a decorator may have had in its hands when the call failed."""
+        """Close responses that a decorator may have left open when the call failed."""
         for response in self._responses:
             response.close()
 
     def use_once(self, used: object) -> bool:
-        """Say whether something that can be used once in a call was still unused."""
+        """Mark an object as used; return False if it was used in this call before."""
         if any(earlier is used for earlier in self._used):
             return False
         self._used = (*self._used, used)

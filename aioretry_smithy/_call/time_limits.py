@@ -1,4 +1,4 @@
-"""Tell which limit of a call has passed, by exact clocks and by coarse ones."""
+"""Tell which time limit of a call has passed, whatever the clock's resolution."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from .._log.request_log import RequestLog
     from .context import ClientRequestContext
 
-# Sums of floating point numbers take one moment for another that is as near as this.
+# Rounding of floating point sums stays below this.
 _NEAR = 1e-6
-# uvloop counts in milliseconds, and does not say so.
+# uvloop counts in milliseconds, but has no attribute for that.
 _TICK_OF_OTHER_LOOPS = 1e-3
 IN_BODY = ", which passed while its body was read"
 
@@ -37,7 +37,7 @@ def time_left(ctx: ClientRequestContext) -> float:
 
 
 class TimeLimits(NamedTuple):
-    """The limits that a call and its attempt are under."""
+    """The time limits of a call and its attempt."""
 
     call_started: float
     call_deadline: float | None
@@ -47,7 +47,7 @@ class TimeLimits(NamedTuple):
 
     @classmethod
     def of(cls, ctx: ClientRequestContext) -> TimeLimits:
-        """Return the limits as they are now; nothing of the call is kept alive."""
+        """Return the current limits, without a reference to the call."""
         root = ctx.root
         return cls(
             root.log.started,
@@ -66,9 +66,9 @@ class TimeLimits(NamedTuple):
         return cls(started, call, attempt, started, min(both, default=None))
 
     def passed(self, where: str = "") -> Callable[[], ResponseTimeoutError] | None:
-        """Return what makes the error of the limit that has passed; None for none.
+        """Return a function that makes the error of the passed limit; None for none.
 
-        No exception: one in a variable would be kept alive by its own traceback.
+        Not the exception itself: a variable with it and its traceback form a cycle.
         """
         loop = asyncio.get_running_loop()
         now = loop.time() + _tick(loop)
@@ -87,10 +87,10 @@ class TimeLimits(NamedTuple):
 def passed_limit(
     ctx: ClientRequestContext, cause: BaseException, where: str = ""
 ) -> Callable[[], ResponseTimeoutError] | None:
-    """Return what makes the error that says which limit cut an attempt.
+    """Return a function that makes the error of the limit that cut an attempt.
 
-    aiohttp and asyncio raise a plain ``TimeoutError``. A subclass says itself what ran
-    out of time, and stays, as does one that comes before a limit has passed: then None.
+    For a plain ``TimeoutError``, as aiohttp and asyncio raise it. None for a subclass,
+    which itself says what timed out, and for an error before any limit has passed.
     """
     return TimeLimits.of(ctx).passed(where) if type(cause) is TimeoutError else None
 
@@ -98,18 +98,18 @@ def passed_limit(
 def watch_body(
     log: RequestLog, limits: TimeLimits, response: aiohttp.ClientResponse
 ) -> None:
-    """Let a body that fails tell its log, and say which limit it ran into."""
+    """Record the failure of a body in its log, and name the limit that it ran into."""
     content = response.content
-    # Not the one reader of all empty bodies, nor one of somebody else's making.
+    # Neither the one reader of all empty bodies, nor a user's class.
     if type(content) is aiohttp.StreamReader:
         content._timer = timer = _BodyTimer(content._timer, log, limits)
         attach(log.root, timer)
 
 
 class _BodyTimer(BaseTimerContext):
-    """aiohttp's timer of a response: each wait for a part of the body is in it.
+    """aiohttp's timer of a response, which is entered for each wait for the body.
 
-    It must not have the stream, which has it.
+    It has no reference to the stream: the stream refers to it.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class _BodyTimer(BaseTimerContext):
         self._outcome = log._outcome
 
     def fail(self, cause: BaseException) -> None:
-        """Record what reading the body failed with."""
+        """Record that reading the body failed."""
         self._log._fail_body(self._outcome, cause)
 
     def assert_timeout(self) -> None:
@@ -152,14 +152,13 @@ class _BodyTimer(BaseTimerContext):
         return silenced
 
     def _error(self) -> TimeoutError:
-        # A decorator may have given aiohttp less time than we would have.
+        # A decorator may have set a shorter timeout than our limits.
         error = (self._limits.passed(IN_BODY) or TimeoutError)()
         self.fail(error)
         try:
             return error
         finally:
-            # It will have this frame, which must not have it.
-            del error
+            del error  # its traceback will have this frame: no cycle
 
 
 def _tick(loop: asyncio.AbstractEventLoop) -> float:

@@ -1,4 +1,4 @@
-"""Read what an error says about a retry, in Smithy's words."""
+"""Read Smithy's retry information from an error."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from .._errors import is_finite
 
 Fault: TypeAlias = Literal["client", "server"] | None
-"""Whose fault an error is; None where nobody can tell."""
+"""The side at fault for an error; None if it is unknown."""
 
 _FAULTS: dict[str, Fault] = {"client": "client", "server": "server"}
 
@@ -16,15 +16,15 @@ class RetryInfo(NamedTuple):
     """The retry information of any error, with defaults for what it lacks.
 
     For strategies of your own: :meth:`of` reads the attributes of
-    :class:`ErrorRetryInfo` and :class:`HasFault` one by one, so that an error may have
-    all of them, some or none.
+    :class:`ErrorRetryInfo` and :class:`HasFault` one by one; an error may have all of
+    them, some or none.
 
     >>> RetryInfo.of(TimeoutError()).allows_retry
     False
     """
 
     is_retry_safe: bool | None = None
-    """True allows a retry, False forbids it; None where nobody can tell."""
+    """True allows a retry, False forbids it; None if it is unknown."""
 
     retry_after: float | None = None
     """Seconds that the server asks to be left alone, finite and >= 0."""
@@ -36,11 +36,11 @@ class RetryInfo(NamedTuple):
     """Whether time ran out."""
 
     fault: Fault = None
-    """Whose fault it is."""
+    """The side at fault."""
 
     @classmethod
     def of(cls, error: object) -> RetryInfo:
-        """Read what *error* says; what it does not say, or garbles, is the default."""
+        """Read the attributes of *error*; missing or invalid ones get the default."""
         hint = _said(error, "retry_after")
         fault = _said(error, "fault")
         return cls(
@@ -55,8 +55,8 @@ class RetryInfo(NamedTuple):
     def allows_retry(self) -> bool:
         """Whether there may be another attempt.
 
-        ``is_retry_safe`` decides where it is True or False. Where it is None: whether
-        the error throttles, timed out, or is the fault of the server.
+        ``is_retry_safe`` decides if it is True or False. If it is None, an error allows
+        a retry that throttles, timed out, or is the fault of the server.
         """
         if self.is_retry_safe is not None:
             return self.is_retry_safe
@@ -66,7 +66,7 @@ class RetryInfo(NamedTuple):
 
 
 def _said(error: object, name: str) -> Any:
-    # An error of somebody's own that breaks when it is asked must not end a call.
+    # A user's error whose attributes raise must not end a call.
     try:
         return getattr(error, name, None)
     except Exception:
@@ -74,5 +74,5 @@ def _said(error: object, name: str) -> Any:
 
 
 def _truth(value: object) -> bool | None:
-    # What else counts as true in Python, a text or a method say, is a slip here.
+    # Other values that are true in Python, such as a text or a method, are mistakes.
     return bool(value) if isinstance(value, int) and value in {0, 1} else None

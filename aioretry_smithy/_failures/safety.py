@@ -17,20 +17,20 @@ _SEEN = "_aioretry_smithy_seen"
 
 
 class RetrySafety(StrEnum):
-    """May a request whose attempt failed be sent again?"""
+    """Whether a request whose attempt failed may be sent again."""
 
     YES = "yes"
     """The server surely did not process it; any method may be sent again."""
 
     MAYBE = "maybe"
-    """Nobody can know; only a request that is idempotent may be sent again."""
+    """Unknown; only a request that is idempotent may be sent again."""
 
     NO = "no"
     """Pointless or harmful; it would fail in the same way."""
 
 
-# Bugs of the caller. Only these very classes: an error of somebody's own that derives
-# from one of them may well be worth another attempt.
+# Bugs of the caller. Only these very classes: a user's error class that derives from
+# one of them may well be worth another attempt.
 _MISUSE: frozenset[type[BaseException]] = frozenset(
     {
         ArithmeticError,
@@ -93,25 +93,24 @@ def retry_safety(cause: BaseException) -> RetrySafety:
     proxy refused, :class:`UnprocessedRequestError`
     bad certificate or fingerprint, bad URL, endless        ``NO``
     redirects, a redirect of a body that cannot be sent
-    again, closed session, whatever the caller's own body
-    or arguments raise, an open circuit, cancellation
+    again, closed session, any exception from the caller's
+    own body or arguments, an open circuit, cancellation
     disconnected, reset, timed out, garbage or half an      ``MAYBE``
     answer, anything unknown
     ======================================================  =========
 
-    After a redirect the first hop was processed, so what would be ``YES`` is
-    ``MAYBE``; so is the refusal of a request that a middleware or a decorator sent a
-    second time within the attempt. An exception that carries Smithy's retry
-    information is believed: ``is_retry_safe`` says ``YES`` or ``NO``, and where it is
-    None a ``fault`` of the client's that neither throttles nor timed out is ``NO``. A
-    group of one exception is judged as that exception.
+    After a redirect the first hop was processed, so ``YES`` becomes ``MAYBE``. So it
+    does if a middleware or a decorator sent the request before within the attempt.
+    Smithy's retry information on the exception comes first: ``is_retry_safe`` means
+    ``YES`` or ``NO``; if it is None, a ``fault`` of the client that neither throttles
+    nor timed out is ``NO``. A group of one exception is judged as that exception.
 
     Args:
-        cause: What the attempt raised.
+        cause: The exception of the attempt.
 
     Returns:
-        The answer for the failure alone; whether the request is idempotent is for
-        the caller to say.
+        The answer for the failure alone; it does not consider whether the request is
+        idempotent.
 
     >>> retry_safety(TimeoutError())
     <RetrySafety.MAYBE: 'maybe'>
@@ -126,10 +125,10 @@ def retry_safety(cause: BaseException) -> RetrySafety:
 
 
 def safety_by_kind(cause: BaseException) -> RetrySafety:
-    """Judge a failure as :func:`retry_safety` does, but for its ``is_retry_safe``.
+    """Judge a failure as :func:`retry_safety` does, but ignore its ``is_retry_safe``.
 
-    For what counts failures: a server that must not be asked again may be down all the
-    same.
+    For limiters and circuit breakers: a server that must not be asked again may be down
+    all the same.
     """
     cause = peel(cause)
     info = RetryInfo.of(cause)
@@ -144,10 +143,10 @@ def safety_by_kind(cause: BaseException) -> RetrySafety:
 
 
 def forbids_retry(cause: BaseException | None) -> bool:
-    """Say whether a failure says of itself that it must not be retried.
+    """Say whether the ``is_retry_safe`` of a failure is False.
 
-    A strategy that names its class may retry what :func:`retry_safety` calls ``NO`` for
-    other reasons, but not this.
+    A rule that names its class may retry failures that are ``NO`` for other reasons,
+    but not this one.
     """
     return cause is not None and RetryInfo.of(peel(cause)).is_retry_safe is False
 
@@ -155,14 +154,14 @@ def forbids_retry(cause: BaseException | None) -> bool:
 def is_unprocessed(cause: BaseException | None) -> bool:
     """Say whether the server surely saw nothing of a request that failed.
 
-    True for a refused or timed out connection, one that the session's own pool had no
-    place for in time, a name that does not resolve, a failed TLS handshake, a proxy
+    True for a refused or timed out connection, a timeout in the queue of the session's
+    own pool, a name that does not resolve, a failed TLS handshake, a proxy
     that refuses, a bad URL and :class:`UnprocessedRequestError`; never after a
-    redirect, nor where an earlier send within the attempt reached the server. An open
-    circuit is a case of its own: ask for :class:`FailFastError`.
+    redirect, nor if an earlier send within the attempt reached the server. An open
+    circuit does not count: test for :class:`FailFastError`.
 
     Args:
-        cause: What the attempt raised, or None.
+        cause: The exception of the attempt, or None.
 
     >>> is_unprocessed(None)
     False
@@ -182,11 +181,11 @@ def is_unprocessed(cause: BaseException | None) -> bool:
 def is_timeout(cause: BaseException | None) -> bool:
     """Say whether an attempt failed because time ran out.
 
-    True for every way in which aiohttp says so, from the connection to the body, and
+    True for all of aiohttp's timeouts, from the connection to the body, and
     for a timeout that the operating system reports.
 
     Args:
-        cause: What the attempt raised, or None.
+        cause: The exception of the attempt, or None.
 
     >>> is_timeout(aiohttp.SocketTimeoutError()), is_timeout(None)
     (True, False)
@@ -206,7 +205,7 @@ def peel(cause: BaseException) -> BaseException:
     ``Exceptions.peel``.
 
     Args:
-        cause: What the attempt raised.
+        cause: The exception of the attempt.
 
     >>> peel(ExceptionGroup("tasks", [TimeoutError("too late")]))
     TimeoutError('too late')
@@ -219,18 +218,18 @@ def peel(cause: BaseException) -> BaseException:
 def mark_seen(cause: BaseException) -> None:
     """Note that the server has seen the request before the attempt failed.
 
-    An earlier hop was answered by a redirect, say, or an earlier one of two sends.
+    For example it answered an earlier hop with a redirect, or an earlier send.
     """
     vars(cause)[_SEEN] = True
 
 
 def mark_own(cause: BaseException) -> None:
-    """Note that the caller's own object raised it, and not the transport."""
+    """Note that the caller's own object raised the exception, not the transport."""
     vars(cause)[_OWN] = True
 
 
 def is_own(cause: BaseException) -> bool:
-    """Say whether :func:`mark_own` noted it."""
+    """Say whether :func:`mark_own` was called for an exception."""
     return bool(vars(cause).get(_OWN, False))
 
 
@@ -242,13 +241,13 @@ def mark_queued(cause: BaseException) -> None:
 def was_queued(cause: BaseException | None) -> bool:
     """Say whether a request timed out in the queue of the session's connection pool.
 
-    That says nothing about the server.
+    The server had no part in that.
     """
     return cause is not None and _QUEUED in vars(peel(cause))
 
 
 def was_refused(cause: BaseException | None) -> bool:
-    """Say whether an open circuit refused a request, so that nothing was sent."""
+    """Say whether an open circuit refused a request and nothing was sent."""
     return cause is not None and isinstance(peel(cause), RefusedRequestError)
 
 
@@ -259,8 +258,8 @@ def _is_connector_closed(cause: BaseException) -> bool:
 
 
 def _is_broken_body(cause: BaseException) -> bool:
-    # aiohttp wraps what the caller's own body raised in this very class. A failure of
-    # the transport arrives as one of its subclasses.
+    # aiohttp wraps an exception of the caller's own body in this very class, and a
+    # failure of the transport in one of its subclasses.
     return (
         type(cause) is aiohttp.ClientConnectionError
         and cause.__cause__ is not None
@@ -269,7 +268,7 @@ def _is_broken_body(cause: BaseException) -> bool:
 
 
 def _is_spent(cause: BaseException) -> bool:
-    # The server redirects, and the body was read on the way to it.
+    # The server redirects, and the body was read for the first hop.
     return type(cause) is aiohttp.ClientPayloadError and str(cause).startswith(
         "Cannot follow redirect with a consumed"
     )

@@ -1,4 +1,4 @@
-"""Arguments of a request, fixed: what the caller changes later does not reach them."""
+"""Copy the arguments of a request, to protect them from later changes."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _NESTED = {bytearray, dict, list, memoryview, set, tuple, *_MULTIDICTS}
 def fixed(arguments: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments with equal copies of containers and buffers.
 
-    Where there is nothing to copy, that is the same dictionary. In both an iterator
-    becomes a list, to be read more than once. JSON is not copied: the next attempt gets
-    what was made of it for the first one. Nor are files, and what is only read.
+    Without anything to copy, that is the same dictionary. An iterator becomes a list in
+    both, to be read more than once. JSON is not copied: the next attempts send the text
+    of the first one. Nor are files and read-only objects.
     """
     copies: dict[str, Any] | None = None
     for name in arguments.keys() & MAY_CHANGE:
@@ -57,7 +57,7 @@ def _copied(value: Any) -> Any:
     if type(value) in _NESTED:
         return _copy_of(value)
     if isinstance(value, Mapping | list | set):
-        # What cannot be copied is left to aiohttp.
+        # If it cannot be copied, aiohttp gets it as it is.
         with suppress(Exception):
             deep = isinstance(value, BaseCookie)
             return copy.deepcopy(value) if deep else copy.copy(value)

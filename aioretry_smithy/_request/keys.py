@@ -22,9 +22,9 @@ _AFTER_SCHEME = len("https://")
 def host_key(request: HttpRequest) -> str | None:
     """Name the server of a request, as ``host:port``.
 
-    The port is always there, an IPv6 address stands in brackets, and letters are
-    small, so that one server has one key. User and path are no part of it. None without
-    a host and a port, and for a URL that is none: it is for aiohttp to report that.
+    The port is always included, an IPv6 address is in brackets, and letters are small:
+    one server has one key. User and path are not part of it. None without a host and a
+    port, and for an invalid URL, which aiohttp reports.
 
     >>> from aioretry_smithy import HttpRequest
     >>> host_key(HttpRequest("GET", "https://user@Example.com/orders"))
@@ -69,7 +69,7 @@ def host_and_method_key(request: HttpRequest) -> str | None:
 def host_and_path_key(request: HttpRequest) -> str | None:
     """Name the server and the path of a request, as ``host:port/path``.
 
-    The path is that on the wire, with its escapes, and without the query.
+    The path is as on the wire, with its escapes and without the query.
 
     >>> from aioretry_smithy import HttpRequest
     >>> host_and_path_key(HttpRequest("GET", "https://example.com/orders?page=2"))

@@ -1,4 +1,4 @@
-"""A request as the caller made it."""
+"""Describe a request, and copy it with changes."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 class HttpRequest(CallBound):
     """A request as the caller made it. Immutable by convention.
 
-    To send another one, pass a changed copy on: :meth:`replace`, :meth:`with_header`.
+    To send another one, pass on a changed copy: :meth:`replace`, :meth:`with_header`.
 
     Args:
         method: The method, in any case.
-        url: Where to, absolute or relative to *base_url*.
+        url: The URL, absolute or relative to *base_url*.
         headers: The headers of this request alone.
-        base_url: What a relative *url* is joined with.
+        base_url: The base for a relative *url*.
         options: The other arguments of ``session.request()``: ``data``, ``json``,
             ``params``, ``timeout`` and so on.
 
@@ -48,11 +48,11 @@ class HttpRequest(CallBound):
     arguments: dict[str, Any]
     """The :attr:`options` and the headers, for aiohttp; not to be changed.
 
-    They are copies where the caller could change what was given.
+    Containers and buffers are copies, because the caller could change them.
     """
 
     given: dict[str, Any]
-    """The same as they were given, for what is sent first; not to be changed."""
+    """The caller's own objects, for the first attempt; not to be changed."""
 
     def __init__(
         self,
@@ -72,8 +72,8 @@ class HttpRequest(CallBound):
         arguments: dict[str, Any],
         base_url: URL | None,
     ) -> Self:
-        """Make a request whose keyword arguments are in a dictionary already."""
-        # Looked at here: a call without any of them has nothing to pay.
+        """Make a request of keyword arguments in a dictionary."""
+        # Checked here already: a call without any of them pays nothing.
         copies = arguments if MAY_CHANGE.isdisjoint(arguments) else fixed(arguments)
         return cls.of_arguments(method, target, arguments, copies, base_url)
 
@@ -111,7 +111,7 @@ class HttpRequest(CallBound):
         """The URL, joined with the session's ``base_url``, without ``params``.
 
         Raises:
-            aiohttp.InvalidUrlClientError: It is no URL, as aiohttp will say too.
+            aiohttp.InvalidUrlClientError: The URL is invalid; aiohttp raises the same.
         """
         if self._url is None:
             try:
@@ -125,7 +125,7 @@ class HttpRequest(CallBound):
 
     @property
     def headers(self) -> CIMultiDict[str]:
-        """The headers of this request; those of the session are not among them."""
+        """The headers of this request, without those of the session."""
         return CIMultiDict(self.arguments.get("headers") or ())
 
     @property
@@ -135,7 +135,7 @@ class HttpRequest(CallBound):
         options = fixed(own).copy()
         options.pop("headers", None)
         if "data" in own:
-            # A body is known by its identity.
+            # The next attempts find the wrapped body by the identity of its source.
             options["data"] = own["data"]
         return options
 
@@ -144,7 +144,7 @@ class HttpRequest(CallBound):
 
         Args:
             changes: ``method``, ``url``, ``headers``, or any other argument of
-                ``session.request()``; what is not named stays.
+                ``session.request()``; all others stay.
 
         >>> HttpRequest("GET", "http://example.com/").replace(method="HEAD").method
         'HEAD'
@@ -153,7 +153,7 @@ class HttpRequest(CallBound):
         url = None if "url" in changes else self._url
         target = changes.pop("url", self.target)
         own = self.arguments
-        # What is passed on as it stands here is fixed, and known by its identity.
+        # An unchanged argument is a copy already, and must keep its identity.
         new = {name: new for name, new in changes.items() if new is not own.get(name)}
         copies = fixed(new)
         arguments = given = {**own, **changes, **copies}
@@ -165,13 +165,13 @@ class HttpRequest(CallBound):
         return copy
 
     def with_header(self, name: str, value: str) -> Self:
-        """Return a copy in which the header *name* has the one *value*."""
+        """Return a copy whose header *name* has just this *value*."""
         headers = self.headers
         headers[name] = value
         return self.replace(headers=headers)
 
     def without_body(self) -> HttpRequest:
-        """Return what a log needs to remember, which is not the body."""
+        """Return the request without its body, for a log to keep."""
         arguments = self.arguments
         if arguments.get("data") is None and arguments.get("json") is None:
             return self
@@ -182,7 +182,7 @@ class HttpRequest(CallBound):
         try:
             return self.url.extend_query(self.arguments.get("params") or {})
         except Exception:
-            # aiohttp is to complain about it, not the log.
+            # aiohttp reports an invalid URL; a log must not raise.
             return self._url or URL.build(path=str(self.target), encoded=True)
 
     def merged_headers(self, defaults: Mapping[str, str] | None) -> CIMultiDict[str]:

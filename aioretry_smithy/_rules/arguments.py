@@ -1,4 +1,4 @@
-"""The arguments of a rule: read, refused, shown."""
+"""Check the arguments of a rule, and show them in its repr."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 from .._errors import bad_argument, is_finite, is_plain_function
 
 Failure: TypeAlias = type[Exception] | Callable[[Exception], bool]
-"""A class of exceptions, or a plain function that says whether one is meant."""
+"""A class of exceptions, or a plain function that says whether an exception matches."""
 
-# Collections of letters and of small integers, which nobody means.
+# Iterables too, but never meant as a collection of names or numbers.
 _TEXT = (str, bytes, bytearray, memoryview)
 
 
@@ -28,7 +28,7 @@ def methods_of(value: Any) -> frozenset[str] | None:
 
 
 def integers_of(name: str, value: Any, low: int, high: int) -> frozenset[int]:
-    """Return integers of a range."""
+    """Return a collection of integers, each from *low* to *high*."""
     if isinstance(value, Iterable) and not isinstance(value, _TEXT):
         numbers = tuple(value)
         if all(_is_integer(number) and low <= number <= high for number in numbers):
@@ -58,19 +58,19 @@ def _is_failure(entry: object) -> bool:
 
 
 def check_seconds(name: str, value: object) -> None:
-    """Refuse what is no length of time that can be exceeded."""
+    """Refuse anything but a positive, finite number of seconds or None."""
     if value is not None and (not is_finite(value) or value <= 0):
         raise bad_argument(name, value, "seconds, > 0 and finite, or None")
 
 
 def check_function(name: str, value: object, argument: str) -> None:
-    """Refuse what is no function, and what would have to be awaited."""
+    """Refuse anything but a plain function or None."""
     if value is not None and not is_plain_function(value):
         raise bad_argument(name, value, f"a plain function of {argument}, or None")
 
 
 def answer_of(name: str, answer: object) -> bool:
-    """Return what a function answered, which is no promise of an answer."""
+    """Return the answer of a user's function as a bool; refuse an awaitable."""
     if isinstance(answer, Awaitable):
         if inspect.iscoroutine(answer):
             answer.close()
@@ -79,14 +79,14 @@ def answer_of(name: str, answer: object) -> bool:
 
 
 def is_given(value: object, default: object = None) -> bool:
-    """Say whether a setting differs from what it is unless given."""
+    """Say whether a setting differs from its default."""
     if isinstance(value, frozenset | tuple):
         return bool(value)
     return value is not None and value is not False and value != default
 
 
 def shown(value: object) -> str:
-    """Return a setting as it would be written."""
+    """Return a setting as it would be written in code."""
     if isinstance(value, frozenset):
         return repr(sorted(value))
     if isinstance(value, tuple):

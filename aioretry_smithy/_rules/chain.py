@@ -1,4 +1,4 @@
-"""Chains that ask one member after the other, as ``a | b`` makes them."""
+"""Join the members of a chain, as ``a | b`` does."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Member(Protocol):
 
     @property
     def _answers_always(self) -> bool:
-        """Whether what stands behind this one is never asked."""
+        """Whether members behind this one are never asked."""
         ...
 
 
@@ -21,9 +21,9 @@ _Member = TypeVar("_Member", bound=Member)
 def chained(
     left: tuple[_Member, ...], right: tuple[_Member, ...]
 ) -> tuple[_Member, ...]:
-    """Return the members of both, and warn where those of *right* are never asked.
+    """Return the members of both, and warn if those of *right* are never asked.
 
-    Called by what the method behind ``|`` calls, to whose caller the warning points.
+    The warning points at the line with the ``|``: two frames above the caller.
     """
     catch_all = next((member for member in left if member._answers_always), None)
     if right and catch_all is not None:

@@ -29,7 +29,7 @@ Exceptions: TypeAlias = Failure | Collection[Failure]
 
 
 class RuleConditions(TypedDict, total=False):
-    """The keyword arguments of a rule that names no backoff."""
+    """The keyword arguments of a rule without a backoff."""
 
     methods: Collection[str] | None
     request_filter: Callable[[HttpRequest], bool] | None
@@ -44,16 +44,16 @@ class RuleConditions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Conditions:
-    """The filters and the conditions of a rule, and whether an outcome meets them.
+    """Filters and conditions of a rule, and whether an outcome meets them.
 
-    A rule derives from it and says what it answers where it applies.
+    A rule derives from it and adds its answer.
     """
 
     methods: Collection[str] | None = None
-    """The methods it is about, in upper case; None: all of them."""
+    """The methods that the rule is for, in upper case; None: all of them."""
 
     request_filter: Callable[[HttpRequest], bool] | None = None
-    """Says whether it is about a request."""
+    """Says whether the rule is for a request."""
 
     statuses: Collection[int] = ()
     """The statuses that meet it."""
@@ -77,10 +77,10 @@ class Conditions:
     """Says whether a response meets it."""
 
     _made_by: ClassVar[str]
-    """What is called to make such a rule."""
+    """The class or method that makes such a rule, for its repr."""
 
     _needs_condition: ClassVar[bool] = True
-    """Whether filters alone make no rule."""
+    """Whether a rule with filters alone is refused."""
 
     _conditions: ClassVar[tuple[str, ...]] = (
         "statuses",
@@ -195,7 +195,7 @@ class Conditions:
         )
 
     def _safety_of(self, cause: Exception) -> RetrySafety:
-        """Judge a failure, which need not be about a retry."""
+        """Judge a failure by its class and fault; a retry rule also by its safety."""
         return safety_by_kind(cause)
 
     def _is_slow(self, seconds: float | None) -> bool:
