@@ -1,4 +1,4 @@
-"""The first characters of a body: what counts as text, and how it is decoded."""
+"""Decode the first characters of a body, if it is text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import codecs
 import re
 
 CUT = "…"
-"""Stands at the end of a preview of something longer."""
+"""The end of a preview that does not show the whole text."""
 
 _CHARSET = re.compile(r""";\s*charset\s*=\s*["']?([^\s;"']+)""", re.IGNORECASE)
 _WORD = re.compile(r"[a-z0-9]+")
@@ -14,7 +14,7 @@ _TEXT_WORDS = frozenset(
     "ecmascript graphql javascript json json5 jsonl jsonlines ndjson sql toml"
     " urlencoded xml yaml yml".split()
 )
-# Of Python's own: what they take for text is none of what comes over the wire.
+# Codecs of Python that are no charsets on the wire.
 _NO_CHARSETS = {"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"}
 # The binary data bytes of the WHATWG's MIME sniffing: no text has them.
 _BINARY = re.compile("[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
@@ -30,16 +30,16 @@ def is_text(content_type: str) -> bool:
 
 
 def shortened(text: str, max_length: int) -> str | None:
-    """Return the first *max_length* characters of a text, None of nothing."""
+    """Return the first *max_length* characters of a text, or None if it is empty."""
     return f"{text[:max_length]}{CUT}" if len(text) > max_length else text or None
 
 
 class BodyHead:
-    """Gathers the first bytes of a body; they are decoded when asked for.
+    """Collects the first bytes of a body, and decodes them on demand.
 
     Args:
-        content_type: The Content-Type that the body came with.
-        max_length: How many characters to show.
+        content_type: The Content-Type of the body.
+        max_length: The number of characters to show.
     """
 
     __slots__ = ("_content_type", "_data", "_limit", "_max_length")
@@ -57,13 +57,13 @@ class BodyHead:
         return len(self._data) >= self._limit
 
     def add(self, chunk: bytes | bytearray | memoryview) -> None:
-        """Copy what is needed of the next bytes."""
+        """Copy as many of the next bytes as are needed."""
         self._data += chunk[: self._limit - len(self._data)]
 
     def text(self) -> str | None:
-        """Return the first characters of what has come so far.
+        """Return the first characters of the part that has arrived.
 
-        None of an empty body, and of one that is no text after all.
+        None for an empty body, and for one that turns out not to be text.
         """
         text = _decoded(bytes(self._data), self._content_type)
         if _BINARY.search(text):
@@ -81,14 +81,14 @@ def _decoded(data: bytes, content_type: str) -> str:
     try:
         text = _beginning(data, codec)
     except UnicodeError:
-        # No replacement for a byte order mark that is missing (little-endian then, as
-        # in the WHATWG's standard), nor for wrong escapes of ISO-2022 (UTF-8 then).
+        # The decoder raises without a byte order mark (then little-endian, as in the
+        # WHATWG's standard), and for wrong escapes of ISO-2022 (then UTF-8).
         text = _beginning(data, _codec(f"{codec.name}-le"))
     return text.removeprefix("\ufeff")
 
 
 def _beginning(data: bytes, codec: codecs.CodecInfo) -> str:
-    # Never final: a code point that is cut at the end is left out.
+    # Never final: an incomplete character at the end is left out.
     return codec.incrementaldecoder(errors="replace").decode(data)
 
 

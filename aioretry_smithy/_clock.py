@@ -9,7 +9,7 @@ import time
 def loop_time() -> float:
     """Return the running event loop's time; without one, :func:`time.monotonic`.
 
-    Seconds that never go back, whose zero means nothing.
+    The seconds never go back; their zero is arbitrary.
 
     >>> loop_time() <= loop_time()
     True

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 class UnprocessedRequestError(aiohttp.ClientError):
     """The request was refused on this side; the server has seen nothing of it.
 
-    Raised by the session itself for a body that was read before and cannot be sent
-    whole again. Raise it in a decorator of your own that turns a request away, so
-    that retry strategies know that any method may be sent again.
+    The session itself raises it for a body that was read before and cannot be sent
+    whole again. Raise it in a decorator of your own that turns a request away: retry
+    strategies then know that any method may be sent again.
 
     >>> is_unprocessed(UnprocessedRequestError("too many requests in flight"))
     True
@@ -39,17 +39,17 @@ class UnprocessedRequestError(aiohttp.ClientError):
 class RefusedRequestError(aiohttp.ClientError):
     """A decorator refused the request for a reason that outlasts a retry.
 
-    The base of :class:`FailFastError`, for what knows no circuit breakers.
+    The base of :class:`FailFastError`, for modules that do not know circuit breakers.
     """
 
 
 class ResponseTimeoutError(aiohttp.ServerTimeoutError):
     """The deadline of the whole call passed, or in the subclass that of one attempt.
 
-    While an attempt was under way, or while the caller read the body. Its ``__cause__``
-    is the last exception of an earlier attempt, or the failure of the attempt that was
-    cut. It is a :class:`TimeoutError` and an :class:`aiohttp.ClientError`, so code
-    written for aiohttp goes on working.
+    It passed while an attempt was under way, or while the caller read the body. The
+    ``__cause__`` is the last exception of an earlier attempt, or the failure of the
+    attempt that was cut. The error is a :class:`TimeoutError` and an
+    :class:`aiohttp.ClientError`, so code written for aiohttp goes on working.
 
     >>> issubclass(ResponseTimeoutError, TimeoutError)
     True
@@ -69,7 +69,7 @@ class AttemptTimeoutError(ResponseTimeoutError):
 
 
 def raised_from(source: object) -> Iterator[object]:
-    """Yield an exception and all that it was raised from or groups, each once."""
+    """Yield an exception, its causes and contexts, and members of groups, each once."""
     seen: set[int] = set()
     pending = [source]
     while pending:
@@ -85,7 +85,7 @@ def raised_from(source: object) -> Iterator[object]:
 
 
 def bad_argument(name: str, value: object, expected: str) -> ValueError:
-    """Make the error for an argument, in the one form that this library uses.
+    """Make the error for a bad argument, in the form that this library always uses.
 
     >>> bad_argument("max_delay", 1, ">= min_delay, 2")
     ValueError('max_delay: 1 (expected: >= min_delay, 2)')
@@ -94,26 +94,26 @@ def bad_argument(name: str, value: object, expected: str) -> ValueError:
 
 
 def is_finite(value: object) -> TypeGuard[float]:
-    """Say whether *value* is a number, and neither infinite nor NaN nor a truth value.
+    """Say whether *value* is a finite number; a bool is not one.
 
     >>> [is_finite(value) for value in (0, 1.5, float("nan"), True, "1")]
     [True, True, False, False, False]
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    # An int beyond the largest float is no use either: arithmetic with it overflows.
+    # Arithmetic with an int beyond the largest float overflows.
     return abs(value) <= sys.float_info.max
 
 
 def is_plain_function(value: object) -> bool:
-    """Say whether *value* can be called, and what it returns need not be awaited.
+    """Say whether *value* can be called, and is not a coroutine function.
 
     >>> async def later():
     ...     pass
     >>> [is_plain_function(value) for value in (len, later, 1)]
     [True, False, False]
     """
-    # One that stands for another, as of functools, or an object with such a method.
+    # Also partials of coroutine functions, and objects with an async __call__.
     return callable(value) and not (
         inspect.iscoroutinefunction(value)
         or inspect.iscoroutinefunction(type(value).__call__)

@@ -15,12 +15,12 @@ L = TypeVar("L")
 
 
 class Listeners(Generic[L]):
-    """The listeners of one object, told one event after the other.
+    """The listeners of one object, which get one event after the other.
 
     Args:
-        whose: Names that object in the log, where a listener raises.
-        listeners: Who is told, in this order.
-        kind: What each of them has to be.
+        whose: The name of that object in the log, if a listener raises.
+        listeners: The listeners, in the order of delivery.
+        kind: The class of all of them.
 
     Raises:
         ValueError: Something among the *listeners* is of another kind.
@@ -39,12 +39,12 @@ class Listeners(Generic[L]):
         self._is_delivering = False
 
     def notify(self, *events: Callable[[L], None]) -> None:
-        """Let every listener hear of the *events*, after what it is hearing now."""
+        """Deliver *events* to every listener, after those under delivery now."""
         if not self.anybody:
             return
         self._events.extend(events)
-        # A listener that uses the object comes back here: what it causes has to wait
-        # until the others have heard what it has heard.
+        # A listener that uses the object comes back here. Its new events wait until all
+        # listeners have got the present one.
         if self._is_delivering:
             return
         self._is_delivering = True

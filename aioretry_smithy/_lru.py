@@ -1,4 +1,4 @@
-"""Keep one value per key, bounded: the least recently used go first."""
+"""Keep one value per key, for a limited number of recently used keys."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class BoundedMap(Generic[V]):
 
     Args:
         factory: Makes the value of a key, once for as long as the key is kept.
-        max_size: How many values are kept, > 0.
-        kind: What the values have to be, if that is to be checked.
+        max_size: The number of values to keep, > 0.
+        kind: The class of all values; None: any.
 
     Raises:
         ValueError: An argument is not as described.
@@ -63,10 +63,10 @@ class BoundedMap(Generic[V]):
         return self._values.get, self._values.move_to_end
 
     def get(self, key: str) -> V:
-        """Return the value of *key*, making it when the key is not known.
+        """Return the value of *key*, and make it for a new key.
 
         Raises:
-            ValueError: The factory makes something else than it should.
+            ValueError: The factory returned a value of another class.
         """
         values = self._values
         known = values.get(key)

@@ -1,13 +1,13 @@
-"""Text that goes out: into logs, spans, labels and the messages of errors."""
+"""Escape text for logs, spans, labels and the messages of errors."""
 
 from __future__ import annotations
 
 
 def encodable(text: str) -> str:
-    r"""Escape what UTF-8 cannot carry: half a surrogate pair.
+    r"""Escape lone surrogates, which UTF-8 cannot encode.
 
-    aiohttp makes one of each byte of a header that is no UTF-8, and JSON may have them
-    too. An exporter that meets one loses all that it was to send.
+    aiohttp makes one of each byte of a header that is not UTF-8, and JSON may have them
+    too. An exporter that meets one loses its whole batch.
 
     >>> print(encodable("http://[\udcff/"))
     http://[\udcff/
@@ -18,7 +18,7 @@ def encodable(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Escape what would move a terminal's cursor or break a line."""
+    """Escape characters that move a terminal's cursor or break a line."""
     if text.isprintable():
         return text
     return "".join(

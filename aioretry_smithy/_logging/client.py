@@ -1,4 +1,4 @@
-"""The decorator that writes a request line and a response line."""
+"""Log each call: a request line and a response line."""
 
 from __future__ import annotations
 
@@ -37,26 +37,26 @@ _FAILURE = "failure_response_log_level"
 
 
 class LoggingClient(DecoratingClient):
-    """Writes a line for the request and a line for the response of each call it sees.
+    """Writes a line for the request and a line for the response of each call.
 
-    Inside a retrying client that is one pair of lines per attempt, from the second on
-    with ``armeria-retry-count`` among the headers of the request; outside it is one
-    pair per call, the first attempt's request and the last one's response, with
+    Inside a retrying client it writes one pair of lines per attempt; from the second on
+    the request has the header ``armeria-retry-count``. Outside it writes one pair per
+    call, the first attempt's request and the last one's response, with
     ``totalAttempts``. After Armeria's ``LoggingClient``.
 
     Both lines are written once the outcome is known, at the headers of the response or
-    at the failure, the request line first. Nothing of another call comes between them,
-    and sampling can look at the outcome. A success is a response with a status < 400;
+    at the failure, the request line first. No other call comes between them, and
+    sampling can look at the outcome. A success is a response with a status < 400;
     everything else is a failure, a cancelled call too.
 
-    - Of a success each line is written whose own level is on.
-    - Of a failure both lines are written, always: one whose level is off takes the
-      level of the other. Where both are off, nothing is written.
+    - Of a success, each line is written whose own level is on.
+    - Of a failure, both lines are written: one whose level is off takes the level of
+      the other. If both are off, nothing is written.
     - A formatter may leave a line out; the other one then has its own level.
 
     Nothing is formatted for a level that is off. Levels and sampling may be functions
     of the log, which then has the outcome. Each record has the log as
-    ``record.request_log``, which is None where a record was pickled; a logger of
+    ``record.request_log``, which is None on a pickled record; a logger of
     structlog gets it as the value ``request_log`` of the event. An error in a
     formatter, a handler, a filter or one of the functions is reported once, through the
     logger ``aioretry_smithy``, and changes nothing for the call.
@@ -96,22 +96,22 @@ class LoggingClient(DecoratingClient):
 
         Args:
             logger: Where the lines go; a :class:`logging.LoggerAdapter`, a logger of
-                structlog or anything else with ``isEnabledFor`` and ``log`` will do. By
+                structlog, or any object with ``isEnabledFor`` and ``log``. By
                 default the logger ``aioretry_smithy``.
             request_log_level: The level of request lines, > 0; or a plain function of
                 the log that returns it, or None for the default.
-            successful_response_log_level: That of the response lines of successes.
-            failure_response_log_level: That of the response lines of failures.
+            successful_response_log_level: The same for response lines of successes.
+            failure_response_log_level: The same for response lines of failures.
             success_sampling_rate: The part of the successes that is logged, from 0 to
                 1; or a sampler: a plain function of the log, or an object with such a
-                method ``is_sampled``, that returns whether to log. Asked once for both
-                lines, and only where a level is on.
+                method ``is_sampled``, that returns whether to log. Called once for both
+                lines, and only if a level is on.
             failure_sampling_rate: The same for failures.
-            formatter: Makes the lines; :meth:`LogFormatter.text` by default. Anything
-                with its two methods will do.
+            formatter: Makes the lines; :meth:`LogFormatter.text` by default. Any object
+                with its two methods works.
             sensitive_headers: Headers to hide besides the usual ones, in any case.
             sensitive_query_parameters: Query parameters to hide besides the usual ones.
-                What is hidden here is hidden in every view of the log.
+                Every view of the log hides these headers and parameters.
             random: Returns numbers in [0, 1), for sampling.
 
         Raises:
@@ -152,7 +152,7 @@ function of the log)
     async def execute(
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> aiohttp.ClientResponse:
-        """Send *request* and log what became of it."""
+        """Send *request* and log its outcome."""
         try:
             response = await self.delegate.execute(ctx, request)
         except BaseException:
@@ -184,7 +184,7 @@ function of the log)
             status = log.response_status
             success = status is not None and status < 400 and log.response_cause is None
             settings, is_on = self._settings, self._is_on
-            # Written out: the lines of most calls are off, and each pays for this.
+            # Without a helper function: every call pays for this, even with both off.
             level = settings.request_log_level
             if callable(level):
                 level = asked_level("request_log_level", level, log)
@@ -232,14 +232,14 @@ def _lines(
     *,
     pair: bool,
 ) -> list[tuple[int, str]]:
-    """Format what is to be written, all of it before anything is.
+    """Format the lines to write, both before the first is written.
 
     Args:
-        formatter: What to ask for the lines.
-        log: What they are about.
-        request_level: The level of the request line, None where it is off.
-        response_level: That of the response line; not both are None.
-        pair: Whether one line brings the other along at its own level.
+        formatter: Makes the lines.
+        log: The call, or the attempt, to write about.
+        request_level: The level of the request line, None if it is off.
+        response_level: The level of the response line; not both are None.
+        pair: Whether a line whose level is off takes the level of the other.
     """
     request = response = None
     if request_level or pair:
@@ -257,7 +257,7 @@ def _lines(
 
 
 def _cut_context(error: BaseException, cause: BaseException | None) -> None:
-    """Take the failure of the call, which may show credentials, off a traceback."""
+    """Remove the failure of the call, which may show credentials, from a traceback."""
     for link in list(raised_from(error)):
         if isinstance(link, BaseException) and link.__context__ is cause:
             link.__context__ = None

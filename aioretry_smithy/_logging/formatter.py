@@ -49,11 +49,11 @@ _RESPONSE_KEYS = (
 class LogFormatter(ABC):
     """Makes the two lines that a :class:`LoggingClient` writes.
 
-    Both methods are asked once the outcome is known, so each sees the whole log. One
-    that returns None leaves its line out, and where both do nothing is written. The
-    log's attributes hold credentials as they are; ``log.to_dict()`` and
-    ``log.render()`` hide them, which makes them a good start for a formatter of one's
-    own. After Armeria's ``LogFormatter``.
+    Both methods are called once the outcome is known, so each sees the whole log. A
+    method that returns None leaves its line out; if both do, nothing is written. The
+    log's attributes hold credentials as they are. ``log.to_dict()`` and
+    ``log.render()`` hide them, so start from those in a formatter of your own. After
+    Armeria's ``LogFormatter``.
 
     >>> class ShortFormatter(LogFormatter):
     ...     def format_request(self, log):
@@ -84,20 +84,20 @@ class LogFormatter(ABC):
     def text() -> LogFormatter:
         """Return the formatter for people, the default.
 
-        The lines have the shape of Armeria's, without what is not known. ``length`` is
-        that of the body, in bytes. A request line has one, and the ``duration`` of the
-        upload, where a body was sent.
-        ``currentAttempt`` stands on the request line of an attempt, ``totalAttempts``
-        on the response line of a call that went through a retrying client, and why it
-        stopped where it did not succeed, such as ``stopped: deadline``::
+        The lines have the shape of Armeria's, without unknown values. ``length`` is
+        the length of the body in bytes. A request line has one, and the ``duration`` of
+        the upload, if a body was sent. The request line of an attempt has
+        ``currentAttempt``. The response line of a call through a retrying client has
+        ``totalAttempts``, and the reason if it stopped without success, such as
+        ``stopped: deadline``::
 
             Request: {startTime=..., scheme=https, host=example.com, method=GET,
             path=/orders, headers=[Accept=*/*, armeria-retry-count=1], currentAttempt=2}
             Response: {startTime=..., duration=0.012s, headers=[:status=200]}
 
         Each is one line: control characters are escaped. Durations are in seconds. With
-        a :class:`ContentPreviewingClient` in the chain ``preview`` comes after the
-        headers, quoted as in JSON, of the response as far as it had come by then.
+        a :class:`ContentPreviewingClient` in the chain, ``preview`` comes after the
+        headers, quoted as in JSON; of a response, the part that has arrived by then.
 
         >>> LogFormatter.text()
         LogFormatter.text()
@@ -113,10 +113,10 @@ class LogFormatter(ABC):
         same ones.
 
         Args:
-            nested: Whether to write one line in the place of two, with the whole of
-                :meth:`RequestLog.to_dict` and so with the attempts as ``"children"``.
+            nested: Whether to write one line instead of two, with the whole of
+                :meth:`RequestLog.to_dict`, which has the attempts as ``"children"``.
                 It is the response's line, at the response's level. Its ``"type"`` is
-                ``"call"``, or ``"attempt"`` where the logging client lies inside the
+                ``"call"``, or ``"attempt"`` if the logging client is inside the
                 retrying one.
 
         Raises:
@@ -143,7 +143,7 @@ class _TextFormatter(LogFormatter):
             "scheme": url.scheme,
             "host": url.host_port_subcomponent,
             "method": log.request_method,
-            # Without a host, what stands before it belongs to the path.
+            # Without a host, the text before it belongs to the path.
             "path": log.mask.text(url.raw_path_qs if url.host else str(url)),
             "headers": _headers(log.mask.headers(log.request_headers)),
             "preview": _quoted(content_preview(log.request_content_preview, log.mask)),
@@ -214,7 +214,7 @@ def _headers(shown: Mapping[str, str]) -> str:
 
 
 def _quoted(preview: str | None) -> str | None:
-    # Only in quotes a body cannot pretend to be other fields of the line.
+    # In quotes, a body cannot pretend to be other fields of the line.
     return None if preview is None else json.dumps(preview, ensure_ascii=False)
 
 

@@ -1,4 +1,4 @@
-"""At which level a line is written: always the same one, or by its log."""
+"""Choose the level of a line: a fixed one, or one by its log."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ DEFAULTS = {
     "successful_response_log_level": SUCCESS_LEVEL,
     "failure_response_log_level": FAILURE_LEVEL,
 }
-"""The level of each line unless anything else is said."""
+"""The default level of each line."""
 
 
 def check_level(name: str, value: object) -> None:
-    """Refuse what is neither a level nor a plain function."""
+    """Refuse anything but a level or a plain function."""
     if not (is_plain_function(value) or _is_level(value)):
         expected = "a logging level, an int > 0, or a plain function of the log"
         raise bad_argument(name, value, expected)
@@ -40,9 +40,9 @@ def asked_level(
     """Ask a function for the level of a line.
 
     Args:
-        name: Which setting it is.
-        function: What was set.
-        log: What the line is about.
+        name: The name of the setting.
+        function: The function that was set.
+        log: The call, or the attempt, to write about.
 
     Raises:
         ValueError: It returned neither a level nor None.
@@ -56,7 +56,7 @@ def asked_level(
 
 
 def shown_level(value: LogLevel) -> str:
-    """Return a level as it is called, or the function that chooses it."""
+    """Return the name of a level, or the repr of the function that chooses it."""
     return repr(value) if callable(value) else logging.getLevelName(value)
 
 

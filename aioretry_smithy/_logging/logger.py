@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class _OtherLogger(Protocol):
-    """A logger of structlog, which has methods in place of level numbers."""
+    """A logger of structlog, which is not a :class:`logging.Logger`."""
 
     def log(self, level: int, event: str, **values: Any) -> Any: ...
 
@@ -22,13 +22,13 @@ Logger: TypeAlias = "logging.Logger | logging.LoggerAdapter[Any] | _OtherLogger"
 
 def level_method(logger: object) -> str:
     """Return the name of the method that tells whether a level is on."""
-    # Some loggers of structlog have only the second.
+    # Some of structlog's loggers have only the second.
     names = ("isEnabledFor", "is_enabled_for")
     return next((name for name in names if hasattr(logger, name)), names[0])
 
 
 def level_check(logger: Any) -> Callable[[int], bool]:
-    """Return the function that says whether *logger* writes lines of a level."""
+    """Return a function that says whether a level of *logger* is on."""
     if isinstance(logger, logging.Logger):
         return logger.isEnabledFor
 
@@ -40,11 +40,11 @@ def level_check(logger: Any) -> Callable[[int], bool]:
 
 
 def emit(logger: Any, level: int, line: str, log: RequestLog) -> None:
-    """Write *line* and have the record, or structlog's event, carry *log*."""
+    """Write *line*, with *log* on the record or in structlog's event."""
     message: Any = line
     options: Any = {"extra": {"request_log": log}}
     while _only_processes(logger):
-        # Such an adapter puts its own ``extra`` in the place of ours.
+        # Such an adapter replaces our ``extra`` by its own.
         message, options = logger.process(message, options)
         options["extra"] = {**(options.get("extra") or {}), "request_log": log}
         logger = logger.logger
@@ -55,7 +55,7 @@ def emit(logger: Any, level: int, line: str, log: RequestLog) -> None:
 
 
 def _only_processes(logger: object) -> TypeGuard[logging.LoggerAdapter[Any]]:
-    """Whether a logger is an adapter without a ``log()`` of its own."""
+    """Say whether a logger is an adapter without a ``log()`` of its own."""
     return (
         isinstance(logger, logging.LoggerAdapter)
         and type(logger).log is logging.LoggerAdapter.log

@@ -26,15 +26,15 @@ Sampling: TypeAlias = "float | Callable[[RequestLog], bool] | _Sampler"
 def sampler_of(
     name: str, sampling: Any, random: Callable[[], float]
 ) -> Callable[[RequestLog], bool]:
-    """Return the function that says whether a call is logged.
+    """Return a function that says whether a call is logged.
 
     Args:
-        name: Which setting it is.
-        sampling: What was set.
+        name: The name of the setting.
+        sampling: The rate or the sampler that was set.
         random: Returns numbers in [0, 1), for a rate.
 
     Raises:
-        ValueError: It is nothing of the kind.
+        ValueError: *sampling* is neither.
     """
     if is_finite(sampling) and 0 <= sampling <= 1:
         return lambda log: random() < sampling

@@ -45,7 +45,7 @@ class LoggingSettings:
         self.sampler("failure_sampling_rate")
 
     def sampler(self, name: str) -> Callable[[RequestLog], bool]:
-        """Return the function that says whether a call is logged."""
+        """Return a function that says whether a call is logged."""
         return sampler_of(name, getattr(self, name), self.random)
 
     def __str__(self) -> str:
@@ -59,7 +59,7 @@ class LoggingSettings:
 
 
 def names_of(setting: str, names: object) -> tuple[str, ...]:
-    """Return names of headers or parameters."""
+    """Return the names of a setting as a tuple; refuse a single string."""
     if isinstance(names, Iterable) and not isinstance(names, str | bytes):
         given = tuple(names)
         if all(isinstance(name, str) and name for name in given):

@@ -1,4 +1,4 @@
-"""Sessions with a chain: the builder, and decorating a session that is there."""
+"""Build a session with a chain of decorators, or decorate an existing one."""
 
 from __future__ import annotations
 
@@ -39,12 +39,11 @@ class SessionBuilder:
     """Builds an :class:`aiohttp.ClientSession` with a chain of decorators.
 
     The last decorator added is the outermost: the first to see a request and the last
-    to see its response. A builder may build more than one session; what a decorator
-    holds, such as circuit breakers, they then share. After Armeria's
-    ``ClientBuilder``.
+    to see its response. A builder may build several sessions; they share the state of
+    the decorators, such as circuit breakers. After Armeria's ``ClientBuilder``.
 
     Args:
-        base_url: What relative URLs are joined with.
+        base_url: The base for relative URLs.
         client_session_arguments: Any other argument of :class:`aiohttp.ClientSession`.
 
     Raises:
@@ -87,14 +86,14 @@ class SessionBuilder:
     ) -> Self:
         """Start with the chain that is right for most services.
 
-        From the outside in: logging of failed calls; up to 3 attempts of what may be
-        sent again without harm, 0.1 s, 0.2 s, ... apart with full jitter, or as long as
-        the server asks for, with a budget per host that keeps retries from becoming a
-        storm; a circuit breaker per host. Sessions of one builder share budgets and
+        From the outside in: logging of failed calls; up to 3 attempts of requests that
+        may be sent again, 0.1 s, 0.2 s, ... apart with full jitter, or as long as
+        the server asks for, with a budget per host that prevents retry storms; a
+        circuit breaker per host. Sessions of one builder share budgets and
         circuit breakers.
 
         Args:
-            base_url: What relative URLs are joined with.
+            base_url: The base for relative URLs.
             response_timeout: Seconds that a call may take, with all its attempts, > 0;
                 None for no limit. Unless given: the ``total`` of ``timeout=``, where 0
                 and less mean no limit, or 30.0.
@@ -109,8 +108,8 @@ class SessionBuilder:
                 :meth:`RetryBudget.per_host` unless given.
             logging: A decorator to log with, or None to leave it out.
             retrying: A :class:`RetryConfig`, a :class:`RetryConfigMapping` or a
-                decorator to retry with, or None to leave it out. The four settings
-                above are then its own matter: see :meth:`RetryConfig.standard`.
+                decorator to retry with, or None to leave it out. It replaces the four
+                settings above: see :meth:`RetryConfig.standard`.
             circuit_breaker: A decorator to break circuits with, or None to leave it
                 out. Unless given: one per host, which opens for 5 s when more than half
                 of at least 10 attempts in 10 s have failed.
@@ -148,13 +147,13 @@ class SessionBuilder:
         """Add a decorator around those added before.
 
         Args:
-            decorator: What a ``new_decorator()`` returned, a class derived from
+            decorator: The result of a ``new_decorator()``, a class derived from
                 :class:`DecoratingClient`, or a function decorated with
                 :func:`client_decorator`.
 
         Raises:
             ValueError: It cannot be called with a client, or is a coroutine function
-                that lacks :func:`client_decorator`.
+                without :func:`client_decorator`.
         """
         self._decorators.append(checked_decorator(decorator))
         return self
@@ -162,10 +161,10 @@ class SessionBuilder:
     def response_timeout(self, seconds: float | None) -> Self:
         """Limit the time of a whole call, to the end of its body.
 
-        The session's ``ClientTimeout.total``, kept to the millisecond; its other
-        limits stay as they are. A request's ``timeout=`` replaces it by a ``total`` of
-        its own, and lifts it by None or a ``total`` of 0; a ``ClientTimeout`` that
-        says nothing about the total leaves it.
+        This sets the session's ``ClientTimeout.total``, exact to the millisecond; its
+        other limits stay as they are. A request's ``timeout=`` with a ``total``
+        replaces it, and None or a ``total`` of 0 lifts it. A ``ClientTimeout`` without
+        a ``total`` does not change it.
 
         Args:
             seconds: The limit, finite and > 0; None for no limit.
@@ -215,8 +214,8 @@ class SessionBuilder:
 
         Raises:
             ValueError: There are two retrying clients in the chain, an attempt may take
-                longer than the call, a decorator is none, or it hides others: its
-                client has no ``.delegate``.
+                longer than the call, a decorator returns no client, or it hides
+                others: its client has no ``.delegate``.
         """
         transport = AiohttpTransport()
         client = assemble(transport, self._decorators)
@@ -232,19 +231,19 @@ class SessionBuilder:
 
 
 def decorate(session: ClientSession, *decorators: Decorator) -> ClientSession:
-    """Put decorators on a session that somebody else made, in place.
+    """Put decorators on an existing session, in place.
 
     Args:
         session: Any session; its calls go through the chain from now on.
-        decorators: From the innermost to the outermost.
+        decorators: The decorators, from the innermost to the outermost.
 
     Returns:
         The same session.
 
     Raises:
         ValueError: The session has decorators already, there are two retrying clients,
-            an attempt may take longer than the call, a decorator is none, or it hides
-            others: its client has no ``.delegate``.
+            an attempt may take longer than the call, a decorator returns no client, or
+            it hides others: its client has no ``.delegate``.
     """
     if _seam.installed(_checked(session)) is not None:
         raise bad_argument("session", session, "not decorated yet")
@@ -289,7 +288,7 @@ def _install(
     wanted = (getattr(link, "mask", None) for link in chain_of(client))
     masks = (mask for mask in wanted if isinstance(mask, Mask))
     mask = reduce(or_, masks, DEFAULT_MASK)
-    # Also where it retries nothing by itself: a block of code may ask it to.
+    # Even one that never retries: a block of code may tell it to.
     resend = find_client(client, RetryingClient) is None
     _seam.install(session, transport, client, mask=mask, resend=resend)
     return session

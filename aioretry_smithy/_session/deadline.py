@@ -1,4 +1,4 @@
-"""The deadline of a call, and the timeouts by which aiohttp keeps it."""
+"""Compute the deadline of a call, and the timeouts with which aiohttp keeps it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .._call.options import RequestOptions
     from .._request.request import HttpRequest
 
-# Closer than this, aiohttp's own timer is as good as one that we would set.
+# A limit this close to aiohttp's own needs no timer of ours.
 _CLOSE_ENOUGH = 0.010
 _NUMBER = (int, float)
 _FIRM = "_aioretry_smithy_firm_limit"
@@ -33,7 +33,7 @@ def response_timeout(
     if "timeout" in options:
         timeout = options["timeout"]
         if not isinstance(timeout, ClientTimeout):
-            # Somebody may have passed on what aiohttp takes for nothing given.
+            # The caller may have passed on aiohttp's default value.
             total = total if timeout is sentinel else timeout
         elif timeout.total is not None or _FIRM not in vars(session):
             total = timeout.total
@@ -41,17 +41,17 @@ def response_timeout(
 
 
 def make_firm(session: ClientSession) -> None:
-    """Keep the session's limit where a request's ``ClientTimeout`` has no total.
+    """Keep the session's limit even if a request's ``ClientTimeout`` has no total.
 
-    What sets other limits alone replaces a limit of aiohttp's own, as it does without
-    a chain, but not one that was set through a builder.
+    Without a chain such a ``ClientTimeout`` lifts the limit of the session. So it does
+    with a chain, unless a builder has set the limit.
     """
     vars(session)[_FIRM] = True
 
 
 def positive(total: object) -> float | None:
-    """Return a ``total`` of aiohttp's as a limit, or None where it means no limit."""
-    # What is no number it will refuse itself.
+    """Return a ``total`` of aiohttp's as a limit, or None if it means no limit."""
+    # aiohttp itself refuses a value that is not a number.
     return total if isinstance(total, _NUMBER) and total > 0 else None
 
 
@@ -63,23 +63,21 @@ def lifts(total: object) -> bool:
 def attempt_timeout(
     ctx: ClientRequestContext, request: HttpRequest, session: ClientSession
 ) -> ClientTimeout | None:
-    """Return the timeout that aiohttp needs, or None where its own will do."""
+    """Return the timeout to pass to aiohttp, or None if its own is right."""
     timeout = given = request.arguments.get("timeout", sentinel)
     if timeout is sentinel:
         timeout = session._timeout
     elif not isinstance(timeout, ClientTimeout):
         timeout = ClientTimeout(total=timeout)
     if not isinstance(timeout.total, _NUMBER_OR_NONE):
-        # aiohttp is to complain about it, not about what we would put in its place.
-        return None
+        return None  # aiohttp reports the caller's value
     own = positive(timeout.total) or math.inf
     limit = ctx.remaining()
     as_called = (ctx.parent or ctx).request
     if request is not as_called and (
         given is not as_called.arguments.get("timeout", sentinel)
     ):
-        # A decorator has replaced it.
-        limit = min(limit, own)
+        limit = min(limit, own)  # a decorator has replaced the timeout
     if limit <= 0:
         raise too_late(ctx)
     return _timeout_of(timeout, limit)
@@ -129,7 +127,7 @@ def _timeout_of(timeout: ClientTimeout, limit: float) -> ClientTimeout | None:
 
 
 def too_late(ctx: ClientRequestContext) -> ResponseTimeoutError:
-    """Make the error for a request that there is no time left to send."""
+    """Make the error for a request that came after the deadline."""
     if ctx.root.remaining() <= 0:
         return ResponseTimeoutError("no time left before the request was sent")
     return AttemptTimeoutError("no time left for this attempt before it was sent")

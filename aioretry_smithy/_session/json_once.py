@@ -1,4 +1,4 @@
-"""JSON that is serialized once a call: what went out first goes out again."""
+"""Serialize JSON once a call, and send the same text in each attempt."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ _ATTRIBUTES = {
 
 
 class JsonOnce:
-    """Notes what a session's serializer makes of ``json=``, for the next attempt.
+    """Keeps the result of a session's serializer for the next attempts of a call.
 
-    aiohttp is given ``json=`` as it came and serializes it before it first waits for
-    anything, so that the call that began last is the one that is being sent.
+    aiohttp serializes ``json=`` before it first awaits anything. So the serializer runs
+    for the request that was passed to aiohttp last.
     """
 
     __slots__ = ("_serializers", "sending")
 
     sending: Notes | None
-    """The notes of the call whose JSON is about to be serialized."""
+    """The notes of the call whose request was passed to aiohttp last."""
 
     def __init__(self) -> None:
         self.sending = None
         self._serializers: dict[str, tuple[Any, Any]] = {}
 
     def install(self, session: ClientSession) -> None:
-        """Put this in front of the serializer of *session*."""
+        """Wrap the serializer of *session*."""
         attributes = vars(session)
         for name, made in _ATTRIBUTES.items():
             dumps = attributes.get(name)
@@ -46,7 +46,7 @@ class JsonOnce:
                 self._serializers[name] = (noting, dumps)
 
     def remove(self, session: ClientSession) -> None:
-        """Undo :meth:`install`, but for a serializer that was replaced meanwhile."""
+        """Undo :meth:`install`, unless the serializer was replaced meanwhile."""
         attributes = vars(session)
         for name, (noting, dumps) in self._serializers.items():
             if attributes[name] is noting:
@@ -55,7 +55,7 @@ class JsonOnce:
     def begin(
         self, resources: CallResources, arguments: dict[str, Any]
     ) -> dict[str, Any]:
-        """Return the arguments with the JSON as an earlier attempt has sent it."""
+        """Return the arguments, with the serialized JSON of an earlier attempt."""
         value = arguments["json"]
         for known, make in resources.json:
             if known is value:

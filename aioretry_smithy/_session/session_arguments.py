@@ -1,4 +1,4 @@
-"""The names of a session's arguments: what is misspelt is found out at once."""
+"""Refuse misspelt arguments of a session."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ STANDARD = {
     "retrying",
     "strategy",
 }
-"""The arguments that the standard chain has beside those of a session."""
+"""The arguments of the standard chain besides those of a session."""
 
 
 def check_names(given: Iterable[str], *, standard: bool = False) -> None:
-    """Refuse names that are no arguments of a session, with the nearest one.
+    """Refuse unknown arguments of a session, and suggest the nearest name.
 
     Args:
         given: The names of the arguments.
-        standard: Whether it is the standard chain that they are given to.
+        standard: Whether they are arguments of the standard chain.
 
     Raises:
-        ValueError: A name is not known.
+        ValueError: A name is unknown.
     """
     parameters = inspect.signature(ClientSession).parameters.values()
     if any(each.kind is each.VAR_KEYWORD for each in parameters):
-        # A tracer has put something that takes any name in its place.
+        # A tracer has replaced the class by a function that takes any name.
         return
     known = {each.name for each in parameters}
     expected = "an argument of aiohttp.ClientSession"

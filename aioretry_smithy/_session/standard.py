@@ -1,4 +1,4 @@
-"""The chain that is right for most services."""
+"""Make the decorators of the standard chain."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CONFIGS = (RetryConfig, RetryConfigMapping)
 
 
 Retrying: TypeAlias = "Decorator | RetryConfig | RetryConfigMapping"
-"""What the standard chain may be told to retry with."""
+"""A value of the argument ``retrying`` of the standard chain."""
 
 
 def standard_decorators(

@@ -1,4 +1,4 @@
-"""Measure what is sent of a body; a request without one is not touched."""
+"""Count the bytes that are sent of a request body."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _sending: ContextVar[Upload | None] = ContextVar(
 
 
 def measure_uploads(session: ClientSession) -> type[ClientRequest]:
-    """Let the requests of a session count what they send of a body.
+    """Make the requests of a session count the bytes of their bodies.
 
     Returns:
-        The class that they had before.
+        The session's request class before.
     """
     before: Any = session._request_class
-    # A mock, or a function that makes requests, stays as it is.
+    # A mock or a function instead of a class stays as it is.
     if isinstance(before, type):
         session._request_class = _measured(before)
     return before  # type: ignore[no-any-return]
@@ -50,7 +50,7 @@ async def sending(
 
 @cache
 def _measured(kind: Any) -> Any:
-    # aiohttp has no other place that is met by a request with a body, and only by one.
+    # aiohttp calls this method for requests with a body, and only for these.
     async def write_bytes(
         self: Any, writer: Any, *arguments: Any, **options: Any
     ) -> None:
@@ -58,14 +58,13 @@ def _measured(kind: Any) -> Any:
         if upload is None:
             await kind.write_bytes(self, writer, *arguments, **options)
             return
-        # A body that makes calls of its own must not have them counted here.
+        # A body may make calls of its own, which must not be counted here.
         _sending.set(None)
         _count(writer, upload)
         try:
             await kind.write_bytes(self, writer, *arguments, **options)
         finally:
-            # It has the writer.
-            del writer.write
+            del writer.write  # it refers to the writer: no cycle
         if writer._eof:
             upload.ended = asyncio.get_running_loop().time()
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .._request.request import HttpRequest
 
 ScriptedBody: TypeAlias = bytes | str | dict[str, Any] | list[Any]
-"""Bytes; text, which is sent as UTF-8; or what is sent as JSON."""
+"""Bytes; text, which is sent as UTF-8; or a dict or list, which is sent as JSON."""
 
 ScriptedAnswer: TypeAlias = (
     int
@@ -31,10 +31,10 @@ ScriptedAnswer: TypeAlias = (
     | aiohttp.ClientResponse
     | Callable[["ClientRequestContext", "HttpRequest"], Any]
 )
-"""What a scripted transport answers with.
+"""An answer of a scripted transport.
 
 A status; ``(status, body)``; ``(status, headers, body)``; a dict or a list, sent as
-JSON with the status 200; an exception, or a class of one, that is raised; a response;
+JSON with the status 200; an exception or an exception class to raise; a response;
 or a function of the context and the request, plain or ``async``, that returns one of
 these. A body is bytes, text, or a dict or list for JSON. Text and JSON get their
 ``Content-Type`` unless *headers* has one.
@@ -49,14 +49,14 @@ _ANSWER = (
 
 
 def check(name: str, answer: object) -> None:
-    """Refuse what is no answer, and say what to write instead.
+    """Refuse a bad answer, and say what to write instead.
 
     Args:
-        name: What the answer is called.
-        answer: What may be one.
+        name: The name of the answer in the message.
+        answer: The object to check.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is not an answer.
     """
     if isinstance(answer, BaseException | aiohttp.ClientResponse):
         return
@@ -123,7 +123,7 @@ def _check_status(name: str, answer: object) -> None:
 async def respond(
     name: str, answer: Any, ctx: ClientRequestContext, request: HttpRequest
 ) -> aiohttp.ClientResponse:
-    """Do what a checked answer says: return a response, or raise."""
+    """Return the response of a checked answer, or raise its exception."""
     while callable(answer) and not isinstance(answer, type):
         answer = answer(ctx, request)
         if isinstance(answer, Awaitable):
@@ -134,7 +134,7 @@ async def respond(
         try:
             raise answer
         finally:
-            del answer  # what is raised has this frame
+            del answer  # its traceback has this frame: no cycle
     if isinstance(answer, aiohttp.ClientResponse):
         return answer
     match answer:
@@ -154,7 +154,7 @@ async def respond(
 
 
 def _encode(body: object) -> tuple[bytes, str | None]:
-    """Return a body as bytes, and its type where that follows from its form."""
+    """Return a body as bytes, and the Content-Type of text and JSON."""
     if isinstance(body, bytes):
         return body, None
     if isinstance(body, str):

@@ -1,4 +1,4 @@
-"""Ask a strategy what it would do, without a session."""
+"""Ask a strategy about one outcome, without a session."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ async def ask(
     """Ask a strategy for its answer to one outcome.
 
     Args:
-        strategy: The strategy of either kind or a chain of them, plain or ``async``.
+        strategy: A strategy of either kind or a chain of them, plain or ``async``.
         status: The status of the response; 200 unless there is a *cause*.
         headers: The headers of the response.
-        cause: What the attempt failed with, instead of a response.
+        cause: The exception of a failed attempt, instead of a response.
         content: The body of the response, decoded; empty unless given. A strategy that
             looks at content gets as much of it as its ``max_content_length`` allows.
         method: The method of the request.
-        attempt: Which attempt of the call it was, from 1.
+        attempt: The number of the attempt, from 1.
 
     Returns:
-        The backoff it would wait by, or None when it would stop.
+        The backoff for a retry, or None to stop.
 
     Raises:
-        ValueError: *attempt* is out of range, or *content* is no bytes, or is given
-            beside a *cause*; or the strategy answers with something else than a
+        ValueError: *attempt* is out of range, *content* is not bytes, or is given
+            beside a *cause*; or the strategy returns something other than a
             backoff, a decision or None.
 
     >>> import asyncio

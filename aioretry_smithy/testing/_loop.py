@@ -21,18 +21,20 @@ _NAMED_TASKS = 5
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
     """An event loop whose sleeps and timeouts cost no real time.
 
-    The clock starts at 0.0 and stands still while there is anything to do. When every
-    task waits, it jumps to the next timer, exactly: a sleep of 3.0 seconds begun at 0.0
-    ends at 3.0. Backoffs, deadlines and open circuits can so be tested to the digit.
+    The clock starts at 0.0 and stands still while a task can run. When every task
+    waits, it jumps exactly to the next timer: a sleep of 3.0 seconds begun at 0.0
+    ends at 3.0. So tests of backoffs, deadlines and open circuits can compare exact
+    times.
 
-    - Where nothing can wake the waiting tasks (no timer, no thread, no ready socket),
+    - If nothing can wake the waiting tasks (no timer, no thread, no ready socket),
       the run ends with a :exc:`RuntimeError` that names them, instead of hanging.
       A timer at infinity counts as none.
-    - Work in threads (:func:`asyncio.to_thread`, ``loop.run_in_executor``) is waited
-      for in real time while the clock stands still, so no timeout cuts it; it must not
-      itself wait for a timer. Threads started in other ways are unknown to the loop.
-    - Ready sockets are served before the clock moves. A peer that needs real time to
-      answer is not waited for, though: the loop is for tests without sockets. Use
+    - The loop waits in real time for work in threads (:func:`asyncio.to_thread`,
+      ``loop.run_in_executor``) while the clock stands still. No timeout cuts such work;
+      it must not itself wait for a timer. Threads started in other ways are unknown to
+      the loop.
+    - Ready sockets are served before the clock moves. But the loop does not wait for a
+      peer that needs real time to answer: it is for tests without sockets. Use
       :class:`ScriptedTransport` in place of a server.
 
     Raises:
@@ -102,7 +104,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
     def _set_time(self, now: float) -> None:
         self._virtual_time = now
-        # asyncio fires what is due before now + resolution: a fixed resolution would
+        # asyncio fires timers due before now + resolution: a fixed resolution would
         # fire early at small times, and at large ones vanish in the sum and never fire.
         self._clock_resolution = math.ulp(now)
 
@@ -120,7 +122,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
 
 class _JumpingSelector(selectors.DefaultSelector):
-    """Serves what is ready; asks for leave before it waits."""
+    """Serves ready sockets; moves the clock before it waits."""
 
     def __init__(self, jump: Callable[[], float | None]) -> None:
         super().__init__()

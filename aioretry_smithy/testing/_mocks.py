@@ -1,4 +1,4 @@
-"""Let aioresponses make responses of the aiohttp that is installed."""
+"""Make aioresponses work with the installed aiohttp."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .._bodies.new_response import HAS_STREAM_WRITER
 
 
 def patch_aioresponses() -> AbstractContextManager[object]:
-    """Mend ``aioresponses`` where its responses lack what aiohttp asks for.
+    """Make ``aioresponses`` work with aiohttp 3.14 and newer.
 
-    ``aioresponses`` 0.7.9 cannot make a response with aiohttp 3.14 or newer, which asks
-    for a ``stream_writer``. Where nothing is amiss, nothing is changed.
+    ``aioresponses`` 0.7.9 cannot make a response there, because aiohttp needs a
+    ``stream_writer``. With an older aiohttp this changes nothing.
 
-    The call itself does it: one line in ``conftest.py`` is all that a test suite needs.
-    Used as the context manager of a block, it is undone at the end of the block.
+    The call itself does it: a test suite needs one line in ``conftest.py``.
+    As the context manager of a block, it undoes the change at the end of the block.
 
     Raises:
         ModuleNotFoundError: ``aioresponses`` is not installed.
@@ -33,7 +33,7 @@ def patch_aioresponses() -> AbstractContextManager[object]:
         message = f"{error}; patch_aioresponses() needs it: pip install aioresponses"
         raise ModuleNotFoundError(message, name=error.name) from None
     undo = ExitStack()
-    # Mended already, it is for the one who did that to undo it.
+    # An outer call that has made the change also undoes it.
     if HAS_STREAM_WRITER and core.ClientResponse is not _MockedResponse:
         undo.callback(setattr, core, "ClientResponse", core.ClientResponse)
         core.ClientResponse = _MockedResponse  # type: ignore[attr-defined]

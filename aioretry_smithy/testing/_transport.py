@@ -1,4 +1,4 @@
-"""A transport that answers from a list."""
+"""Answer requests from a list, in place of aiohttp."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ _SCHEMES = frozenset({"http", "https", "ws", "wss"})
 class ScriptedTransport(Transport):
     """Answers one request after another from a list, without any network.
 
-    It is a client and, at once, a decorator that ignores the client it is given: add it
-    first, and the rest of the chain talks to it instead of to aiohttp. The responses
-    are real ones. The deadline of an attempt holds for an answer that takes its time:
-    the attempt fails as with aiohttp, with an ``AttemptTimeoutError``. What
-    aiohttp refuses before it sends anything is refused here too: no URL, a relative one
-    where there is no base, one of another scheme, ``data`` beside ``json``.
+    It is a client and also a decorator, which ignores the client that it wraps: add it
+    first, and the rest of the chain calls it instead of aiohttp. The responses
+    are real ones. The deadline of an attempt cuts a slow answer: the attempt fails as
+    with aiohttp, with an ``AttemptTimeoutError``. Requests that aiohttp refuses before
+    sending are refused here too: an invalid URL, a relative one without a base, one of
+    another scheme, ``data`` beside ``json``.
 
     Args:
         answers: The answers, in order, each a :data:`ScriptedAnswer`. One request too
-            many is an :class:`AssertionError`. An iterator may be endless: of it no
-            more is taken than is asked for.
+            many is an :class:`AssertionError`. An iterator may be endless: one answer
+            is taken per request.
 
     Raises:
-        ValueError: One of *answers* is none; those of an iterator are looked at when
-            their turn comes.
+        ValueError: One of *answers* is not an answer; those of an iterator are checked
+            when their turn comes.
 
     >>> transport = ScriptedTransport([503, TimeoutError(), (200, {"orders": [7]})])
     >>> builder = (
@@ -60,9 +60,8 @@ class ScriptedTransport(Transport):
     requests: list[HttpRequest]
     """The requests seen so far."""
 
-    # With object, so that a list in a variable passes: of what stands in it mypy
-    # remembers only the class that all have in common. The other half tells editors
-    # what the arguments of a lambda are.
+    # "object" accepts a list in a variable, of which mypy knows only the common base of
+    # its items. The other half tells editors the arguments of a lambda.
     def __init__(self, answers: Iterable[ScriptedAnswer | object]) -> None:
         if isinstance(answers, str | bytes | Mapping | Set) or not isinstance(
             answers, Iterable
@@ -80,10 +79,10 @@ class ScriptedTransport(Transport):
 
     @property
     def unused(self) -> list[object]:
-        """The answers that no request has got so far.
+        """The answers that are left.
 
         Raises:
-            ValueError: They come from an iterator, which cannot be looked into.
+            ValueError: They come from an iterator.
 
         >>> ScriptedTransport([503, 200]).unused
         [503, 200]
@@ -94,7 +93,7 @@ class ScriptedTransport(Transport):
         return self._script[self._answered :]
 
     def __call__(self, delegate: HttpClient) -> HttpClient:
-        """Be the decorator that puts this transport in the place of *delegate*."""
+        """Act as the decorator that replaces *delegate* by this transport."""
         return self
 
     def _prepare(
@@ -139,7 +138,7 @@ class ScriptedTransport(Transport):
 
 
 def _refuse(request: HttpRequest) -> None:
-    """Refuse what aiohttp refuses before it sends anything."""
+    """Raise for a request that aiohttp refuses before sending."""
     arguments = request.arguments
     if arguments.get("data") is not None and arguments.get("json") is not None:
         raise bad_argument("json", arguments["json"], "None beside data")
