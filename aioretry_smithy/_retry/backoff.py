@@ -19,8 +19,8 @@ class Backoff(ABC):
     """The delays between the attempts of a call.
 
     It has no state: the retrying client counts, so one object serves any number of
-    calls at once. Counting goes by identity: a strategy that returns the same object
-    again moves on along its delays, another one, also an equal one, starts anew.
+    calls at once. It counts by identity: as long as a strategy returns the same object
+    the count goes on; with another one, even an equal one, it starts again.
 
     Use the factories, or subclass it and write :meth:`next_delay`. Delays are in
     seconds; a bad argument is a :class:`ValueError`. Formulas are Armeria's.
@@ -49,7 +49,7 @@ class Backoff(ABC):
 
     @staticmethod
     def fixed(delay: float) -> Backoff:
-        """Make a backoff that always waits equally long.
+        """Make a backoff that always waits for the same time.
 
         Args:
             delay: Seconds, at least 0.
@@ -69,7 +69,7 @@ class Backoff(ABC):
         Args:
             min_delay: Shortest delay, at least 0.
             max_delay: Longest delay, at least *min_delay*.
-            random: Source of chance in [0, 1).
+            random: Returns numbers in [0, 1).
 
         >>> Backoff.random(1, 2, random=lambda: 0.5).next_delay(1)
         1.5
@@ -131,7 +131,7 @@ class Backoff(ABC):
         ``exponential=200:10000``); ``jitter=rate`` or ``jitter=lo:hi`` (unless given:
         0.2; 0 is none); ``maxAttempts=k``. Delays are whole milliseconds (``200``) or
         have a unit (``200ms``, ``1.5s``). Empty text is :meth:`of_default`. The form is
-        Armeria's; a range upside down, which Armeria turns round, is refused.
+        Armeria's; but a range upside down is refused, which Armeria turns round.
 
         Args:
             spec: The options, at most 256 characters.
@@ -150,15 +150,15 @@ class Backoff(ABC):
         *,
         random: Callable[[], float] = chance,
     ) -> Backoff:
-        """Scatter the delays, so that clients do not come back all at once.
+        """Scatter the delays, to keep clients from coming back all at once.
 
         A delay *d* becomes uniform in ``[d * (1 - rate), d * (1 + rate)]``, with two
-        rates in ``[d * (1 + lo), d * (1 + hi)]``; so it may pass its ``max_delay``.
+        rates in ``[d * (1 + lo), d * (1 + hi)]``; so it may exceed its ``max_delay``.
 
         Args:
-            lo: The one rate, in [0, 1]; or of two the lower one, in [-1, 1].
+            lo: A single rate, in [0, 1]; or the lower one of two, in [-1, 1].
             hi: The upper rate, in [*lo*, 1].
-            random: Source of chance in [0, 1).
+            random: Returns numbers in [0, 1).
 
         >>> Backoff.fixed(10).with_jitter(0.2, random=lambda: 0.0).next_delay(1)
         8.0
@@ -175,7 +175,7 @@ class Backoff(ABC):
         """Scatter each delay from 0 to itself, as ``with_jitter(-1, 0)`` does.
 
         Args:
-            random: Source of chance in [0, 1).
+            random: Returns numbers in [0, 1).
 
         >>> Backoff.fixed(10).with_full_jitter(random=lambda: 0.25).next_delay(1)
         2.5
@@ -268,7 +268,7 @@ class _Jittered(Backoff):
         if delay is None:
             return None
         rate = self.lo + (self.hi - self.lo) * self.chance()
-        # A huge delay that is made longer still must not become infinite.
+        # Jitter must not make a huge delay infinite.
         return min(delay * (1 + rate), sys.float_info.max)
 
     def __repr__(self) -> str:

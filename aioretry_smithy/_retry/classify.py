@@ -70,10 +70,10 @@ def by_status(failure: Failure, previous: RetryAction | None) -> RetryAction | N
 
 
 def by_exception(failure: Failure, previous: RetryAction | None) -> RetryAction | None:
-    """Allow a retry after timeouts and failed connections, but for permanent ones.
+    """Allow a retry after timeouts and failed connections, except permanent failures.
 
-    An exception that knows better, by the attributes of :class:`ErrorRetryInfo` and
-    :class:`HasFault`, is believed.
+    The attributes of :class:`ErrorRetryInfo` and :class:`HasFault` on an exception come
+    before its class.
     """
     if failure.cause is None:
         return None
@@ -83,7 +83,7 @@ def by_exception(failure: Failure, previous: RetryAction | None) -> RetryAction 
         return RetryAction(_kind(info, cause), info.retry_after)
     if retry_safety(cause) is RetrySafety.NO:
         return RetryAction.forbid()
-    # Where there is a status, by which the outcome was judged, it tells more.
+    # A status tells more, and has been judged already.
     if previous is not None or raised_for_status(failure.cause) is not None:
         return None
     if not isinstance(cause, aiohttp.ClientError | OSError):
@@ -92,7 +92,7 @@ def by_exception(failure: Failure, previous: RetryAction | None) -> RetryAction 
 
 
 def by_code(failure: Failure, previous: RetryAction | None) -> RetryAction | None:
-    """Allow a retry after codes of throttling, timeouts and passing trouble.
+    """Allow a retry after error codes of throttling, timeouts and transient failures.
 
     The status makes no difference.
 
@@ -110,12 +110,11 @@ def by_code(failure: Failure, previous: RetryAction | None) -> RetryAction | Non
 def only_idempotent(
     failure: Failure, previous: RetryAction | None
 ) -> RetryAction | None:
-    """Forbid a retry of what the server may have done and must not do twice.
+    """Forbid a retry of a request that the server may have carried out.
 
-    That is a request whose method is not idempotent and that has no
-    ``Idempotency-Key``, unless the server surely has not seen it, or the failure says
-    that a retry is safe. A Smithy strategy by
-    itself does not mind methods. Put it last.
+    It allows a request with an idempotent method or an ``Idempotency-Key``, one that
+    the server surely has not seen, and one whose failure says that a retry is safe. A
+    Smithy strategy alone does not look at methods. Put this classifier last.
 
     >>> classifiers = (*DEFAULT_CLASSIFIERS, only_idempotent)
     """
@@ -127,28 +126,28 @@ def only_idempotent(
 
 
 DEFAULT_CLASSIFIERS: tuple[Classifier, ...] = (by_status, by_exception, by_code)
-"""What judges outcomes unless you say otherwise. Put your own behind them."""
+"""The classifiers unless you say otherwise. Put your own behind them."""
 
 
 def classify(
     failure: Failure, classifiers: Sequence[Classifier] = DEFAULT_CLASSIFIERS
 ) -> CallError:
-    """Ask the classifiers in turn, and make the error that a strategy is shown.
+    """Ask the classifiers in turn, and make an error for the strategy.
 
-    A later verdict replaces an earlier one, whose hint it keeps if it has none of its
-    own; one that forbids ends the matter. A verdict without any hint gets that of the
-    response headers. Without a verdict a failure of the server, such as any other 5xx,
-    is not safe to retry, and about anything else nobody can tell.
+    A later verdict replaces an earlier one, but keeps its hint unless it has one of its
+    own. After a verdict that forbids, no further classifier is asked. A verdict without
+    a hint gets that of the response headers. Without a verdict a failure of the server,
+    such as any other 5xx, is not safe to retry; for any other failure that is unknown.
 
     Args:
         failure: The outcome.
-        classifiers: What to ask, in this order.
+        classifiers: The classifiers, in this order.
 
     Returns:
         The error, not raised, with the exception as its ``__cause__``.
 
     Raises:
-        ValueError: A classifier returns something else than a verdict or None.
+        ValueError: A classifier returns something other than a verdict or None.
 
     Source: the classifiers of the Rust SDK.
 
@@ -183,7 +182,7 @@ def _error(
         kind, hint = verdict.kind, verdict.retry_after
         hint = failure.retry_after if hint is None else hint
     elif is_retry_safe is False and info.is_throttling_error:
-        # It is not retried, but a rate limiter goes by it.
+        # No retry, but the rate limiter needs to know.
         kind = ErrorKind.THROTTLING
     error = CallError(
         _message(failure),

@@ -1,4 +1,4 @@
-"""The settings of a retrying client."""
+"""Check the settings of a retrying client."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .token_scope import TokenScope
 
 Strategy: TypeAlias = RetryStrategy | RetryStrategyWithContent | TokenSource
-"""What may decide about retries."""
+"""A strategy of any kind."""
 
 _ENVIRONMENT_VARIABLE = "AIORETRY_SMITHY_DEFAULT_MAX_TOTAL_ATTEMPTS"
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -64,7 +64,7 @@ class StandardChanges(RetrySettings, total=False):
 
 
 def default_max_total_attempts() -> int:
-    """Return the attempts allowed for one call where nobody says otherwise.
+    """Return the default of ``max_total_attempts``.
 
     10, or the environment variable ``AIORETRY_SMITHY_DEFAULT_MAX_TOTAL_ATTEMPTS``.
 
@@ -88,33 +88,33 @@ class RetryConfig:
     Args:
         strategy: Decides after each attempt.
         max_total_attempts: Attempts of one call, the first one included, >= 1. Unless
-            given: 10, or what the environment variable
-            ``AIORETRY_SMITHY_DEFAULT_MAX_TOTAL_ATTEMPTS`` says.
+            given: 10, or the value of the environment variable
+            ``AIORETRY_SMITHY_DEFAULT_MAX_TOTAL_ATTEMPTS``.
         attempt_timeout: Seconds that one attempt may take, to the end of the body, > 0.
-            The body of the last response is read under it too; for long downloads
+            It also covers the body of the last response; for long downloads
             limit the silence with ``ClientTimeout(sock_read=...)`` instead. None: no
             limit but that of the call.
         limiter: Limits the retries of all calls together, such as
-            :class:`RetryBudget`. None: nothing does.
+            :class:`RetryBudget`. None: no such limit.
         use_retry_after: Whether to wait at least as long as the server asks for in
-            ``Retry-After`` or ``x-amz-retry-after``, or as an exception asks for by its
-            ``retry_after``, in seconds.
-        max_retry_after: A server that asks for more seconds than this ends the call
-            with what it has, >= 0. None: only the deadline limits it.
+            ``Retry-After`` or ``x-amz-retry-after``, or as the ``retry_after`` of an
+            exception says, in seconds.
+        max_retry_after: If a server asks for more seconds than this, the call ends
+            with its last outcome, >= 0. None: only the deadline limits it.
         buffer_response: Whether the body of each response is read inside its attempt,
-            to its end and into memory. A body that is cut or stalls is then a failed
-            attempt; otherwise it reaches the caller as in aiohttp.
+            to its end and into memory. A body that breaks off or stalls is then a
+            failed attempt; otherwise the caller gets the error, as in aiohttp.
         retry_count_header: The header that tells the server how many attempts were made
             before this one, from the second attempt on. None: no such header.
-        classifiers: What tells a Smithy strategy whether a failure is worth a retry,
-            asked in this order. Extend :data:`smithy.DEFAULT_CLASSIFIERS`.
-        raise_retry_error: Whether a call ends with the :class:`smithy.RetryError` of
-            its Smithy strategy where that refused a retry of something retryable,
-            instead of with the last response or exception.
+        classifiers: Functions that tell a Smithy strategy whether a failure is worth a
+            retry, in this order. Extend :data:`smithy.DEFAULT_CLASSIFIERS`.
+        raise_retry_error: Whether a call raises the :class:`smithy.RetryError` of its
+            Smithy strategy when that refuses to retry a retryable failure, instead of
+            ending with the last response or exception.
         token_scope: Which calls share a quota and a rate of a Smithy strategy: a name
-            for all calls, or a plain function of context and request that returns it,
-            or None for the scope without one. It is asked once per call. None: those
-            to one server, ``host:port``.
+            for all calls, or a plain function of context and request that returns a
+            name, or None for the scope without a name. It is called once per call.
+            None: the calls to one server, ``host:port``.
 
     Raises:
         ValueError: An argument is out of range.
@@ -154,19 +154,19 @@ class RetryConfig:
     classifiers: Sequence[Classifier] = field(
         default=DEFAULT_CLASSIFIERS, kw_only=True, repr=False
     )
-    """What tells a Smithy strategy whether a failure is worth a retry; a tuple."""
+    """Tell a Smithy strategy whether a failure is worth a retry; a tuple."""
 
     raise_retry_error: bool = field(default=False, kw_only=True, repr=False)
     """Whether a call may end with the error of its Smithy strategy."""
 
     token_scope: TokenScope = field(default=None, kw_only=True, repr=False)
-    """Which calls share what a Smithy strategy keeps; None: those to one server."""
+    """Which calls share a quota and a rate; None: those to one server."""
 
     strategies: tuple[AnyStrategy, ...] = field(init=False, repr=False, compare=False)
-    """What is asked in turn; nothing where the strategy is of Smithy's kind."""
+    """The strategies to ask in turn; empty if the strategy is of Smithy's kind."""
 
     looks_at_content: bool = field(init=False, repr=False, compare=False)
-    """Whether one of them wants to see bodies."""
+    """Whether one of the strategies looks at bodies."""
 
     uses_tokens: bool = field(init=False, repr=False, compare=False)
     """Whether the strategy is one of Smithy's kind."""
@@ -178,7 +178,7 @@ class RetryConfig:
         self._derive()
 
     def _derive(self) -> None:
-        """Say once what a call would have to find out each time."""
+        """Compute once what each call needs to know."""
         object.__setattr__(self, "classifiers", _classifiers(self.classifiers))
         strategies = _strategies(self.strategy)
         for name, default in _FOR_SMITHY.items() if strategies else ():
@@ -194,9 +194,9 @@ class RetryConfig:
         """Return the settings of the standard chain, with changes.
 
         Up to 3 attempts of at most 10 s each, by :meth:`RetryStrategy.failsafe` with
-        ``Backoff.exponential(0.1, 20.0, 2.0).with_full_jitter()``, and a budget of
-        their own for the retries to each host, :meth:`RetryBudget.per_host`. The
-        environment variable does not count.
+        ``Backoff.exponential(0.1, 20.0, 2.0).with_full_jitter()``, and a new budget for
+        the retries to each host, :meth:`RetryBudget.per_host`. The environment variable
+        is ignored.
 
         Args:
             changes: Any argument of :class:`RetryConfig`.
@@ -268,7 +268,7 @@ _EXPECTED = {
     "token_scope": (names_scope, "a str, a plain function of ctx and request, or None"),
 }
 
-# Set with a strategy of another kind, they would be ignored.
+# Refused with other strategies, which would ignore them.
 _FOR_SMITHY = {
     "classifiers": DEFAULT_CLASSIFIERS,
     "raise_retry_error": False,

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class RetryConfigMapping:
-    """Settings by key: each call is looked up once, each key's settings are made once.
+    """Settings by key: one look-up per call, one configuration per key.
 
-    The settings of the keys used least recently are forgotten, and made again when they
-    are asked for, so that any number of hosts may be called. After Armeria's
+    The settings of the least recently used keys are dropped, and made again when the
+    key comes back; so any number of hosts may be called. After Armeria's
     ``RetryConfigMapping``.
 
     >>> mapping = RetryConfigMapping.per_host(
@@ -60,7 +60,7 @@ class RetryConfigMapping:
             factory: Called with a key; returns the settings for it.
 
         Raises:
-            ValueError: An argument is no function.
+            ValueError: An argument is not a function.
 
         >>> mapping = RetryConfigMapping.of(
         ...     lambda ctx, request: request.url.path,
@@ -74,7 +74,7 @@ class RetryConfigMapping:
         """Make a mapping by server.
 
         Args:
-            factory: Called with a key like ``example.com:443``, the port always there;
+            factory: Called with a key like ``example.com:443``, always with the port;
                 returns the settings for it.
         """
         return cls("per_host", lambda ctx, request: host_key(request), factory)
@@ -110,13 +110,13 @@ class RetryConfigMapping:
         """Return the settings for a call.
 
         Raises:
-            ValueError: The key is no text, or the factory returns no settings.
+            ValueError: The key is not a str, or the factory returns no settings.
         """
         key: Any = self._key_fn(ctx, request)
         if isinstance(key, str):
             return self._configs.get(key)
         if key is None and self._name != "of":
-            # No URL: it is for aiohttp to say so, once.
+            # An invalid URL: one attempt, and aiohttp reports it.
             return _NO_RETRY
         raise bad_argument("key_fn", key, "returns a str")
 

@@ -1,4 +1,4 @@
-"""A rule that may decide by the body of a response."""
+"""Write a rule with a condition on the body of a response."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ class ContentRuleConditions(RuleConditions, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RetryRuleWithContent(RetryConditions, RetryStrategyWithContent):
-    """Retries what meets one of its conditions; one of them may look at the body.
+    """Retries outcomes that meet one of its conditions, one of them on the body.
 
-    A :class:`RetryRule` with one condition more. The beginning of a body is waited for
-    where *on_content* is given, *methods* fits, and the status has not decided. After
+    A :class:`RetryRule` with one condition more. It waits for the beginning of a body
+    if *on_content* is given, *methods* fits, and the status has not decided. After
     Armeria's ``RetryRuleWithContent``.
 
     Args:
         on_content: A plain function that says whether the beginning of a body meets it;
-            ``b""`` where there is no body, None where the attempt failed. Asked last,
-            and not about permanent failures.
+            called with ``b""`` without a body, and with None if the attempt failed. It
+            is called last, and not for permanent failures.
         max_content_length: Bytes of each body to look at, >= 1; 1 MiB unless given.
         methods: This and the others as for :class:`RetryRule`.
 
@@ -69,12 +69,12 @@ class RetryRuleWithContent(RetryConditions, RetryStrategyWithContent):
 
     @staticmethod
     def no_retry(**conditions: Unpack[ContentRuleConditions]) -> RetryRuleWithContent:
-        """Make a rule that forbids to retry what meets one of its conditions.
+        """Make a rule that forbids retries of what meets one of its conditions.
 
-        As :meth:`RetryRule.no_retry`.
+        Like :meth:`RetryRule.no_retry`.
 
         Args:
-            conditions: The arguments of :class:`RetryRuleWithContent`, but for the
+            conditions: The arguments of :class:`RetryRuleWithContent` except the
                 backoff.
 
         >>> def is_final(content):
@@ -90,7 +90,7 @@ class RetryRuleWithContent(RetryConditions, RetryStrategyWithContent):
         cause: Exception | None,
         content: bytes | None,
     ) -> RetryAnswer:
-        """Return the backoff, or no_retry, where a condition is met; else None."""
+        """Return the backoff, or no_retry, if a condition is met; else None."""
         if not self._is_about(ctx.request):
             return None
         if self._is_met(ctx, cause) or self._is_met_by_content(cause, content):
@@ -98,7 +98,7 @@ class RetryRuleWithContent(RetryConditions, RetryStrategyWithContent):
         return None
 
     def _looks_at(self, ctx: ClientRequestContext) -> bool:
-        # Only what is no function of the user's, which is asked once.
+        # Without the user's functions, which are called once only.
         return (
             self.on_content is not None
             and self._has_method(ctx.request)

@@ -1,4 +1,4 @@
-"""Decide about retries by the body of the response, too."""
+"""Decide about retries by the body of the response too."""
 
 from __future__ import annotations
 
@@ -20,17 +20,16 @@ if TYPE_CHECKING:
 class RetryStrategyWithContent(ABC):
     """Decides, after each attempt, by the body of its response too.
 
-    The beginning of each body is waited for, of a success too, and kept in memory; the
-    caller still gets the whole body, by ``read()`` and by streaming. Where the status
-    and the headers are enough take :class:`RetryStrategy`. After Armeria's
+    The client waits for the beginning of each body, also of a success, and keeps it in
+    memory; the caller still gets the whole body, by ``read()`` and by streaming. If the
+    status and the headers are enough, take :class:`RetryStrategy`. After Armeria's
     ``RetryStrategyWithContent``.
 
-    A body that is cut or stalls while it is looked at is a failed attempt: the strategy
+    If the body breaks off or stalls meanwhile, the attempt has failed: the strategy
     gets the failure as *cause*.
 
-    ``a | b`` asks *b* where *a* has nothing to say. Either may be a
-    :class:`RetryStrategy`; a body is looked at only where a strategy that needs it is
-    reached.
+    ``a | b`` asks *b* when *a* abstains. Either may be a :class:`RetryStrategy`; a body
+    is looked at only if a strategy that needs it is asked.
 
     >>> class RetryWhileLocked(RetryStrategyWithContent):
     ...     backoff = Backoff.of_default()
@@ -54,26 +53,27 @@ class RetryStrategyWithContent(ABC):
     ) -> RetryAnswer | Awaitable[RetryAnswer]:
         """Say whether to retry; plain or ``async``.
 
-        Asked after every attempt, the successful ones too. What it raises goes to the
+        Called after every attempt, the successful ones too. Its exceptions go to the
         caller.
 
         Args:
             ctx: The attempt; ``ctx.log`` has the status and the headers of its response
-                and ``ctx.request`` what was sent.
-            cause: What the attempt failed with, or None when there is a response. Ask
-                :func:`is_timeout` and :func:`is_unprocessed` instead of testing types.
-            content: The first ``max_content_length`` bytes of the body, decoded as
-                aiohttp decodes it by its ``Content-Encoding``; empty where there is no
-                body. None when there is a *cause*.
+                and ``ctx.request`` its request.
+            cause: The exception of a failed attempt, or None when there is a response.
+                Call :func:`is_timeout` and :func:`is_unprocessed` instead of testing
+                types.
+            content: The first ``max_content_length`` bytes of the body, decoded by its
+                ``Content-Encoding`` as in aiohttp; empty without a body. None when
+                there is a *cause*.
 
         Returns:
-            The backoff to wait by, the same object each time; None to leave it to the
-            next strategy of a chain, or, where there is none, to stop with this
-            outcome; or a :class:`RetryDecision`.
+            The backoff, the same object each time; None to leave it to the next
+            strategy of a chain, or to stop with this outcome if there is none; or a
+            :class:`RetryDecision`.
         """
 
     def _looks_at(self, ctx: ClientRequestContext) -> bool:
-        """Whether the body of a response is wanted at all."""
+        """Say whether the strategy needs the body of a response."""
         return True
 
     @property
@@ -141,9 +141,9 @@ class StrategyChainWithContent(RetryStrategyWithContent):
 
 
 def strategies_of(strategy: AnyStrategy) -> tuple[AnyStrategy, ...]:
-    """Return the strategies of a chain in the order in which they are asked.
+    """Return the members of a chain in order, or the one strategy in a tuple.
 
-    None of them is a chain itself. Of what is no chain, that is the one strategy.
+    None of the members is a chain itself.
     """
     if isinstance(strategy, StrategyChain | StrategyChainWithContent):
         return strategy.members
@@ -151,10 +151,10 @@ def strategies_of(strategy: AnyStrategy) -> tuple[AnyStrategy, ...]:
 
 
 def checked_length(strategy: RetryStrategyWithContent) -> int:
-    """Return how much of a body a strategy looks at.
+    """Return the number of bytes of a body that a strategy looks at.
 
     Raises:
-        ValueError: It is no positive integer.
+        ValueError: It is not a positive integer.
     """
     length: object = strategy.max_content_length
     if type(length) is int and length >= 1:

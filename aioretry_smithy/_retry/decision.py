@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 class RetryDecision:
     """The answer of a strategy: retry, no retry, or next.
 
-    A strategy may also return a bare :class:`Backoff`, which is :meth:`retry`, or None,
-    which is :meth:`next`; so a decision is needed only to stop without asking the next
-    strategy of a chain. Make it by these three methods. After Armeria's
+    A strategy may also return a bare :class:`Backoff`, which means :meth:`retry`, or
+    None, which means :meth:`next`. So you need a decision only to stop without asking
+    the next strategy of a chain. Make it by these three methods. After Armeria's
     ``RetryDecision``.
 
     >>> class NeverTwicePaid(RetryStrategy):
@@ -32,7 +32,7 @@ class RetryDecision:
     """
 
     backoff: Backoff | None = None
-    """How to wait for the next attempt; None where this is no :meth:`retry`."""
+    """How to wait for the next attempt; None unless this is :meth:`retry`."""
 
     is_next: bool = False
     """Whether the next strategy of a chain is to be asked."""
@@ -80,11 +80,11 @@ class RetryDecision:
 
     @staticmethod
     def of(answer: object) -> RetryDecision:
-        """Return what an answer of a strategy stands for.
+        """Return the decision for an answer of a strategy.
 
         Args:
-            answer: A backoff is :meth:`retry`, None is :meth:`next`, a decision is
-                itself.
+            answer: A backoff means :meth:`retry`, None means :meth:`next`, a decision
+                is returned as it is.
 
         Raises:
             ValueError: It is none of these.
@@ -115,16 +115,16 @@ _NO_RETRY = RetryDecision()
 _NEXT = RetryDecision(is_next=True)
 
 RetryAnswer: TypeAlias = Backoff | RetryDecision | None
-"""What ``should_retry`` may return, or return when awaited."""
+"""The answer of ``should_retry``, plain or awaited."""
 
 
 def first_answer(
     answers: Iterator[RetryAnswer | Awaitable[RetryAnswer]],
 ) -> RetryAnswer | Awaitable[RetryAnswer]:
-    """Return the first answer that is not "next"; None where all are.
+    """Return the first answer that is not "next"; None if all are.
 
-    No more answers are taken than it needs. From the first awaitable one on, what it
-    returns is to be awaited.
+    It takes no further answers after that one. If it meets an awaitable answer, it
+    returns an awaitable.
     """
     for answer in answers:
         if isinstance(answer, Awaitable):

@@ -1,4 +1,4 @@
-"""Error codes: the words by which a service says what went wrong."""
+"""Read the error code from a response, such as ``SlowDown``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MAX_BYTES = 64 * 1024
 _MAX_SECONDS = 1.0
 _MEDIA_TYPE = re.compile(r"(?:application|text)/(?:[\w.-]+\+)?(json|xml)", re.ASCII)
 _AWS_JSON = re.compile(r"application/x-amz-json-[\d.]+", re.ASCII)
-# What may stand in a message or a log: no spaces, no control characters, no novels.
+# Fit for messages and logs: no spaces, no control characters, not too long.
 _CODE = re.compile(r"[!-~]{1,128}")
 _MEMBER = re.compile(r'\s*[{,]\s*"(?P<name>(?:[^"\\]|\\.)*)"\s*:\s*')
 
@@ -31,25 +31,25 @@ async def read_error_code(
 ) -> str | None:
     """Return the error code that a response carries.
 
-    The first of these that holds one, without a ``namespace#`` before it and a ``:url``
-    after it:
+    The code is in the first of these places, without a ``namespace#`` before it and a
+    ``:url`` after it:
 
-    1. the header ``x-amzn-errortype``; no body is waited for then;
+    1. the header ``x-amzn-errortype``; then the body is not read;
     2. in JSON the members ``__type`` and ``code``, and ``code`` inside ``error``, names
        in any case;
     3. in XML the first element ``<Code>``.
 
     Only statuses from 400 are looked at, and only bodies whose ``Content-Type`` is JSON
-    or XML; of those at most 64 KiB, and what arrives within a second. A body that is
-    cut or stalls is for the caller to meet, who can read the response as before.
+    or XML; of those at most 64 KiB, and only the part that arrives within a second. The
+    caller can still read the response, and gets the error of a body that fails.
 
     Args:
         response: The response, whose body may be unread.
-        seconds: Time that is left; of it a second is taken at most.
+        seconds: The time left; at most a second of it is taken.
 
     Returns:
-        At most 128 printable ASCII characters without a space; None where there is no
-        such code.
+        At most 128 printable ASCII characters without a space; None without such a
+        code.
 
     Source: the restJson1, awsJson, restXml, awsQuery and ec2Query protocols of Smithy.
 
@@ -74,7 +74,7 @@ async def read_error_code(
         response,
         _MAX_BYTES,
         seconds=min(_MAX_SECONDS, seconds),
-        # Nothing that is still to come could come before the first.
+        # The first code in the body wins: later bytes cannot change it.
         enough=lambda head: _bare(next(iter(look(head)), None)) is not None,
     )
     return next(filter(None, map(_bare, look(head))), None)
@@ -107,7 +107,7 @@ def _in_json(body: bytes) -> Iterable[object]:
 
 
 def _members(text: str) -> Iterator[tuple[str, object]]:
-    """Yield the members of an object that may be cut off anywhere, names lower."""
+    """Yield the members of a JSON object that may be cut, with names in lower case."""
     # Python refuses integers of thousands of digits.
     decode = json.JSONDecoder(parse_int=float).raw_decode
     end = 0
@@ -122,7 +122,7 @@ def _members(text: str) -> Iterator[tuple[str, object]]:
 def _in_xml(body: bytes) -> Iterable[str]:
     codes: list[str] = []
     text: list[str] = []
-    # Whatever encoding it declares: looking codecs up is for trusted documents.
+    # Ignore the declared encoding: codec lookups are only for trusted documents.
     parser = expat.ParserCreate("utf-8")
 
     def start(name: str, attributes: dict[str, str]) -> None:
@@ -142,7 +142,7 @@ def _in_xml(body: bytes) -> Iterable[str]:
     parser.StartElementHandler = start
     parser.EndElementHandler = end
     parser.StartDoctypeDeclHandler = refuse
-    # A document that is cut off, or broken, counts up to there.
+    # The codes before the end of a cut or broken document count.
     with suppress(expat.ExpatError, ValueError):
         parser.Parse(body, False)
     return codes

@@ -1,4 +1,4 @@
-"""An outcome to judge, and the verdicts about it."""
+"""Define an outcome to classify, and the verdicts of classifiers."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from .hints import retry_after
 if TYPE_CHECKING:
     from .._call.context import ClientRequestContext
 
-# A hint of more digits than can be meant, which says infinity, is as long as this.
+# Stands for a hint of too many digits, which is read as infinity.
 _LONGEST_HINT = 1e10
 
 
 class ErrorKind(StrEnum):
-    """In which way an attempt failed that may be made again."""
+    """The kind of a failure that may be retried."""
 
     TRANSIENT = "transient"
-    """It will pass."""
+    """The failure will pass."""
 
     TIMEOUT = "timeout"
     """Time ran out, here or at the server."""
@@ -39,7 +39,7 @@ class RetryAction:
     """The verdict of a classifier: :meth:`retry` or :meth:`forbid`.
 
     Args:
-        kind: In which way the attempt failed; None forbids a retry.
+        kind: The kind of the failure; None forbids a retry.
         retry_after: Seconds that the server asks to be left alone, finite and >= 0, or
             None.
 
@@ -48,7 +48,7 @@ class RetryAction:
     """
 
     kind: ErrorKind | None
-    """In which way the attempt failed; None forbids a retry."""
+    """The kind of the failure; None forbids a retry."""
 
     retry_after: float | None = None
     """Seconds that the server asks to be left alone, or None."""
@@ -67,10 +67,10 @@ class RetryAction:
         """Allow a retry.
 
         Args:
-            kind: In which way the attempt failed: strategies wait longer after
+            kind: The kind of the failure: strategies wait longer after
                 throttling, and some pay more after a timeout.
-            retry_after: Seconds that the server asks to be left alone. None keeps what
-                an earlier classifier found, or else what the response headers say.
+            retry_after: Seconds that the server asks to be left alone. None keeps the
+                hint of an earlier classifier, or else of the response headers.
 
         Raises:
             ValueError: An argument is out of range.
@@ -84,7 +84,7 @@ class RetryAction:
 
     @staticmethod
     def forbid() -> RetryAction:
-        """Forbid a retry, whatever other classifiers think.
+        """Forbid a retry; no further classifier is asked.
 
         >>> RetryAction.forbid()
         RetryAction.forbid()
@@ -106,10 +106,10 @@ class Failure:
     """One outcome, for a classifier to judge."""
 
     ctx: ClientRequestContext
-    """The attempt; ``ctx.request`` is what was sent and ``ctx.log`` what came of it."""
+    """The attempt; ``ctx.request`` is its request and ``ctx.log`` has its outcome."""
 
     cause: Exception | None = None
-    """What the attempt failed with, or None when there is a response."""
+    """The exception of a failed attempt, or None when there is a response."""
 
     code: str | None = None
     """The error code of the response, without namespace and URL."""
@@ -118,7 +118,7 @@ class Failure:
     def status(self) -> int | None:
         """The status of the response, or None without one.
 
-        Also that of a response which a decorator turned into an error by
+        Also the status of a response that a decorator turned into an error by
         ``raise_for_status()``, or of a proxy that refused.
         """
         error = raised_for_status(self.cause)
@@ -143,13 +143,13 @@ class Failure:
 def raised_for_status(
     cause: Exception | None,
 ) -> aiohttp.ClientResponseError | None:
-    """Return *cause* if it stands for a response, with its status and headers."""
+    """Return the error in *cause* if it has the status and headers of a response."""
     error = None if cause is None else peel(cause)
     if not isinstance(error, aiohttp.ClientResponseError) or error.status < 400:
         return None
-    # Where aiohttp cannot read an answer it makes up a status, raised from the reason.
+    # When aiohttp cannot parse an answer, it makes up a status, and has a cause.
     return error if error.__cause__ is None else None
 
 
 Classifier: TypeAlias = Callable[[Failure, RetryAction | None], RetryAction | None]
-"""Judges an outcome, knowing what earlier classifiers said; None abstains."""
+"""Judge an outcome, given the verdict of earlier classifiers; None abstains."""

@@ -1,4 +1,4 @@
-"""Read from a response when to come back: ``Retry-After``, ``x-amz-retry-after``."""
+"""Read the hints of a response: ``Retry-After`` and ``x-amz-retry-after``."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ _DATE_FORMS = tuple(
 def retry_after(headers: MultiMapping[str], *, now: float) -> float | None:
     """Return how long the server wants to be left alone.
 
-    ``Retry-After`` is a number of seconds or any of the three dates of HTTP, which is
-    taken against the response's own ``Date``, so that the two clocks need not agree.
-    ``x-amz-retry-after`` is a number of milliseconds. Of several the longest counts.
+    ``Retry-After`` is a number of seconds, or a date in one of HTTP's three forms. A
+    date is compared with the response's own ``Date``, because the two clocks may
+    differ. ``x-amz-retry-after`` is a number of milliseconds. The longest hint counts.
 
     Args:
         headers: The response headers.
-        now: Wall clock, seconds since the epoch; it stands in for a ``Date`` that is
-            missing or unreadable.
+        now: Wall clock, seconds since the epoch; used if ``Date`` is missing or
+            unreadable.
 
     Returns:
         Seconds, 0.0 for a date in the past, infinity for a number of more than ten
-        digits (thirteen for milliseconds); None when the server says nothing readable.
+        digits (thirteen for milliseconds); None without a readable hint.
 
     Source: RFC 9110, sections 5.6.7 and 10.2.3; the AWS SDKs for the second header.
 

@@ -1,4 +1,4 @@
-"""Do for a retried call what depends on HTTP: requests and responses."""
+"""Handle the requests and responses of a retried call."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ _T = TypeVar("_T")
 
 
 class HttpExchange:
-    """Knows requests and responses of HTTP, so that a retried call need not."""
+    """All that a retried call does to requests and responses of HTTP."""
 
     __slots__ = ()
 
     def key(self, request: HttpRequest) -> str | None:
-        """Return the name of the server that *request* goes to; None without one."""
+        """Return the ``host:port`` of *request*, or None without one."""
         return host_key(request)
 
     def with_count(self, request: HttpRequest, name: str, count: int) -> HttpRequest:
-        """Return *request* with the number of attempts made before it."""
+        """Return *request* with a header for the number of attempts before it."""
         return request.with_header(name, str(count))
 
     def is_success(self, response: aiohttp.ClientResponse) -> bool:
-        """Say whether *response* is good news."""
+        """Say whether *response* is a success."""
         return response.status < 400
 
     def is_spent(
@@ -48,7 +48,7 @@ class HttpExchange:
         return isinstance(cause, SpentBodyError) or is_spent(ctx, request)
 
     def hint(self, response: aiohttp.ClientResponse) -> float | None:
-        """Return the seconds that the server asks to be left alone, if it does."""
+        """Return the seconds that the server asks to be left alone, or None."""
         return retry_after(response.headers, now=time.time())
 
     async def read(
@@ -59,14 +59,14 @@ class HttpExchange:
         *,
         whole: bool,
     ) -> _T | None:
-        """Read a body in its attempt's time: whole, as far as *look* wants, or both.
+        """Read a body within its attempt: whole, by *look*, or both.
 
         Raises:
-            Exception: The body failed, and so did its attempt, whose log says so.
+            Exception: The body failed; so the attempt has failed, also in its log.
         """
         try:
             try:
-                # For bodies that do not come from aiohttp, which has its own timer.
+                # For bodies that are not from aiohttp, which has its own timer.
                 async with asyncio.timeout_at(attempt.deadline):
                     if whole:
                         await _content.buffer(response)
@@ -80,11 +80,11 @@ class HttpExchange:
             raise
 
     async def release(self, response: aiohttp.ClientResponse, seconds: float) -> None:
-        """Give *response* up, and its connection back, in at most *seconds*."""
+        """Release *response* and its connection, in at most *seconds*."""
         await discard(response, seconds=seconds)
 
     def close(self, response: aiohttp.ClientResponse) -> None:
-        """Hang up on *response*."""
+        """Close *response* and its connection."""
         response.close()
 
 

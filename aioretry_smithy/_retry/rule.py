@@ -1,4 +1,4 @@
-"""A retry strategy that is written as a list of conditions."""
+"""Write a retry strategy as a list of conditions."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RetryConditions(Conditions):
-    """Conditions, and what to answer where they are met."""
+    """Conditions, and the answer of a rule that applies."""
 
     backoff: Backoff | None = None
-    """How to wait; None where the rule forbids to retry."""
+    """How to wait; None if the rule forbids retries."""
 
     _forbids: ClassVar[bool] = False
-    """Whether it is a rule that forbids to retry."""
+    """Whether the rule forbids retries."""
 
     def __post_init__(self) -> None:
         # Not super(): a class with slots is not the one that the compiler saw.
@@ -48,33 +48,32 @@ class RetryConditions(Conditions):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RetryRule(RetryConditions, RetryStrategy):
-    """Retries what meets one of its conditions, and leaves the rest to the next one.
+    """Retries outcomes that meet one of its conditions, and abstains from others.
 
-    *methods* and *request_filter* say which requests it is about; each that is given
-    has to fit. Of the others, the conditions, one has to. Where the attempt failed
-    only *exceptions*, *on_timeout*, *on_unprocessed* and *slower_than* are looked at;
-    where there is a response, only *slower_than* and the rest. After Armeria's
-    ``RetryRule``.
+    *methods* and *request_filter* are filters: all that are given have to fit. The
+    other arguments are conditions: one of them has to be met. After a failure only
+    *exceptions*, *on_timeout*, *on_unprocessed* and *slower_than* are checked; after a
+    response only *slower_than* and the rest. After Armeria's ``RetryRule``.
 
-    Permanent failures (:attr:`RetrySafety.NO`), an open circuit among them, are matched
-    only by *exceptions*, and only where their very class is named. One that says of
-    itself that it is not safe to retry (``is_retry_safe`` is False) is never retried.
+    Permanent failures (:attr:`RetrySafety.NO`), such as an open circuit, meet only
+    *exceptions*, and only by their very class. A failure whose ``is_retry_safe`` is
+    False is never retried.
 
     Args:
-        methods: The methods it is about, in any case; None: all of them.
-        request_filter: A plain function that says whether it is about a request.
+        methods: The methods that the rule is for, in any case; None: all of them.
+        request_filter: A plain function that says whether the rule is for a request.
         statuses: Statuses from 100 to 599.
         status_classes: Hundreds of statuses: 4 for 4xx, 5 for 5xx.
         exceptions: A class of exceptions, a plain function ``(cause) -> bool``, or
-            several of either. Subclasses are matched too, and so is the exception in
-            a group of one. A function is not asked about permanent failures.
+            several of either. Subclasses match too, and so does the exception in
+            a group of one. A function is not called for permanent failures.
         on_timeout: Whether an attempt that timed out meets it, by :func:`is_timeout`.
         on_unprocessed: Whether a request that the server surely has not seen meets it,
             by :func:`is_unprocessed`, or one whose failure says that a retry is safe.
         slower_than: Seconds, > 0. An attempt that took longer meets it, to the headers
             of its response (``ctx.log.duration``) or to its failure.
         on_response: A plain function that says whether a response meets it, by
-            ``ctx.log``. Asked where the status does not meet it. For the body take a
+            ``ctx.log``. Called if the status does not meet it. For the body take a
             :class:`RetryRuleWithContent`.
         backoff: How to wait; ``Backoff.of_default()`` unless given.
 
@@ -112,7 +111,7 @@ RetryRule(on_unprocessed=True, backoff=Backoff.fixed(0.0))
     def should_retry(
         self, ctx: ClientRequestContext, cause: Exception | None
     ) -> RetryAnswer:
-        """Return the backoff, or no_retry, where a condition is met; else None."""
+        """Return the backoff, or no_retry, if a condition is met; else None."""
         return self._answer(cause) if self._applies(ctx, cause) else None
 
 

@@ -1,4 +1,4 @@
-"""The headers by which the AWS SDKs tell a server of retries."""
+"""Add the headers by which the AWS SDKs tell a server of retries."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _ID: Final = "amz-sdk-invocation-id"
 _REQUEST: Final = "amz-sdk-request"
 _FOR_EVER: Final = 1e9
-"""Seconds; a deadline that is farther away is none."""
+"""Seconds; a deadline farther away counts as none."""
 
 
 def sdk_headers(delegate: HttpClient) -> HttpClient:
@@ -29,13 +29,13 @@ def sdk_headers(delegate: HttpClient) -> HttpClient:
     A decorator, for inside the retrying client. Each attempt has two headers:
 
     ``amz-sdk-invocation-id``
-        A UUID, the same for all attempts of a call; one of the caller's own stays.
+        A UUID, the same for all attempts of a call; the caller's own one stays.
     ``amz-sdk-request``
         ``attempt=2; max=3; ttl=20261122T040000Z``: the number of the attempt, from 1;
-        how many there may be, where a retrying client says so; and, where there is a
-        deadline, the second in UTC by which the attempt is over, rounded up.
+        with a retrying client, its limit of attempts; and, with a deadline, the second
+        in UTC by which the attempt is over, rounded up.
 
-    The time is that of this machine; what the server's clock says is not considered.
+    The time is from this machine's clock; the server's clock is not considered.
 
     Args:
         delegate: The next client inwards.
@@ -70,7 +70,7 @@ class SdkHeadersClient(DecoratingClient):
 def _told_of(ctx: ClientRequestContext) -> str:
     attempt = ctx.attempt or 1
     told, most = [f"attempt={attempt}"], _most_attempts(ctx.root._retry_config)
-    # A decorator outside may begin anew, and count beyond what was meant.
+    # A decorator outside may call again, and count beyond the limit.
     if most is not None and most >= attempt:
         told.append(f"max={most}")
     remaining = ctx.remaining()

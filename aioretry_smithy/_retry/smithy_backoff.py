@@ -1,4 +1,4 @@
-"""Turn backoff strategies of Smithy's into backoffs, and backoffs into them."""
+"""Convert Smithy's backoff strategies to backoffs, and back."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def from_backoff(backoff: Backoff) -> RetryBackoffStrategy:
     """Make a backoff strategy for Smithy's strategies out of a :class:`.Backoff`.
 
     ``compute_next_backoff_delay(n)`` is ``next_delay(n)``, and 0.0 for the initial
-    attempt. Where the backoff has no further delay, it raises
-    :class:`BackoffExhaustedError`, so the call ends with its last outcome.
+    attempt. When the backoff has no further delay, it raises
+    :class:`BackoffExhaustedError`, and the call ends with its last outcome.
 
     Args:
         backoff: The backoff.
 
     Raises:
-        ValueError: *backoff* is no :class:`.Backoff`.
+        ValueError: *backoff* is not a :class:`.Backoff`.
 
     >>> from_backoff(Backoff.fixed(0.5)).compute_next_backoff_delay(1)
     0.5

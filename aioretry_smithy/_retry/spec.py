@@ -1,7 +1,7 @@
-"""The text form of a backoff: ``exponential=200:10000:2.0,jitter=0.2,maxAttempts=5``.
+"""Read the text form of a backoff: ``fixed=200ms,jitter=0.2,maxAttempts=5``.
 
-The reader is handed the :class:`Backoff` class whose factories it calls. So this module
-stands below it, and what is in range is known to the factories alone.
+The caller passes in the :class:`Backoff` class, whose factories check the ranges. So
+this module need not import it.
 """
 
 from __future__ import annotations

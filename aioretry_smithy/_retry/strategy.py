@@ -29,14 +29,14 @@ _THROTTLED = frozenset({408, 429})
 
 
 class RetryStrategy(ABC):
-    """Decides, after each attempt, whether there is to be another.
+    """Decides after each attempt whether to make another.
 
     Return a :class:`Backoff` to retry and None to stop. Keep the backoff and return the
-    same object each time: the retrying client counts on the object that it was given
-    last and starts again at 1 with another one. A backoff made anew for each answer
-    never grows. After Armeria's ``RetryStrategy``.
+    same object each time: the retrying client counts attempts by backoff object, and
+    starts again at 1 with another one. The delays of a backoff made anew for each
+    answer never grow. After Armeria's ``RetryStrategy``.
 
-    ``a | b`` asks *b* where *a* has nothing to say, that is where it returns None or
+    ``a | b`` asks *b* when *a* abstains, that is when it returns None or
     :meth:`RetryDecision.next`. Either may be a :class:`RetryStrategyWithContent`.
 
     >>> class RetryOnConflict(RetryStrategy):
@@ -59,19 +59,19 @@ class RetryStrategy(ABC):
     ) -> RetryAnswer | Awaitable[RetryAnswer]:
         """Say whether to retry; plain or ``async``.
 
-        Asked after every attempt, the successful ones too. What it raises goes to the
+        Called after every attempt, the successful ones too. Its exceptions go to the
         caller.
 
         Args:
             ctx: The attempt; ``ctx.log`` has the status and the headers of its response
-                and ``ctx.request`` what was sent.
-            cause: What the attempt failed with, or None when there is a response. Ask
-                :func:`is_timeout` and :func:`is_unprocessed` instead of testing types.
+                and ``ctx.request`` its request.
+            cause: The exception of a failed attempt, or None when there is a response.
+                Call :func:`is_timeout` and :func:`is_unprocessed` instead of testing
+                types.
 
         Returns:
-            The backoff to wait by; None to leave it to the next strategy of a chain,
-            or, where there is none, to stop with this outcome; or a
-            :class:`RetryDecision`.
+            The backoff; None to leave it to the next strategy of a chain, or to stop
+            with this outcome if there is none; or a :class:`RetryDecision`.
         """
 
     def __or__(self, other: RetryStrategy) -> RetryStrategy:
@@ -98,7 +98,7 @@ class RetryStrategy(ABC):
 
     @staticmethod
     def on_unprocessed(backoff: Backoff | None = None) -> RetryStrategy:
-        """Retry what the server surely has not seen, whatever the method.
+        """Retry requests that the server surely has not seen, with any method.
 
         Args:
             backoff: How to wait; ``Backoff.of_default()`` unless given.
@@ -110,7 +110,7 @@ class RetryStrategy(ABC):
 
     @staticmethod
     def on_server_error_status(backoff: Backoff | None = None) -> RetryStrategy:
-        """Retry any 5xx and any failure, whatever the method, as Armeria's does.
+        """Retry any 5xx and any failure, with any method, as Armeria does.
 
         A request that changes something may then be carried out twice. For such
         requests take :meth:`failsafe`.
@@ -129,7 +129,7 @@ class RetryStrategy(ABC):
     ) -> RetryStrategy:
         """Let a function of the status and the failure choose the backoff.
 
-        It is not asked about permanent failures (:data:`RetrySafety.NO`): those are
+        It is not called for permanent failures (:data:`RetrySafety.NO`): those are
         never retried.
 
         Args:
@@ -147,11 +147,11 @@ class RetryStrategy(ABC):
 
     @staticmethod
     def failsafe(backoff: Backoff | None = None) -> RetryStrategy:
-        """Retry whatever can be retried without harm.
+        """Retry requests that may be sent again without harm.
 
         A request with an idempotent method, or with an ``Idempotency-Key`` header: on
-        5xx, 429, 408 and any failure. Any other: only what the server surely has not
-        seen.
+        5xx, 429, 408 and any failure. Any other request: only if the server surely has
+        not seen it.
 
         Args:
             backoff: How to wait; ``Backoff.of_default()`` unless given.
@@ -279,9 +279,9 @@ def plain_members(strategy: RetryStrategy) -> tuple[RetryStrategy, ...]:
 
 
 def join(left: tuple[_Member, ...], right: tuple[_Member, ...]) -> tuple[_Member, ...]:
-    """Return the members of a chain of two, without those that never say anything.
+    """Return the members of a chain of two, without those that never retry.
 
-    Called by the method behind ``|``, to whose caller warnings point.
+    Warnings point at the line with the ``|``: one frame above the caller.
     """
     return chained(_telling(left), _telling(right))
 
@@ -291,7 +291,7 @@ def _telling(members: tuple[_Member, ...]) -> tuple[_Member, ...]:
 
 
 def backoff_or_default(backoff: Backoff | None) -> Backoff:
-    """Return a backoff that somebody gave, or the default one."""
+    """Return the given backoff, checked, or the default one."""
     if backoff is None:
         return Backoff.of_default()
     if not isinstance(backoff, Backoff):

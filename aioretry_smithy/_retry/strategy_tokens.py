@@ -1,4 +1,4 @@
-"""Get tokens from strategies of Smithy's kind: from this library's, and from others."""
+"""Get tokens from Smithy strategies, this library's and others."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class StrategyTokens:
     """Asks any strategy of Smithy's kind, by its three methods, plain or ``async``."""
 
     long_polling = False
-    """Whether a caller who would ask again at once is to be slowed down."""
+    """Whether a call waits before it fails for an empty quota."""
 
     waits_for_rate = False
-    """Whether attempts wait for a rate limiter, where there is one."""
+    """Whether attempts wait for the rate limiter, if there is one."""
 
     def __init__(self, strategy: Any) -> None:
         self._strategy = strategy
@@ -45,17 +45,18 @@ class StrategyTokens:
         await _settled(self._strategy.record_success(token=token))
 
     def release(self, token: Any) -> None:
-        """Pay back what a retry has cost that is not made after all."""
+        """Refund the cost of a retry that is not made after all."""
 
     def rate_limiter(self, scope: str | None) -> ClientRateLimiter | None:
-        """Return what limits the rate of attempts, if anything does."""
+        """Return the rate limiter of a scope, or None."""
         return None
 
 
 class OwnStrategyTokens(StrategyTokens):
-    """Asks a strategy of this library by way of what its methods are made of.
+    """Asks a strategy of this library by its rules, without its methods.
 
-    That does not wait: waits are then bounded by the deadline and seen in the log.
+    The methods would wait. Here the client waits itself: its waits are bounded by the
+    deadline and show in the log.
     """
 
     _strategy: StandardMode
@@ -82,13 +83,13 @@ class OwnStrategyTokens(StrategyTokens):
 
 
 def tokens_of(strategy: Any) -> StrategyTokens:
-    """Return the way to ask a strategy: ours, unless it has methods of its own."""
+    """Return the tokens of a strategy: by its rules, or by overridden methods."""
     kind = OwnStrategyTokens if _has_our_methods(strategy) else StrategyTokens
     return kind(strategy)
 
 
 def holds_up_the_loop(strategy: object) -> bool:
-    """Say whether a strategy would let the thread sleep, and the event loop with it."""
+    """Say whether the methods of a strategy would block the event loop."""
     return (
         isinstance(strategy, sync.StandardRetryStrategy)
         and strategy._may_wait
@@ -97,7 +98,7 @@ def holds_up_the_loop(strategy: object) -> bool:
 
 
 def _has_our_methods(strategy: Any) -> bool:
-    # Who overrides a method wants it to be called.
+    # An overridden method has to be called.
     kind: Any = type(strategy)
     return _inherits_methods(kind) and vars(strategy).keys().isdisjoint(METHODS)
 
@@ -111,7 +112,7 @@ def _inherits_methods(kind: Any) -> bool:
 
 
 def delay_of(token: Any, origin: str) -> float:
-    """Return the delay of a token that the method *origin* has returned."""
+    """Return the delay of a token that the method *origin* has returned, checked."""
     if not hasattr(token, "retry_delay"):
         raise bad_argument(origin, token, "a token")
     delay = token.retry_delay

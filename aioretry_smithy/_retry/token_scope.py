@@ -32,10 +32,10 @@ def scope_of(
     request: HttpRequest,
     key: Callable[[HttpRequest], str | None],
 ) -> str | None:
-    """Return the scope of a call, its *key* where nothing else is said.
+    """Return the scope of a call; its *key* by default.
 
     Raises:
-        ValueError: A function has returned something else.
+        ValueError: The function returned neither a str nor None.
     """
     if token_scope is None:
         return key(request)

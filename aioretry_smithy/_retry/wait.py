@@ -19,25 +19,25 @@ class Wait(NamedTuple):
 
 
 AT_ONCE = Wait(0.0, "backoff")
-"""The decision to make the first attempt, for which nothing is waited."""
+"""The decision to make the first attempt, without a wait."""
 
 Decision: TypeAlias = Wait | RetryStopReason | None
-"""What follows: a wait and an attempt, or the end; None ends a call that succeeded."""
+"""Wait for another attempt, or stop; None ends a call that succeeded."""
 
 
 def plan_wait(
     delay: float, hint: float, remaining: float, config: RetryConfig
 ) -> Wait | RetryStopReason:
-    """Fit a delay between what the server asks for and what time is left.
+    """Choose the longer of delay and hint, or stop if it is too long.
 
     Args:
         delay: The seconds that the strategy wants to wait.
         hint: The seconds that the server asks to be left alone, or 0.
         remaining: The seconds left for the call.
-        config: Knows the longest hint that is obeyed.
+        config: Has the longest hint to obey.
 
     Returns:
-        The wait, which is never shorter than *delay* or *hint*; or why it is too long.
+        The wait, never shorter than *delay* or *hint*; or the reason to stop.
     """
     longest = config.max_retry_after
     if hint > (math.inf if longest is None else longest) or hint == math.inf:
@@ -46,7 +46,7 @@ def plan_wait(
         return RetryStopReason.DEADLINE
     if hint >= remaining:
         return RetryStopReason.RETRY_AFTER_TOO_LONG
-    # A Smithy strategy knows the hint, and may have put it into its delay.
+    # ">=": a Smithy strategy may have used the hint as its delay.
     if hint and hint >= delay:
         return Wait(hint, "retry_after")
     return Wait(delay, "backoff")
