@@ -69,7 +69,7 @@ class RetryRuleWithContent(RetryConditions, RetryStrategyWithContent):
 
     @staticmethod
     def no_retry(**conditions: Unpack[ContentRuleConditions]) -> RetryRuleWithContent:
-        """Make a rule that forbids retries of what meets one of its conditions.
+        """Make a rule that forbids retries of outcomes that meet its conditions.
 
         Like :meth:`RetryRule.no_retry`.
 

@@ -95,14 +95,14 @@ RetryRule(on_unprocessed=True, backoff=Backoff.fixed(0.0))
 
     @staticmethod
     def no_retry(**conditions: Unpack[RuleConditions]) -> RetryRule:
-        """Make a rule that forbids to retry what meets one of its conditions.
+        """Make a rule that forbids retries of outcomes that meet its conditions.
 
-        Strategies behind it are not asked. Without a condition it forbids to retry
-        whatever *methods* and *request_filter* leave; without these either, to retry at
-        all, and a strategy that is put behind it with ``|`` is warned about.
+        Strategies behind it are not asked. Without a condition it forbids all retries
+        of requests that pass *methods* and *request_filter*. Without these either, it
+        forbids every retry; putting a strategy behind it with ``|`` is then a warning.
 
         Args:
-            conditions: The arguments of :class:`RetryRule`, but for the backoff.
+            conditions: The arguments of :class:`RetryRule` except the backoff.
 
         >>> rules = RetryRule.no_retry(methods=["POST"]) | RetryStrategy.failsafe()
         """
