@@ -33,14 +33,14 @@ class _Taken(NamedTuple):
         return bytes(head)
 
 
-async def peek(response: aiohttp.ClientResponse, limit: int) -> bytes:
+async def read_head(response: aiohttp.ClientResponse, limit: int) -> bytes:
     """Return the first *limit* bytes of a body; the response stays readable."""
     taken = _Taken([], [])
     await _look(response, limit, taken)
     return taken.head(limit)
 
 
-async def glance(
+async def read_head_within(
     response: aiohttp.ClientResponse,
     limit: int,
     *,

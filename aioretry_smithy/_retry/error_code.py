@@ -10,7 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 from xml.parsers import expat
 
-from .._bodies.response_content import glance
+from .._bodies.response_content import read_head_within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -70,7 +70,7 @@ async def read_error_code(
     if kind is None:
         return None
     look = _in_json if kind == "json" else _in_xml
-    head = await glance(
+    head = await read_head_within(
         response,
         _MAX_BYTES,
         seconds=min(_MAX_SECONDS, seconds),

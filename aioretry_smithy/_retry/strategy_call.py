@@ -64,7 +64,7 @@ class StrategyCall(RetriedCall):
     ) -> RetryAnswer:
         cause, content = self.cause, None
         if strategy._looks_at(self.attempt):
-            look = partial(_content.peek, limit=strategy.max_content_length)
+            look = partial(_content.read_head, limit=strategy.max_content_length)
             content = await self.read(look)
         if self.cause is not cause:
             return RetryDecision.no_retry()

@@ -11,7 +11,7 @@ import pytest
 from aiohttp.client_proto import ResponseHandler
 
 from aioretry_smithy import ClientRequestContext, HttpRequest, new_response
-from aioretry_smithy._bodies.response_content import fail, peek, tap
+from aioretry_smithy._bodies.response_content import fail, read_head, tap
 from aioretry_smithy._body_text import BodyHead
 
 REQUEST = HttpRequest("GET", "http://localhost/")
@@ -39,7 +39,7 @@ def account(content: aiohttp.StreamReader) -> dict[str, object]:
 async def test_stream_keeps_its_account_after_a_look():
     """It goes by it when it tells the server to pause and to go on."""
     content = stream(b"abc", b"def")
-    head = await peek(responding_with(content), 2)
+    head = await read_head(responding_with(content), 2)
 
     assert b"ab" == head
     assert account(stream(b"abc", b"def")) == account(content)
@@ -52,7 +52,7 @@ async def test_http_chunk_that_has_not_ended_can_be_looked_at():
     content.begin_http_chunk_receiving()
     content.feed_data(b"abc")
 
-    assert b"ab" == await peek(responding_with(content), 2)
+    assert b"ab" == await read_head(responding_with(content), 2)
 
 
 async def test_response_class_of_somebodys_own_is_read_as_a_whole():
@@ -63,7 +63,7 @@ async def test_response_class_of_somebodys_own_is_read_as_a_whole():
 
     response = SimpleNamespace(status=200, content=None, read=read)
 
-    assert b"ab" == await peek(response, 2)
+    assert b"ab" == await read_head(response, 2)
 
 
 async def test_log_says_how_much_of_a_failed_body_came():
@@ -131,7 +131,7 @@ async def test_body_that_was_looked_at_can_be_tapped():
     """All of it is in the stream again."""
     content = stream(b"abc", b"def")
     response = responding_with(content)
-    await peek(response, 2)
+    await read_head(response, 2)
     head = BodyHead("text/plain", 9)
 
     assert tap(response, head)
@@ -144,7 +144,7 @@ async def test_look_at_a_tapped_body_is_not_tapped_again():
     head = BodyHead("text/plain", 9)
     response = responding_with(content)
     tap(response, head)
-    await peek(response, 2)
+    await read_head(response, 2)
     content.feed_data(b"def")
 
     assert "abcdef" == head.text()

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aioretry_smithy import HttpRequest, new_response
-from aioretry_smithy._bodies.response_content import buffer, peek
+from aioretry_smithy._bodies.response_content import buffer, read_head
 
 pieces = st.lists(st.tuples(st.binary(max_size=12), st.booleans()), max_size=8)
 
@@ -57,7 +57,7 @@ async def test_looking_changes_nothing(parts, is_chunked, begun, limits, buffere
     rest = b"".join(data for data, _ in parts)[begun:]
     size = response.content._size
 
-    heads = [await peek(response, limit) for limit in limits]
+    heads = [await read_head(response, limit) for limit in limits]
     if buffered:
         await buffer(response)
 

@@ -23,7 +23,7 @@ from aioretry_smithy import (
     client_decorator,
     new_response,
 )
-from aioretry_smithy._bodies.response_content import buffer, peek
+from aioretry_smithy._bodies.response_content import buffer, read_head
 from aioretry_smithy._retry.content_strategy import strategies_of
 from aioretry_smithy.testing import ScriptedTransport, ask
 
@@ -368,7 +368,7 @@ async def test_body_put_back_as_one_piece_can_be_looked_at():
     await buffer(response)
     response._body = None
 
-    assert b"123" == await peek(response, 3)
+    assert b"123" == await read_head(response, 3)
     assert [(b"1234", True), (b"5678", True)] == [
         part async for part in content.iter_chunks()
     ]
@@ -380,7 +380,7 @@ async def test_other_protocols_are_never_read(status):
     response = new_response(await _request(), status, body=b"frames")
     await buffer(response)
 
-    assert (b"" if status == 101 else b"frames") == await peek(response, 10)
+    assert (b"" if status == 101 else b"frames") == await read_head(response, 10)
     assert b"frames" == await response.content.read()
 
 

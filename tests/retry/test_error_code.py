@@ -9,7 +9,7 @@ import pytest
 from aiohttp.client_proto import ResponseHandler
 
 from aioretry_smithy import HttpRequest, new_response
-from aioretry_smithy._bodies.response_content import glance
+from aioretry_smithy._bodies.response_content import read_head_within
 from aioretry_smithy._retry.error_code import read_error_code
 
 REQUEST = HttpRequest("POST", "http://localhost/")
@@ -332,7 +332,7 @@ async def test_body_that_dribbles_is_not_parsed_for_each_drop():
 
     async with asyncio.TaskGroup() as group:
         group.create_task(dribble())
-        head = await glance(response, LIMIT, seconds=1.0, enough=enough)
+        head = await read_head_within(response, LIMIT, seconds=1.0, enough=enough)
 
     assert 1000 == len(head)
     assert len(looks) < 15
