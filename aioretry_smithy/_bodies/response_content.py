@@ -97,7 +97,7 @@ async def buffer(response: aiohttp.ClientResponse) -> None:
         _put_back(content, [body], taken.ends)
 
 
-def tap(response: aiohttp.ClientResponse, head: BodyHead) -> bool:
+def copy_head(response: aiohttp.ClientResponse, head: BodyHead) -> bool:
     """Copy the first bytes of a body as they arrive, without reading or waiting.
 
     Returns:
@@ -119,11 +119,11 @@ def tap(response: aiohttp.ClientResponse, head: BodyHead) -> bool:
     for chunk in chunks:
         head.add(chunk)
     if not (head.is_full or content.is_eof()):
-        content._buffer = _TappedChunks(chunks, head)
+        content._buffer = _CopyingChunks(chunks, head)
     return True
 
 
-class _TappedChunks(deque[bytes]):
+class _CopyingChunks(deque[bytes]):
     """Copies the chunks that a stream is fed, until there are enough."""
 
     __slots__ = ("_head",)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._bodies.response_content import tap
+from .._bodies.response_content import copy_head
 from .._body_text import BodyHead, is_text
 from .._call.client import DecoratingClient, find_client
 from .._errors import bad_argument
@@ -92,7 +92,7 @@ class ContentPreviewingClient(DecoratingClient):
         content_type = response.headers.get("Content-Type", "")
         if is_text(content_type):
             head = BodyHead(content_type, self._max_length)
-            if tap(response, head):
+            if copy_head(response, head):
                 log._outcome.preview = head
         return response
 

@@ -11,7 +11,7 @@ import pytest
 from aiohttp.client_proto import ResponseHandler
 
 from aioretry_smithy import ClientRequestContext, HttpRequest, new_response
-from aioretry_smithy._bodies.response_content import fail, read_head, tap
+from aioretry_smithy._bodies.response_content import copy_head, fail, read_head
 from aioretry_smithy._body_text import BodyHead
 
 REQUEST = HttpRequest("GET", "http://localhost/")
@@ -83,7 +83,7 @@ async def test_tap_copies_what_is_there_and_what_comes():
     content, plain = stream(b"ab", b"c"), stream(b"ab", b"c")
     head = BodyHead("text/plain", 9)
 
-    assert tap(responding_with(content), head)
+    assert copy_head(responding_with(content), head)
     assert "abc" == head.text()
 
     content.feed_data(b"de")
@@ -98,7 +98,7 @@ async def test_tap_that_has_enough_copies_nothing_more():
     """The stream has all of what comes, as ever."""
     content = stream()
     head = BodyHead("text/plain", 1)
-    tap(responding_with(content), head)
+    copy_head(responding_with(content), head)
     for letter in (b"a", b"b", b"c"):
         content.feed_data(letter * 11)
 
@@ -112,7 +112,7 @@ async def test_tap_of_what_has_ended_leaves_the_stream():
     content.feed_eof()
     head = BodyHead("text/plain", 9)
 
-    assert tap(responding_with(content), head)
+    assert copy_head(responding_with(content), head)
     assert "abc" == head.text()
     assert type(content._buffer) is deque
 
@@ -122,7 +122,7 @@ async def test_tap_that_has_enough_at_once_leaves_the_stream():
     content = stream(b"abc" * 100)
     head = BodyHead("text/plain", 3)
 
-    assert tap(responding_with(content), head)
+    assert copy_head(responding_with(content), head)
     assert "abc…" == head.text()
     assert type(content._buffer) is deque
 
@@ -134,7 +134,7 @@ async def test_body_that_was_looked_at_can_be_tapped():
     await read_head(response, 2)
     head = BodyHead("text/plain", 9)
 
-    assert tap(response, head)
+    assert copy_head(response, head)
     assert "abcdef" == head.text()
 
 
@@ -143,7 +143,7 @@ async def test_look_at_a_tapped_body_is_not_tapped_again():
     content = stream(b"abc")
     head = BodyHead("text/plain", 9)
     response = responding_with(content)
-    tap(response, head)
+    copy_head(response, head)
     await read_head(response, 2)
     content.feed_data(b"def")
 
@@ -157,7 +157,7 @@ async def test_body_that_was_read_is_shown_from_its_copy():
     await response.read()
     head = BodyHead("text/plain", 9)
 
-    assert tap(response, head)
+    assert copy_head(response, head)
     assert "abc" == head.text()
 
 
@@ -168,7 +168,7 @@ async def test_body_that_was_begun_has_no_beginning(size):
     await content.readexactly(size)
     head = BodyHead("text/plain", 9)
 
-    assert not tap(responding_with(content), head)
+    assert not copy_head(responding_with(content), head)
     assert head.text() is None
 
 
@@ -180,8 +180,8 @@ async def test_tap_needs_a_stream_of_aiohttp():
     socket = responding_with(stream(b"abc"))
     socket.status = 101
 
-    assert not tap(responding_with(aiohttp.EMPTY_PAYLOAD), head)
-    assert not tap(responding_with(queue), head)
-    assert not tap(responding_with(SimpleNamespace()), head)
-    assert not tap(socket, head)
+    assert not copy_head(responding_with(aiohttp.EMPTY_PAYLOAD), head)
+    assert not copy_head(responding_with(queue), head)
+    assert not copy_head(responding_with(SimpleNamespace()), head)
+    assert not copy_head(socket, head)
     assert head.text() is None
