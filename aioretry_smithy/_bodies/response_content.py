@@ -138,7 +138,7 @@ class _CopyingChunks(deque[bytes]):
             self._head.add(chunk)
 
 
-def fail(
+def record_body_failure(
     log: RequestLog, response: aiohttp.ClientResponse, cause: BaseException
 ) -> None:
     """Record that reading a body failed with *cause*, and close the response.

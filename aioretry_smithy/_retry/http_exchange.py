@@ -76,7 +76,7 @@ class HttpExchange:
                     raise
                 raise passed() from cut
         except Exception as cause:
-            _content.fail(attempt.log, response, cause)
+            _content.record_body_failure(attempt.log, response, cause)
             raise
 
     async def release(self, response: aiohttp.ClientResponse, seconds: float) -> None:

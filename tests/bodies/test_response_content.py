@@ -11,7 +11,11 @@ import pytest
 from aiohttp.client_proto import ResponseHandler
 
 from aioretry_smithy import ClientRequestContext, HttpRequest, new_response
-from aioretry_smithy._bodies.response_content import copy_head, fail, read_head
+from aioretry_smithy._bodies.response_content import (
+    copy_head,
+    read_head,
+    record_body_failure,
+)
 from aioretry_smithy._body_text import BodyHead
 
 REQUEST = HttpRequest("GET", "http://localhost/")
@@ -72,7 +76,7 @@ async def test_log_says_how_much_of_a_failed_body_came():
     for content in (stream(b"abc"), None):
         log = ClientRequestContext(REQUEST).log
         log._record_response(new_response(REQUEST))
-        fail(log, responding_with(content), aiohttp.ClientPayloadError())
+        record_body_failure(log, responding_with(content), aiohttp.ClientPayloadError())
         lengths.append(log.response_length)
 
     assert [3, 0] == lengths
