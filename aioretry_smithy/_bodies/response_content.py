@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _SWITCHING_PROTOCOLS = 101
 
 
-class _Taken(NamedTuple):
+class _ChunksRead(NamedTuple):
     """The chunks that were read from a stream, to be put back."""
 
     chunks: list[bytes]
@@ -35,9 +35,9 @@ class _Taken(NamedTuple):
 
 async def read_head(response: aiohttp.ClientResponse, limit: int) -> bytes:
     """Return the first *limit* bytes of a body; the response stays readable."""
-    taken = _Taken([], [])
-    await _look(response, limit, taken)
-    return taken.head(limit)
+    read = _ChunksRead([], [])
+    await _read_chunks(response, limit, read)
+    return read.head(limit)
 
 
 async def read_head_within(
@@ -57,17 +57,17 @@ async def read_head_within(
         seconds: The longest time to wait.
         enough: Called with the bytes so far; says whether no more are needed.
     """
-    taken = _Taken([], [])
+    read = _ChunksRead([], [])
     with suppress(Exception):
         async with asyncio.timeout(seconds):
-            await _look(response, limit, taken, enough)
-    return taken.head(limit)
+            await _read_chunks(response, limit, read, enough)
+    return read.head(limit)
 
 
-async def _look(
+async def _read_chunks(
     response: aiohttp.ClientResponse,
     limit: int,
-    taken: _Taken,
+    read: _ChunksRead,
     enough: Callable[[bytes], bool] | None = None,
 ) -> None:
     if response.status == _SWITCHING_PROTOCOLS:
@@ -77,9 +77,9 @@ async def _look(
         # A user's response class promises only that it can be read whole.
         body = await response.read()
     if body is None:
-        await _take(response.content, limit, taken, enough)
+        await _read_stream(response.content, limit, read, enough)
     else:
-        taken.chunks.append(body)
+        read.chunks.append(body)
 
 
 async def buffer(response: aiohttp.ClientResponse) -> None:
@@ -90,11 +90,11 @@ async def buffer(response: aiohttp.ClientResponse) -> None:
     if not isinstance(content, aiohttp.StreamReader):
         await response.read()
     elif response._body is None:
-        taken = _Taken([], [])
-        await _take(content, math.inf, taken)
+        read = _ChunksRead([], [])
+        await _read_stream(content, math.inf, read)
         body = await response.read()
         # The same object in both, to hold the body once.
-        _put_back(content, [body], taken.ends)
+        _put_back(content, [body], read.ends)
 
 
 def copy_head(response: aiohttp.ClientResponse, head: BodyHead) -> bool:
@@ -154,10 +154,10 @@ def record_body_failure(
     response.close()
 
 
-async def _take(
+async def _read_stream(
     content: aiohttp.StreamReader,
     limit: float,
-    taken: _Taken,
+    read: _ChunksRead,
     enough: Callable[[bytes], bool] | None = None,
 ) -> None:
     """Read *limit* bytes, to the end, or enough of them, and put them back."""
@@ -166,16 +166,16 @@ async def _take(
         while size < limit and not content.at_eof():
             chunk, is_end = await content.readchunk()
             size += len(chunk)
-            taken.chunks.append(chunk)
+            read.chunks.append(chunk)
             if is_end:
-                taken.ends.append(content._cursor)
+                read.ends.append(content._cursor)
             if enough is not None and size >= next_look:
                 # Each call joins all the chunks; so not one for every chunk.
                 next_look = 2 * size
-                if enough(b"".join(taken.chunks)):
+                if enough(b"".join(read.chunks)):
                     break
     finally:
-        _put_back(content, *taken)
+        _put_back(content, *read)
 
 
 def _put_back(
