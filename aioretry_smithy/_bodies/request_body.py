@@ -58,24 +58,24 @@ def prepare(ctx: ClientRequestContext, data: object) -> object:
         data = data()
     if _can_be_sent_again(data):
         return data
-    held = _find(ctx, data)
-    if held is None:
+    body = _find(ctx, data)
+    if body is None:
         inner = _payload(data)
         if inner is None:
             return data
-        held = HeldPayload(data, inner)
+        body = ReplayablePayload(data, inner)
         resources = resources_of(ctx)
-        resources.bodies = [*resources.bodies, held]
-    if held.is_spent:
+        resources.bodies = [*resources.bodies, body]
+    if body.is_spent:
         message = f"the body was read by an earlier attempt: {type(data).__name__}"
         raise SpentBodyError(message)
-    return held
+    return body
 
 
 def is_spent(ctx: ClientRequestContext, request: HttpRequest) -> bool:
     """Say whether sending *request* once more would be refused."""
-    held = _find(ctx, request.arguments.get("data"))
-    return held is not None and held.is_spent
+    body = _find(ctx, request.arguments.get("data"))
+    return body is not None and body.is_spent
 
 
 def bytes_in_memory(
@@ -109,7 +109,7 @@ def form_charset(data: object) -> str:
     return (isinstance(data, aiohttp.FormData) and data._charset) or "utf-8"
 
 
-class HeldPayload(Payload):
+class ReplayablePayload(Payload):
     """A payload that several attempts of a call can send.
 
     aiohttp closes a payload after sending it, and reads files in threads that go on
@@ -174,7 +174,7 @@ class HeldPayload(Payload):
             raise SpentBodyError(message)
         self.start()
         for file in self._files:
-            await file.settle()
+            await file.wait_for_reads()
         await self._inner.write_with_length(writer, content_length)
 
     def start(self) -> None:
@@ -188,7 +188,7 @@ class HeldPayload(Payload):
     async def end(self) -> None:
         """Close it if aiohttp would have."""
         for file in self._files:
-            file.give_back()
+            file.restore()
         if self._is_to_be_closed:
             await self._inner.close()
 
@@ -206,11 +206,11 @@ class _SerialFile:
         with self._reading:
             return self._file.read(size)
 
-    async def settle(self) -> None:
+    async def wait_for_reads(self) -> None:
         if self._reading.locked():
             await asyncio.get_running_loop().run_in_executor(None, self._wait)
 
-    def give_back(self) -> None:
+    def restore(self) -> None:
         self._part._value = self._file
 
     def _wait(self) -> None:
@@ -271,10 +271,10 @@ def _payload(data: Any) -> Payload | None:
         return None
 
 
-def _find(ctx: ClientRequestContext, data: object) -> HeldPayload | None:
+def _find(ctx: ClientRequestContext, data: object) -> ReplayablePayload | None:
     resources = (ctx.parent or ctx)._resources
     bodies: Any = () if resources is None else resources.bodies
-    return next((held for held in bodies if held.source is data), None)
+    return next((body for body in bodies if body.source is data), None)
 
 
 def _parts(body: Payload) -> list[Payload]:

@@ -17,7 +17,7 @@ Notes: TypeAlias = list[tuple[object, Callable[[], Payload]]]
 """Objects that were given as JSON, each with what makes its body again."""
 
 
-class HeldBody(Protocol):
+class ReplayableBody(Protocol):
     """A body that several attempts of a call can send."""
 
     source: object
@@ -34,7 +34,7 @@ class CallResources:
     Made only for calls that have one of these; see :func:`resources_of`.
     """
 
-    bodies: Sequence[HeldBody] = ()
+    bodies: Sequence[ReplayableBody] = ()
     """The wrapped bodies of the call."""
 
     json: Notes
@@ -49,8 +49,8 @@ class CallResources:
     async def close_bodies(self) -> None:
         """Close the bodies that aiohttp wanted to close."""
         bodies, self.bodies = self.bodies, ()
-        for held in bodies:
-            await held.end()
+        for body in bodies:
+            await body.end()
 
     def track(self, response: aiohttp.ClientResponse) -> None:
         """Remember a response whose connection is in use, in case the call fails."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 
-from .._bodies.request_body import HeldPayload
+from .._bodies.request_body import ReplayablePayload
 from .._errors import bad_argument
 from .._log.upload import Upload
 from .._session.deadline import too_late
@@ -108,7 +108,7 @@ class ScriptedTransport(Transport):
         body = prepared_body(ctx, request.arguments.get("data"))
         if body is not None or request.arguments.get("json") is not None:
             ctx.log._upload = Upload()  # unknown: it is not sent
-        if isinstance(body, HeldPayload):
+        if isinstance(body, ReplayablePayload):
             body.start()
         try:
             answer = next(self._answers)

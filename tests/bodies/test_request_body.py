@@ -20,7 +20,7 @@ from multidict import MultiDict, MultiDictProxy
 
 from aioretry_smithy import ClientRequestContext, HttpRequest
 from aioretry_smithy._bodies.request_body import (
-    HeldPayload,
+    ReplayablePayload,
     SpentBodyError,
     is_spent,
     prepare,
@@ -66,7 +66,7 @@ def call(data: object) -> tuple[ClientRequestContext, HttpRequest]:
 async def send(ctx: ClientRequestContext, data: object) -> bytes:
     """Do with a body what aiohttp does in one attempt."""
     body = prepare(ctx, data)
-    if not isinstance(body, HeldPayload):
+    if not isinstance(body, ReplayablePayload):
         return b"untouched"
     sink = Sink()
     assert body.size is None or body.size >= 0
@@ -235,7 +235,7 @@ async def test_stream_readers_are_no_fresh_iterables():
     reader = aiohttp.StreamReader(ResponseHandler(loop), 2**16, loop=loop)
     ctx, _ = call(reader)
 
-    assert isinstance(prepare(ctx, reader), HeldPayload)
+    assert isinstance(prepare(ctx, reader), ReplayablePayload)
 
 
 async def test_reading_a_spent_body_again_is_refused():
@@ -416,7 +416,7 @@ async def test_payload_of_the_callers_own_is_given_back_as_it_was():
 
 
 async def test_headers_and_size_are_those_that_aiohttp_would_send(tmp_path):
-    """The held body looks like the one that it holds."""
+    """The replayable payload has the headers and the size of the one inside it."""
     (tmp_path / "a.json").write_bytes(b"{}")
     data = (tmp_path / "a.json").open("rb")
     ctx, _ = call(data)
@@ -438,7 +438,7 @@ async def test_calls_are_apart():
     other, _ = call(data)
     await send(ctx, data)
 
-    assert isinstance(prepare(other, data), HeldPayload)
+    assert isinstance(prepare(other, data), ReplayablePayload)
 
 
 async def test_payload_of_somebodys_own_may_follow_a_redirect():
@@ -467,4 +467,4 @@ async def test_stream_that_aiohttp_can_call_is_no_factory():
     data = write()
     ctx, _ = call(data)
 
-    assert isinstance(prepare(ctx, data), HeldPayload)
+    assert isinstance(prepare(ctx, data), ReplayablePayload)

@@ -31,7 +31,7 @@ from aioretry_smithy import (
     is_unprocessed,
     new_response,
 )
-from aioretry_smithy._bodies.request_body import HeldPayload
+from aioretry_smithy._bodies.request_body import ReplayablePayload
 
 EXACT = math.inf
 
@@ -54,7 +54,7 @@ class Recorder:
     async def __call__(self, session, method, url, **options):
         loop = asyncio.get_running_loop()
         self.calls.append(Call(loop.time(), method, url, options))
-        if isinstance(options.get("data"), HeldPayload):
+        if isinstance(options.get("data"), ReplayablePayload):
             options["data"].start()
         await asyncio.sleep(self.takes)
         answer = self.answers.pop(0) if self.answers else 200
