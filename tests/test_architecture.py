@@ -51,7 +51,7 @@ TOUCH_AIOHTTP = {
     "_call.recording",
     "_call.time_limits",
     "_failures.frames",
-    "_request.fixed_arguments",
+    "_request.copied_arguments",
     "_session.aiohttp_transport",
     "_session.builder",
     "_session.deadline",

@@ -11,7 +11,7 @@ from yarl import URL
 from .._failures.kept_cause import CallBound
 from .._masking.mask import DEFAULT_MASK
 from .._text import printable
-from .fixed_arguments import MAY_CHANGE, fixed
+from .copied_arguments import MUTABLE_ARGUMENTS, copy_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,7 +62,7 @@ class HttpRequest(CallBound):
         base_url: URL | None = None,
         **options: Any,
     ) -> None:
-        self._fill(method, url, options, fixed(options), base_url)
+        self._fill(method, url, options, copy_arguments(options), base_url)
 
     @classmethod
     def of_call(
@@ -74,7 +74,11 @@ class HttpRequest(CallBound):
     ) -> Self:
         """Make a request of keyword arguments in a dictionary."""
         # Checked here already: a call without any of them pays nothing.
-        copies = arguments if MAY_CHANGE.isdisjoint(arguments) else fixed(arguments)
+        copies = (
+            arguments
+            if MUTABLE_ARGUMENTS.isdisjoint(arguments)
+            else copy_arguments(arguments)
+        )
         return cls.of_arguments(method, target, arguments, copies, base_url)
 
     @classmethod
@@ -86,7 +90,7 @@ class HttpRequest(CallBound):
         arguments: dict[str, Any],
         base_url: URL | None,
     ) -> Self:
-        """Make a request of arguments as they were given, and fixed."""
+        """Make a request of the given arguments and their copies."""
         request = cls.__new__(cls)
         request._fill(method, target, given, arguments, base_url)
         return request
@@ -132,7 +136,7 @@ class HttpRequest(CallBound):
     def options(self) -> dict[str, Any]:
         """The other arguments of ``session.request()``: a copy, without the headers."""
         own = self.arguments
-        options = fixed(own).copy()
+        options = copy_arguments(own).copy()
         options.pop("headers", None)
         if "data" in own:
             # The next attempts find the wrapped body by the identity of its source.
@@ -155,7 +159,7 @@ class HttpRequest(CallBound):
         own = self.arguments
         # An unchanged argument is a copy already, and must keep its identity.
         new = {name: new for name, new in changes.items() if new is not own.get(name)}
-        copies = fixed(new)
+        copies = copy_arguments(new)
         arguments = given = {**own, **changes, **copies}
         if self.given is not own or copies is not new:
             given = {**self.given, **changes, **new}

@@ -11,7 +11,7 @@ from typing import Any
 from aiohttp import FormData
 from multidict import CIMultiDict, CIMultiDictProxy, MultiDict, MultiDictProxy
 
-MAY_CHANGE = frozenset(
+MUTABLE_ARGUMENTS = frozenset(
     {"cookies", "data", "headers", "params", "proxy_headers", "skip_auto_headers"}
 )
 """The names of the arguments that the caller may change after the call began."""
@@ -20,7 +20,7 @@ _MULTIDICTS = {CIMultiDict, CIMultiDictProxy, MultiDict, MultiDictProxy}
 _NESTED = {bytearray, dict, list, memoryview, set, tuple, *_MULTIDICTS}
 
 
-def fixed(arguments: dict[str, Any]) -> dict[str, Any]:
+def copy_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments with equal copies of containers and buffers.
 
     Without anything to copy, that is the same dictionary. An iterator becomes a list in
@@ -28,22 +28,22 @@ def fixed(arguments: dict[str, Any]) -> dict[str, Any]:
     of the first one. Nor are files and read-only objects.
     """
     copies: dict[str, Any] | None = None
-    for name in arguments.keys() & MAY_CHANGE:
+    for name in arguments.keys() & MUTABLE_ARGUMENTS:
         value = arguments[name]
         if name == "data":
-            copied = _body_copied(value)
+            copied = _body_copy(value)
         else:
             # aiohttp refuses an iterator of params.
             if isinstance(value, Iterator) and name != "params":
                 value = arguments[name] = list(value)
-            copied = _copied(value)
+            copied = _copy_or_same(value)
         if copied is not value:
             copies = copies or {}
             copies[name] = copied
     return arguments if copies is None else {**arguments, **copies}
 
 
-def _body_copied(value: Any) -> Any:
+def _body_copy(value: Any) -> Any:
     if isinstance(value, FormData) and not value.is_multipart:
         form = copy.copy(value)
         form._fields = value._fields.copy()
@@ -53,7 +53,7 @@ def _body_copied(value: Any) -> Any:
     return copy.copy(value) if isinstance(value, dict | list) else value
 
 
-def _copied(value: Any) -> Any:
+def _copy_or_same(value: Any) -> Any:
     if type(value) in _NESTED:
         return _copy_of(value)
     if isinstance(value, Mapping | list | set):
