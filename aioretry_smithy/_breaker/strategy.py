@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 import aiohttp
 
 from .._errors import UnprocessedRequestError
-from .._failures.safety import RetrySafety, is_own, peel, safety_by_kind, was_queued
+from .._failures.safety import (
+    RetrySafety,
+    peel,
+    raised_by_caller,
+    safety_by_kind,
+    was_queued,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -98,7 +104,7 @@ _ON_SERVER_ERROR_STATUS = _OnServerErrorStatus()
 def _concerns_the_server(cause: BaseException) -> bool:
     cause = peel(cause)
     if isinstance(cause, _OF_THE_SERVER):
-        return not is_own(cause)
+        return not raised_by_caller(cause)
     if isinstance(cause, UnprocessedRequestError) or was_queued(cause):
         return False
     return safety_by_kind(cause) is not RetrySafety.NO

@@ -13,8 +13,8 @@ from .._failures.frames import REQUEST, SENDING, frames_of, was_answered
 from .._failures.safety import (
     is_timeout,
     is_unprocessed,
-    mark_own,
     mark_queued,
+    mark_raised_by_caller,
     mark_seen,
 )
 
@@ -61,7 +61,7 @@ def judge_origin(cause: BaseException, log: RequestLog) -> None:
         mark_seen(cause)
     is_early = request is None and inside[:1] != [_TIMER]
     if isinstance(cause, Exception) and (is_early or _comes_from_body(cause)):
-        mark_own(cause)
+        mark_raised_by_caller(cause)
 
 
 def waited_in_pool(cause: BaseException) -> bool:

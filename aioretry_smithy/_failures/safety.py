@@ -11,7 +11,7 @@ import aiohttp
 from .._errors import RefusedRequestError, UnprocessedRequestError
 from .retry_info import RetryInfo
 
-_OWN = "_aioretry_smithy_own"
+_RAISED_BY_CALLER = "_aioretry_smithy_raised_by_caller"
 _QUEUED = "_aioretry_smithy_queued"
 _SEEN = "_aioretry_smithy_seen"
 
@@ -119,7 +119,7 @@ def retry_safety(cause: BaseException) -> RetrySafety:
     """
     cause = peel(cause)
     is_safe = RetryInfo.of(cause).is_retry_safe
-    if is_safe is None or is_own(cause):
+    if is_safe is None or raised_by_caller(cause):
         return safety_by_kind(cause)
     return RetrySafety.YES if is_safe else RetrySafety.NO
 
@@ -133,7 +133,7 @@ def safety_by_kind(cause: BaseException) -> RetrySafety:
     cause = peel(cause)
     info = RetryInfo.of(cause)
     may_pass = info.is_throttling_error or info.is_timeout_error
-    if is_own(cause) or (info.fault == "client" and not may_pass):
+    if raised_by_caller(cause) or (info.fault == "client" and not may_pass):
         return RetrySafety.NO
     if isinstance(cause, _PERMANENT) or type(cause) in _MISUSE:
         return RetrySafety.NO
@@ -223,14 +223,14 @@ def mark_seen(cause: BaseException) -> None:
     vars(cause)[_SEEN] = True
 
 
-def mark_own(cause: BaseException) -> None:
+def mark_raised_by_caller(cause: BaseException) -> None:
     """Note that the caller's own object raised the exception, not the transport."""
-    vars(cause)[_OWN] = True
+    vars(cause)[_RAISED_BY_CALLER] = True
 
 
-def is_own(cause: BaseException) -> bool:
-    """Say whether :func:`mark_own` was called for an exception."""
-    return bool(vars(cause).get(_OWN, False))
+def raised_by_caller(cause: BaseException) -> bool:
+    """Say whether :func:`mark_raised_by_caller` was called for an exception."""
+    return bool(vars(cause).get(_RAISED_BY_CALLER, False))
 
 
 def mark_queued(cause: BaseException) -> None:

@@ -8,7 +8,13 @@ import aiohttp
 
 from .._errors import bad_argument
 from .._failures.retry_info import RetryInfo
-from .._failures.safety import RetrySafety, is_own, is_timeout, peel, retry_safety
+from .._failures.safety import (
+    RetrySafety,
+    is_timeout,
+    peel,
+    raised_by_caller,
+    retry_safety,
+)
 from .._log.tree import describe_error
 from ..smithy.errors import CallError
 from .failure import (
@@ -79,7 +85,7 @@ def by_exception(failure: Failure, previous: RetryAction | None) -> RetryAction 
         return None
     cause = peel(failure.cause)
     info = RetryInfo.of(cause)
-    if info.allows_retry and not is_own(cause):
+    if info.allows_retry and not raised_by_caller(cause):
         return RetryAction(_kind(info, cause), info.retry_after)
     if retry_safety(cause) is RetrySafety.NO:
         return RetryAction.forbid()

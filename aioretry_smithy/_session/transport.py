@@ -10,7 +10,7 @@ from .._call.context import resources_of
 from .._call.origin import judge_origin
 from .._call.recording import record_failed_send, record_response
 from .._call.time_limits import TimeLimits, passed_limit, watch_body
-from .._failures.safety import mark_own
+from .._failures.safety import mark_raised_by_caller
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -77,5 +77,5 @@ def prepared_body(ctx: ClientRequestContext, data: object) -> object:
     except SpentBodyError:
         raise
     except Exception as cause:
-        mark_own(cause)
+        mark_raised_by_caller(cause)
         raise

@@ -23,7 +23,7 @@ from aioretry_smithy import (
     peel,
     retry_safety,
 )
-from aioretry_smithy._failures.safety import mark_own, mark_seen
+from aioretry_smithy._failures.safety import mark_raised_by_caller, mark_seen
 
 YES, MAYBE, NO = RetrySafety.YES, RetrySafety.MAYBE, RetrySafety.NO
 KEY = ConnectionKey("example.com", 443, True, True, None, None, None)
@@ -193,7 +193,7 @@ def test_a_redirect_to_a_bad_certificate_stays_permanent():
 )
 def test_what_the_callers_own_object_raised_is_permanent(cause):
     """No request was sent, whatever the class of the exception says."""
-    mark_own(cause)
+    mark_raised_by_caller(cause)
 
     assert NO is retry_safety(cause)
     assert NO is retry_safety(grouped(cause))
