@@ -18,7 +18,7 @@ class Listeners(Generic[L]):
     """The listeners of one object, which get one event after the other.
 
     Args:
-        whose: The name of that object in the log, if a listener raises.
+        owner: The name of that object in the log, if a listener raises.
         listeners: The listeners, in the order of delivery.
         kind: The class of all of them.
 
@@ -26,21 +26,21 @@ class Listeners(Generic[L]):
         ValueError: Something among the *listeners* is of another kind.
     """
 
-    __slots__ = ("_events", "_is_delivering", "_listeners", "_whose", "anybody")
+    __slots__ = ("_events", "_is_delivering", "_listeners", "_owner", "has_any")
 
-    anybody: bool
+    has_any: bool
     """Whether there is a listener at all."""
 
-    def __init__(self, whose: str, listeners: Iterable[L], kind: type[L]) -> None:
-        self._whose = whose
+    def __init__(self, owner: str, listeners: Iterable[L], kind: type[L]) -> None:
+        self._owner = owner
         self._listeners = checked(listeners, kind)
-        self.anybody = bool(self._listeners)
+        self.has_any = bool(self._listeners)
         self._events: deque[Callable[[L], None]] = deque()
         self._is_delivering = False
 
     def notify(self, *events: Callable[[L], None]) -> None:
         """Deliver *events* to every listener, after those under delivery now."""
-        if not self.anybody:
+        if not self.has_any:
             return
         self._events.extend(events)
         # A listener that uses the object comes back here. Its new events wait until all
@@ -59,7 +59,7 @@ class Listeners(Generic[L]):
             try:
                 event(listener)
             except Exception:
-                _logger.warning("%s: %r raised", self._whose, listener, exc_info=True)
+                _logger.warning("%s: %r raised", self._owner, listener, exc_info=True)
 
 
 def checked(listeners: Iterable[L], kind: type[L]) -> tuple[L, ...]:
