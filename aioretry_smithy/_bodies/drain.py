@@ -24,13 +24,13 @@ async def discard(
         seconds: The longest that this may take; it never takes more than 0.1 s.
     """
     try:
-        if _holds_no_more(response) or await _drain(response, seconds):
+        if _is_at_end(response) or await _drain(response, seconds):
             response.release()
     finally:
         response.close()  # does nothing after release()
 
 
-def _holds_no_more(response: aiohttp.ClientResponse) -> bool:
+def _is_at_end(response: aiohttp.ClientResponse) -> bool:
     return response.connection is None or response.content.at_eof()
 
 

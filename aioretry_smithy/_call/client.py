@@ -148,10 +148,10 @@ class RecordingJoint:
 
 def recorded(client: HttpClient) -> HttpClient:
     """Return a client that records its outcome: *client*, or a joint around it."""
-    return client if _keeps_log_true(client) else RecordingJoint(client)
+    return client if _records_outcome(client) else RecordingJoint(client)
 
 
-def _keeps_log_true(client: HttpClient) -> bool:
+def _records_outcome(client: HttpClient) -> bool:
     if isinstance(client, _FunctionClient) or "execute" in getattr(
         client, "__dict__", ()
     ):

@@ -66,7 +66,7 @@ class OptionsBlock(AbstractContextManager[None]):
         self.options = options
 
     def __enter__(self) -> None:
-        _stay_in((*_blocks.get(), self))
+        _set_blocks((*_blocks.get(), self))
 
     def __exit__(self, *error: object) -> None:
         blocks = _blocks.get()
@@ -74,7 +74,7 @@ class OptionsBlock(AbstractContextManager[None]):
         # was entered later may end before it.
         if self in blocks:
             last = len(blocks) - 1 - blocks[::-1].index(self)
-            _stay_in(blocks[:last] + blocks[last + 1 :])
+            _set_blocks(blocks[:last] + blocks[last + 1 :])
 
 
 _blocks: ContextVar[tuple[OptionsBlock, ...]] = ContextVar(
@@ -82,7 +82,7 @@ _blocks: ContextVar[tuple[OptionsBlock, ...]] = ContextVar(
 )
 
 
-def _stay_in(blocks: tuple[OptionsBlock, ...]) -> None:
+def _set_blocks(blocks: tuple[OptionsBlock, ...]) -> None:
     """Make these the current blocks, the outermost first."""
     merged: RequestOptions | None = None
     for block in blocks:

@@ -41,13 +41,13 @@ class RetryInfo(NamedTuple):
     @classmethod
     def of(cls, error: object) -> RetryInfo:
         """Read the attributes of *error*; missing or invalid ones get the default."""
-        hint = _said(error, "retry_after")
-        fault = _said(error, "fault")
+        hint = _attribute(error, "retry_after")
+        fault = _attribute(error, "fault")
         return cls(
-            _truth(_said(error, "is_retry_safe")),
+            _as_bool(_attribute(error, "is_retry_safe")),
             hint if is_finite(hint) and hint >= 0 else None,
-            _truth(_said(error, "is_throttling_error")) or False,
-            _truth(_said(error, "is_timeout_error")) or False,
+            _as_bool(_attribute(error, "is_throttling_error")) or False,
+            _as_bool(_attribute(error, "is_timeout_error")) or False,
             _FAULTS.get(fault) if isinstance(fault, str) else None,
         )
 
@@ -65,7 +65,7 @@ class RetryInfo(NamedTuple):
         )
 
 
-def _said(error: object, name: str) -> Any:
+def _attribute(error: object, name: str) -> Any:
     # A user's error whose attributes raise must not end a call.
     try:
         return getattr(error, name, None)
@@ -73,6 +73,6 @@ def _said(error: object, name: str) -> Any:
         return None
 
 
-def _truth(value: object) -> bool | None:
+def _as_bool(value: object) -> bool | None:
     # Other values that are true in Python, such as a text or a method, are mistakes.
     return bool(value) if isinstance(value, int) and value in {0, 1} else None

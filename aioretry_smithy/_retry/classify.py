@@ -182,7 +182,7 @@ def classify(
 def _error(
     failure: Failure, verdict: RetryAction | None, *, is_retry_safe: bool | None
 ) -> CallError:
-    info = _told_by(failure)
+    info = _retry_info_of(failure)
     kind = hint = None
     if verdict is not None:
         kind, hint = verdict.kind, verdict.retry_after
@@ -204,7 +204,7 @@ def _error(
     return error
 
 
-def _told_by(failure: Failure) -> RetryInfo:
+def _retry_info_of(failure: Failure) -> RetryInfo:
     return RetryInfo.of(failure.cause and peel(failure.cause))
 
 
@@ -216,7 +216,7 @@ def _kind(info: RetryInfo, cause: BaseException) -> ErrorKind:
 
 
 def _fault(failure: Failure) -> Fault:
-    own = _told_by(failure).fault
+    own = _retry_info_of(failure).fault
     if own is not None:
         return own
     # As in smithy-python: it was the client that gave up.

@@ -63,16 +63,16 @@ class SdkHeadersClient(DecoratingClient):
             attributes[_ID] = str(uuid4())
         headers = request.headers
         headers.setdefault(_ID, attributes[_ID])
-        headers[_REQUEST] = _told_of(ctx)
+        headers[_REQUEST] = _request_header(ctx)
         return await self.delegate.execute(ctx, request.replace(headers=headers))
 
 
-def _told_of(ctx: ClientRequestContext) -> str:
+def _request_header(ctx: ClientRequestContext) -> str:
     attempt = ctx.attempt or 1
-    told, most = [f"attempt={attempt}"], _most_attempts(ctx.root._retry_config)
+    parts, most = [f"attempt={attempt}"], _most_attempts(ctx.root._retry_config)
     # A decorator outside may call again, and count beyond the limit.
     if most is not None and most >= attempt:
-        told.append(f"max={most}")
+        parts.append(f"max={most}")
     remaining = ctx.remaining()
     if remaining < _FOR_EVER:
         root = ctx.log.root
@@ -80,8 +80,8 @@ def _told_of(ctx: ClientRequestContext) -> str:
         ends = root.request_started_at.timestamp() + elapsed
         # A server that honours a second rounded down would give up too early.
         second = datetime.fromtimestamp(math.ceil(round(ends, 3)), UTC)
-        told.append(f"ttl={second:%Y%m%dT%H%M%SZ}")
-    return "; ".join(told)
+        parts.append(f"ttl={second:%Y%m%dT%H%M%SZ}")
+    return "; ".join(parts)
 
 
 def _most_attempts(config: RetryConfig | None) -> int | None:

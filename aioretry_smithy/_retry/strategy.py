@@ -283,10 +283,10 @@ def join(left: tuple[_Member, ...], right: tuple[_Member, ...]) -> tuple[_Member
 
     Warnings point at the line with the ``|``: one frame above the caller.
     """
-    return chained(_telling(left), _telling(right))
+    return chained(_without_never(left), _without_never(right))
 
 
-def _telling(members: tuple[_Member, ...]) -> tuple[_Member, ...]:
+def _without_never(members: tuple[_Member, ...]) -> tuple[_Member, ...]:
     return tuple(member for member in members if not isinstance(member, _Never))
 
 
