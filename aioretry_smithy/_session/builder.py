@@ -18,7 +18,7 @@ from .._retry.client import RetryingClient
 from . import seam as _seam
 from .aiohttp_transport import AiohttpTransport
 from .chain import assemble, check_attempt_timeout, checked_decorator, describe_client
-from .deadline import lifts, make_firm, positive
+from .deadline import keep_session_limit, limit_of, means_no_limit
 from .session_arguments import check_names
 from .standard import standard_decorators
 
@@ -66,7 +66,7 @@ class SessionBuilder:
         self._base_url = base_url
         self._arguments = client_session_arguments
         self._decorators: list[Decorator] = []
-        self._has_firm_limit = False
+        self._keeps_limit = False
 
     @classmethod
     def standard(
@@ -139,7 +139,7 @@ class SessionBuilder:
         if response_timeout is UNSET:
             total = getattr(client_session_arguments.get("timeout"), "total", None)
             response_timeout = 30.0 if total is None else total
-            if lifts(total):
+            if means_no_limit(total):
                 response_timeout = None
         return builder.response_timeout(response_timeout)
 
@@ -184,7 +184,7 @@ class SessionBuilder:
             sock_connect=timeout.sock_connect,
             ceil_threshold=math.inf,
         )
-        self._has_firm_limit = True
+        self._keeps_limit = True
         return self
 
     def describe(self) -> str:
@@ -221,13 +221,13 @@ class SessionBuilder:
         client = assemble(transport, self._decorators)
         check_attempt_timeout(client, self._total)
         session = ClientSession(self._base_url, **self._arguments)
-        if self._has_firm_limit:
-            make_firm(session)
+        if self._keeps_limit:
+            keep_session_limit(session)
         return _install(session, transport, client)
 
     def _total(self) -> float | None:
         timeout = self._arguments.get("timeout", aiohttp.client.DEFAULT_TIMEOUT)
-        return positive(getattr(timeout, "total", timeout))
+        return limit_of(getattr(timeout, "total", timeout))
 
 
 def decorate(session: ClientSession, *decorators: Decorator) -> ClientSession:
@@ -249,7 +249,7 @@ def decorate(session: ClientSession, *decorators: Decorator) -> ClientSession:
         raise bad_argument("session", session, "not decorated yet")
     transport = AiohttpTransport()
     client = assemble(transport, decorators)
-    check_attempt_timeout(client, lambda: positive(session.timeout.total))
+    check_attempt_timeout(client, lambda: limit_of(session.timeout.total))
     return _install(session, transport, client)
 
 

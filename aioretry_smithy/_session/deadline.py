@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # A limit this close to aiohttp's own needs no timer of ours.
 _CLOSE_ENOUGH = 0.010
 _NUMBER = (int, float)
-_FIRM = "_aioretry_smithy_firm_limit"
+_KEEPS_LIMIT = "_aioretry_smithy_keeps_limit"
 _NUMBER_OR_NONE = (*_NUMBER, type(None))
 
 
@@ -35,27 +35,27 @@ def response_timeout(
         if not isinstance(timeout, ClientTimeout):
             # The caller may have passed on aiohttp's default value.
             total = total if timeout is sentinel else timeout
-        elif timeout.total is not None or _FIRM not in vars(session):
+        elif timeout.total is not None or _KEEPS_LIMIT not in vars(session):
             total = timeout.total
-    return positive(total)
+    return limit_of(total)
 
 
-def make_firm(session: ClientSession) -> None:
+def keep_session_limit(session: ClientSession) -> None:
     """Keep the session's limit even if a request's ``ClientTimeout`` has no total.
 
     Without a chain such a ``ClientTimeout`` lifts the limit of the session. So it does
     with a chain, unless a builder has set the limit.
     """
-    vars(session)[_FIRM] = True
+    vars(session)[_KEEPS_LIMIT] = True
 
 
-def positive(total: object) -> float | None:
+def limit_of(total: object) -> float | None:
     """Return a ``total`` of aiohttp's as a limit, or None if it means no limit."""
     # aiohttp itself refuses a value that is not a number.
     return total if isinstance(total, _NUMBER) and total > 0 else None
 
 
-def lifts(total: object) -> bool:
+def means_no_limit(total: object) -> bool:
     """Say whether a ``total`` of aiohttp's is a number that means no limit."""
     return isinstance(total, _NUMBER) and total <= 0
 
@@ -71,7 +71,7 @@ def attempt_timeout(
         timeout = ClientTimeout(total=timeout)
     if not isinstance(timeout.total, _NUMBER_OR_NONE):
         return None  # aiohttp reports the caller's value
-    own = positive(timeout.total) or math.inf
+    own = limit_of(timeout.total) or math.inf
     limit = ctx.remaining()
     as_called = (ctx.parent or ctx).request
     if request is not as_called and (
@@ -114,7 +114,7 @@ def first_limits(
 
 
 def _timeout_of(timeout: ClientTimeout, limit: float) -> ClientTimeout | None:
-    own = positive(timeout.total) or math.inf
+    own = limit_of(timeout.total) or math.inf
     if limit == own or 0 <= own - limit <= _CLOSE_ENOUGH:
         return None
     return ClientTimeout(
