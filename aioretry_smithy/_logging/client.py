@@ -13,7 +13,7 @@ from .._call.short_lane import LaneStep
 from .._errors import raised_from
 from .._masking.mask import Mask
 from .formatter import LogFormatter
-from .levels import FAILURE_LEVEL, REQUEST_LEVEL, SUCCESS_LEVEL, asked_level
+from .levels import FAILURE_LEVEL, REQUEST_LEVEL, SUCCESS_LEVEL, level_from
 from .logger import emit, level_check
 from .settings import LoggingSettings, names_of
 
@@ -187,14 +187,14 @@ function of the log)
             # Without a helper function: every call pays for this, even with both off.
             level = settings.request_log_level
             if callable(level):
-                level = asked_level("request_log_level", level, log)
+                level = level_from("request_log_level", level, log)
             request_level = level if is_on(level) else None
             if success:
                 name, level = _SUCCESS, settings.successful_response_log_level
             else:
                 name, level = _FAILURE, settings.failure_response_log_level
             if callable(level):
-                level = asked_level(name, level, log)
+                level = level_from(name, level, log)
             response_level = level if is_on(level) else None
             if request_level is None and response_level is None:
                 return

@@ -34,7 +34,7 @@ def check_level(name: str, value: object) -> None:
         raise bad_argument(name, value, expected)
 
 
-def asked_level(
+def level_from(
     name: str, function: Callable[[RequestLog], int | None], log: RequestLog
 ) -> int:
     """Ask a function for the level of a line.
@@ -55,7 +55,7 @@ def asked_level(
     return level
 
 
-def shown_level(value: LogLevel) -> str:
+def level_name(value: LogLevel) -> str:
     """Return the name of a level, or the repr of the function that chooses it."""
     return repr(value) if callable(value) else logging.getLevelName(value)
 

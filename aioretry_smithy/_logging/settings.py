@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from .._errors import bad_argument
-from .levels import DEFAULTS, check_level, shown_level
+from .levels import DEFAULTS, check_level, level_name
 from .logger import level_method
 from .sampling import sampler_of
 
@@ -53,7 +53,7 @@ class LoggingSettings:
             setting.name: repr(getattr(self, setting.name)) for setting in fields(self)
         }
         shown["logger"] = repr(getattr(self.logger, "name", self.logger))
-        shown |= {name: shown_level(getattr(self, name)) for name in DEFAULTS}
+        shown |= {name: level_name(getattr(self, name)) for name in DEFAULTS}
         del shown["random"]
         return ", ".join(f"{name}={value}" for name, value in shown.items())
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
 from .._failures.safety import RetrySafety, retry_safety
-from .._rules.arguments import answer_of, check_function
+from .._rules.arguments import check_function, checked_answer
 from .._rules.conditions import Conditions, RuleConditions
 from .content_strategy import RetryStrategyWithContent, checked_length
 from .rule import RetryConditions
@@ -112,7 +112,7 @@ class RetryRuleWithContent(RetryConditions, RetryStrategyWithContent):
             return False
         if cause is not None and retry_safety(cause) is RetrySafety.NO:
             return False
-        return answer_of("on_content", self.on_content(content))
+        return checked_answer("on_content", self.on_content(content))
 
 
 class _NoRetryRuleWithContent(RetryRuleWithContent):

@@ -69,7 +69,7 @@ def check_function(name: str, value: object, argument: str) -> None:
         raise bad_argument(name, value, f"a plain function of {argument}, or None")
 
 
-def answer_of(name: str, answer: object) -> bool:
+def checked_answer(name: str, answer: object) -> bool:
     """Return the answer of a user's function as a bool; refuse an awaitable."""
     if isinstance(answer, Awaitable):
         if inspect.iscoroutine(answer):
@@ -85,7 +85,7 @@ def is_given(value: object, default: object = None) -> bool:
     return value is not None and value is not False and value != default
 
 
-def shown(value: object) -> str:
+def setting_repr(value: object) -> str:
     """Return a setting as it would be written in code."""
     if isinstance(value, frozenset):
         return repr(sorted(value))

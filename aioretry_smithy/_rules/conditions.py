@@ -10,14 +10,14 @@ from .._errors import bad_argument
 from .._failures.safety import RetrySafety, is_timeout, peel, safety_by_kind
 from .arguments import (
     Failure,
-    answer_of,
     check_function,
     check_seconds,
+    checked_answer,
     exceptions_of,
     integers_of,
     is_given,
     methods_of,
-    shown,
+    setting_repr,
 )
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class Conditions:
 
     def __repr__(self) -> str:
         settings = ", ".join(
-            f"{setting.name}={shown(value)}"
+            f"{setting.name}={setting_repr(value)}"
             for setting in fields(self)
             if is_given(value := getattr(self, setting.name), setting.default)
         )
@@ -145,7 +145,7 @@ class Conditions:
     def _is_about(self, request: HttpRequest) -> bool:
         return self._has_method(request) and (
             self.request_filter is None
-            or answer_of("request_filter", self.request_filter(request))
+            or checked_answer("request_filter", self.request_filter(request))
         )
 
     def _has_method(self, request: HttpRequest) -> bool:
@@ -164,7 +164,7 @@ class Conditions:
             or (self.slower_than is not None and self._is_slow(ctx.log.duration))
             or (
                 self.on_response is not None
-                and answer_of("on_response", self.on_response(ctx))
+                and checked_answer("on_response", self.on_response(ctx))
             )
         )
 
@@ -188,7 +188,7 @@ class Conditions:
             # A body may have failed long after the headers.
             or self._is_slow(ctx.log.total_duration)
             or any(
-                answer_of("exceptions", entry(peeled))
+                checked_answer("exceptions", entry(peeled))
                 for entry in entries
                 if not isinstance(entry, type)
             )
