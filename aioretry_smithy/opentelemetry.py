@@ -1,6 +1,6 @@
-"""Spans and metrics for OpenTelemetry, of every attempt and of every call.
+"""Make OpenTelemetry spans and metrics of every attempt and every call.
 
-Needs the extra ``opentelemetry``, which brings the API alone.
+Needs the extra ``opentelemetry``, which installs the API only.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ __all__ = ["CircuitBreakerMetrics", "RetryBudgetMetrics", "TracingClient"]
 
 
 class TracingClient(TelemetryClient):
-    """Makes spans and metrics of what it sees.
+    """Makes spans and metrics of attempts and calls.
 
     Inside the retrying client it sees attempts: each is a CLIENT span by the semantic
-    conventions for HTTP, and its context goes out in the headers. Outside it sees
+    conventions for HTTP, and its context is sent in the headers. Outside it sees
     calls: each is an INTERNAL span around its attempts. Put the same decorator in both
-    places. Where nothing retries, one place is enough, and the call is an attempt. Only
-    :class:`~aioretry_smithy.RetryingClient` is recognised; around a retrying decorator
-    of your own put tracing on both sides.
+    places. In a chain that does not retry, one place is enough, and the call is an
+    attempt. Only :class:`~aioretry_smithy.RetryingClient` is recognised as retrying;
+    around a retrying decorator of your own put tracing on both sides.
 
-    While no SDK is set up, calls pass through. An error of an SDK, an exporter or a
+    Without an SDK, calls pass through. An error of an SDK, an exporter or a
     propagator is logged and changes nothing for the call.
 
     Args:
@@ -79,7 +79,7 @@ class TracingClient(TelemetryClient):
         """Make a decorator for a session builder, to be used in one place or in two.
 
         Args:
-            tracer_provider: Who makes the spans; by default the global one, also if it
+            tracer_provider: Makes the spans; by default the global one, even if it
                 is set later. ``NoOpTracerProvider()`` for no spans.
             meter_provider: The same for the metrics.
             propagator: Writes the context of a span into the headers of the request;

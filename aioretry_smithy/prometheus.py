@@ -1,6 +1,6 @@
-"""Prometheus metrics: attempts, calls, circuit breakers and retry budgets.
+"""Count attempts, calls, circuit breakers and retry budgets for Prometheus.
 
-Needs the extra ``prometheus``, which brings ``prometheus-client``.
+Needs the extra ``prometheus``, which installs ``prometheus-client``.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class MetricsClient(TelemetryClient):
     """Counts and times calls and attempts.
 
     Put the same decorator in twice: inside the retrying client it sees attempts,
-    outside of it calls. Where nothing retries, the call is its one attempt. Only
-    :class:`~aioretry_smithy.RetryingClient` is recognised; around a retrying decorator
-    of your own put metrics on both sides. In either place it measures to the headers of
-    the response, or to the failure.
+    outside of it calls. In a chain that does not retry, the call is its one attempt.
+    Only :class:`~aioretry_smithy.RetryingClient` is recognised as retrying; around a
+    retrying decorator of your own put metrics on both sides. In either place it
+    measures to the headers of the response, or to the failure.
 
     Attempts are counted in ``aioretry_smithy_attempts_total``, those after the first of
     a call also in ``aioretry_smithy_retries_total``, and timed in
@@ -61,7 +61,7 @@ class MetricsClient(TelemetryClient):
 
     Args:
         delegate: The next client inwards.
-        metrics: What to count and time with.
+        metrics: The metrics of one registry.
 
     >>> metrics = MetricsClient.new_decorator(CollectorRegistry())
     >>> builder = (
@@ -81,7 +81,7 @@ class MetricsClient(TelemetryClient):
         """Make a decorator for a session builder.
 
         Args:
-            registry: Where the metrics are. Whoever is given the same one shares them.
+            registry: Holds the metrics; all with the same registry share them.
 
         Raises:
             ValueError: *registry* is none, or has a metric of that name that is not
@@ -110,7 +110,7 @@ class CircuitBreakerMetrics(CircuitBreakerListener):
     further one is counted as ``_OTHER``, without a state.
 
     Args:
-        registry: Where the metrics are. Whoever is given the same one shares them.
+        registry: Holds the metrics; all with the same registry share them.
 
     Raises:
         ValueError: *registry* is none, or has a metric of that name that is not ours.
@@ -139,7 +139,7 @@ class CircuitBreakerMetrics(CircuitBreakerListener):
     def on_event_count_updated(
         self, circuit_breaker: CircuitBreaker, event_count: EventCount
     ) -> None:
-        """Show a circuit breaker that is new, also where its name is not."""
+        """Show a new circuit breaker, even one with a known name."""
         metrics = self._metrics
         if circuit_breaker not in metrics.shown:
             metrics.shown.add(circuit_breaker)
@@ -162,7 +162,7 @@ class RetryBudgetMetrics(RetryBudgetListener):
     its tokens.
 
     Args:
-        registry: Where the metrics are. Whoever is given the same one shares them.
+        registry: Holds the metrics; all with the same registry share them.
 
     Raises:
         ValueError: *registry* is none, or has a metric of that name that is not ours.
@@ -222,7 +222,7 @@ class _Attempt(_Timed):
         metrics = self._metrics
         labels = (*self._labels, status_class(ctx, cause))
         metrics.attempts.labels(*labels).inc()
-        # Also by 0, so that there is a series to divide by the attempts.
+        # By 0 too: the series must exist to be divided by that of the attempts.
         metrics.retries.labels(*labels).inc(self._is_retry)
         metrics.attempt_duration.labels(*labels).observe(self._elapsed())
 
@@ -233,5 +233,5 @@ def _stop_reason(ctx: ClientRequestContext, cause: BaseException | None) -> str:
     reason = ctx.log.root.stop_reason
     if reason is not None:
         return reason.value
-    # Then it was no matter of our retries: another decorator raised, or retried.
+    # Without a stop reason, another decorator raised, or retried until a failure.
     return "error" if error_type(ctx, cause) else "none"

@@ -34,11 +34,12 @@ OTHER_PROJECTS = (
     "yarl"
 ).split()
 # Annotations that only type checkers evaluate are written without their module,
-# and names of type variables are nobody's page.
+# and names of type variables have no page.
 OTHER_NAMES = (
-    "Any AsyncIterator Awaitable Callable CIMultiDict CIMultiDictProxy ClientSession "
-    "CollectorRegistry Coroutine Executor Iterable Iterator LooseHeaders Mapping "
-    "MeterProvider Sequence StrOrURL TextMapPropagator TracerProvider URL"
+    "AbstractContextManager Any AsyncIterator Awaitable Callable CIMultiDict "
+    "CIMultiDictProxy ClientSession CollectorRegistry Coroutine Executor Iterable "
+    "Iterator LooseHeaders Mapping MeterProvider Sequence StrOrURL "
+    "TextMapPropagator TracerProvider URL"
 ).split()
 # What signatures name and the text beside them explains.
 OUR_NAMES = (

@@ -1,6 +1,6 @@
-"""Find in the frames of a failure what was sent, and the response it came from.
+"""Find in the frames of a failure whether it was sent, and its response.
 
-On failure only: to trace every request would cost all of them.
+Only failures are looked at: tracing every request would cost all of them.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ def _was_repeated(variables: Mapping[str, Any]) -> bool:
 
 
 def sources_of(cause: BaseException) -> Iterator[tuple[Any, bool]]:
-    """Yield what raised an exception: a response, or the timer of a body.
+    """Yield the responses and the timers of bodies that raised an exception.
 
-    Beside each stands whether the body had failed with this very exception.
+    Each comes with a bool: whether the body had failed with this very exception.
     """
     for place, frame in frames_of(cause, 1):
         if place == _HANDSHAKE:

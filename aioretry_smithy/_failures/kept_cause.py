@@ -1,4 +1,4 @@
-"""Exceptions for keeping: without frames, which hold bodies and responses."""
+"""Keep exceptions without their frames, which hold bodies and responses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 LOG_KEY: Final = "_aioretry_smithy_log"
-"""Where an exception or a response has the log of its call."""
+"""The attribute of an exception or a response with the log of its call."""
 
 
 class CallBound:
@@ -37,10 +37,11 @@ _LEFT_OUT = (
 
 
 class KeptCause:
-    """Remembers an exception that is not kept alive, nor are its frames.
+    """Refers to an exception without keeping it or its frames alive.
 
-    The exception of a call has the log of the call, so the log may not have the
-    exception. While somebody else keeps it, it is found here; later a copy of it.
+    The exception of a call refers to the log, so the log must not refer to the
+    exception. While other code keeps the exception, :meth:`get` returns it; later it
+    returns a copy.
 
     Args:
         cause: The exception.
@@ -53,12 +54,12 @@ class KeptCause:
         try:
             self._reference: Any = weakref.ref(cause)
         except TypeError:
-            # Most classes of Python itself allow no such reference.
+            # Most of Python's own classes allow no weak reference.
             self._reference = type(None)
 
     @classmethod
     def of(cls, cause: BaseException | KeptCause) -> KeptCause:
-        """Remember an exception whose frames nobody needs any more."""
+        """Refer to an exception, and drop its frames."""
         if isinstance(cause, KeptCause):
             return cause
         drop_frames(cause)
@@ -71,15 +72,15 @@ class KeptCause:
 
 
 def drop_frames(cause: BaseException | None) -> None:
-    """Take the traceback off an exception, and off all that it was raised from.
+    """Remove the tracebacks of an exception, its causes and contexts.
 
-    What is being handled while this runs, such as an exception of the calling code, may
-    be among that; it stays as it is.
+    An exception that the calling code is handling may be among these; it stays as it
+    is.
     """
     spared = {id(link) for link in raised_from(sys.exception())}
     for link in raised_from(cause):
         if isinstance(link, BaseException) and id(link) not in spared:
-            # An attribute of an exception of somebody's own may not be to be set.
+            # A user's exception may refuse that its attributes are set.
             BaseException.with_traceback(link, None)
 
 
@@ -89,9 +90,9 @@ def without_frames(
     """Return a copy with the class and the text of an exception, and no traceback.
 
     Args:
-        error: The exception. What it has in its attributes goes with it, but for what
-            belongs to the call: responses, requests, contexts, logs, tasks, frames.
-        inside: The ids of exceptions that hold this one.
+        error: The exception. Its attributes are copied too, except objects of the
+            call: responses, requests, contexts, logs, tasks, frames.
+        inside: The ids of exceptions that contain this one.
     """
     kind: Any = type(error)
     inside = {*inside, id(error)}
@@ -122,11 +123,11 @@ def _kept(value: Any, inside: Collection[int]) -> Any:
 
 
 def _copy_members(error: BaseException, copy: BaseException) -> None:
-    """Copy what is in no ``__dict__``, such as ``errno``."""
+    """Copy attributes that are not in a ``__dict__``, such as ``errno``."""
     for kind in type(error).__mro__:
         for name, member in vars(kind).items():
             if isinstance(member, MemberDescriptorType):
-                # Not set, or not to be set.
+                # An attribute may be missing or read-only.
                 with suppress(AttributeError, TypeError):
                     value = getattr(error, name)
                     if value is not None:
@@ -134,7 +135,7 @@ def _copy_members(error: BaseException, copy: BaseException) -> None:
 
 
 def _stand_in(error: BaseException) -> BaseException:
-    """Make an exception of a class that says the same by the same name."""
+    """Make an exception with the same text, of a class with the same name."""
     kind = type(error)
     try:
         text = str(error)

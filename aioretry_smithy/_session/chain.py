@@ -1,4 +1,4 @@
-"""Chains: decorators put around a transport, and what has no place in one."""
+"""Put decorators around a transport, and refuse chains that cannot work."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 def checked_decorator(decorator: Decorator) -> Decorator:
-    """Return a decorator, if it can be one.
+    """Return a decorator, checked.
 
     Raises:
-        ValueError: It cannot be called with a client, is a coroutine function, or what
-            a decorator is to be made with.
+        ValueError: It cannot be called with a client, is a coroutine function, or is a
+            class or method that makes a decorator.
     """
     expected = "a function of a client"
     maker = getattr(decorator, "__self__", decorator)
@@ -35,12 +35,12 @@ def checked_decorator(decorator: Decorator) -> Decorator:
 
 
 def _is_not_called(decorator: object, maker: type) -> bool:
-    """Say whether a class of clients was given in the place of its decorator."""
+    """Say whether a class of clients was given instead of its decorator."""
     if not (issubclass(maker, DecoratingClient) and hasattr(maker, "new_decorator")):
         return False
     if decorator is not maker:
         return getattr(decorator, "__name__", "").endswith("_decorator")
-    # One with settings to be made with; a subclass may have none.
+    # A class that needs settings; a subclass may need none.
     return len(inspect.signature(maker).parameters) > 1
 
 
@@ -48,11 +48,12 @@ def assemble(transport: HttpClient, decorators: Iterable[Decorator]) -> HttpClie
     """Put decorators around a transport and return the outermost client.
 
     Args:
-        transport: What sends, at the inner end of the chain.
-        decorators: From the innermost to the outermost.
+        transport: The client at the inner end of the chain, which sends.
+        decorators: The decorators, from the innermost to the outermost.
 
     Raises:
-        ValueError: A decorator is none or hides what it wraps, or two retry.
+        ValueError: A decorator returns no client or hides the one it wraps, or two
+            clients retry.
     """
     client, may_be_hidden = transport, True
     for decorator in map(checked_decorator, decorators):
@@ -67,7 +68,7 @@ def assemble(transport: HttpClient, decorators: Iterable[Decorator]) -> HttpClie
                 f" it hides {name}"
             )
             raise bad_argument("decorator", decorator, expected)
-        # A transport of a test is a decorator that ignores what it is given.
+        # A scripted transport is a decorator that ignores the client it wraps.
         may_be_hidden &= any(wrapped is each for each in (decorator, transport))
         client = recorded(wrapped)
     retrying = [link for link in chain_of(client) if isinstance(link, RetryingClient)]

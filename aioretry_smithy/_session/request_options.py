@@ -1,4 +1,4 @@
-"""Change settings for the calls that are made in a block of code."""
+"""Change settings for the calls in a block of code, for users."""
 
 from __future__ import annotations
 
@@ -20,21 +20,20 @@ def request_options(
     idempotent: bool | None = None,
     attributes: Mapping[Any, Any] | None = None,
 ) -> AbstractContextManager[None]:
-    """Change settings for the calls that are made in a block.
+    """Change settings for the calls in a block.
 
-    Calls in tasks that are started in the block count too, other tasks do not. Blocks
-    can be nested: the inner one wins, and what it does not mention stays as it is
-    outside. One object may be entered as often as you like, by several tasks or threads
-    at once too.
+    The settings hold for calls in tasks that are started in the block, but not in other
+    tasks. Blocks can be nested: the inner one wins for each argument that it has. One
+    object may be entered several times, also by several tasks or threads at once.
 
     Args:
-        retry: How to retry, in place of what the retrying client was made with. A
-            session without a retrying client retries nothing, here as elsewhere.
+        retry: The settings that replace those of the retrying client. Without a
+            retrying client a session does not retry.
         response_timeout: Seconds that a call may take, finite and > 0; None for no
             limit. It has precedence over the ``timeout=`` of a request.
-        idempotent: Whether the server may see a request twice, whatever its method:
+        idempotent: Whether the server may see a request twice, with any method:
             for :meth:`RetryStrategy.failsafe` and for :func:`smithy.only_idempotent`.
-        attributes: Goes into ``ctx.attributes`` of each call.
+        attributes: Added to ``ctx.attributes`` of each call.
 
     Raises:
         ValueError: An argument is not as described.
