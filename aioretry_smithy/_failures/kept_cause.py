@@ -96,7 +96,7 @@ def without_frames(
     """
     kind: Any = type(error)
     inside = {*inside, id(error)}
-    # A class of somebody's own may ask for more, or do more, than we know.
+    # A user's class may not allow such a copy.
     with suppress(Exception):
         copy: BaseException = kind.__new__(kind, *_kept(error.args, inside))
         for name, value in vars(error).items():

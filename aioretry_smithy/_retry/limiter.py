@@ -21,9 +21,9 @@ NEGLIGIBLE = 1e-9
 class RetryLimiter(ABC):
     """Limits retries across calls, which the strategy of one call cannot see.
 
-    A retrying client tells it the outcome of each attempt, then asks for leave to
-    retry, before the response is given away and before anything is waited for. Refused,
-    the call ends with the outcome that it has and the stop reason ``limiter``.
+    A retrying client tells it the outcome of each attempt, then asks for a permit to
+    retry, before it releases the response and before it waits. Without a permit the
+    call ends with its last outcome and the stop reason ``limiter``.
 
     ===============  ==============================================================
     the attempt was  when
@@ -37,11 +37,11 @@ class RetryLimiter(ABC):
     neither          anything else
     ===============  ==============================================================
 
-    Each method may be plain or ``async``. An :meth:`acquire` that raises refuses; what
-    the others raise is ignored; the log has a warning for each. One limiter may serve
-    many clients. A limiter that stands in front of another one passes all five methods
-    on. A subclass may have any ``__init__``. After Armeria's ``RetryLimiter``, which is
-    asked only after the wait.
+    Each method may be plain or ``async``. An :meth:`acquire` that raises refuses;
+    exceptions of the others are ignored; each is logged as a warning. One limiter may
+    serve many clients. A limiter that wraps another one passes all five methods on. A
+    subclass may have any ``__init__``. After Armeria's ``RetryLimiter``, which is asked
+    only after the wait.
 
     Ready-made: :meth:`concurrency`, :meth:`token_based` and :class:`RetryBudget`.
 
@@ -61,13 +61,13 @@ class RetryLimiter(ABC):
 
     @staticmethod
     def concurrency(max_retries: int) -> RetryLimiter:
-        """Return a limiter that allows so many retries at once.
+        """Return a limiter that allows a number of retries at a time.
 
-        A retry holds its place from the moment it is granted, through the wait before
-        it, until it is over: answered, failed, cancelled or given up. Where no place is
-        free the call ends at once with the outcome that it has; it does not queue.
-        After Armeria's ``RetryLimiter.concurrencyLimiting``, which takes a place after
-        the wait and keeps it to the end of the body.
+        A retry holds its place from the wait before it to its end: answered, failed,
+        cancelled or given up. If no place is free, the call ends at once with its last
+        outcome; it does not queue. After Armeria's
+        ``RetryLimiter.concurrencyLimiting``, which takes a place after the wait and
+        keeps it to the end of the body.
 
         The limiter may serve many clients, tasks and sessions of one event loop, but
         not threads. Copying it gives the same one.
@@ -90,21 +90,22 @@ class RetryLimiter(ABC):
         """Return a limiter that allows retries while enough attempts succeed.
 
         It holds *max_tokens* at first, and never more. Each attempt that fails, first
-        ones too, takes a token; each that succeeds brings *token_ratio*. Retries are
+        ones too, takes a token; each that succeeds adds *token_ratio*. Retries are
         allowed while there are more than *threshold* tokens. With the ratio of 1 they
         stop when more than half of the attempts fail; with 0.1, a usual one for gRPC,
-        when more than one in eleven does. What counts as a success or a failure stands
-        above. After Armeria's ``RetryLimiter.tokenBased`` and gRPC's retry throttling.
+        when more than one in eleven does. The table above says what counts as a success
+        or a failure. After Armeria's ``RetryLimiter.tokenBased`` and gRPC's retry
+        throttling.
 
         The limiter may serve many clients, tasks and sessions of one event loop, but
         not threads. Copying it gives the same one.
 
         Args:
             max_tokens: Tokens at first and at most, finite and > 0.
-            threshold: Tokens of which there must be more, >= 0 and < *max_tokens*. gRPC
-                takes half of *max_tokens*.
-            token_ratio: Tokens that a success brings, finite and > 0. Ten times 0.1
-                make up for a failure: a thousand millionth of a token is nothing.
+            threshold: A retry needs more tokens than this, >= 0 and < *max_tokens*.
+                gRPC takes half of *max_tokens*.
+            token_ratio: Tokens that a success adds, finite and > 0. Ten times 0.1
+                make up for a failure: a thousand millionth of a token is ignored.
 
         Raises:
             ValueError: An argument is not as described.
@@ -120,24 +121,24 @@ class RetryLimiter(ABC):
     def acquire(
         self, ctx: ClientRequestContext, cause: Exception | None
     ) -> bool | Awaitable[bool]:
-        """Give leave to retry, or refuse it.
+        """Give a permit to retry, or refuse it.
 
-        Asked last of all, so every limit of the call itself has room for the retry.
-        Time that it takes counts against the deadline of the call.
+        Called last: all limits of the call itself allow the retry. The time that it
+        takes counts against the deadline of the call.
 
         Args:
-            ctx: The attempt that failed; ``ctx.request`` is what it sent, ``ctx.log``
+            ctx: The attempt that failed; ``ctx.request`` is its request, ``ctx.log``
                 has the status and the headers of its response.
-            cause: What it failed with, or None when there is a response.
+            cause: The exception of the attempt, or None when there is a response.
 
         Returns:
             True for the retry, False to end the call. Anything else is an error.
         """
 
     def release(self, ctx: ClientRequestContext) -> Awaitable[None] | None:
-        """Take back the leave that was given, since there will be no retry after all.
+        """Take a permit back whose retry is not made after all.
 
-        The wait for it was cancelled, or time ran out. Better do not wait in here: a
+        The wait for the retry was cancelled, or time ran out. Avoid waiting in here: a
         call that is cancelled meanwhile does not wait for the rest.
 
         Args:
@@ -146,13 +147,13 @@ class RetryLimiter(ABC):
         return None
 
     def on_retry_end(self, ctx: ClientRequestContext) -> Awaitable[None] | None:
-        """Hear that a retry which had leave is over, in whatever way.
+        """React to the end of a retry that had a permit.
 
-        After each leave that was given comes either this or :meth:`release`, once: this
-        where the retry was begun, also where it was cancelled, timed out or an error of
-        the caller's own code ended it. The outcome, where there is one, was told before
-        by :meth:`on_success` or :meth:`on_failure`. A retry is over when the strategy
-        has judged it; the body of a stream may still be on its way then.
+        Each permit is followed by exactly one call of this or of :meth:`release`. It is
+        this one if the retry was begun, even if it was cancelled, timed out or ended by
+        an error of the caller's own code. :meth:`on_success` or :meth:`on_failure` was
+        called before, if there was an outcome. A retry ends when the strategy has
+        judged it; the body of a stream may still be on its way then.
 
         Args:
             ctx: The attempt that :meth:`acquire` was called with, not the retry.
@@ -160,7 +161,7 @@ class RetryLimiter(ABC):
         return None
 
     def on_success(self, ctx: ClientRequestContext) -> Awaitable[None] | None:
-        """Hear that an attempt succeeded.
+        """React to an attempt that succeeded.
 
         Args:
             ctx: The attempt.
@@ -170,11 +171,11 @@ class RetryLimiter(ABC):
     def on_failure(
         self, ctx: ClientRequestContext, cause: Exception | None
     ) -> Awaitable[None] | None:
-        """Hear that an attempt failed; :meth:`acquire` comes after it, if at all.
+        """React to an attempt that failed; :meth:`acquire` may be called after it.
 
         Args:
             ctx: The attempt.
-            cause: What it failed with, or None when there is a response.
+            cause: The exception of the attempt, or None when there is a response.
         """
         return None
 
