@@ -22,7 +22,7 @@ _SERVER_ERROR = 500
 async def acquired(
     limiter: RetryLimiter, ctx: ClientRequestContext, cause: Exception | None
 ) -> bool:
-    """Ask a limiter for leave to retry; one that does not answer refuses."""
+    """Ask a limiter for a permit to retry; an error counts as a refusal."""
     try:
         answer: object = limiter.acquire(ctx, cause)
         if isinstance(answer, Awaitable):
