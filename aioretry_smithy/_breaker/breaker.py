@@ -304,7 +304,7 @@ def count_success(
         if now is None or breaker._clock is not loop_time:
             now = breaker._clock()
         state.window.add_success(now)
-        if breaker._listeners.anybody:
+        if breaker._listeners.has_any:
             breaker._notify_count(state.window.count(now))
     elif state.circuit is CircuitState.HALF_OPEN:
         breaker.enter_state(CircuitState.CLOSED)

@@ -27,7 +27,7 @@ from .._log.late_log import log_of_call, log_of_success, record_success
 from .._log.record import NO_CHILDREN
 from .._log.upload import NO_BODY, Upload
 from .._logging.client import LoggingClient
-from .._request.fixed_arguments import MAY_CHANGE, fixed
+from .._request.copied_arguments import MUTABLE_ARGUMENTS, copy_arguments
 from .._request.keys import quick_host_key
 from .._request.request import HttpRequest
 from .._retry.client import RetryingClient
@@ -171,13 +171,13 @@ class ShortLane:
             )
         call_timeout, attempt_timeout, timeout = limits
         loop = get_running_loop()
-        is_fixed = is_plain or MAY_CHANGE.isdisjoint(options)
+        is_immutable = is_plain or MUTABLE_ARGUMENTS.isdisjoint(options)
         upload = Upload() if has_body else NO_BODY
         begun = (
             method,
             target,
             options,
-            options if is_fixed else fixed(options),
+            options if is_immutable else copy_arguments(options),
             session._base_url,
             session._default_headers,
             self._mask,
