@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from heard import Heard
 
 EXTRAS = {"opentelemetry": "opentelemetry", "prometheus": "prometheus_client"}
 
@@ -11,3 +18,9 @@ collect_ignore_glob = [
     for part, package in EXTRAS.items()
     if importlib.util.find_spec(package) is None
 ]
+
+
+@pytest.fixture
+def heard() -> Heard:
+    """An OpenTelemetry SDK that keeps what it is told."""
+    return importlib.import_module("heard").Heard()

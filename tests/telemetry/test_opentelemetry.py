@@ -1,22 +1,17 @@
-"""Spans and metrics, against the tables of the semantic conventions."""
+"""Spans and metrics of calls, against the tables of the semantic conventions."""
 
 from __future__ import annotations
 
 import asyncio
-import gc
-import sys
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any, NamedTuple
 
 import aiohttp
 import pytest
 import yarl
+from chains import after, chain, log_of, retrying
 from heard import Heard
 from opentelemetry import context as contexts
-from opentelemetry import metrics
 from opentelemetry.trace import SpanKind, StatusCode
 
 from aioretry_smithy import (
@@ -25,19 +20,13 @@ from aioretry_smithy import (
     CircuitBreakerClient,
     CircuitState,
     RequestLog,
-    RetryBudget,
     RetryingClient,
     RetryStrategy,
     SessionBuilder,
-    capture_logs,
     client_decorator,
 )
-from aioretry_smithy._telemetry.instruments import WeakRegistry
 from aioretry_smithy._telemetry.labels import DURATION_BUCKETS
-from aioretry_smithy._telemetry.providers import tracer_from
 from aioretry_smithy.opentelemetry import (
-    CircuitBreakerMetrics,
-    RetryBudgetMetrics,
     TracingClient,
 )
 from aioretry_smithy.smithy import AdaptiveRetryStrategy
@@ -68,6 +57,7 @@ HTTP_CLIENT_SPAN = {
     "network.peer.port": Row(int, "recommended, not made"),
 }
 """https://opentelemetry.io/docs/specs/semconv/http/http-spans/#http-client-span"""
+
 
 HTTP_CLIENT_DURATION = {
     "http.request.method": Row(str, "required"),
@@ -127,58 +117,23 @@ def check_attempt(span, *, status=None, error=None, resent=0):
     assert expected is span.status.status_code
 
 
-@pytest.fixture
-def heard() -> Heard:
-    return Heard()
-
-
 def seconds(span) -> float:
     return (span.end_time - span.start_time) / 1e9
 
 
-def retrying(*, delay: float = 0.5, **settings):
-    return RetryingClient.new_decorator(
-        RetryStrategy.failsafe(Backoff.fixed(delay)),
-        max_total_attempts=settings.pop("max_total_attempts", 3),
-        **settings,
-    )
-
-
-def chain(heard, answers, *inside, **settings) -> SessionBuilder:
+def traced(heard, answers, *inside, **settings) -> SessionBuilder:
     """Tracing in both places around a retrying client."""
-    transport = answers
-    if isinstance(answers, list):
-        transport = ScriptedTransport(answers)
     tracing = heard.decorator()
-    builder = SessionBuilder().decorator(transport)
-    for decorator in (*inside, tracing, retrying(**settings), tracing):
-        builder = builder.decorator(decorator)
-    return builder
+    return chain(answers, *inside, tracing, retrying(**settings), tracing)
 
 
-async def get(builder, url=URL, *, method="GET", **options) -> RequestLog:
-    """Make one call and return its log, whatever comes of it."""
-    async with builder.build() as session:
-        with capture_logs() as logs:
-            try:
-                async with session.request(method, url, **options):
-                    pass
-            except (aiohttp.ClientError, TimeoutError, TypeError, ValueError):
-                pass
-    return logs[0]
-
-
-def slowly(status, seconds):
-    async def answer(ctx, request):
-        await asyncio.sleep(seconds)
-        return status
-
-    return answer
+async def get(builder, url=URL, **options) -> RequestLog:
+    return await log_of(builder, url, **options)
 
 
 async def test_success(heard):
     """One attempt and its call, by the table and to the last attribute."""
-    await get(chain(heard, [slowly(200, 0.25)]))
+    await get(traced(heard, [after(0.25, 200)]))
 
     (attempt,) = heard.attempts
     check_attempt(attempt, status=200)
@@ -208,7 +163,7 @@ async def test_success(heard):
 
 async def test_retry(heard):
     """Attempts are children of their call, and waits are events of it."""
-    await get(chain(heard, [slowly(503, 0.125), 503, 200]))
+    await get(traced(heard, [after(0.125, 503), 503, 200]))
 
     first, second, third = heard.attempts
     check_attempt(first, status=503, error="503")
@@ -243,7 +198,7 @@ async def test_retry(heard):
 
 async def test_retries_that_end_without_success(heard):
     """The call says why it stopped, and fails with what came last."""
-    log = await get(chain(heard, [503, 503, 503]))
+    log = await get(traced(heard, [503] * 3, max_total_attempts=3))
 
     attributes = heard.call.attributes
     assert "max_total_attempts" == attributes["aioretry_smithy.stop_reason"]
@@ -255,7 +210,7 @@ async def test_retries_that_end_without_success(heard):
 
 async def test_timeout(heard):
     """An attempt that runs out of time has an error and no status."""
-    await get(chain(heard, [slowly(200, 60), 200], attempt_timeout=2.0))
+    await get(traced(heard, [after(60, 200), 200], attempt_timeout=2.0))
 
     first, second = heard.attempts
     kind = "aioretry_smithy.AttemptTimeoutError"
@@ -316,7 +271,7 @@ async def test_open_circuit(heard):
 )
 async def test_cancellation_by_the_caller(heard, when, attempts, waits):
     """Whoever cancels a call has not failed: no status, no error, and it is over."""
-    builder = chain(heard, [slowly(503, 1), slowly(200, 1)])
+    builder = traced(heard, [after(1, 503), after(1, 200)])
     before = contexts.get_current()
     async with builder.build() as session:
         with pytest.raises(TimeoutError):
@@ -346,7 +301,7 @@ async def test_cancellation_by_the_caller(heard, when, attempts, waits):
 
 async def test_unknown_method(heard):
     """A method that nobody knows is told of beside the one word for all of them."""
-    await get(chain(heard, [200]), method="brew")
+    await get(traced(heard, [200]), method="brew")
 
     (attempt,) = heard.attempts
     check_attempt(attempt, status=200)
@@ -380,7 +335,7 @@ async def test_unknown_method(heard):
 )
 async def test_credentials_are_redacted(heard, url, shown, host, port):
     """The URL is whole but for what the log would hide, in the convention's words."""
-    await get(chain(heard, [200]), url)
+    await get(traced(heard, [200]), url)
 
     (attempt,) = heard.attempts
     assert shown == attempt.attributes["url.full"]
@@ -392,7 +347,7 @@ async def test_credentials_are_redacted(heard, url, shown, host, port):
 
 async def test_parameters_are_part_of_the_url(heard):
     """What is given as params goes out in the URL, so it is shown, or hidden, there."""
-    await get(chain(heard, [200]), params={"page": "2", "api_key": "x"})
+    await get(traced(heard, [200]), params={"page": "2", "api_key": "x"})
 
     (attempt,) = heard.attempts
     assert f"{URL}?page=2&api_key=REDACTED" == attempt.attributes["url.full"]
@@ -409,7 +364,7 @@ async def test_parameters_are_part_of_the_url(heard):
 )
 async def test_what_is_no_url_has_no_server(heard, url, error):
     """A URL that aiohttp refuses costs the attributes that nobody can know."""
-    await get(chain(heard, [200]), url)
+    await get(traced(heard, [200]), url)
 
     (attempt,) = heard.attempts
     assert {
@@ -422,7 +377,7 @@ async def test_what_is_no_url_has_no_server(heard, url, error):
 
 async def test_letters_of_a_host_are_small(heard):
     """A URL that is taken as it is names the same server as any other."""
-    await get(chain(heard, [200]), yarl.URL("http://Example.COM/", encoded=True))
+    await get(traced(heard, [200]), yarl.URL("http://Example.COM/", encoded=True))
 
     assert "example.com" == heard.attempts[0].attributes["server.address"]
 
@@ -430,7 +385,7 @@ async def test_letters_of_a_host_are_small(heard):
 async def test_messages_of_errors_are_masked(heard):
     """Neither the status nor the event shows the secrets of a failure's text."""
     error = aiohttp.ClientError("GET http://ada:love@example.com/?token=abc")
-    await get(chain(heard, [error], max_total_attempts=1))
+    await get(traced(heard, [error], max_total_attempts=1))
 
     for span in heard.spans():
         (event,) = span.events[-1:]
@@ -442,7 +397,7 @@ async def test_messages_of_errors_are_masked(heard):
 
 async def test_duration_of_a_span_is_the_measured_one(heard):
     """Span and histogram say the same number, in the buckets of the convention."""
-    await get(chain(heard, [slowly(503, 0.1), slowly(200, 0.3)]))
+    await get(traced(heard, [after(0.1, 503), after(0.3, 200)]))
 
     metric = heard.metrics()["http.client.request.duration"]
     assert "s" == metric.unit
@@ -469,7 +424,7 @@ async def test_duration_of_a_span_is_the_measured_one(heard):
 
 async def test_counters(heard):
     """Attempts are counted with their outcome, retries without the first attempt."""
-    await get(chain(heard, [503, aiohttp.ServerDisconnectedError(), 200]))
+    await get(traced(heard, [503, aiohttp.ServerDisconnectedError(), 200]))
 
     server = {
         "http.request.method": "GET",
@@ -491,7 +446,7 @@ async def test_counters(heard):
 
 async def test_exemplars_lead_to_the_span_that_was_measured(heard):
     """Counters and durations alike: of an attempt to it, of a call to that."""
-    await get(chain(heard, [503, 200]))
+    await get(traced(heard, [503, 200]))
 
     call = heard.call.context.span_id
     first, second = (span.context.span_id for span in heard.attempts)
@@ -512,7 +467,7 @@ async def test_exemplars_lead_to_the_span_that_was_measured(heard):
 
 async def test_duration_of_a_call_says_why_it_stopped(heard):
     """The stop reason and the error are on the metric of the call."""
-    await get(chain(heard, [404]))
+    await get(traced(heard, [404]))
 
     ((attributes, _),) = heard.points("aioretry_smithy.call.duration")
     assert "no_retry" == attributes["aioretry_smithy.stop_reason"]
@@ -558,7 +513,7 @@ async def test_two_sends_in_one_attempt(heard):
     tracing = heard.decorator()
     await get(
         SessionBuilder()
-        .decorator(ScriptedTransport([slowly(401, 0.25), slowly(503, 0.25), 200]))
+        .decorator(ScriptedTransport([after(0.25, 401), after(0.25, 503), 200]))
         .decorator(tracing)
         .decorator(refresh)
         .decorator(retrying())
@@ -583,7 +538,7 @@ async def test_two_passes_through_the_retrying_client(heard):
         await delegate.execute(ctx, request)
         return await delegate.execute(ctx, request)
 
-    await get(chain(heard, [503, 200, 503, 200]).decorator(twice))
+    await get(traced(heard, [503, 200, 503, 200]).decorator(twice))
 
     calls = heard.spans(SpanKind.INTERNAL)
     assert [2, 2] == [call.attributes["aioretry_smithy.attempts"] for call in calls]
@@ -620,7 +575,7 @@ async def test_wait_before_the_first_attempt(heard):
 
 async def test_spans_are_of_the_time_of_the_log(heard):
     """A span begins when the log says that the call began."""
-    log = await get(chain(heard, [200]))
+    log = await get(traced(heard, [200]))
 
     started = datetime.fromtimestamp(heard.call.start_time / 1e9, UTC)
     assert abs((started - log.request_started_at).total_seconds()) < 1e-5
@@ -721,267 +676,3 @@ async def test_same_providers_are_the_same_listener(heard, outer):
 
     assert 1 == len(heard.attempts)
     assert "call GET" == heard.call.name
-
-
-@pytest.fixture
-def states(heard):
-    """A function that returns the states by circuit breaker, where they are 1."""
-
-    def collect() -> dict[str, list[str]]:
-        shown: dict[str, list[str]] = {}
-        for attributes, value in heard.points("aioretry_smithy.circuit_breaker.state"):
-            present = shown.setdefault(
-                attributes["aioretry_smithy.circuit_breaker.name"], []
-            )
-            if value == 1:
-                present.append(attributes["aioretry_smithy.circuit_breaker.state"])
-        return shown
-
-    return collect
-
-
-def test_circuit_breaker_shows_its_state(heard, states):
-    """A state is 1 and the others are 0, from the first event on."""
-    listener = CircuitBreakerMetrics(heard.meter_provider)
-    orders = CircuitBreaker("orders", listeners=[listener])
-    stock = CircuitBreaker("stock", listeners=[listener])
-    assert {} == states()
-
-    orders.on_success()
-    assert {"orders": ["closed"]} == states()
-    assert 4 == len(heard.points("aioretry_smithy.circuit_breaker.state"))
-
-    stock.enter_state(CircuitState.FORCED_OPEN)
-    assert None is stock.try_request()
-    orders.on_success()
-    assert {"orders": ["closed"], "stock": ["forced_open"]} == states()
-    name = "aioretry_smithy.circuit_breaker.name"
-    assert [({name: "stock"}, 1)] == heard.points(
-        "aioretry_smithy.circuit_breaker.rejections"
-    )
-
-    # It stays, collection after collection, though nothing happens.
-    assert {"orders": ["closed"], "stock": ["forced_open"]} == states()
-    stock.enter_state(CircuitState.CLOSED)
-    state = "aioretry_smithy.circuit_breaker.state"
-    assert {"orders": ["closed"], "stock": ["closed"]} == states()
-    assert [
-        ({name: "stock", state: "forced_open"}, 1),
-        ({name: "stock", state: "closed"}, 1),
-    ] == heard.points("aioretry_smithy.circuit_breaker.transitions")
-
-
-def test_circuit_breaker_that_is_gone_shows_nothing(heard, states):
-    """What a bounded map has thrown out is not shown for ever."""
-    listener = CircuitBreakerMetrics(heard.meter_provider)
-    breaker = CircuitBreaker("orders", listeners=[listener])
-    breaker.on_success()
-    assert {"orders": ["closed"]} == states()
-
-    del breaker
-    gc.collect()
-    assert {} == states()
-
-
-def test_circuit_breaker_shows_with_a_change_of_state(heard, states):
-    """A state that was set by hand is an event like any other."""
-    listener = CircuitBreakerMetrics(heard.meter_provider)
-    breaker = CircuitBreaker("orders", listeners=[listener])
-    listener.on_state_changed(breaker, CircuitState.CLOSED)
-
-    assert {"orders": ["closed"]} == states()
-
-
-def test_last_circuit_breaker_of_a_name_is_shown(heard, states):
-    """Of two with one name the one that had the last event, and one state alone."""
-    listener = CircuitBreakerMetrics(heard.meter_provider)
-    before = CircuitBreaker("orders", listeners=[listener])
-    before.enter_state(CircuitState.OPEN)
-    rebuilt = CircuitBreaker("orders", listeners=[listener])
-    rebuilt.on_success()
-
-    assert {"orders": ["closed"]} == states()
-    assert 4 == len(heard.points("aioretry_smithy.circuit_breaker.state"))
-    del before
-    gc.collect()
-    assert {"orders": ["closed"]} == states()
-
-
-def test_last_retry_budget_of_a_name_is_shown(heard):
-    """A refusal is an event too, when all tokens are left."""
-    listener = RetryBudgetMetrics(heard.meter_provider)
-    budgets = [RetryBudget("orders", capacity=size) for size in (5, 7)]
-    for budget in budgets:
-        listener.on_retry_refused(budget, None)
-
-    name = {"aioretry_smithy.retry_budget.name": "orders"}
-    assert [(name, 7.0)] == heard.points("aioretry_smithy.retry_budget.tokens")
-
-
-@pytest.fixture
-def _threads_take_turns():
-    """Let threads change as often as they can."""
-    usual = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(usual)
-
-
-def at_once(functions):
-    """Run each function in a thread of its own."""
-    start = threading.Barrier(len(functions))
-
-    def run(function):
-        start.wait()
-        function()
-
-    with ThreadPoolExecutor(len(functions)) as pool:
-        for done in [pool.submit(run, function) for function in functions]:
-            done.result()
-
-
-@pytest.mark.usefixtures("_threads_take_turns")
-@pytest.mark.parametrize("shared", [True, False], ids=["one", "one each"])
-def test_first_events_of_many_threads_are_all_heard(shared):
-    """Whoever comes first to a provider, the instruments are made once and whole."""
-    for _ in range(40):
-        heard = Heard()
-        listeners = [CircuitBreakerMetrics(heard.meter_provider)] * 8
-        if not shared:
-            listeners = [CircuitBreakerMetrics(heard.meter_provider) for _ in range(8)]
-        breakers = [
-            CircuitBreaker(f"b{number}", listeners=[listener])
-            for number, listener in enumerate(listeners)
-        ]
-        at_once(
-            [partial(each.enter_state, CircuitState.OPEN) for each in breakers],
-        )
-
-        assert 8 == heard.total("aioretry_smithy.circuit_breaker.transitions")
-        assert 8 == heard.total("aioretry_smithy.circuit_breaker.state")
-
-
-def note_tracer(tracer, found):
-    found.append(tracer.get())
-
-
-@pytest.mark.usefixtures("_threads_take_turns")
-def test_first_spans_of_many_threads_are_all_heard():
-    """No thread finds a tracer that another one is about to find."""
-    for _ in range(40):
-        tracer = tracer_from(Heard().tracer_provider)
-        found = []
-        at_once([partial(note_tracer, tracer, found)] * 8)
-
-        assert None not in found
-
-
-@pytest.mark.usefixtures("_threads_take_turns")
-def test_states_are_collected_while_circuit_breakers_come_and_go():
-    """An SDK asks in a thread of its own, whatever happens in others meanwhile."""
-    shown = WeakRegistry()
-    kept = [CircuitBreaker(f"k{number}") for number in range(500)]
-    for each in kept:
-        shown.add(each)
-    asked = threading.Event()
-
-    def come_and_go():
-        while not asked.is_set():
-            shown.add(CircuitBreaker("b"))
-
-    def ask():
-        try:
-            for _ in range(200):
-                assert 500 <= len(shown.all()) <= 501
-        finally:
-            asked.set()
-
-    at_once([come_and_go, ask])
-
-
-def test_two_listeners_of_one_provider(heard, states):
-    """Whichever hears of a circuit breaker, the provider hears of it once."""
-    breakers = [
-        CircuitBreaker(name, listeners=[CircuitBreakerMetrics(heard.meter_provider)])
-        for name in ("orders", "stock")
-    ]
-    for breaker in breakers:
-        breaker.on_success()
-
-    assert {"orders": ["closed"], "stock": ["closed"]} == states()
-    assert 8 == len(heard.points("aioretry_smithy.circuit_breaker.state"))
-
-
-def test_circuit_breaker_that_was_open_before_anybody_listened(heard, states):
-    """A rejection is an event too, so the state that led to it shows."""
-    providers = [metrics.NoOpMeterProvider(), heard.meter_provider]
-    listeners = [CircuitBreakerMetrics(provider) for provider in providers]
-    breaker = CircuitBreaker("orders", listeners=listeners[:1])
-    breaker.enter_state(CircuitState.OPEN)
-    breaker.on_success()
-    breaker.try_request()
-    assert {} == states()
-
-    listeners[1].on_request_rejected(breaker)
-    assert {"orders": ["open"]} == states()
-
-
-async def test_circuit_breakers_of_a_session_are_measured(heard, states):
-    """One listener serves the circuit breakers of all hosts."""
-    listener = CircuitBreakerMetrics(heard.meter_provider)
-    decorator = CircuitBreakerClient.new_per_host_decorator(
-        lambda host: CircuitBreaker(host, listeners=[listener])
-    )
-    builder = SessionBuilder().decorator(ScriptedTransport([200, 200]))
-    async with builder.decorator(decorator).build() as session:
-        for host in "a.example", "b.example":
-            async with session.get(f"http://{host}/"):
-                pass
-
-    assert {"a.example:80": ["closed"], "b.example:80": ["closed"]} == states()
-
-
-async def test_retry_budget_is_measured(heard):
-    """Tokens follow what is paid, and refusals are counted."""
-    limiter = RetryBudget.per_host(
-        capacity=2,
-        brake_after=None,
-        listeners=[
-            RetryBudgetMetrics(heard.meter_provider),
-            RetryBudgetMetrics(metrics.NoOpMeterProvider()),
-        ],
-    )
-    await get(chain(heard, [503, 503, 503], limiter=limiter, max_total_attempts=9))
-
-    name = {"aioretry_smithy.retry_budget.name": "api.example.com:443"}
-    assert [(name, 0.0)] == heard.points("aioretry_smithy.retry_budget.tokens")
-    assert [(name, 1)] == heard.points("aioretry_smithy.retry_budget.refusals")
-    assert "limiter" == heard.call.attributes["aioretry_smithy.stop_reason"]
-
-
-@pytest.mark.parametrize("listener", [CircuitBreakerMetrics, RetryBudgetMetrics])
-def test_listeners_refuse_what_is_no_provider(listener):
-    """A provider is checked where the listener is made."""
-    with pytest.raises(ValueError, match="^meter_provider: 7"):
-        listener(7)
-
-
-def test_units_of_all_metrics():
-    """Every metric has the unit that the documents say, in the notation of UCUM."""
-    heard = Heard()
-    CircuitBreaker(listeners=[listener := CircuitBreakerMetrics(heard.meter_provider)])
-    breaker = CircuitBreaker("orders")
-    listener.on_state_changed(breaker, CircuitState.OPEN)
-    listener.on_request_rejected(breaker)
-    budget = RetryBudget("orders")
-    purse = RetryBudgetMetrics(heard.meter_provider)
-    purse.on_tokens_changed(budget)
-    purse.on_retry_refused(budget, None)
-
-    assert {
-        "aioretry_smithy.circuit_breaker.state": "1",
-        "aioretry_smithy.circuit_breaker.transitions": "{transition}",
-        "aioretry_smithy.circuit_breaker.rejections": "{request}",
-        "aioretry_smithy.retry_budget.tokens": "{token}",
-        "aioretry_smithy.retry_budget.refusals": "{attempt}",
-    } == {name: metric.unit for name, metric in heard.metrics().items()}

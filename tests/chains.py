@@ -1,0 +1,95 @@
+"""Sessions on scripted answers, and clocks, which many tests begin with."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+
+from aioretry_smithy import (
+    Backoff,
+    RequestLog,
+    RetryingClient,
+    RetryStrategy,
+    SessionBuilder,
+    capture_logs,
+)
+from aioretry_smithy.testing import ScriptedTransport
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from aioretry_smithy import Decorator
+
+URL = "http://localhost/orders"
+
+
+def chain(
+    answers: Decorator | Iterable[Any],
+    *decorators: Decorator,
+    timeout: float | None = None,
+    **settings: Any,
+) -> SessionBuilder:
+    """Begin a session that gets *answers* through *decorators*, inner ones first.
+
+    A transport may stand in place of the answers.
+    """
+    transport = answers if callable(answers) else ScriptedTransport(answers)
+    builder = SessionBuilder(**settings).response_timeout(timeout).decorator(transport)
+    for decorator in decorators:
+        builder.decorator(decorator)
+    return builder
+
+
+def session(
+    answers: Decorator | Iterable[Any], *decorators: Decorator, **settings: Any
+) -> aiohttp.ClientSession:
+    """Build a session that gets *answers* through *decorators*, inner ones first."""
+    return chain(answers, *decorators, **settings).build()
+
+
+def retrying(delay: float = 0.5, **settings: Any) -> Decorator:
+    """Retry failures and server errors, each after *delay*."""
+    strategy = RetryStrategy.failsafe(Backoff.fixed(delay))
+    return RetryingClient.new_decorator(strategy, **settings)
+
+
+async def log_of(
+    builder: SessionBuilder, url: Any = URL, *, method: str = "GET", **options: Any
+) -> RequestLog:
+    """Make one call and return its log, whatever comes of it."""
+    async with builder.build() as client:
+        with (
+            capture_logs() as logs,
+            suppress(aiohttp.ClientError, TimeoutError, TypeError, ValueError),
+        ):
+            async with client.request(method, url, **options):
+                pass
+    return logs[0]
+
+
+def now() -> float:
+    """Tell the time of the running loop."""
+    return asyncio.get_running_loop().time()
+
+
+def after(seconds: float, answer: Any) -> Any:
+    """Answer after a while."""
+
+    async def respond(ctx: Any, request: Any) -> Any:
+        await asyncio.sleep(seconds)
+        return answer
+
+    return respond
+
+
+class Clock:
+    """A clock moved by hand."""
+
+    def __init__(self, now: float = 0.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now

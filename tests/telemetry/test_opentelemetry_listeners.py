@@ -1,0 +1,289 @@
+"""Metrics of circuit breakers and retry budgets, heard by an SDK."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import pytest
+from chains import chain, log_of, retrying, session
+from heard import Heard
+from opentelemetry import metrics
+
+from aioretry_smithy import (
+    CircuitBreaker,
+    CircuitBreakerClient,
+    CircuitState,
+    RetryBudget,
+)
+from aioretry_smithy._telemetry.instruments import WeakRegistry
+from aioretry_smithy._telemetry.providers import tracer_from
+from aioretry_smithy.opentelemetry import (
+    CircuitBreakerMetrics,
+    RetryBudgetMetrics,
+)
+
+
+@pytest.fixture
+def states(heard):
+    """A function that returns the states by circuit breaker, where they are 1."""
+
+    def collect() -> dict[str, list[str]]:
+        shown: dict[str, list[str]] = {}
+        for attributes, value in heard.points("aioretry_smithy.circuit_breaker.state"):
+            present = shown.setdefault(
+                attributes["aioretry_smithy.circuit_breaker.name"], []
+            )
+            if value == 1:
+                present.append(attributes["aioretry_smithy.circuit_breaker.state"])
+        return shown
+
+    return collect
+
+
+def test_circuit_breaker_shows_its_state(heard, states):
+    """A state is 1 and the others are 0, from the first event on."""
+    listener = CircuitBreakerMetrics(heard.meter_provider)
+    orders = CircuitBreaker("orders", listeners=[listener])
+    stock = CircuitBreaker("stock", listeners=[listener])
+    assert {} == states()
+
+    orders.on_success()
+    assert {"orders": ["closed"]} == states()
+    assert 4 == len(heard.points("aioretry_smithy.circuit_breaker.state"))
+
+    stock.enter_state(CircuitState.FORCED_OPEN)
+    assert None is stock.try_request()
+    orders.on_success()
+    assert {"orders": ["closed"], "stock": ["forced_open"]} == states()
+    name = "aioretry_smithy.circuit_breaker.name"
+    assert [({name: "stock"}, 1)] == heard.points(
+        "aioretry_smithy.circuit_breaker.rejections"
+    )
+
+    # It stays, collection after collection, though nothing happens.
+    assert {"orders": ["closed"], "stock": ["forced_open"]} == states()
+    stock.enter_state(CircuitState.CLOSED)
+    state = "aioretry_smithy.circuit_breaker.state"
+    assert {"orders": ["closed"], "stock": ["closed"]} == states()
+    assert [
+        ({name: "stock", state: "forced_open"}, 1),
+        ({name: "stock", state: "closed"}, 1),
+    ] == heard.points("aioretry_smithy.circuit_breaker.transitions")
+
+
+def test_circuit_breaker_that_is_gone_shows_nothing(heard, states):
+    """What a bounded map has thrown out is not shown for ever."""
+    listener = CircuitBreakerMetrics(heard.meter_provider)
+    breaker = CircuitBreaker("orders", listeners=[listener])
+    breaker.on_success()
+    assert {"orders": ["closed"]} == states()
+
+    del breaker
+    gc.collect()
+    assert {} == states()
+
+
+def test_circuit_breaker_shows_with_a_change_of_state(heard, states):
+    """A state that was set by hand is an event like any other."""
+    listener = CircuitBreakerMetrics(heard.meter_provider)
+    breaker = CircuitBreaker("orders", listeners=[listener])
+    listener.on_state_changed(breaker, CircuitState.CLOSED)
+
+    assert {"orders": ["closed"]} == states()
+
+
+def test_last_circuit_breaker_of_a_name_is_shown(heard, states):
+    """Of two with one name the one that had the last event, and one state alone."""
+    listener = CircuitBreakerMetrics(heard.meter_provider)
+    before = CircuitBreaker("orders", listeners=[listener])
+    before.enter_state(CircuitState.OPEN)
+    rebuilt = CircuitBreaker("orders", listeners=[listener])
+    rebuilt.on_success()
+
+    assert {"orders": ["closed"]} == states()
+    assert 4 == len(heard.points("aioretry_smithy.circuit_breaker.state"))
+    del before
+    gc.collect()
+    assert {"orders": ["closed"]} == states()
+
+
+def test_last_retry_budget_of_a_name_is_shown(heard):
+    """A refusal is an event too, when all tokens are left."""
+    listener = RetryBudgetMetrics(heard.meter_provider)
+    budgets = [RetryBudget("orders", capacity=size) for size in (5, 7)]
+    for budget in budgets:
+        listener.on_retry_refused(budget, None)
+
+    name = {"aioretry_smithy.retry_budget.name": "orders"}
+    assert [(name, 7.0)] == heard.points("aioretry_smithy.retry_budget.tokens")
+
+
+@pytest.fixture
+def _threads_take_turns():
+    """Let threads change as often as they can."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(usual)
+
+
+def at_once(functions):
+    """Run each function in a thread of its own."""
+    start = threading.Barrier(len(functions))
+
+    def run(function):
+        start.wait()
+        function()
+
+    with ThreadPoolExecutor(len(functions)) as pool:
+        for done in [pool.submit(run, function) for function in functions]:
+            done.result()
+
+
+@pytest.mark.usefixtures("_threads_take_turns")
+@pytest.mark.parametrize("shared", [True, False], ids=["one", "one each"])
+def test_first_events_of_many_threads_are_all_heard(shared):
+    """Whoever comes first to a provider, the instruments are made once and whole."""
+    for _ in range(40):
+        heard = Heard()
+        listeners = [CircuitBreakerMetrics(heard.meter_provider)] * 8
+        if not shared:
+            listeners = [CircuitBreakerMetrics(heard.meter_provider) for _ in range(8)]
+        breakers = [
+            CircuitBreaker(f"b{number}", listeners=[listener])
+            for number, listener in enumerate(listeners)
+        ]
+        at_once(
+            [partial(each.enter_state, CircuitState.OPEN) for each in breakers],
+        )
+
+        assert 8 == heard.total("aioretry_smithy.circuit_breaker.transitions")
+        assert 8 == heard.total("aioretry_smithy.circuit_breaker.state")
+
+
+def note_tracer(tracer, found):
+    found.append(tracer.get())
+
+
+@pytest.mark.usefixtures("_threads_take_turns")
+def test_first_spans_of_many_threads_are_all_heard():
+    """No thread finds a tracer that another one is about to find."""
+    for _ in range(40):
+        tracer = tracer_from(Heard().tracer_provider)
+        found = []
+        at_once([partial(note_tracer, tracer, found)] * 8)
+
+        assert None not in found
+
+
+@pytest.mark.usefixtures("_threads_take_turns")
+def test_states_are_collected_while_circuit_breakers_come_and_go():
+    """An SDK asks in a thread of its own, whatever happens in others meanwhile."""
+    shown = WeakRegistry()
+    kept = [CircuitBreaker(f"k{number}") for number in range(500)]
+    for each in kept:
+        shown.add(each)
+    asked = threading.Event()
+
+    def come_and_go():
+        while not asked.is_set():
+            shown.add(CircuitBreaker("b"))
+
+    def ask():
+        try:
+            for _ in range(200):
+                assert 500 <= len(shown.all()) <= 501
+        finally:
+            asked.set()
+
+    at_once([come_and_go, ask])
+
+
+def test_two_listeners_of_one_provider(heard, states):
+    """Whichever hears of a circuit breaker, the provider hears of it once."""
+    breakers = [
+        CircuitBreaker(name, listeners=[CircuitBreakerMetrics(heard.meter_provider)])
+        for name in ("orders", "stock")
+    ]
+    for breaker in breakers:
+        breaker.on_success()
+
+    assert {"orders": ["closed"], "stock": ["closed"]} == states()
+    assert 8 == len(heard.points("aioretry_smithy.circuit_breaker.state"))
+
+
+def test_circuit_breaker_that_was_open_before_anybody_listened(heard, states):
+    """A rejection is an event too, so the state that led to it shows."""
+    providers = [metrics.NoOpMeterProvider(), heard.meter_provider]
+    listeners = [CircuitBreakerMetrics(provider) for provider in providers]
+    breaker = CircuitBreaker("orders", listeners=listeners[:1])
+    breaker.enter_state(CircuitState.OPEN)
+    breaker.on_success()
+    breaker.try_request()
+    assert {} == states()
+
+    listeners[1].on_request_rejected(breaker)
+    assert {"orders": ["open"]} == states()
+
+
+async def test_circuit_breakers_of_a_session_are_measured(heard, states):
+    """One listener serves the circuit breakers of all hosts."""
+    listener = CircuitBreakerMetrics(heard.meter_provider)
+    decorator = CircuitBreakerClient.new_per_host_decorator(
+        lambda host: CircuitBreaker(host, listeners=[listener])
+    )
+    async with session([200, 200], decorator) as client:
+        for host in "a.example", "b.example":
+            await client.get(f"http://{host}/")
+
+    assert {"a.example:80": ["closed"], "b.example:80": ["closed"]} == states()
+
+
+async def test_retry_budget_is_measured(heard):
+    """Tokens follow what is paid, and refusals are counted."""
+    limiter = RetryBudget.per_host(
+        capacity=2,
+        brake_after=None,
+        listeners=[
+            RetryBudgetMetrics(heard.meter_provider),
+            RetryBudgetMetrics(metrics.NoOpMeterProvider()),
+        ],
+    )
+    await log_of(chain([503, 503, 503], retrying(limiter=limiter), heard.decorator()))
+
+    name = {"aioretry_smithy.retry_budget.name": "localhost:80"}
+    assert [(name, 0.0)] == heard.points("aioretry_smithy.retry_budget.tokens")
+    assert [(name, 1)] == heard.points("aioretry_smithy.retry_budget.refusals")
+    assert "limiter" == heard.call.attributes["aioretry_smithy.stop_reason"]
+
+
+@pytest.mark.parametrize("listener", [CircuitBreakerMetrics, RetryBudgetMetrics])
+def test_listeners_refuse_what_is_no_provider(listener):
+    """A provider is checked where the listener is made."""
+    with pytest.raises(ValueError, match="^meter_provider: 7"):
+        listener(7)
+
+
+def test_units_of_all_metrics():
+    """Every metric has the unit that the documents say, in the notation of UCUM."""
+    heard = Heard()
+    CircuitBreaker(listeners=[listener := CircuitBreakerMetrics(heard.meter_provider)])
+    breaker = CircuitBreaker("orders")
+    listener.on_state_changed(breaker, CircuitState.OPEN)
+    listener.on_request_rejected(breaker)
+    budget = RetryBudget("orders")
+    purse = RetryBudgetMetrics(heard.meter_provider)
+    purse.on_tokens_changed(budget)
+    purse.on_retry_refused(budget, None)
+
+    assert {
+        "aioretry_smithy.circuit_breaker.state": "1",
+        "aioretry_smithy.circuit_breaker.transitions": "{transition}",
+        "aioretry_smithy.circuit_breaker.rejections": "{request}",
+        "aioretry_smithy.retry_budget.tokens": "{token}",
+        "aioretry_smithy.retry_budget.refusals": "{attempt}",
+    } == {name: metric.unit for name, metric in heard.metrics().items()}
