@@ -50,6 +50,34 @@ def session(
     return chain(answers, *decorators, **settings).build()
 
 
+class Scripted:
+    """A session on *answers*, as long as its block lasts, and its transport."""
+
+    def __init__(self, answers: Iterable[Any], *decorators: Decorator) -> None:
+        self.transport = ScriptedTransport(answers)
+        self.builder = chain(self.transport, *decorators)
+
+    async def __aenter__(self) -> Scripted:
+        self.session = self.builder.build()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.session.close()
+
+    async def get(self, url: str = URL) -> int | type[BaseException]:
+        """Send a request and return the status, or the class of what was raised."""
+        try:
+            async with self.session.get(url) as response:
+                return response.status
+        except aiohttp.ClientError as error:
+            return type(error)
+
+    @property
+    def sent(self) -> int:
+        """How many requests reached the transport."""
+        return len(self.transport.requests)
+
+
 def retrying(delay: float = 0.5, **settings: Any) -> Decorator:
     """Retry failures and server errors, each after *delay*."""
     strategy = RetryStrategy.failsafe(Backoff.fixed(delay))

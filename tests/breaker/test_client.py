@@ -2,13 +2,12 @@
 
 import asyncio
 import math
-from functools import partial
 
 import aiohttp
 import pytest
+from chains import URL, Scripted, retrying
 
 from aioretry_smithy import (
-    Backoff,
     CircuitBreaker,
     CircuitBreakerClient,
     CircuitBreakerListener,
@@ -17,25 +16,12 @@ from aioretry_smithy import (
     EventCount,
     FailFastError,
     RequestLog,
-    RetryingClient,
-    RetryStrategy,
     SessionBuilder,
-    capture_logs,
     client_decorator,
     new_response,
-    unwrap,
 )
-from aioretry_smithy.testing import ScriptedTransport
 
 CLOSED, OPEN, HALF_OPEN, FORCED_OPEN = CircuitState
-URL = "http://localhost/orders"
-RETRYING = RetryingClient.new_decorator(RetryStrategy.failsafe())
-PER_KEY = [
-    CircuitBreakerClient.new_per_host_decorator,
-    CircuitBreakerClient.new_per_method_decorator,
-    CircuitBreakerClient.new_per_host_and_method_decorator,
-    CircuitBreakerClient.new_per_path_decorator,
-]
 
 
 class Verdict(CircuitBreakerStrategy):
@@ -58,42 +44,6 @@ class AsyncVerdict(Verdict):
     async def should_report_as_success(self, ctx, cause):
         await asyncio.sleep(1.0)
         return super().should_report_as_success(ctx, cause)
-
-
-class Scripted:
-    """A session that talks to a script through a chain, and its transport."""
-
-    def __init__(self, answers, *decorators):
-        self.transport = ScriptedTransport(answers)
-        self.builder = SessionBuilder().decorator(self.transport)
-        for decorator in decorators:
-            self.builder.decorator(decorator)
-
-    async def __aenter__(self):
-        self.session = self.builder.build()
-        return self
-
-    async def __aexit__(self, *error):
-        await self.session.close()
-
-    async def get(self, url=URL):
-        """Send a request and return the status, or what was raised."""
-        try:
-            async with self.session.get(url) as response:
-                return response.status
-        except aiohttp.ClientError as error:
-            return type(error)
-
-    @property
-    def sent(self):
-        """How many requests reached the transport."""
-        return len(self.transport.requests)
-
-
-@pytest.fixture
-def breaker():
-    """A circuit breaker that opens at the first failure, for 10 seconds."""
-    return CircuitBreaker("orders", minimum_request_threshold=1)
 
 
 def release_of(response, releases):
@@ -407,149 +357,6 @@ class TestRefusal:
         assert EventCount(success=0, failure=0) == breaker.event_count
 
 
-class TestFallback:
-    """What is answered in place of a refused request."""
-
-    async def test_a_refused_request_gets_the_fallback(self, breaker):
-        """The fallback sees the context and the request, and its response is logged."""
-        seen = []
-
-        async def fallback(ctx, request):
-            seen.append((ctx.request, request))
-            return new_response(request, 203)
-
-        breaker.enter_state(OPEN)
-        decorator = CircuitBreakerClient.new_decorator(breaker, fallback=fallback)
-        async with (
-            Scripted([], decorator) as scripted,
-            scripted.session.get(URL) as response,
-        ):
-            assert 203 == response.status
-            assert 203 == RequestLog.of(response).response_status
-
-        ((root_request, request),) = seen
-        assert root_request is request
-        assert "GET" == request.method
-        assert OPEN is breaker.state
-
-    async def test_a_fallback_may_be_plain(self, breaker):
-        """What has nothing to wait for need not be a coroutine."""
-
-        def fallback(ctx, request):
-            return new_response(request, 203)
-
-        breaker.enter_state(OPEN)
-        decorator = CircuitBreakerClient.new_decorator(breaker, fallback=fallback)
-        async with Scripted([], decorator) as scripted:
-            assert 203 == await scripted.get()
-
-    @pytest.mark.parametrize("outside", [[], [RETRYING]], ids=["call", "attempt"])
-    async def test_a_fallback_sees_the_refusal(self, breaker, outside):
-        """In the log while it runs; afterwards the log has its response alone."""
-        seen = []
-
-        def fallback(ctx, request):
-            seen.append(ctx.log.response_cause)
-            return new_response(request, 203)
-
-        breaker.enter_state(OPEN)
-        decorator = CircuitBreakerClient.new_decorator(breaker, fallback=fallback)
-        async with (
-            Scripted([], decorator, *outside) as scripted,
-            scripted.session.get(URL) as response,
-        ):
-            log = RequestLog.of(response)
-
-        (cause,) = seen
-        assert type(cause) is FailFastError
-        assert breaker is cause.circuit_breaker
-        assert 10.0 == cause.retry_in
-        assert (203, None) == (log.response_status, log.response_cause)
-
-    async def test_a_failure_gets_no_fallback(self, breaker):
-        """Only what the open circuit refused is answered by it."""
-
-        async def fallback(ctx, request):
-            raise AssertionError("not asked for")
-
-        decorator = CircuitBreakerClient.new_decorator(breaker, fallback=fallback)
-        async with Scripted([500], decorator) as scripted:
-            assert 500 == await scripted.get()
-
-    async def test_an_error_of_the_fallback_goes_to_the_caller(self, breaker):
-        """A fallback has no fallback."""
-        error = LookupError("not in the cache")
-
-        async def fallback(ctx, request):
-            raise error
-
-        breaker.enter_state(OPEN)
-        decorator = CircuitBreakerClient.new_decorator(breaker, fallback=fallback)
-        async with Scripted([], decorator) as scripted:
-            with pytest.raises(LookupError) as caught:
-                await scripted.session.get(URL)
-
-        assert error is caught.value
-
-    async def test_inside_retrying_a_fallback_ends_the_call(self, breaker):
-        """The retrying client sees the response of the fallback, and is content."""
-
-        async def fallback(ctx, request):
-            return new_response(request, 203)
-
-        retrying = RetryingClient.new_decorator(
-            RetryStrategy.failsafe(Backoff.fixed(1.0))
-        )
-        decorator = CircuitBreakerClient.new_decorator(breaker, fallback=fallback)
-        async with Scripted([500], decorator, retrying) as scripted:
-            with capture_logs() as logs:
-                assert 203 == await scripted.get()
-
-        (log,) = logs
-        assert [500, 203] == [child.response_status for child in log.children]
-
-
-@pytest.mark.parametrize("has_fallback", [True, False])
-async def test_a_decorator_outside_finds_the_refusal_in_the_log(breaker, has_fallback):
-    """What is made here is logged here, as the leaf does with what it brings."""
-    seen = []
-
-    async def fallback(ctx, request):
-        return new_response(request, 203)
-
-    @client_decorator
-    async def look(delegate, ctx, request):
-        try:
-            return await delegate.execute(ctx, request)
-        finally:
-            seen.append((ctx.log.response_status, type(ctx.log.response_cause)))
-
-    breaker.enter_state(OPEN)
-    decorator = CircuitBreakerClient.new_decorator(
-        breaker, fallback=fallback if has_fallback else None
-    )
-    async with Scripted([], decorator, look) as scripted:
-        await scripted.get()
-
-    assert [(203, type(None)) if has_fallback else (None, FailFastError)] == seen
-
-
-async def test_a_fallback_finds_the_refusal_in_the_log(breaker):
-    """It may say why the circuit is open, and when the next trial is due."""
-    seen = []
-
-    async def fallback(ctx, request):
-        seen.append(type(ctx.log.response_cause))
-        return new_response(request, 203)
-
-    breaker.enter_state(OPEN)
-    decorator = CircuitBreakerClient.new_decorator(breaker, fallback=fallback)
-    async with Scripted([], decorator) as scripted:
-        await scripted.get()
-
-    assert [FailFastError] == seen
-
-
 @pytest.mark.parametrize("broken", ["factory", "strategy", "fallback"])
 async def test_error_in_what_a_client_asks_is_in_the_log(breaker, broken):
     """What the functions of the user's own raise becomes the outcome."""
@@ -599,11 +406,8 @@ class TestRetrying:
     async def test_inside_it_sees_every_attempt(self):
         """The third failing attempt opens the circuit, and the call ends."""
         breaker = CircuitBreaker("orders", minimum_request_threshold=3)
-        retrying = RetryingClient.new_decorator(
-            RetryStrategy.failsafe(Backoff.fixed(1.0))
-        )
         decorator = CircuitBreakerClient.new_decorator(breaker)
-        async with Scripted([500] * 3, decorator, retrying) as scripted:
+        async with Scripted([500] * 3, decorator, retrying(1.0)) as scripted:
             assert FailFastError is await scripted.get()
 
         assert 3 == scripted.sent
@@ -612,157 +416,11 @@ class TestRetrying:
     async def test_outside_it_sees_one_outcome_per_call(self):
         """Attempts that failed on the way to a success are not counted."""
         breaker = CircuitBreaker("orders", minimum_request_threshold=3)
-        retrying = RetryingClient.new_decorator(
-            RetryStrategy.failsafe(Backoff.fixed(1.0))
-        )
         decorator = CircuitBreakerClient.new_decorator(breaker)
-        async with Scripted([500, 500, 500, 200], retrying, decorator) as scripted:
+        async with Scripted([500, 500, 500, 200], retrying(1.0), decorator) as scripted:
             assert 200 == await scripted.get()
 
         assert EventCount(success=1, failure=0) == breaker.event_count
-
-
-class TestKeys:
-    """Circuit breakers by host and method."""
-
-    @pytest.mark.parametrize(
-        ("new_decorator", "keys"),
-        [
-            (
-                CircuitBreakerClient.new_per_host_decorator,
-                ["a:80", "b:443"],
-            ),
-            (
-                CircuitBreakerClient.new_per_method_decorator,
-                ["GET", "PUT"],
-            ),
-            (
-                CircuitBreakerClient.new_per_host_and_method_decorator,
-                ["a:80#GET", "a:80#PUT", "b:443#GET"],
-            ),
-            (
-                CircuitBreakerClient.new_per_path_decorator,
-                ["a:80/orders", "b:443/"],
-            ),
-        ],
-    )
-    async def test_there_is_one_per_key(self, new_decorator, keys):
-        """The factory is called once per key, with the key."""
-        made = []
-
-        def factory(key):
-            made.append(CircuitBreaker(key))
-            return made[-1]
-
-        async with Scripted([200] * 6, new_decorator(factory)) as scripted:
-            for _ in range(2):
-                await scripted.session.get("http://a/orders?page=1")
-                await scripted.session.put("http://A:80/orders")
-                await scripted.session.get("https://b/")
-
-        assert keys == [breaker.name for breaker in made]
-        assert 6 == sum(breaker.event_count.success for breaker in made)
-
-    @pytest.mark.parametrize("new_decorator", PER_KEY)
-    async def test_strategy_and_fallback_are_taken(self, new_decorator):
-        """They mean the same whatever the circuit breakers are for."""
-
-        async def cached(ctx, request):
-            return new_response(request, 203)
-
-        def factory(key):
-            return CircuitBreaker(key, minimum_request_threshold=1)
-
-        decorator = new_decorator(factory, Verdict(False), fallback=cached)
-        async with Scripted([200], decorator) as scripted:
-            statuses = [await scripted.get() for _ in range(2)]
-
-        assert [200, 203] == statuses
-
-    async def test_a_broken_host_does_not_bother_the_others(self):
-        """By default every host has a circuit breaker named for it."""
-        decorator = CircuitBreakerClient.new_per_host_decorator()
-        async with Scripted([500] * 10 + [200], decorator) as scripted:
-            for _ in range(10):
-                await scripted.get("http://a/")
-
-            with pytest.raises(FailFastError) as caught:
-                await scripted.session.get("http://a/")
-            assert "a:80" == caught.value.circuit_breaker.name
-            assert 200 == await scripted.get("http://b/")
-
-    async def test_a_broken_path_does_not_bother_the_others(self):
-        """Whatever its query, a path has one circuit breaker, found by its key."""
-        decorator = CircuitBreakerClient.new_per_path_decorator()
-        async with Scripted([500] * 10 + [200], decorator) as scripted:
-            for page in range(10):
-                await scripted.get(f"http://a/orders?page={page}")
-
-            assert FailFastError is await scripted.get("http://a/orders")
-            assert 200 == await scripted.get("http://a/reports")
-            client = unwrap(scripted.session, CircuitBreakerClient)
-            assert {"a:80/orders": OPEN, "a:80/reports": CLOSED} == {
-                key: breaker.state for key, breaker in client.circuit_breakers.items()
-            }
-
-    async def test_sessions_share_the_circuit_breakers(self):
-        """What one session of a decorator learns, the others know."""
-
-        def factory(key):
-            return CircuitBreaker(key, minimum_request_threshold=1)
-
-        decorator = CircuitBreakerClient.new_per_host_decorator(factory)
-        async with (
-            Scripted([500], decorator) as first,
-            Scripted([], decorator) as second,
-        ):
-            await first.get()
-
-            assert FailFastError is await second.get()
-
-    async def test_two_decorators_share_nothing(self):
-        """Each decorator has circuit breakers of its own."""
-
-        def factory(key):
-            return CircuitBreaker(key, minimum_request_threshold=1)
-
-        first = CircuitBreakerClient.new_per_host_decorator(factory)
-        second = CircuitBreakerClient.new_per_host_decorator(factory)
-        async with Scripted([500], first) as one, Scripted([200], second) as other:
-            await one.get()
-
-            assert 200 == await other.get()
-
-    @pytest.mark.parametrize(
-        "url", ["/orders", "http://", "http://[::1", "mailto:somebody@example.com", 7]
-    )
-    @pytest.mark.parametrize("new_decorator", PER_KEY)
-    async def test_a_bad_url_raises_as_without_a_circuit_breaker(
-        self, new_decorator, url
-    ):
-        """A bad URL is for aiohttp to report, in aiohttp's words."""
-        made = []
-        session = SessionBuilder().decorator(new_decorator(made.append)).build()
-        async with session, aiohttp.ClientSession() as plain:
-            with pytest.raises(Exception) as expected:
-                await plain.get(url)
-            with pytest.raises(Exception) as caught:
-                await session.get(url)
-
-        assert expected.type is caught.type
-        assert str(expected.value) == str(caught.value)
-        assert [] == made
-
-    async def test_an_error_of_the_factory_goes_to_the_caller(self):
-        """A bug in the caller's code is not hidden."""
-
-        def factory(key):
-            raise LookupError(key)
-
-        decorator = CircuitBreakerClient.new_per_host_decorator(factory)
-        async with Scripted([], decorator) as scripted:
-            with pytest.raises(LookupError, match="localhost:80"):
-                await scripted.session.get(URL)
 
 
 class TestArguments:
@@ -794,104 +452,6 @@ class TestArguments:
             CircuitBreakerClient.new_decorator(*arguments, **options)
 
         assert message == str(caught.value)
-
-    @pytest.mark.parametrize("new_decorator", PER_KEY)
-    def test_a_factory_is_callable(self, new_decorator):
-        """One circuit breaker is no factory of them."""
-        breaker = CircuitBreaker("orders")
-        with pytest.raises(ValueError) as caught:
-            new_decorator(breaker)
-
-        expected = f"factory: {breaker!r} (expected: a callable that takes the key)"
-        assert expected == str(caught.value)
-
-    def test_it_describes_itself(self):
-        """The chain's description shows the settings in force."""
-
-        async def cached(ctx, request):
-            raise NotImplementedError
-
-        breaker = CircuitBreaker("orders")
-        one = CircuitBreakerClient.new_decorator(breaker, fallback=cached)
-        builder = (
-            SessionBuilder()
-            .decorator(one)
-            .decorator(CircuitBreakerClient.new_per_host_decorator())
-        )
-
-        outer, inner, _ = builder.describe().splitlines()
-
-        assert (
-            "CircuitBreakerClient(per='host', factory=CircuitBreaker, "
-            "strategy=CircuitBreakerStrategy.on_server_error_status())"
-        ) == outer
-        assert inner.startswith(
-            f"  CircuitBreakerClient(circuit_breaker={breaker!r}, "
-            "strategy=CircuitBreakerStrategy.on_server_error_status(), fallback="
-        )
-        assert inner.endswith("cached)")
-
-    @pytest.mark.parametrize(
-        ("new_decorator", "per"),
-        [
-            *zip(
-                PER_KEY,
-                ["host", "method", "host and method", "host and path"],
-                strict=True,
-            )
-        ],
-    )
-    def test_it_describes_what_its_circuit_breakers_are_for(self, new_decorator, per):
-        """What has no name, such as a partial function, is shown whole."""
-        factory = partial(CircuitBreaker, minimum_request_threshold=1)
-        builder = SessionBuilder().decorator(new_decorator(factory))
-
-        assert builder.describe().startswith(
-            f"CircuitBreakerClient(per={per!r}, factory={factory!r}, strategy="
-        )
-
-
-class TestCircuitBreakers:
-    """The circuit breakers in use, for those who show their health."""
-
-    async def test_they_are_found_by_key(self):
-        """Those of a session's hosts that were asked for, with their present state."""
-        decorator = CircuitBreakerClient.new_per_host_decorator()
-        async with Scripted([200, 200], decorator) as scripted:
-            client = unwrap(scripted.session, CircuitBreakerClient)
-            before = client.circuit_breakers
-            await scripted.get("http://a/")
-            await scripted.get("http://b/")
-            after = client.circuit_breakers
-
-        assert {} == before
-        assert ["a:80", "b:80"] == list(after)
-        assert [1, 1] == [each.event_count.success for each in after.values()]
-
-    async def test_to_look_changes_nothing(self):
-        """The mapping is read-only, and looking into it is no use of a key."""
-        decorator = CircuitBreakerClient.new_per_host_decorator()
-        async with Scripted([200] * 4, decorator) as scripted:
-            client = unwrap(scripted.session, CircuitBreakerClient)
-            await scripted.get("http://a/")
-            await scripted.get("http://b/")
-            breakers = client.circuit_breakers
-            assert CLOSED is breakers["a:80"].state
-            with pytest.raises(TypeError):
-                breakers["a:80"] = None
-            for _ in breakers:
-                await scripted.get("http://c/")
-
-            assert ["a:80", "b:80", "c:80"] == list(client.circuit_breakers)
-
-    async def test_one_for_all_stands_under_its_name(self):
-        """It has no key, for it is not looked for."""
-        breaker = CircuitBreaker("orders")
-        decorator = CircuitBreakerClient.new_decorator(breaker)
-        async with Scripted([], decorator) as scripted:
-            client = unwrap(scripted.session, CircuitBreakerClient)
-
-            assert {"orders": breaker} == client.circuit_breakers
 
 
 async def test_a_call_that_succeeds_makes_no_timer_and_no_task(breaker):
@@ -925,15 +485,3 @@ async def test_listeners_hear_of_refused_calls():
             await scripted.get()
 
     assert ["orders"] * 3 == heard
-
-
-async def test_factory_that_makes_something_else_is_told():
-    """Without a circuit breaker nothing would ever be refused."""
-    decorator = CircuitBreakerClient.new_per_host_decorator(str.upper)
-    async with Scripted([200], decorator) as scripted:
-        with pytest.raises(ValueError) as caught:
-            await scripted.get()
-
-    assert "factory: 'LOCALHOST:80' (expected: returns a CircuitBreaker)" == str(
-        caught.value
-    )

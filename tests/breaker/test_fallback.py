@@ -1,0 +1,154 @@
+"""What is answered in place of a refused request."""
+
+import pytest
+from chains import URL, Scripted, retrying
+
+from aioretry_smithy import (
+    CircuitBreakerClient,
+    CircuitState,
+    FailFastError,
+    RequestLog,
+    capture_logs,
+    client_decorator,
+    new_response,
+)
+
+
+class TestFallback:
+    """What is answered in place of a refused request."""
+
+    async def test_a_refused_request_gets_the_fallback(self, breaker):
+        """The fallback sees the context and the request, and its response is logged."""
+        seen = []
+
+        async def fallback(ctx, request):
+            seen.append((ctx.request, request))
+            return new_response(request, 203)
+
+        breaker.enter_state(CircuitState.OPEN)
+        decorator = CircuitBreakerClient.new_decorator(breaker, fallback=fallback)
+        async with (
+            Scripted([], decorator) as scripted,
+            scripted.session.get(URL) as response,
+        ):
+            assert 203 == response.status
+            assert 203 == RequestLog.of(response).response_status
+
+        ((root_request, request),) = seen
+        assert root_request is request
+        assert "GET" == request.method
+        assert CircuitState.OPEN is breaker.state
+
+    async def test_a_fallback_may_be_plain(self, breaker):
+        """What has nothing to wait for need not be a coroutine."""
+
+        def fallback(ctx, request):
+            return new_response(request, 203)
+
+        breaker.enter_state(CircuitState.OPEN)
+        decorator = CircuitBreakerClient.new_decorator(breaker, fallback=fallback)
+        async with Scripted([], decorator) as scripted:
+            assert 203 == await scripted.get()
+
+    @pytest.mark.parametrize("outside", [[], [retrying()]], ids=["call", "attempt"])
+    async def test_a_fallback_sees_the_refusal(self, breaker, outside):
+        """In the log while it runs; afterwards the log has its response alone."""
+        seen = []
+
+        def fallback(ctx, request):
+            seen.append(ctx.log.response_cause)
+            return new_response(request, 203)
+
+        breaker.enter_state(CircuitState.OPEN)
+        decorator = CircuitBreakerClient.new_decorator(breaker, fallback=fallback)
+        async with (
+            Scripted([], decorator, *outside) as scripted,
+            scripted.session.get(URL) as response,
+        ):
+            log = RequestLog.of(response)
+
+        (cause,) = seen
+        assert type(cause) is FailFastError
+        assert breaker is cause.circuit_breaker
+        assert 10.0 == cause.retry_in
+        assert (203, None) == (log.response_status, log.response_cause)
+
+    async def test_a_failure_gets_no_fallback(self, breaker):
+        """Only what the open circuit refused is answered by it."""
+
+        async def fallback(ctx, request):
+            raise AssertionError("not asked for")
+
+        decorator = CircuitBreakerClient.new_decorator(breaker, fallback=fallback)
+        async with Scripted([500], decorator) as scripted:
+            assert 500 == await scripted.get()
+
+    async def test_an_error_of_the_fallback_goes_to_the_caller(self, breaker):
+        """A fallback has no fallback."""
+        error = LookupError("not in the cache")
+
+        async def fallback(ctx, request):
+            raise error
+
+        breaker.enter_state(CircuitState.OPEN)
+        decorator = CircuitBreakerClient.new_decorator(breaker, fallback=fallback)
+        async with Scripted([], decorator) as scripted:
+            with pytest.raises(LookupError) as caught:
+                await scripted.session.get(URL)
+
+        assert error is caught.value
+
+    async def test_inside_retrying_a_fallback_ends_the_call(self, breaker):
+        """The retrying client sees the response of the fallback, and is content."""
+
+        async def fallback(ctx, request):
+            return new_response(request, 203)
+
+        decorator = CircuitBreakerClient.new_decorator(breaker, fallback=fallback)
+        async with Scripted([500], decorator, retrying(1.0)) as scripted:
+            with capture_logs() as logs:
+                assert 203 == await scripted.get()
+
+        (log,) = logs
+        assert [500, 203] == [child.response_status for child in log.children]
+
+
+@pytest.mark.parametrize("has_fallback", [True, False])
+async def test_a_decorator_outside_finds_the_refusal_in_the_log(breaker, has_fallback):
+    """What is made here is logged here, as the leaf does with what it brings."""
+    seen = []
+
+    async def fallback(ctx, request):
+        return new_response(request, 203)
+
+    @client_decorator
+    async def look(delegate, ctx, request):
+        try:
+            return await delegate.execute(ctx, request)
+        finally:
+            seen.append((ctx.log.response_status, type(ctx.log.response_cause)))
+
+    breaker.enter_state(CircuitState.OPEN)
+    decorator = CircuitBreakerClient.new_decorator(
+        breaker, fallback=fallback if has_fallback else None
+    )
+    async with Scripted([], decorator, look) as scripted:
+        await scripted.get()
+
+    assert [(203, type(None)) if has_fallback else (None, FailFastError)] == seen
+
+
+async def test_a_fallback_finds_the_refusal_in_the_log(breaker):
+    """It may say why the circuit is open, and when the next trial is due."""
+    seen = []
+
+    async def fallback(ctx, request):
+        seen.append(type(ctx.log.response_cause))
+        return new_response(request, 203)
+
+    breaker.enter_state(CircuitState.OPEN)
+    decorator = CircuitBreakerClient.new_decorator(breaker, fallback=fallback)
+    async with Scripted([], decorator) as scripted:
+        await scripted.get()
+
+    assert [FailFastError] == seen
