@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +22,20 @@ from aioretry_smithy.testing import ScriptedTransport
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from aioretry_smithy import Decorator
+    from aioretry_smithy import ClientRequestContext, Decorator, HttpRequest
 
 URL = "http://localhost/orders"
+NOW = Backoff.without_delay()
+
+
+class Always(RetryStrategy):
+    """Wants another attempt whatever happens."""
+
+    def __init__(self, backoff: Backoff = NOW) -> None:
+        self.backoff = backoff
+
+    def should_retry(self, ctx: Any, cause: Exception | None) -> Backoff:
+        return self.backoff
 
 
 def chain(
@@ -78,9 +90,10 @@ class Scripted:
         return len(self.transport.requests)
 
 
-def retrying(delay: float = 0.5, **settings: Any) -> Decorator:
-    """Retry failures and server errors, each after *delay*."""
-    strategy = RetryStrategy.failsafe(Backoff.fixed(delay))
+def retrying(strategy: RetryStrategy | float = 0.5, **settings: Any) -> Decorator:
+    """Retry as *strategy* says; seconds stand for failures and server errors."""
+    if not isinstance(strategy, RetryStrategy):
+        strategy = RetryStrategy.failsafe(Backoff.fixed(strategy))
     return RetryingClient.new_decorator(strategy, **settings)
 
 
@@ -101,6 +114,12 @@ async def log_of(
 def now() -> float:
     """Tell the time of the running loop."""
     return asyncio.get_running_loop().time()
+
+
+async def silence(ctx: ClientRequestContext, request: HttpRequest) -> int:
+    """Be a server that never answers."""
+    await asyncio.sleep(math.inf if ctx.deadline is None else 1e6)
+    raise AssertionError
 
 
 def after(seconds: float, answer: Any) -> Any:

@@ -1,0 +1,150 @@
+"""Waits for the server: Retry-After, and bodies that are drained meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from unittest.mock import MagicMock
+
+import aiohttp
+import pytest
+from chains import URL, Always, now, retrying, session
+
+from aioretry_smithy import (
+    Backoff,
+    RequestLog,
+    RetryStopReason,
+    RetryStrategy,
+    capture_logs,
+    new_response,
+)
+from aioretry_smithy.testing import ScriptedTransport
+
+
+def answered_with(status, **headers):
+    """Answer with a status and headers, underscores for hyphens."""
+    return status, {name.replace("_", "-"): text for name, text in headers.items()}, b""
+
+
+class TestDrain:
+    """The rest of a body that is given up before a retry."""
+
+    @pytest.mark.parametrize("delay", [0.0, 0.05, 0.25])
+    async def test_drain_is_part_of_the_wait(self, delay):
+        """A body that stalls does not make the next attempt late."""
+        stalled: list[aiohttp.ClientResponse] = []
+
+        def stall(ctx, request):
+            response: Any = new_response(request, 503)
+            response._connection = MagicMock()
+            loop = asyncio.get_running_loop()
+            protocol = aiohttp.client_proto.ResponseHandler(loop)
+            protocol.connection_made(MagicMock())
+            response.content = aiohttp.StreamReader(protocol, limit=1, loop=loop)
+            stalled.append(response)
+            return response
+
+        transport = ScriptedTransport([stall, 200])
+        decorator = retrying(RetryStrategy.failsafe(Backoff.fixed(delay)))
+        timeout = delay + 0.01
+        async with session(transport, decorator, timeout=timeout) as client:
+            response = await client.get(URL)
+
+        assert (200, delay) == (response.status, now())
+        assert delay == RequestLog.of(response).children[0].delay
+        assert stalled[0].closed
+
+
+class TestRetryAfter:
+    """Server hints: a floor for the delay, and a reason to stop."""
+
+    @pytest.mark.parametrize(
+        ("backoff", "hint", "delay", "source"),
+        [
+            (0.5, "2", 2.0, "retry_after"),
+            (2.0, "2", 2.0, "retry_after"),
+            (3.0, "2", 3.0, "backoff"),
+            (0.5, "soon", 0.5, "backoff"),
+        ],
+    )
+    async def test_longer_of_backoff_and_hint_is_waited(
+        self, backoff, hint, delay, source
+    ):
+        """It never fires early and never shortens the backoff."""
+        transport = ScriptedTransport([answered_with(503, Retry_After=hint), 200])
+        decorator = retrying(RetryStrategy.failsafe(Backoff.fixed(backoff)))
+        async with session(transport, decorator) as client:
+            response = await client.get(URL)
+
+        first = RequestLog.of(response).children[0]
+        assert (delay, source) == (first.delay, first.delay_source)
+        assert delay == now()
+
+    @pytest.mark.parametrize(
+        ("hint", "settings", "deadline"),
+        [
+            ("61", {}, None),
+            ("6", {"max_retry_after": 5.0}, None),
+            ("10", {}, 10.0),
+            ("99999999999", {"max_retry_after": None}, None),
+        ],
+    )
+    async def test_hint_that_is_too_long_stops_with_that_response(
+        self, hint, settings, deadline
+    ):
+        """Longer than the settings or the deadline allow: no use waiting."""
+        transport = ScriptedTransport([answered_with(429, Retry_After=hint)])
+        decorator = retrying(0.0, **settings)
+        async with session(transport, decorator, timeout=deadline) as client:
+            response = await client.get(URL)
+
+        assert (429, 0.0) == (response.status, now())
+        assert (
+            RetryStopReason.RETRY_AFTER_TOO_LONG == RequestLog.of(response).stop_reason
+        )
+
+    async def test_hint_as_long_as_the_limit_is_waited_for(self):
+        """Only a longer one ends the call."""
+        transport = ScriptedTransport([answered_with(503, Retry_After="5"), 200])
+        decorator = retrying(0.0, max_retry_after=5.0)
+        async with session(transport, decorator) as client:
+            response = await client.get(URL)
+
+        assert (200, 5.0) == (response.status, now())
+
+    @pytest.mark.parametrize(
+        ("year", "reason"), [(1994, None), (9999, RetryStopReason.RETRY_AFTER_TOO_LONG)]
+    )
+    async def test_date_is_taken_against_our_clock_where_the_server_sends_none(
+        self, year, reason
+    ):
+        """A date that is over holds nobody back, one far away ends the call."""
+        date = f"Sun, 06 Nov {year} 08:49:37 GMT"
+        transport = ScriptedTransport([answered_with(503, Retry_After=date), 200])
+        decorator = retrying(0.0)
+        async with session(transport, decorator) as client:
+            response = await client.get(URL)
+
+        assert reason == RequestLog.of(response).stop_reason
+
+    async def test_hint_can_be_ignored(self):
+        """``use_retry_after=False`` leaves the delay to the backoff."""
+        transport = ScriptedTransport([answered_with(503, Retry_After="99"), 200])
+        decorator = retrying(0.0, use_retry_after=False)
+        async with session(transport, decorator) as client:
+            response = await client.get(URL)
+
+        assert (200, 0.0) == (response.status, now())
+
+
+async def test_wait_that_was_cancelled_shows_what_was_really_waited():
+    """The log adds up: 0.5 s of the 3 s that were planned."""
+    await asyncio.sleep(1.0)
+    with capture_logs() as logs:
+        decorator = retrying(Always(Backoff.fixed(3.0)))
+        async with session([503], decorator) as client:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.5):
+                    await client.get(URL)
+
+    assert (0.5, 0.5) == (logs[0].duration, logs[0].children[0].delay)
