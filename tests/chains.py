@@ -97,6 +97,18 @@ def retrying(strategy: RetryStrategy | float = 0.5, **settings: Any) -> Decorato
     return RetryingClient.new_decorator(strategy, **settings)
 
 
+def retrying_session(
+    answers: Decorator | Iterable[Any],
+    strategy: Any,
+    *inside: Decorator,
+    timeout: float | None = None,
+    **settings: Any,
+) -> aiohttp.ClientSession:
+    """Build a session that gets *answers* and retries as *strategy* says."""
+    decorator = RetryingClient.new_decorator(strategy, **settings)
+    return session(answers, *inside, decorator, timeout=timeout)
+
+
 async def log_of(
     builder: SessionBuilder, url: Any = URL, *, method: str = "GET", **options: Any
 ) -> RequestLog:

@@ -17,7 +17,6 @@ from aioretry_smithy import (
     RetryStrategy,
     is_timeout,
 )
-from aioretry_smithy.testing import ScriptedTransport
 
 
 class TestDeadline:
@@ -25,11 +24,10 @@ class TestDeadline:
 
     async def test_call_without_delay_is_cut_at_the_deadline(self):
         """10 s for the call, 3 s an attempt, no delay: cut at 10 in the fourth."""
-        transport = ScriptedTransport([silence] * 5)
         decorator = retrying(
             RetryStrategy.on_server_error_status(NOW), attempt_timeout=3.0
         )
-        async with session(transport, decorator, timeout=10.0) as client:
+        async with session([silence] * 5, decorator, timeout=10.0) as client:
             with pytest.raises(ResponseTimeoutError) as caught:
                 await client.get(URL)
 
@@ -44,12 +42,11 @@ class TestDeadline:
 
     async def test_call_with_delay_stops_when_the_next_attempt_would_be_late(self):
         """With 3 s between attempts it stops at 9 with the outcome of attempt 2."""
-        transport = ScriptedTransport([silence] * 3)
         decorator = retrying(
             RetryStrategy.on_server_error_status(Backoff.fixed(3.0)),
             attempt_timeout=3.0,
         )
-        async with session(transport, decorator, timeout=10.0) as client:
+        async with session([silence] * 3, decorator, timeout=10.0) as client:
             with pytest.raises(TimeoutError) as caught:
                 await client.get(URL)
 
@@ -110,9 +107,10 @@ class TestDeadline:
     @pytest.mark.parametrize(("delay", "attempts"), [(9.999, 2), (10.0, 1), (11.0, 1)])
     async def test_delay_as_long_as_the_rest_stops_at_once(self, delay, attempts):
         """An attempt with no time left helps nobody; the response is handed over."""
-        transport = ScriptedTransport([(503, {}, b"down"), 200])
-        decorator = retrying(RetryStrategy.failsafe(Backoff.fixed(delay)))
-        async with session(transport, decorator, timeout=10.0) as client:
+        decorator = retrying(delay)
+        async with session(
+            [(503, {}, b"down"), 200], decorator, timeout=10.0
+        ) as client:
             response = await client.get(URL)
             body = await response.read()
 
@@ -157,9 +155,8 @@ class TestDeadline:
 
     async def test_timeout_of_an_attempt_alone_can_be_retried(self):
         """The attempt's own limit is not the call's."""
-        transport = ScriptedTransport([silence, 200])
         decorator = retrying(0.0, attempt_timeout=3.0)
-        async with session(transport, decorator) as client:
+        async with session([silence, 200], decorator) as client:
             response = await client.get(URL)
 
         assert (200, 3.0) == (response.status, now())

@@ -24,9 +24,8 @@ from aioretry_smithy.testing import ScriptedTransport
 
 async def test_response_of_the_last_attempt_is_handed_over_as_it_is():
     """A 503 that ends a call is a 503, with its body to be read."""
-    transport = ScriptedTransport([503, (503, {}, b"still down")])
     decorator = retrying(Always(), max_total_attempts=2)
-    async with session(transport, decorator) as client:
+    async with session([503, (503, {}, b"still down")], decorator) as client:
         response = await client.get(URL)
         body = await response.read()
 
@@ -37,9 +36,8 @@ async def test_response_of_the_last_attempt_is_handed_over_as_it_is():
 async def test_exception_of_the_last_attempt_is_raised_as_it_is():
     """The caller gets the very exception object, with a note for each attempt."""
     last = aiohttp.ServerDisconnectedError("gone")
-    transport = ScriptedTransport([503, TimeoutError(), last])
     decorator = retrying(Always(Backoff.fixed(0.25)), max_total_attempts=3)
-    async with session(transport, decorator) as client:
+    async with session([503, TimeoutError(), last], decorator) as client:
         with pytest.raises(aiohttp.ServerDisconnectedError) as caught:
             await client.get(URL)
 
@@ -65,9 +63,8 @@ async def test_decorator_outside_finds_the_last_failure_in_the_log():
             raise
 
     last = aiohttp.ServerDisconnectedError()
-    transport = ScriptedTransport([503, last])
     decorator = retrying(Always(), max_total_attempts=2)
-    async with session(transport, decorator, outside) as client:
+    async with session([503, last], decorator, outside) as client:
         with pytest.raises(aiohttp.ServerDisconnectedError):
             await client.get(URL)
 
@@ -316,9 +313,8 @@ class TestOtherPeoplesCode:
             await asyncio.wait([slow])
             return response
 
-        transport = ScriptedTransport([silence, 200])
         decorator = retrying(0.0)
-        async with session(transport, decorator, hedging) as client:
+        async with session([silence, 200], decorator, hedging) as client:
             response = await client.get(URL)
 
         assert (200, None) == (response.status, RequestLog.of(response).stop_reason)

@@ -14,11 +14,9 @@ from aioretry_smithy import (
     Backoff,
     RequestLog,
     RetryStopReason,
-    RetryStrategy,
     capture_logs,
     new_response,
 )
-from aioretry_smithy.testing import ScriptedTransport
 
 
 def answered_with(status, **headers):
@@ -44,10 +42,9 @@ class TestDrain:
             stalled.append(response)
             return response
 
-        transport = ScriptedTransport([stall, 200])
-        decorator = retrying(RetryStrategy.failsafe(Backoff.fixed(delay)))
+        decorator = retrying(delay)
         timeout = delay + 0.01
-        async with session(transport, decorator, timeout=timeout) as client:
+        async with session([stall, 200], decorator, timeout=timeout) as client:
             response = await client.get(URL)
 
         assert (200, delay) == (response.status, now())
@@ -71,9 +68,10 @@ class TestRetryAfter:
         self, backoff, hint, delay, source
     ):
         """It never fires early and never shortens the backoff."""
-        transport = ScriptedTransport([answered_with(503, Retry_After=hint), 200])
-        decorator = retrying(RetryStrategy.failsafe(Backoff.fixed(backoff)))
-        async with session(transport, decorator) as client:
+        decorator = retrying(backoff)
+        async with session(
+            [answered_with(503, Retry_After=hint), 200], decorator
+        ) as client:
             response = await client.get(URL)
 
         first = RequestLog.of(response).children[0]
@@ -93,9 +91,10 @@ class TestRetryAfter:
         self, hint, settings, deadline
     ):
         """Longer than the settings or the deadline allow: no use waiting."""
-        transport = ScriptedTransport([answered_with(429, Retry_After=hint)])
         decorator = retrying(0.0, **settings)
-        async with session(transport, decorator, timeout=deadline) as client:
+        async with session(
+            [answered_with(429, Retry_After=hint)], decorator, timeout=deadline
+        ) as client:
             response = await client.get(URL)
 
         assert (429, 0.0) == (response.status, now())
@@ -105,9 +104,10 @@ class TestRetryAfter:
 
     async def test_hint_as_long_as_the_limit_is_waited_for(self):
         """Only a longer one ends the call."""
-        transport = ScriptedTransport([answered_with(503, Retry_After="5"), 200])
         decorator = retrying(0.0, max_retry_after=5.0)
-        async with session(transport, decorator) as client:
+        async with session(
+            [answered_with(503, Retry_After="5"), 200], decorator
+        ) as client:
             response = await client.get(URL)
 
         assert (200, 5.0) == (response.status, now())
@@ -120,18 +120,20 @@ class TestRetryAfter:
     ):
         """A date that is over holds nobody back, one far away ends the call."""
         date = f"Sun, 06 Nov {year} 08:49:37 GMT"
-        transport = ScriptedTransport([answered_with(503, Retry_After=date), 200])
         decorator = retrying(0.0)
-        async with session(transport, decorator) as client:
+        async with session(
+            [answered_with(503, Retry_After=date), 200], decorator
+        ) as client:
             response = await client.get(URL)
 
         assert reason == RequestLog.of(response).stop_reason
 
     async def test_hint_can_be_ignored(self):
         """``use_retry_after=False`` leaves the delay to the backoff."""
-        transport = ScriptedTransport([answered_with(503, Retry_After="99"), 200])
         decorator = retrying(0.0, use_retry_after=False)
-        async with session(transport, decorator) as client:
+        async with session(
+            [answered_with(503, Retry_After="99"), 200], decorator
+        ) as client:
             response = await client.get(URL)
 
         assert (200, 0.0) == (response.status, now())

@@ -290,8 +290,9 @@ class TestOtherPeoplesCode:
             def should_retry(self, ctx, cause):
                 raise Enough
 
-        transport = ScriptedTransport([aiohttp.ServerDisconnectedError()])
-        async with session(transport, retrying(Raising())) as client:
+        async with session(
+            [aiohttp.ServerDisconnectedError()], retrying(Raising())
+        ) as client:
             with pytest.raises(Enough):
                 await client.get(URL)
 

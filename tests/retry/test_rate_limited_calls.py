@@ -1,0 +1,281 @@
+"""Calls that wait for the rate limiter of an adaptive strategy, or for a quota."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from random import Random
+
+import pytest
+from chains import URL, now
+from chains import retrying_session as session
+from token_strategies import (
+    SCOPE,
+    THROTTLED,
+    Slow,
+    adaptive,
+    available,
+    standard,
+    status_and_log,
+)
+
+from aioretry_smithy import (
+    ResponseTimeoutError,
+    RetryStopReason,
+    capture_logs,
+    smithy,
+)
+
+
+async def test_initial_delay_of_a_strategy_of_ours_comes_before_the_rate_limiter():
+    """A backoff strategy of one's own may ask for a wait before the first attempt."""
+    strategy = smithy.AdaptiveRetryStrategy(backoff_strategy=Slow(), max_attempts=1)
+    _, first = await status_and_log(session([THROTTLED], strategy))
+    _, second = await status_and_log(session([200], strategy))
+
+    assert (0.5, "backoff") == (first.delay, first.delay_source)
+    # One answer in half a second is 1.6 a second, of which 0.7 are left.
+    assert pytest.approx(1 / 1.12) == second.delay
+    assert "rate_limit" == second.delay_source
+
+
+async def test_long_poll_slows_down_when_the_quota_is_empty():
+    """The caller, who will ask again at once, waits the delay of the lost retry."""
+    await asyncio.sleep(1.0)
+    quota = smithy.StandardRetryQuota(0)
+    strategy = standard(retry_quota=quota, long_polling=True)
+    status, log = await status_and_log(session([503], strategy))
+
+    assert (503, 1.5) == (status, now())
+    assert (0.5, "backoff") == (log.children[0].delay, log.children[0].delay_source)
+    assert RetryStopReason.LIMITER == log.stop_reason
+
+
+async def test_long_poll_does_not_wait_longer_than_the_deadline():
+    """Nor for anything but the quota."""
+    quota = smithy.StandardRetryQuota(0)
+    strategy = standard(retry_quota=quota, long_polling=True)
+    throttled, _ = await status_and_log(session([THROTTLED], strategy, timeout=2.0))
+    unknown, log = await status_and_log(session([404], strategy))
+
+    assert (429, 404, 0.0) == (throttled, unknown, now())
+    assert log.children[0].delay is None
+
+
+async def test_long_poll_that_is_cancelled_has_waited_until_then():
+    """The log has the time that passed, and the reason."""
+    quota = smithy.StandardRetryQuota(0)
+    strategy = standard(retry_quota=quota, long_polling=True)
+    with capture_logs() as logs:
+        async with session([503], strategy) as client:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.25):
+                    await client.get(URL)
+
+    assert 0.25 == logs[0].children[0].delay
+    assert RetryStopReason.CANCELLED == logs[0].stop_reason
+
+
+async def test_rate_limiter_holds_up_a_retry_after_the_backoff():
+    """The wait for the limiter is in the log, and named for it."""
+    strategy = adaptive()
+    status, log = await status_and_log(session([THROTTLED, 200], strategy))
+
+    first = log.children[0]
+    assert 200 == status
+    # Nothing was measured yet, so the rate is the least there is: one in two seconds,
+    # of which the backoff took the first half.
+    assert (2.0, "rate_limit") == (pytest.approx(first.delay), first.delay_source)
+    assert log.duration == first.delay
+
+
+async def test_rate_limiter_holds_up_a_first_attempt():
+    """What one call was told counts for the next one to the same server."""
+    strategy = adaptive(max_attempts=1)
+    first, second = ([THROTTLED], [200])
+    await status_and_log(session(first, strategy))
+    status, log = await status_and_log(session(second, strategy))
+
+    assert 200 == status
+    assert (2.0, "rate_limit") == (pytest.approx(log.delay), log.delay_source)
+    assert log.children[0].delay is None
+
+
+async def test_rate_limiter_of_one_server_is_not_that_of_another():
+    """A host that throttles slows down nobody else."""
+    strategy = adaptive(max_attempts=1)
+    async with session([THROTTLED, 200], strategy) as client:
+        async with client.get("http://localhost/"):
+            pass
+        async with client.get("http://elsewhere/"):
+            pass
+
+    assert 0.0 == now()
+    assert strategy.limiter_for(SCOPE).enabled
+    assert not strategy.limiter_for("elsewhere:80").enabled
+
+
+async def test_rate_limiter_that_grants_too_late_ends_the_call_at_once():
+    """Before a first attempt there is no response to hand over."""
+    strategy = adaptive(max_attempts=1)
+    await status_and_log(session([THROTTLED], strategy))
+    with capture_logs() as logs:
+        async with session([], strategy, timeout=1.0) as client:
+            with pytest.raises(ResponseTimeoutError):
+                await client.get(URL)
+
+    assert 0.0 == now()
+    assert RetryStopReason.DEADLINE == logs[0].stop_reason
+
+
+async def test_rate_limiter_that_would_grant_a_retry_too_late_ends_the_call_at_once():
+    """With the response, which would be given up for an attempt that cannot be made."""
+    strategy = adaptive()
+    status, log = await status_and_log(session([THROTTLED], strategy, timeout=1.5))
+
+    assert (429, 0.0, 500) == (status, now(), available(strategy))
+    assert RetryStopReason.DEADLINE == log.stop_reason
+
+
+async def test_rate_limiter_that_others_were_faster_at_may_end_the_call_late():
+    """What was expected to be granted in time went to somebody else."""
+    strategy = adaptive()
+    limiter = strategy.limiter_for(SCOPE)
+
+    async def overtake():
+        await asyncio.sleep(1.75)
+        await limiter.acquire(0.75)
+
+    with capture_logs() as logs:
+        async with (
+            session([THROTTLED], strategy, timeout=2.25) as client,
+            asyncio.TaskGroup() as group,
+        ):
+            group.create_task(overtake())
+            with pytest.raises(ResponseTimeoutError):
+                await client.get(URL)
+
+    assert RetryStopReason.DEADLINE == logs[0].stop_reason
+    assert "rate_limit" == logs[0].children[0].delay_source
+
+
+async def test_cancelled_wait_for_the_limiter_takes_nothing():
+    """The next one in line does not wait longer for it."""
+    strategy = adaptive(max_attempts=1)
+    await status_and_log(session([THROTTLED], strategy))
+    with capture_logs() as logs:
+        async with session([], strategy) as client:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(1.25):
+                    await client.get(URL)
+    await status_and_log(session([200], strategy))
+
+    assert 1.25 == logs[0].delay
+    assert RetryStopReason.CANCELLED == logs[0].stop_reason
+    assert pytest.approx(2.0) == now()
+
+
+async def test_failing_fast_refuses_a_first_attempt_without_capacity():
+    """With an exception that says when to come back; nothing was sent."""
+    strategy = adaptive(max_attempts=1, fail_fast=True)
+    await status_and_log(session([THROTTLED], strategy))
+    with capture_logs() as logs:
+        async with session([], strategy) as client:
+            with pytest.raises(smithy.CapacityNotAvailableError) as caught:
+                await client.get(URL)
+
+    assert pytest.approx(2.0) == caught.value.retry_after
+    assert RetryStopReason.LIMITER == logs[0].stop_reason
+
+
+async def test_failing_fast_ends_a_retry_without_capacity():
+    """With the last response; the retry that was not sent is not paid for."""
+    strategy = adaptive(fail_fast=True)
+    status, log = await status_and_log(session([THROTTLED], strategy))
+
+    assert (429, 0.0, 500) == (status, now(), available(strategy))
+    assert RetryStopReason.LIMITER == log.stop_reason
+
+
+@pytest.mark.parametrize("fail_fast", [False, True])
+async def test_limiter_grants_each_attempt_once(fail_fast):
+    """Failing fast it is asked when a retry is decided, otherwise after the backoff."""
+    granted = []
+
+    class Counting(smithy.ClientRateLimiter):
+        def try_acquire(self, amount=1.0):
+            wait = super().try_acquire(amount)
+            if not wait:
+                granted.append(now())
+            return wait
+
+    strategy = adaptive(rate_limiter=Counting(), fail_fast=fail_fast)
+    status, _ = await status_and_log(session([503, 200], strategy))
+
+    assert (200, [0.0, 0.0 if fail_fast else 0.5]) == (status, granted)
+
+
+async def test_failing_fast_asks_before_an_initial_delay():
+    """A delay is no leave."""
+    strategy = smithy.AdaptiveRetryStrategy(
+        backoff_strategy=Slow(), max_attempts=1, fail_fast=True
+    )
+    limiter = strategy.limiter_for(SCOPE)
+    limiter.update(throttled=True)
+    async with session([], strategy) as client:
+        with pytest.raises(smithy.CapacityNotAvailableError):
+            await client.get(URL)
+
+    assert 0.0 == now()
+
+
+@pytest.mark.parametrize("answer", [200, 404, lambda *_: asyncio.sleep(9)])
+async def test_every_attempt_is_measured(answer):
+    """Also the one that nobody retries and the one that the deadline cuts."""
+    strategy = adaptive()
+    limiter = strategy.limiter_for(SCOPE)
+    limiter.try_acquire()
+    await asyncio.sleep(1.0)
+    async with session([answer], strategy, timeout=1.0) as client:
+        with suppress(ResponseTimeoutError):
+            await client.get(URL)
+
+    assert 0.0 < limiter.measured_rate
+    assert not limiter.enabled
+
+
+async def test_ten_workers_settle_at_the_rate_that_a_server_admits():
+    """It admits 20 requests a second; within 15 seconds the workers send 10 to 30."""
+    sent: list[float] = []
+
+    def admit(ctx, request):
+        recent = [moment for moment in admitted if moment > now() - 1.0]
+        sent.append(now())
+        if len(recent) >= 20:
+            return 429
+        admitted[:] = [*recent, now()]
+        return 200
+
+    async def work(client):
+        while now() < 20.0:
+            async with client.get(URL):
+                await asyncio.sleep(0.001)
+
+    admitted: list[float] = []
+    seeded = smithy.ExponentialRetryBackoffStrategy(
+        backoff_scale_value=1.0, random=Random(1).random
+    )
+    strategy = smithy.AdaptiveRetryStrategy(
+        backoff_strategy=seeded, throttling_backoff_strategy=seeded
+    )
+    async with (
+        session([admit] * 100_000, strategy) as client,
+        asyncio.TaskGroup() as workers,
+    ):
+        for _ in range(10):
+            workers.create_task(work(client))
+    rates = [
+        sum(second <= moment < second + 1 for moment in sent) for second in range(20)
+    ]
+
+    assert all(10 <= rate <= 30 for rate in rates[15:20]), rates

@@ -1,0 +1,175 @@
+"""The error with which a strategy refuses a token, in the log or raised."""
+
+from __future__ import annotations
+
+import aiohttp
+import pytest
+from chains import URL, chain
+from chains import retrying_session as session
+from token_strategies import (
+    Plain,
+    Refusing,
+    standard,
+    status_and_log,
+)
+
+from aioretry_smithy import (
+    RequestLog,
+    RetryingClient,
+    RetryStopReason,
+    capture_logs,
+    client_decorator,
+    smithy,
+)
+
+
+async def test_retry_error_is_raised_on_request():
+    """It comes from what the attempt failed with, and the response is closed."""
+    strategy = standard(max_attempts=1)
+    with capture_logs() as logs:
+        async with session([503], strategy, raise_retry_error=True) as client:
+            with pytest.raises(smithy.RetryError) as caught:
+                await client.get(URL)
+
+    error = caught.value
+    assert (503, error) == (error.__cause__.status, logs[0].response_cause)
+    assert error is logs[0].retry_error
+    assert logs[0] is RequestLog.of(error)
+
+
+@pytest.mark.parametrize("strategy", [Plain(), Refusing()])
+async def test_retry_error_of_ones_own_strategy_gets_its_cause(strategy):
+    """Also where the strategy raised it without one, or refused the first token."""
+    last = aiohttp.ServerDisconnectedError()
+    answers = [TimeoutError(), TimeoutError(), last]
+    if isinstance(strategy, Refusing):
+        answers = [last]
+    async with session(answers, strategy, raise_retry_error=True) as client:
+        with pytest.raises(smithy.RetryError) as caught:
+            await client.get(URL)
+
+    error = caught.value.__cause__
+    assert isinstance(error, smithy.CallError)
+    assert last is error.__cause__
+
+
+async def test_retry_error_is_raised_whatever_the_reason():
+    """A strategy of one's own need not say why it refused what could be retried."""
+
+    class Choosy(Plain):
+        max_attempts = None
+
+        def refresh_retry_token_for_retry(self, **_):
+            raise smithy.RetryError("no")
+
+    async with session([503], Choosy(), raise_retry_error=True) as client:
+        with pytest.raises(smithy.RetryError, match="no"):
+            await client.get(URL)
+
+
+async def test_retry_error_that_is_raised_twice_is_about_the_call_at_hand():
+    """One exception object may serve for all calls."""
+    shared = smithy.RetryError("no")
+
+    class Thrifty(Plain):
+        def refresh_retry_token_for_retry(self, **_):
+            raise shared
+
+    for status in (500, 502):
+        async with session([status], Thrifty(), raise_retry_error=True) as client:
+            with pytest.raises(smithy.RetryError) as caught:
+                await client.get(URL)
+
+        assert status == caught.value.__cause__.status
+
+
+async def test_retry_error_keeps_the_cause_that_its_strategy_gave_it():
+    """It may know better what it is about."""
+    cause = KeyError("quota")
+
+    class Explaining(Plain):
+        def refresh_retry_token_for_retry(self, **_):
+            raise smithy.RetryError("no") from cause
+
+    async with session([503], Explaining(), raise_retry_error=True) as client:
+        with pytest.raises(smithy.RetryError) as caught:
+            await client.get(URL)
+
+    assert cause is caught.value.__cause__
+
+
+async def test_refusal_that_cannot_be_written_on_ends_the_call_all_the_same():
+    """An exception of somebody's own, frozen and with a hint that breaks."""
+
+    class StubbornError(smithy.RetryError):
+        def __init__(self):
+            pass
+
+        @property
+        def retry_after(self):
+            raise KeyError
+
+        def __setattr__(self, name, value):
+            raise AttributeError(name)
+
+    class Stubborn(Plain):
+        def refresh_retry_token_for_retry(self, **_):
+            raise StubbornError
+
+    _, log = await status_and_log(session([503], Stubborn()))
+    async with session([503], Stubborn(), raise_retry_error=True) as client:
+        with pytest.raises(StubbornError):
+            await client.get(URL)
+
+    assert RetryStopReason.NO_RETRY == log.stop_reason
+
+
+async def test_refusal_that_is_the_failure_itself_makes_no_circle():
+    """A strategy may raise what it was given."""
+
+    class Echo(Plain):
+        def refresh_retry_token_for_retry(self, *, token_to_renew, error):
+            raise error.__cause__
+
+    class Busy(smithy.RetryError):
+        is_retry_safe = True
+
+    busy = Busy()
+    async with session([busy], Echo(), raise_retry_error=True) as client:
+        with pytest.raises(Busy):
+            await client.get(URL)
+
+    assert busy.__cause__ is None
+
+
+async def test_refusal_in_the_log_keeps_nothing_of_the_call_alive():
+    """Its traceback would hold the body and the response."""
+    _, log = await status_and_log(session([404], standard()))
+    refused, _ = log.retry_error, None
+
+    assert refused.__traceback__ is None
+    assert getattr(refused.__context__, "__traceback__", None) is None
+
+
+async def test_refusal_of_one_pass_is_not_that_of_the_next():
+    """A decorator outside may send a request twice; the log tells of the last pass."""
+
+    @client_decorator
+    async def twice(delegate, ctx, request):
+        (await delegate.execute(ctx, request)).close()
+        return await delegate.execute(ctx, request)
+
+    builder = chain([404, 200], RetryingClient.new_decorator(standard()), twice)
+    status, log = await status_and_log(builder.build())
+
+    assert (200, None, None) == (status, log.stop_reason, log.retry_error)
+
+
+async def test_retry_error_is_not_raised_for_what_was_never_worth_a_retry():
+    """A 404 stays a response."""
+    status, log = await status_and_log(
+        session([404], standard(), raise_retry_error=True)
+    )
+
+    assert 404 == status
+    assert isinstance(log.retry_error, smithy.RetryError)
