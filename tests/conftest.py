@@ -16,13 +16,14 @@ import os
 import platform
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import aiohttp
 import aioresponses
 import hypothesis
 import pytest
 from filelock import FileLock
+from wire import Recorder
 from yarl import URL
 
 import aioretry_smithy
@@ -211,3 +212,15 @@ def aioresponses_mock() -> Iterator[aioresponses.aioresponses]:
     """Mocked answers by aioresponses, on every aiohttp that we support."""
     with patch_aioresponses(), aioresponses.aioresponses() as mock:
         yield mock
+
+
+@pytest.fixture
+def wire(monkeypatch: pytest.MonkeyPatch) -> Recorder:
+    """What records the requests of all sessions in place of sending them."""
+    recorder = Recorder()
+
+    async def _request(self: object, method: str, url: object, **options: Any) -> Any:
+        return await recorder(self, method, url, **options)
+
+    monkeypatch.setattr(aiohttp.ClientSession, "_request", _request)
+    return recorder
