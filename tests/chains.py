@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 URL = "http://localhost/orders"
 NOW = Backoff.without_delay()
+SAFELY = RetryStrategy.failsafe(NOW)
 
 
 class Always(RetryStrategy):
@@ -99,7 +100,7 @@ def retrying(strategy: RetryStrategy | float = 0.5, **settings: Any) -> Decorato
 
 def retrying_session(
     answers: Decorator | Iterable[Any],
-    strategy: Any,
+    strategy: Any = SAFELY,
     *inside: Decorator,
     timeout: float | None = None,
     **settings: Any,

@@ -1,19 +1,18 @@
-"""Settings for the calls of a block: what they change, and for whom."""
+"""Settings for the calls of a block: what they change."""
 
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
-from random import Random
 
 import pytest
+from chains import URL, silence
+from chains import retrying_session as session
 
 from aioretry_smithy import (
     Backoff,
     RequestLog,
     ResponseTimeoutError,
     RetryConfig,
-    RetryingClient,
     RetryStopReason,
     RetryStrategy,
     SessionBuilder,
@@ -21,29 +20,15 @@ from aioretry_smithy import (
     request_options,
     smithy,
 )
-from aioretry_smithy._call.options import current_options
 from aioretry_smithy.testing import ScriptedTransport
 
-URL = "http://localhost/orders"
 ALWAYS = RetryStrategy.on_server_error_status(Backoff.without_delay())
-
-
-def session(answers, strategy=ALWAYS, *, timeout=None, **settings):
-    """Build a session that gets *answers* and retries."""
-    transport = ScriptedTransport(answers)
-    builder = SessionBuilder().decorator(transport)
-    builder.decorator(RetryingClient.new_decorator(strategy, **settings))
-    return builder.response_timeout(timeout).build()
 
 
 async def attempts_of(client, method="GET", **options):
     """Make one call and say how many attempts it made."""
     async with client.request(method, URL, **options) as response:
         return RequestLog.of(response).total_attempts
-
-
-async def silence(ctx, request):
-    await asyncio.sleep(1e6)
 
 
 async def test_other_way_to_retry_holds_in_the_block_alone():
@@ -132,84 +117,6 @@ async def test_attributes_go_into_the_context():
     assert {"tenant": 7} == transport.contexts[0].attributes
 
 
-async def test_inner_block_completes_the_outer_one():
-    """What it does not mention is as outside; what it does wins."""
-    transport = ScriptedTransport([200, 200])
-    outer = request_options(
-        retry=RetryConfig.no_retry(),
-        response_timeout=5.0,
-        idempotent=True,
-        attributes={"a": 1, "b": 1},
-    )
-    inner = request_options(response_timeout=None, attributes={"b": 2})
-    async with SessionBuilder().decorator(transport).build() as client:
-        with outer, inner:
-            await client.get(URL)
-        with request_options(response_timeout=5.0), request_options():
-            await client.get(URL)
-    first, second = transport.contexts
-
-    assert {"a": 1, "b": 2} == first.attributes
-    assert (None, 5.0) == (first.deadline, second.deadline)
-    assert first.options.idempotent
-    assert 1 == first.options.retry.max_total_attempts
-
-
-async def test_block_that_fails_is_left_behind():
-    """What was set in it does not linger."""
-    with pytest.raises(KeyError), request_options(response_timeout=1.0):
-        raise KeyError
-
-    transport = ScriptedTransport([200])
-    async with SessionBuilder().decorator(transport).build() as client:
-        await client.get(URL)
-
-    assert transport.contexts[0].options is None
-
-
-async def test_task_never_sees_the_options_of_another():
-    """200 tasks that take turns at random, each with its own or none."""
-    random = Random(7)
-
-    def answer(ctx, request):
-        seen = ctx.attributes.get("task", "none")
-        assert request.headers["task"] == str(seen)
-        assert (ctx.options is None) == (seen == "none")
-        return 200
-
-    async def work(number, client):
-        for _ in range(5):
-            await asyncio.sleep(random.random())
-            if number % 4 == 0:
-                await client.get(URL, headers={"task": "none"})
-            else:
-                with request_options(attributes={"task": number}):
-                    await asyncio.sleep(random.random())
-                    await client.get(URL, headers={"task": str(number)})
-                    await asyncio.sleep(random.random())
-
-    transport = ScriptedTransport([answer] * 1000)
-    async with (
-        SessionBuilder().decorator(transport).build() as client,
-        asyncio.TaskGroup() as tasks,
-    ):
-        for number in range(200):
-            tasks.create_task(work(number, client))
-
-    assert 1000 == len(transport.contexts)
-
-
-async def test_tasks_started_in_a_block_inherit_its_options():
-    """As with every context variable."""
-    transport = ScriptedTransport([200])
-    async with SessionBuilder().decorator(transport).build() as client:
-        with request_options(response_timeout=3.0):
-            task = asyncio.create_task(client.get(URL))
-        await task
-
-    assert 3.0 == transport.contexts[0].deadline
-
-
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
@@ -229,33 +136,6 @@ def test_argument_out_of_range_is_told_at_once(name, value, expected):
     assert f"{name}: {value!r} (expected: {expected})" == str(caught.value)
 
 
-def test_block_decorates_no_function():
-    """A coroutine function is over before its coroutine begins."""
-    with pytest.raises(TypeError):
-
-        @request_options(response_timeout=1.0)
-        async def call():
-            pass
-
-
-async def test_block_in_a_generator_may_end_in_another_task():
-    """Which has nothing to undo."""
-
-    async def generator():
-        with request_options(response_timeout=1.0):
-            yield
-
-    pending = generator()
-    await asyncio.create_task(anext(pending))
-    await asyncio.create_task(pending.aclose())
-
-    transport = ScriptedTransport([200])
-    async with SessionBuilder().decorator(transport).build() as client:
-        await client.get(URL)
-
-    assert transport.contexts[0].options is None
-
-
 async def test_attributes_are_those_of_the_moment():
     """What happens to the mapping later changes no call."""
     attributes = {"tenant": 7}
@@ -266,91 +146,3 @@ async def test_attributes_are_those_of_the_moment():
             await client.get(URL)
 
     assert {"tenant": 7} == transport.contexts[0].attributes
-
-
-async def test_block_can_be_entered_again():
-    """Also within itself."""
-    block = request_options(response_timeout=2.0)
-    transport = ScriptedTransport([200, 200])
-    async with SessionBuilder().decorator(transport).build() as client:
-        with block, block:
-            await client.get(URL)
-        with block:
-            await client.get(URL)
-
-    assert [2.0, 2.0] == [ctx.deadline for ctx in transport.contexts]
-
-
-@pytest.mark.parametrize("other", [None, "same", "different"])
-async def test_block_of_overlapping_stays_ends_for_each_on_its_own(other):
-    """Two tasks enter one object, and the first to enter is the first to leave."""
-    block = request_options(idempotent=True)
-    second = {
-        None: block,
-        "same": request_options(idempotent=True),
-        "different": request_options(idempotent=False),
-    }[other]
-    transport = ScriptedTransport([200] * 4)
-    async with SessionBuilder().decorator(transport).build() as client:
-
-        async def stay(which, begin, end):
-            await asyncio.sleep(begin)
-            with which:
-                await asyncio.sleep(end - begin)
-                await client.post(URL)
-            await client.post(URL)
-
-        await asyncio.gather(stay(block, 0, 2), stay(second, 1, 3))
-    options = [ctx.options for ctx in transport.contexts]
-
-    assert [True, None, other != "different", None] == [
-        each and each.idempotent for each in options
-    ]
-
-
-async def test_stays_of_one_task_may_overlap():
-    """Generators that are closed in another order leave what is still open."""
-    transport = ScriptedTransport([200] * 3)
-    first, second = (
-        request_options(idempotent=True),
-        request_options(response_timeout=2.0),
-    )
-
-    async def within(block):
-        with block:
-            yield
-
-    one, other = within(first), within(second)
-    async with SessionBuilder().decorator(transport).build() as client:
-        await anext(one)
-        await anext(other)
-        await client.get(URL)
-        await one.aclose()
-        await client.get(URL)
-        await other.aclose()
-        await client.get(URL)
-    both, left, none = (ctx.options for ctx in transport.contexts)
-
-    assert (True, 2.0) == (both.idempotent, both.response_timeout)
-    assert (None, 2.0) == (left.idempotent, left.response_timeout)
-    assert None is none
-
-
-async def test_threads_may_share_a_block():
-    """Each thread has a context of its own, in loops or in plain code."""
-    block = request_options(response_timeout=2.0)
-
-    def enter_and_leave():
-        with block:
-            inside = current_options()
-        return inside.response_timeout, current_options()
-
-    with block:
-        with ThreadPoolExecutor(4) as threads:
-            results = [threads.submit(enter_and_leave) for _ in range(50)]
-            seen = {result.result() for result in results}
-        still_inside = current_options()
-
-    assert {(2.0, None)} == seen
-    assert 2.0 == still_inside.response_timeout
-    assert None is current_options()
