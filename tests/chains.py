@@ -129,6 +129,16 @@ def now() -> float:
     return asyncio.get_running_loop().time()
 
 
+def refused() -> aiohttp.ClientConnectorError:
+    """Make the error of a server that takes no connections."""
+    key = aiohttp.client_reqrep.ConnectionKey(
+        "orders.example.com", 443, True, True, None, None, None
+    )
+    return aiohttp.ClientConnectorError(
+        key, OSError(111, "Connect call failed ('192.0.2.1', 443)")
+    )
+
+
 async def silence(ctx: ClientRequestContext, request: HttpRequest) -> int:
     """Be a server that never answers."""
     await asyncio.sleep(math.inf if ctx.deadline is None else 1e6)

@@ -1,11 +1,10 @@
-"""The log of a call, before, during and after, and how it is found again."""
+"""The log of a call, before, during and after."""
 
 from __future__ import annotations
 
 import asyncio
 import copy
 import gc
-import math
 import pickle
 import time
 import weakref
@@ -13,6 +12,7 @@ from datetime import UTC, datetime
 
 import aiohttp
 import pytest
+from chains import after, chain, retrying
 from multidict import CIMultiDict
 from yarl import URL
 
@@ -41,20 +41,7 @@ def call(request=PLAIN, **options):
 
 
 def builder(*answers, **settings):
-    strategy = RetryStrategy.failsafe(Backoff.fixed(1.0))
-    return (
-        SessionBuilder("http://example.com")
-        .decorator(ScriptedTransport(answers))
-        .decorator(RetryingClient.new_decorator(strategy, **settings))
-    )
-
-
-def after(seconds, answer):
-    async def respond(ctx, request):
-        await asyncio.sleep(seconds)
-        return answer
-
-    return respond
+    return chain(answers, retrying(1.0, **settings), base_url="http://example.com")
 
 
 async def test_log_in_flight():
@@ -339,8 +326,8 @@ async def test_decorator_outside_may_pass_twice():
         await delegate.execute(ctx, request)
         return await delegate.execute(ctx, request)
 
-    chain = builder(503, 404, 503, 200).decorator(twice)
-    async with chain.build() as session, session.get("/") as response:
+    calls = builder(503, 404, 503, 200).decorator(twice)
+    async with calls.build() as session, session.get("/") as response:
         log = RequestLog.of(response)
 
     assert [1, 2, 3, 4] == [child.attempt for child in log.children]
@@ -356,8 +343,8 @@ async def test_decorator_outside_may_answer_itself():
         response.release()
         return new_response(request, 203, body=b"from the cache")
 
-    chain = builder(404).decorator(mend)
-    async with chain.build() as session, session.get("/") as response:
+    calls = builder(404).decorator(mend)
+    async with calls.build() as session, session.get("/") as response:
         log = RequestLog.of(response)
 
     assert (203, 404) == (log.response_status, log.children[0].response_status)
@@ -389,11 +376,8 @@ class Refreshing(DecoratingClient):
 
 async def settled(*decorators):
     """Return what a log showed when its call was over, and the log a while later."""
-    chain = SessionBuilder("http://example.com")
-    for decorator in decorators:
-        chain.decorator(decorator)
-    async with chain.build() as session:
-        log = RequestLog.of(await session.get("/"))
+    async with chain(*decorators).build() as session:
+        log = RequestLog.of(await session.get("http://h/"))
         shown = [(each.response_status, each.duration) for each in (log, *log.children)]
         await asyncio.sleep(60.0)
     return shown, log
@@ -453,91 +437,6 @@ async def test_repr_is_the_first_line():
     log = call().log
 
     assert "<RequestLog GET http://example.com/  ->  no response yet>" == repr(log)
-
-
-async def test_log_of_a_response():
-    """A response leads to the log of the call, not of its last attempt."""
-    async with builder(503, 200).build() as session, session.get("/") as response:
-        log = RequestLog.of(response)
-
-    assert log is log.root
-    assert 2 == log.total_attempts
-
-
-async def test_log_of_an_exception():
-    """What a decorated session raised leads to the log too."""
-    async with builder(TimeoutError(), max_total_attempts=1).build() as session:
-        with pytest.raises(TimeoutError) as caught:
-            await session.get("/")
-
-    assert TimeoutError is type(RequestLog.of(caught.value).response_cause)
-
-
-def logged(error=None):
-    log = call().log
-    error = ValueError() if error is None else error
-    vars(error)["_aioretry_smithy_log"] = log
-    return error, log
-
-
-async def test_log_of_a_wrapped_exception():
-    """Libraries wrap what we raise, with ``from`` or by raising while handling it."""
-    inner, log = logged()
-    explicit, implicit, both = KeyError(), KeyError(), KeyError()
-    explicit.__cause__ = inner
-    implicit.__context__ = explicit
-    both.__cause__, both.__context__ = implicit, KeyError()
-
-    assert log is RequestLog.of(explicit)
-    assert log is RequestLog.of(implicit)
-    assert log is RequestLog.of(both)
-
-
-async def test_cause_goes_before_context():
-    """Of two calls that failed, the one that was named as the cause is meant."""
-    cause, log = logged()
-    context, _ = logged()
-    outer = KeyError()
-    outer.__cause__, outer.__context__ = cause, context
-
-    assert log is RequestLog.of(outer)
-
-
-async def test_context_is_found_behind_a_cause_without_a_log():
-    """A cause that leads nowhere does not hide the context."""
-    outer, (context, log) = KeyError(), logged()
-    outer.__cause__, outer.__context__ = ValueError(), context
-
-    assert log is RequestLog.of(outer)
-
-
-async def test_cycles_and_long_chains_end():
-    """A chain that bites its tail is searched once; ten thousand links are fine."""
-    first, second = KeyError(), KeyError()
-    first.__cause__, second.__context__ = second, first
-    assert RequestLog.of(first, None) is None
-    error, log = logged()
-    for _ in range(10_000):
-        error, inner = KeyError(), error
-        error.__cause__ = inner
-
-    assert log is RequestLog.of(error)
-
-
-@pytest.mark.parametrize("source", [ValueError("x"), None, 5, "text", object(), dict])
-async def test_what_has_no_log(source):
-    """Without a log there is the default, or an error that says so."""
-    assert math.inf == RequestLog.of(source, math.inf)
-    assert RequestLog.of(source, default=None) is None
-
-    with pytest.raises(LookupError, match=r"^no log: .* of a decorated session$"):
-        RequestLog.of(source)
-
-
-async def test_plain_response_has_no_log():
-    """A response that no decorated session returned is told apart."""
-    with pytest.raises(LookupError):
-        RequestLog.of(new_response(PLAIN))
 
 
 async def test_notes_are_on_calls_of_more_than_one_attempt():
