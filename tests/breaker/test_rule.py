@@ -7,6 +7,7 @@ from functools import partial
 
 import aiohttp
 import pytest
+from chains import URL
 
 from aioretry_smithy import (
     Backoff,
@@ -28,7 +29,6 @@ from aioretry_smithy import (
 from aioretry_smithy._call.recording import record_response
 from aioretry_smithy.testing import ScriptedTransport
 
-URL = "http://localhost/orders"
 DEFAULT = CircuitBreakerStrategy.on_server_error_status()
 FAILURE = CircuitBreakerRule.failure
 SUCCESS = CircuitBreakerRule.success

@@ -8,9 +8,9 @@ from unittest.mock import Mock
 
 import aiohttp
 import pytest
+from chains import retrying, session
 
 from aioretry_smithy import (
-    Backoff,
     CircuitBreakerClient,
     ClientRequestContext,
     ContentPreviewingClient,
@@ -156,7 +156,7 @@ def test_function_of_a_decorator_must_be_one():
         client_decorator(None)
 
 
-RETRY = RetryingClient.new_decorator(RetryStrategy.failsafe(Backoff.without_delay()))
+RETRY = retrying(0.0)
 OURS = (
     CircuitBreakerClient.new_per_host_decorator(),
     ContentPreviewingClient.new_decorator(10),
@@ -278,12 +278,9 @@ async def test_what_a_foreign_decorator_made_is_in_the_log(
     never = RetryingClient.new_decorator(RetryStrategy.never())
     foreign = [put(change), look]
     decorators = [never, *foreign] if is_outside else [*foreign, never]
-    builder = SessionBuilder().decorator(ScriptedTransport([answer]))
-    for decorator in decorators:
-        builder.decorator(decorator)
-    async with builder.build() as session:
+    async with session([answer], *decorators) as client:
         with capture_logs() as logs, contextlib.suppress(aiohttp.InvalidURL):
-            await session.get("http://example.com/")
+            await client.get("http://example.com/")
 
     assert [expected] == seen
     assert expected[0] == logs[0].response_status
@@ -340,12 +337,9 @@ async def test_each_outcome_is_recorded_once(monkeypatch, answers, expected):
             write(log, *values)
 
         monkeypatch.setattr(RequestLog, f"_record_{name}", note)
-    builder = SessionBuilder().decorator(ScriptedTransport(answers))
-    for decorator in OURS:
-        builder.decorator(decorator)
-    async with builder.build() as session:
+    async with session(answers, *OURS) as client:
         try:
-            await session.get("http://example.com/")
+            await client.get("http://example.com/")
         except aiohttp.InvalidURL:
             # That the call ends as its last attempt did.
             expected = [*expected, "failure"]

@@ -7,13 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
 import pytest
-from chains import URL
+from chains import URL, session
 
-from aioretry_smithy import (
-    RetryConfig,
-    SessionBuilder,
-    request_options,
-)
+from aioretry_smithy import RetryConfig, request_options
 from aioretry_smithy._call.options import current_options
 from aioretry_smithy.testing import ScriptedTransport
 
@@ -28,7 +24,7 @@ async def test_inner_block_completes_the_outer_one():
         attributes={"a": 1, "b": 1},
     )
     inner = request_options(response_timeout=None, attributes={"b": 2})
-    async with SessionBuilder().decorator(transport).build() as client:
+    async with session(transport) as client:
         with outer, inner:
             await client.get(URL)
         with request_options(response_timeout=5.0), request_options():
@@ -47,7 +43,7 @@ async def test_block_that_fails_is_left_behind():
         raise KeyError
 
     transport = ScriptedTransport([200])
-    async with SessionBuilder().decorator(transport).build() as client:
+    async with session(transport) as client:
         await client.get(URL)
 
     assert transport.contexts[0].options is None
@@ -76,7 +72,7 @@ async def test_task_never_sees_the_options_of_another():
 
     transport = ScriptedTransport([answer] * 1000)
     async with (
-        SessionBuilder().decorator(transport).build() as client,
+        session(transport) as client,
         asyncio.TaskGroup() as tasks,
     ):
         for number in range(200):
@@ -88,7 +84,7 @@ async def test_task_never_sees_the_options_of_another():
 async def test_tasks_started_in_a_block_inherit_its_options():
     """As with every context variable."""
     transport = ScriptedTransport([200])
-    async with SessionBuilder().decorator(transport).build() as client:
+    async with session(transport) as client:
         with request_options(response_timeout=3.0):
             task = asyncio.create_task(client.get(URL))
         await task
@@ -117,7 +113,7 @@ async def test_block_in_a_generator_may_end_in_another_task():
     await asyncio.create_task(pending.aclose())
 
     transport = ScriptedTransport([200])
-    async with SessionBuilder().decorator(transport).build() as client:
+    async with session(transport) as client:
         await client.get(URL)
 
     assert transport.contexts[0].options is None
@@ -127,7 +123,7 @@ async def test_block_can_be_entered_again():
     """Also within itself."""
     block = request_options(response_timeout=2.0)
     transport = ScriptedTransport([200, 200])
-    async with SessionBuilder().decorator(transport).build() as client:
+    async with session(transport) as client:
         with block, block:
             await client.get(URL)
         with block:
@@ -146,7 +142,7 @@ async def test_block_of_overlapping_stays_ends_for_each_on_its_own(other):
         "different": request_options(idempotent=False),
     }[other]
     transport = ScriptedTransport([200] * 4)
-    async with SessionBuilder().decorator(transport).build() as client:
+    async with session(transport) as client:
 
         async def stay(which, begin, end):
             await asyncio.sleep(begin)
@@ -176,7 +172,7 @@ async def test_stays_of_one_task_may_overlap():
             yield
 
     one, other = within(first), within(second)
-    async with SessionBuilder().decorator(transport).build() as client:
+    async with session(transport) as client:
         await anext(one)
         await anext(other)
         await client.get(URL)

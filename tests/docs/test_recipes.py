@@ -8,6 +8,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from chains import chain, session
 
 from aioretry_smithy import (
     Backoff,
@@ -17,7 +18,6 @@ from aioretry_smithy import (
     RequestLog,
     RetryingClient,
     RetryStrategy,
-    SessionBuilder,
     unwrap,
 )
 from aioretry_smithy.testing import ScriptedTransport
@@ -65,10 +65,9 @@ def refreshing(recipe):
     refresh_on_401 = recipe("decorator_refresh")["refresh_on_401"]
 
     def session(tokens, answers=100):
-        builder = SessionBuilder().decorator(
-            ScriptedTransport([tokens.answer] * answers)
-        )
-        return builder.decorator(refresh_on_401("stale", tokens.fetch)).build()
+        return chain(
+            [tokens.answer] * answers, refresh_on_401("stale", tokens.fetch)
+        ).build()
 
     return session
 
@@ -114,9 +113,8 @@ async def test_same_token_again_is_not_asked_for_by_each(refreshing, recipe):
         return "stale"
 
     refresh_on_401 = recipe("decorator_refresh")["refresh_on_401"]
-    builder = SessionBuilder().decorator(ScriptedTransport([401] * 20))
-    async with builder.decorator(refresh_on_401("stale", fetch)).build() as session:
-        seen = await statuses(session, 10)
+    async with session([401] * 20, refresh_on_401("stale", fetch)) as client:
+        seen = await statuses(client, 10)
 
     assert [401] * 10 == seen
     assert 1 == len(asked)
@@ -151,7 +149,7 @@ async def test_call_that_is_cancelled_leaves_the_refresh_to_the_others(refreshin
 def keyed(recipe):
     """A session whose POSTs have keys, and the headers that were sent."""
     transport = ScriptedTransport([503, 503, 200, 200, 200])
-    builder = SessionBuilder().decorator(transport)
+    builder = chain(transport)
     strategy = RetryStrategy.failsafe(Backoff.without_delay())
     builder.decorator(RetryingClient.new_decorator(strategy))
     builder.decorator(recipe("decorator_idempotency_key")["idempotency_key"])
@@ -190,15 +188,14 @@ async def balanced(recipe):
     example = recipe("host_picker")
     transport = ScriptedTransport([200] * 3)
     picker = example["HostPicker"].new_decorator(*example["HOSTS"])
-    session = (
-        SessionBuilder("https://orders.example.com")
-        .decorator(transport)
-        .decorator(CircuitBreakerClient.new_per_host_decorator(example["new_breaker"]))
-        .decorator(picker)
-        .decorator(RetryingClient.new_decorator(example["next_host"]))
-        .build()
+    client = session(
+        transport,
+        CircuitBreakerClient.new_per_host_decorator(example["new_breaker"]),
+        picker,
+        RetryingClient.new_decorator(example["next_host"]),
+        base_url="https://orders.example.com",
     )
-    return session, transport, example["HOSTS"]
+    return client, transport, example["HOSTS"]
 
 
 def open_circuits(session, number):

@@ -12,13 +12,13 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp.client_reqrep import ConnectionKey
+from chains import session
 
 from aioretry_smithy import (
     Backoff,
     CircuitBreaker,
     FailFastError,
     RetryingClient,
-    SessionBuilder,
     smithy,
 )
 from aioretry_smithy._retry.classify import (
@@ -111,10 +111,9 @@ async def verdict(outcome: Any) -> tuple[str, str]:
     strategy = Asked(backoff_strategy=AT_ONCE, throttling_backoff_strategy=AT_ONCE)
     transport = ScriptedTransport([outcome, 200])
     decorator = RetryingClient.new_decorator(strategy)
-    builder = SessionBuilder().decorator(transport).decorator(decorator)
-    async with builder.build() as session:
+    async with session(transport, decorator) as client:
         try:
-            async with session.get("http://localhost/"):
+            async with client.get("http://localhost/"):
                 pass
         except (aiohttp.ClientError, OSError, LookupError, ValueError):
             pass

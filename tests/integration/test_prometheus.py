@@ -8,15 +8,13 @@ import socket
 import aiohttp
 import pytest
 from aiohttp import web
+from chains import retrying
 
 from aioretry_smithy import (
-    Backoff,
     CircuitBreaker,
     CircuitBreakerClient,
     FailFastError,
     RetryBudget,
-    RetryingClient,
-    RetryStrategy,
     SessionBuilder,
 )
 
@@ -105,11 +103,7 @@ def new_session(registry, *, brake_after=None):
             )
         )
         .decorator(metrics)
-        .decorator(
-            RetryingClient.new_decorator(
-                RetryStrategy.failsafe(Backoff.fixed(0.01)), limiter=budget
-            )
-        )
+        .decorator(retrying(0.01, limiter=budget))
         .decorator(metrics)
         .build()
     )

@@ -9,6 +9,7 @@ import warnings
 
 import aiohttp
 import pytest
+from chains import session
 
 from aioretry_smithy import (
     Backoff,
@@ -20,7 +21,7 @@ from aioretry_smithy import (
     client_decorator,
     new_response,
 )
-from aioretry_smithy.testing import ScriptedTransport, VirtualTimeLoop
+from aioretry_smithy.testing import VirtualTimeLoop
 
 UNENDING = [b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc", 60.0]
 
@@ -158,7 +159,7 @@ def test_times_are_those_of_the_loop_that_runs():
         return new_response(request)
 
     async def build():
-        return SessionBuilder().decorator(ScriptedTransport([slow])).build()
+        return session([slow])
 
     async def duration(session):
         async with session, session.get("http://example.com/") as response:

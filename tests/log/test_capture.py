@@ -7,19 +7,14 @@ import gc
 import weakref
 
 import pytest
+from chains import session
 
-from aioretry_smithy import (
-    RequestLog,
-    SessionBuilder,
-    capture_logs,
-    client_decorator,
-)
+from aioretry_smithy import RequestLog, SessionBuilder, capture_logs, client_decorator
 from aioretry_smithy.testing import ScriptedTransport
 
 
 async def get(path="/", answer=200):
-    builder = SessionBuilder("http://h").decorator(ScriptedTransport([answer]))
-    async with builder.build() as session, session.get(path):
+    async with session([answer], base_url="http://h") as client, client.get(path):
         pass
 
 
@@ -135,11 +130,10 @@ async def test_block_that_raises_is_closed():
 
 async def test_log_is_found_in_a_group_of_exceptions():
     """A task group wraps what its tasks raise."""
-    transport = ScriptedTransport([TimeoutError()])
-    async with SessionBuilder().decorator(transport).build() as session:
+    async with session([TimeoutError()]) as client:
         with pytest.raises(ExceptionGroup) as caught:
             async with asyncio.TaskGroup() as group:
-                group.create_task(session.get("http://localhost/"))
+                group.create_task(client.get("http://localhost/"))
 
     assert RequestLog.of(caught.value.exceptions[0]) is RequestLog.of(caught.value)
 

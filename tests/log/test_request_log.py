@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 import aiohttp
 import pytest
-from chains import after, chain, retrying
+from chains import after, chain, retrying, session
 from multidict import CIMultiDict
 from yarl import URL
 
@@ -25,7 +25,6 @@ from aioretry_smithy import (
     RetryingClient,
     RetryStopReason,
     RetryStrategy,
-    SessionBuilder,
     capture_logs,
     client_decorator,
     new_response,
@@ -376,8 +375,8 @@ class Refreshing(DecoratingClient):
 
 async def settled(*decorators):
     """Return what a log showed when its call was over, and the log a while later."""
-    async with chain(*decorators).build() as session:
-        log = RequestLog.of(await session.get("http://h/"))
+    async with session(*decorators) as client:
+        log = RequestLog.of(await client.get("http://h/"))
         shown = [(each.response_status, each.duration) for each in (log, *log.children)]
         await asyncio.sleep(60.0)
     return shown, log
@@ -481,10 +480,9 @@ async def test_error_without_a_message_of_its_own_reaches_the_caller():
 
 async def test_log_stays_behind_when_its_exception_is_pickled():
     """It knows the event loop, which cannot travel; a copy keeps it."""
-    transport = ScriptedTransport([ValueError("no")])
-    async with SessionBuilder().decorator(transport).build() as session:
+    async with session([ValueError("no")]) as client:
         with pytest.raises(ValueError, match="no") as caught:
-            await session.get("http://localhost/")
+            await client.get("http://localhost/")
     travelled = pickle.loads(pickle.dumps(caught.value))
 
     assert "no" == str(travelled)
@@ -499,13 +497,10 @@ async def test_log_lets_go_of_the_body_when_the_call_is_over():
 
     async def call() -> weakref.ref[aiohttp.FormData]:
         body = aiohttp.FormData({"name": "value"})
-        builder = (
-            SessionBuilder()
-            .decorator(ScriptedTransport([503, 200]))
-            .decorator(RetryingClient.new_decorator(RetryStrategy.failsafe()))
-        )
-        async with builder.build() as session:
-            await session.put("http://localhost/", data=body)
+        async with session(
+            [503, 200], RetryingClient.new_decorator(RetryStrategy.failsafe())
+        ) as client:
+            await client.put("http://localhost/", data=body)
         return weakref.ref(body)
 
     gc.collect()

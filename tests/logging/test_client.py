@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
+from chains import retrying, session
 
 from aioretry_smithy import (
-    Backoff,
     CircuitBreaker,
     CircuitBreakerClient,
     CircuitState,
     RequestLog,
-    RetryingClient,
-    RetryStrategy,
     SessionBuilder,
     client_decorator,
     decorate,
@@ -32,9 +30,7 @@ if TYPE_CHECKING:
 
 URL = "http://example.com/orders"
 DEBUG, INFO, WARNING, ERROR = 10, 20, 30, 40
-RETRYING = RetryingClient.new_decorator(
-    RetryStrategy.on_server_error_status(Backoff.fixed(0.5)), max_total_attempts=3
-)
+RETRYING = retrying(max_total_attempts=3)
 
 
 class Sink(logging.Handler):
@@ -126,12 +122,9 @@ async def call(
     answers: list[Any], *decorators: Decorator, url: str = URL, **options: Any
 ) -> int | BaseException:
     """Make a call through *decorators*, inner ones first; return how it ended."""
-    builder = SessionBuilder().decorator(ScriptedTransport(answers))
-    for decorator in decorators:
-        builder.decorator(decorator)
-    async with builder.build() as session:
+    async with session(answers, *decorators) as client:
         try:
-            response = await session.get(url, **options)
+            response = await client.get(url, **options)
         except BaseException as cause:
             return cause
         response.release()
@@ -312,17 +305,12 @@ async def test_failure_is_a_pair_or_nothing(
 
 async def test_levels_are_asked_at_each_call(logger, sink):
     """A level that is changed while the session lives holds for the next call."""
-    async with (
-        SessionBuilder()
-        .decorator(ScriptedTransport([200, 200]))
-        .decorator(LoggingClient.new_decorator(logger))
-        .build()
-    ) as session:
+    async with session([200, 200], LoggingClient.new_decorator(logger)) as client:
         logger.setLevel(ERROR)
-        await session.get(URL)
+        await client.get(URL)
         quiet = len(sink.records)
         logger.setLevel(DEBUG)
-        await session.get(URL)
+        await client.get(URL)
 
     assert 0 == quiet
     assert 2 == len(sink.records)
@@ -461,13 +449,8 @@ async def test_default_logger(caplog):
 
 async def test_record_carries_the_log(logger, sink):
     """Handlers find the log of the call in each record."""
-    async with (
-        SessionBuilder()
-        .decorator(ScriptedTransport([200]))
-        .decorator(LoggingClient.new_decorator(logger))
-        .build()
-    ) as session:
-        response = await session.get(URL)
+    async with session([200], LoggingClient.new_decorator(logger)) as client:
+        response = await client.get(URL)
 
     log = RequestLog.of(response)
     assert [log, log] == [record.request_log for record in sink.records]
@@ -587,13 +570,8 @@ async def test_decorated_session_hides_sensitive_names(logger, sink):
 async def test_broken_formatter_leaves_the_response(logger, sink, caplog, answer):
     """An error in a formatter is reported once; the call and the pair stay whole."""
     logging_ = LoggingClient.new_decorator(logger, formatter=BrokenFormatter())
-    async with (
-        SessionBuilder()
-        .decorator(ScriptedTransport([answer, answer]))
-        .decorator(logging_)
-        .build()
-    ) as session:
-        statuses = [(await session.get(URL)).status for _ in range(2)]
+    async with session([answer, answer], logging_) as client:
+        statuses = [(await client.get(URL)).status for _ in range(2)]
 
     assert [answer, answer] == statuses
     assert [] == sink.records

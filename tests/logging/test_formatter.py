@@ -4,60 +4,35 @@ from __future__ import annotations
 
 import json
 import re
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
+from chains import chain, log_of, retrying
 
-from aioretry_smithy import (
-    Backoff,
-    ContentPreviewingClient,
-    RequestLog,
-    RetryingClient,
-    RetryStrategy,
-    SessionBuilder,
-    capture_logs,
-    new_response,
-)
+from aioretry_smithy import ContentPreviewingClient, RequestLog, new_response
 from aioretry_smithy._log.upload import Upload
 from aioretry_smithy._logging.formatter import LogFormatter
-from aioretry_smithy.smithy import (
-    RetryError,
-    StandardRetryQuota,
-    StandardRetryStrategy,
-)
-from aioretry_smithy.testing import ScriptedTransport
+from aioretry_smithy.smithy import RetryError, StandardRetryQuota, StandardRetryStrategy
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Sequence
+
     from aioretry_smithy import Decorator
 
 URL = "https://example.com/orders"
 TEXT = LogFormatter.text()
 JSON = LogFormatter.json()
 ESCAPES = "\x1b[2J\r\nResponse: {forged}\u2028\x85\udcff"
-RETRYING = RetryingClient.new_decorator(
-    RetryStrategy.on_server_error_status(Backoff.fixed(0.5)), max_total_attempts=3
-)
+RETRYING = retrying(max_total_attempts=3)
 
 
-async def log_of(
-    *answers: Any, url: str = URL, decorator: Decorator | None = None, **options: Any
-) -> RequestLog:
-    """Make a call and return its log."""
-    builder = SessionBuilder(headers={"Accept": "*/*"})
-    builder.decorator(ScriptedTransport(answers))
-    if decorator is not None:
-        builder.decorator(decorator)
-    async with builder.build() as session:
-        with capture_logs() as logs, suppress(aiohttp.ClientError, TimeoutError):
-            (await session.get(url, **options)).release()
-    return logs[0]
-
-
-async def failing_log(cause: Exception) -> RequestLog:
-    """Make a call that fails with *cause* and return its log."""
-    return await log_of(cause)
+def call(
+    *answers: Any, url: str = URL, decorators: Sequence[Decorator] = (), **options: Any
+) -> Awaitable[RequestLog]:
+    """Make a call for its log."""
+    calls = chain(answers, *decorators, headers={"Accept": "*/*"})
+    return log_of(calls, url, **options)
 
 
 def without_times(line: str) -> str:
@@ -67,7 +42,7 @@ def without_times(line: str) -> str:
 
 async def test_text_of_a_request():
     """The request line names the time, the target and the headers."""
-    log = await log_of(200, headers={"X-Shop": "7"}, params={"page": "2"})
+    log = await call(200, headers={"X-Shop": "7"}, params={"page": "2"})
 
     line = without_times(TEXT.format_request(log))
 
@@ -88,7 +63,7 @@ async def test_text_of_a_request():
 )
 async def test_text_of_a_body_that_was_sent(length, ended, shown):
     """Its bytes and seconds, as far as they are known; nothing without a body."""
-    log = await log_of(200)
+    log = await call(200)
     log._upload = Upload(length)
     log._upload.ended = None if ended is None else log.started + ended
 
@@ -97,7 +72,7 @@ async def test_text_of_a_body_that_was_sent(length, ended, shown):
 
 async def test_text_of_a_response():
     """The response line has status and headers; the length once the body ended."""
-    log = await log_of((200, {"Content-Type": "text/plain"}, b"fine"))
+    log = await call((200, {"Content-Type": "text/plain"}, b"fine"))
 
     line = without_times(TEXT.format_response(log))
 
@@ -109,7 +84,7 @@ async def test_text_of_a_response():
 
 async def test_text_of_a_failure():
     """A failure has a cause in the place of the headers, and no start of a response."""
-    log = await failing_log(aiohttp.ClientConnectionError("refused"))
+    log = await call(aiohttp.ClientConnectionError("refused"))
 
     line = TEXT.format_response(log)
 
@@ -127,7 +102,7 @@ async def test_text_before_the_outcome():
         lines.extend([TEXT.format_request(ctx.log), TEXT.format_response(ctx.log)])
         return 200
 
-    await log_of(answer)
+    await call(answer)
 
     assert "headers=[Accept=*/*]" in lines[0]
     assert "Response: {}" == lines[1]
@@ -135,7 +110,7 @@ async def test_text_before_the_outcome():
 
 async def test_text_of_a_response_starts_at_its_headers():
     """The start of a response is the start of the call and its duration."""
-    log = await log_of(503, 200, decorator=RETRYING)
+    log = await call(503, 200, decorators=[RETRYING])
 
     start = re.search(r"startTime=([^,]+)", TEXT.format_response(log))[1]
 
@@ -145,7 +120,7 @@ async def test_text_of_a_response_starts_at_its_headers():
 
 async def test_text_counts_attempts():
     """An attempt says which one it is; the call says how many there were."""
-    log = await log_of(503, 200, decorator=RETRYING)
+    log = await call(503, 200, decorators=[RETRYING])
     first, second = log.children
 
     assert TEXT.format_request(first).endswith(", currentAttempt=1}")
@@ -161,9 +136,7 @@ async def test_text_counts_attempts():
 
 async def test_text_says_why_a_call_stopped():
     """The line of a call that was not retried further ends with the reason."""
-    strategy = RetryStrategy.failsafe(Backoff.without_delay())
-    retrying = RetryingClient.new_decorator(strategy, max_total_attempts=2)
-    log = await log_of(503, 503, decorator=retrying)
+    log = await call(503, 503, decorators=[retrying(0.0, max_total_attempts=2)])
 
     line = TEXT.format_response(log)
 
@@ -174,7 +147,7 @@ async def test_text_says_what_a_quota_refused_with():
     """Where a Smithy strategy stopped a call, the line has its words."""
     quota = StandardRetryQuota(5)
     strategy = StandardRetryStrategy(retry_quota=quota)
-    log = await log_of(503, decorator=RetryingClient.new_decorator(strategy))
+    log = await call(503, decorators=[retrying(strategy)])
     words = "limiter (Retry quota exceeded: 5 left of 14)"
 
     assert TEXT.format_response(log).endswith(f", stopped: {words}")
@@ -183,27 +156,25 @@ async def test_text_says_what_a_quota_refused_with():
 
 async def test_text_says_no_reason_twice():
     """A refusal that is raised is the cause already."""
-    retrying = RetryingClient.new_decorator(
-        StandardRetryStrategy(retry_quota=StandardRetryQuota(5)), raise_retry_error=True
-    )
-    with capture_logs() as logs, pytest.raises(RetryError):
-        await log_of(503, decorator=retrying)
+    strategy = StandardRetryStrategy(retry_quota=StandardRetryQuota(5))
+    log = await call(503, decorators=[retrying(strategy, raise_retry_error=True)])
 
-    assert TEXT.format_response(logs[0]).endswith(", stopped: limiter")
+    assert type(log.response_cause) is RetryError
+    assert TEXT.format_response(log).endswith(", stopped: limiter")
 
 
 async def test_text_without_retrying_client_counts_nothing():
     """Where nothing retries there is no number of attempts to tell."""
-    log = await log_of(200)
+    log = await call(200)
 
     assert "Attempt" not in TEXT.format_request(log) + TEXT.format_response(log)
 
 
 async def test_text_of_previews():
     """How the bodies begin comes after the headers, on one line, secrets hidden."""
-    log = await log_of(
+    log = await call(
         (200, {"Content-Type": "text/plain"}, b"fine\nand more"),
-        decorator=ContentPreviewingClient.new_decorator(10),
+        decorators=[ContentPreviewingClient.new_decorator(10)],
         data="token=hush",
         headers={"Content-Type": "application/x-www-form-urlencoded"},
     )
@@ -223,9 +194,9 @@ async def test_text_of_previews():
 
 async def test_preview_cannot_pretend_to_be_fields():
     """It ends at its quote, whatever the server sends."""
-    log = await log_of(
+    log = await call(
         (200, {"Content-Type": "text/plain"}, b'x"}, {totalAttempts=9}\x9b2J'),
-        decorator=ContentPreviewingClient.new_decorator(50),
+        decorators=[ContentPreviewingClient.new_decorator(50)],
     )
 
     response = TEXT.format_response(log)
@@ -243,7 +214,7 @@ async def test_preview_cannot_pretend_to_be_fields():
 )
 async def test_text_host(url, host):
     """The host has its port where that is not the usual one, and no credentials."""
-    line = TEXT.format_request(await log_of(200, url=url))
+    line = TEXT.format_request(await call(200, url=url))
 
     assert f", host={host}, " in line
     assert "hush" not in line
@@ -254,7 +225,7 @@ async def test_text_host(url, host):
 )
 async def test_text_of_what_is_no_url(url):
     """A target that aiohttp will refuse is shown as it is and breaks nothing."""
-    log = await log_of(aiohttp.InvalidURL("x"), url=url)
+    log = await call(aiohttp.InvalidURL("x"), url=url)
 
     line = TEXT.format_request(log)
 
@@ -266,7 +237,7 @@ async def test_text_of_what_is_no_url(url):
 @pytest.mark.parametrize("formatter", [TEXT, JSON])
 async def test_lines_hide_credentials(formatter):
     """No secret of the URL, of a header or of an error reaches a line."""
-    log = await log_of(
+    log = await call(
         (
             302,
             {"Location": "https://a:hush@b/?token=hush", "Set-Cookie": "a=hush"},
@@ -276,7 +247,7 @@ async def test_lines_hide_credentials(formatter):
         headers={"Authorization": "Bearer hush", "Cookie": "hush"},
         allow_redirects=False,
     )
-    failed = await failing_log(aiohttp.InvalidURL("https://user:hush@example.com/"))
+    failed = await call(aiohttp.InvalidURL("https://user:hush@example.com/"))
 
     lines = [
         formatter.format_request(log),
@@ -301,8 +272,8 @@ async def test_server_cannot_forge_lines(formatter):
         response.reason = ESCAPES
         return response
 
-    log = await log_of(answer, headers={"X-Note": ESCAPES})
-    failed = await failing_log(aiohttp.ClientPayloadError(ESCAPES))
+    log = await call(answer, headers={"X-Note": ESCAPES})
+    failed = await call(aiohttp.ClientPayloadError(ESCAPES))
 
     lines = [
         formatter.format_request(log),
@@ -319,7 +290,7 @@ async def test_server_cannot_forge_lines(formatter):
 
 async def test_json_of_a_request():
     """The request object has the request side of ``to_dict()``, under its names."""
-    log = await log_of(200)
+    log = await call(200)
     whole = log.to_dict()
 
     shown = json.loads(JSON.format_request(log))
@@ -342,7 +313,7 @@ async def test_json_of_a_request():
 
 async def test_json_of_a_response():
     """The response object has the response side of ``to_dict()``, under its names."""
-    log = await log_of(503, 503, 503, decorator=RETRYING)
+    log = await call(503, 503, 503, decorators=[RETRYING])
     whole = log.to_dict()
 
     shown = json.loads(JSON.format_response(log))
@@ -356,7 +327,7 @@ async def test_json_of_a_response():
 
 async def test_json_sides_cover_the_log():
     """A side has each key of ``to_dict()``, but for the nested and what comes later."""
-    log = await log_of(200)
+    log = await call(200)
 
     shown = json.loads(JSON.format_request(log)) | json.loads(JSON.format_response(log))
 
@@ -365,7 +336,7 @@ async def test_json_sides_cover_the_log():
 
 async def test_json_of_a_failure():
     """A failure is text that names the class; what is not there is null."""
-    log = await failing_log(TimeoutError())
+    log = await call(TimeoutError())
 
     shown = json.loads(JSON.format_response(log))
 

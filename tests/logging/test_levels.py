@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from chains import session
 
 from aioretry_smithy import (
     LoggingClient,
@@ -15,7 +16,6 @@ from aioretry_smithy import (
     SessionBuilder,
     is_timeout,
 )
-from aioretry_smithy.testing import ScriptedTransport
 
 if TYPE_CHECKING:
     from aioretry_smithy import Decorator
@@ -45,12 +45,9 @@ def written(logger):
 
 async def call(answers: list[Any], *decorators: Decorator) -> int | str:
     """Make a call through *decorators*; return its status or its failure."""
-    builder = SessionBuilder().decorator(ScriptedTransport(answers))
-    for decorator in decorators:
-        builder.decorator(decorator)
-    async with builder.build() as session:
+    async with session(answers, *decorators) as client:
         try:
-            response = await session.get("http://example.com/orders")
+            response = await client.get("http://example.com/orders")
         except Exception as cause:
             return type(cause).__name__
         return response.status

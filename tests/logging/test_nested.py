@@ -6,19 +6,10 @@ import json
 import logging.handlers
 from typing import TYPE_CHECKING, Any
 
-import aiohttp
 import pytest
+from chains import chain, log_of, retrying
 
-from aioretry_smithy import (
-    Backoff,
-    LogFormatter,
-    LoggingClient,
-    RequestLog,
-    RetryingClient,
-    RetryStrategy,
-    SessionBuilder,
-)
-from aioretry_smithy.testing import ScriptedTransport
+from aioretry_smithy import LogFormatter, LoggingClient, RequestLog
 
 if TYPE_CHECKING:
     from aioretry_smithy import Decorator
@@ -26,9 +17,7 @@ if TYPE_CHECKING:
 URL = "http://example.com/orders"
 NESTED = LogFormatter.json(nested=True)
 DEBUG, INFO, WARNING, ERROR = 10, 20, 30, 40
-RETRYING = RetryingClient.new_decorator(
-    RetryStrategy.on_server_error_status(Backoff.fixed(0.5)), max_total_attempts=3
-)
+RETRYING = retrying(max_total_attempts=3)
 
 
 class Sides(LogFormatter):
@@ -59,16 +48,7 @@ def written(logger):
 
 async def call(answers: list[Any], *decorators: Decorator) -> RequestLog:
     """Make a call through *decorators*, inner ones first; return its log."""
-    builder = SessionBuilder().decorator(ScriptedTransport(answers))
-    for decorator in decorators:
-        builder.decorator(decorator)
-    async with builder.build() as session:
-        try:
-            response = await session.get(URL)
-        except (aiohttp.ClientError, TimeoutError) as cause:
-            return RequestLog.of(cause)
-        response.release()
-    return RequestLog.of(response)
+    return await log_of(chain(answers, *decorators), URL)
 
 
 @pytest.mark.parametrize(

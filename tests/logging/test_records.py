@@ -9,16 +9,9 @@ import logging.handlers
 import pickle
 import queue
 
-from aioretry_smithy import (
-    Backoff,
-    LogFormatter,
-    LoggingClient,
-    RequestLog,
-    RetryingClient,
-    RetryStrategy,
-    SessionBuilder,
-)
-from aioretry_smithy.testing import ScriptedTransport
+from chains import chain, log_of, retrying, session
+
+from aioretry_smithy import LogFormatter, LoggingClient, RequestLog
 
 URL = "http://example.com/orders?token=hush"
 
@@ -34,18 +27,8 @@ class DataFormatter(logging.Formatter):
 
 async def call(logger: logging.Logger | logging.LoggerAdapter) -> RequestLog:
     """Make a call of two attempts, logged from the outside; return its log."""
-    builder = (
-        SessionBuilder()
-        .decorator(ScriptedTransport([503, 200]))
-        .decorator(
-            RetryingClient.new_decorator(
-                RetryStrategy.on_server_error_status(Backoff.fixed(0.5))
-            )
-        )
-        .decorator(LoggingClient.new_decorator(logger))
-    )
-    async with builder.build() as session:
-        return RequestLog.of(await session.get(URL, headers={"Cookie": "hush"}))
+    logged = chain([503, 200], retrying(), LoggingClient.new_decorator(logger))
+    return await log_of(logged, URL, headers={"Cookie": "hush"})
 
 
 async def test_formatter_writes_the_call_as_data(logger):
@@ -126,18 +109,12 @@ async def test_nested_json_survives_another_process(logger):
     """The one line is text, which needs nothing of the log any more."""
     records = queue.Queue()
     logger.addHandler(logging.handlers.QueueHandler(records))
-    builder = (
-        SessionBuilder()
-        .decorator(ScriptedTransport([200]))
-        .decorator(
-            LoggingClient.new_decorator(
-                logger, formatter=LogFormatter.json(nested=True)
-            )
-        )
-    )
 
-    async with builder.build() as session:
-        log = RequestLog.of(await session.get(URL))
+    async with session(
+        [200],
+        LoggingClient.new_decorator(logger, formatter=LogFormatter.json(nested=True)),
+    ) as client:
+        log = RequestLog.of(await client.get(URL))
     arrived = pickle.loads(pickle.dumps(records.get()))
 
     assert {"type": "call", **log.to_dict()} == json.loads(arrived.getMessage())

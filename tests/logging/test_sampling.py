@@ -7,9 +7,9 @@ import logging
 from typing import Any
 
 import pytest
+from chains import session
 
-from aioretry_smithy import LoggingClient, RequestLog, SessionBuilder
-from aioretry_smithy.testing import ScriptedTransport
+from aioretry_smithy import LoggingClient, RequestLog
 
 ERROR = logging.ERROR
 
@@ -46,14 +46,9 @@ def logged(logger):
 
 async def make_calls(answers: list[Any], pause: float = 0.0, **settings: Any) -> None:
     """Make a call for each answer, with a *pause* after each."""
-    builder = (
-        SessionBuilder()
-        .decorator(ScriptedTransport(answers))
-        .decorator(LoggingClient.new_decorator(**settings))
-    )
-    async with builder.build() as session:
+    async with session(answers, LoggingClient.new_decorator(**settings)) as client:
         for _ in answers:
-            async with session.get("http://example.com/orders"):
+            async with client.get("http://example.com/orders"):
                 await asyncio.sleep(pause)
 
 

@@ -9,16 +9,9 @@ import logging.handlers
 from typing import Any
 
 import pytest
+from chains import chain, log_of, retrying, session
 
-from aioretry_smithy import (
-    Backoff,
-    LoggingClient,
-    RequestLog,
-    RetryingClient,
-    RetryStrategy,
-    SessionBuilder,
-)
-from aioretry_smithy.testing import ScriptedTransport
+from aioretry_smithy import LoggingClient, RequestLog, SessionBuilder
 
 structlog = pytest.importorskip("structlog")
 stdlib = structlog.stdlib
@@ -76,18 +69,9 @@ def configure_stdlib(*processors: Any) -> None:
 
 async def call(logger: Any, *answers: Any, **settings: Any) -> RequestLog:
     """Make a call, by default of two attempts, logged from the outside."""
-    builder = (
-        SessionBuilder()
-        .decorator(ScriptedTransport(answers or (503, 200)))
-        .decorator(
-            RetryingClient.new_decorator(
-                RetryStrategy.on_server_error_status(Backoff.fixed(0.5))
-            )
-        )
-        .decorator(LoggingClient.new_decorator(logger, **settings))
-    )
-    async with builder.build() as session:
-        return RequestLog.of(await session.get(URL, headers={"Cookie": "hush"}))
+    logged = LoggingClient.new_decorator(logger, **settings)
+    calls = chain(answers or (503, 200), retrying(), logged)
+    return await log_of(calls, URL, headers={"Cookie": "hush"})
 
 
 def events_in(stream: io.StringIO) -> list[dict[str, Any]]:
@@ -169,12 +153,11 @@ async def test_decorator_before_the_configuration():
         wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
         processors=[log_capture],
     )
-    builder = SessionBuilder().decorator(ScriptedTransport([200, 503])).decorator(early)
 
-    async with builder.build() as session:
-        await session.get(URL)
+    async with session([200, 503], early) as client:
+        await client.get(URL)
         successes = len(log_capture.entries)
-        await session.get(URL)
+        await client.get(URL)
 
     assert 0 == successes
     assert ["warning", "warning"] == [

@@ -7,6 +7,7 @@ import math
 from typing import NamedTuple
 
 import aiohttp
+from chains import chain
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -17,9 +18,8 @@ from aioretry_smithy import (
     ResponseTimeoutError,
     RetryingClient,
     RetryStrategy,
-    SessionBuilder,
 )
-from aioretry_smithy.testing import ScriptedTransport, VirtualTimeLoop
+from aioretry_smithy.testing import VirtualTimeLoop
 
 TICK = 1 / 8
 """Waits and limits are multiples of it, so that sums are exact and edges are met."""
@@ -107,17 +107,19 @@ def reason_to_stop(schedule, now, made, outcome, hint):
 
 async def run(schedule):
     """Let a real call meet the same schedule."""
-    transport = ScriptedTransport(
-        taking(duration, as_answer(outcome, hint))
-        for outcome, hint, duration in schedule.steps
-    )
     retrying = RetryingClient.new_decorator(
         RetryStrategy.on_server_error_status(Listed(schedule.delays)),
         attempt_timeout=or_none(min(schedule.attempt_timeout, schedule.timeout)),
         max_total_attempts=schedule.max_attempts,
         max_retry_after=MAX_RETRY_AFTER,
     )
-    builder = SessionBuilder().decorator(transport).decorator(retrying)
+    builder = chain(
+        (
+            taking(duration, as_answer(outcome, hint))
+            for outcome, hint, duration in schedule.steps
+        ),
+        retrying,
+    )
     builder.response_timeout(or_none(schedule.timeout))
     async with builder.build() as session:
         try:

@@ -5,12 +5,7 @@ from __future__ import annotations
 import pytest
 from chains import URL, Always, session
 
-from aioretry_smithy import (
-    RetryConfig,
-    RetryingClient,
-    RetryStrategy,
-    SessionBuilder,
-)
+from aioretry_smithy import RetryConfig, RetryingClient, RetryStrategy, SessionBuilder
 from aioretry_smithy.testing import ScriptedTransport
 
 

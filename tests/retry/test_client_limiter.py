@@ -8,6 +8,7 @@ from functools import partial
 
 import aiohttp
 import pytest
+from chains import URL, now, retrying_session
 
 from aioretry_smithy import (
     Backoff,
@@ -18,19 +19,15 @@ from aioretry_smithy import (
     RequestLog,
     RetryBudget,
     RetryConfig,
-    RetryingClient,
     RetryLimiter,
     RetryStopReason,
     RetryStrategy,
-    SessionBuilder,
     capture_logs,
     new_response,
     request_options,
     smithy,
 )
-from aioretry_smithy.testing import ScriptedTransport
 
-URL = "http://localhost/orders"
 SOON = RetryStrategy.on_server_error_status(Backoff.fixed(0.5))
 
 
@@ -85,24 +82,14 @@ class Slow(Recording):
         function(*arguments)
 
 
-def session(answers, limiter, strategy=SOON, *inside, timeout=None, **settings):
+def session(answers, limiter, strategy=SOON, *inside, **settings):
     """Build a session that gets *answers* and asks *limiter*."""
-    builder = SessionBuilder().decorator(ScriptedTransport(answers))
-    for decorator in inside:
-        builder.decorator(decorator)
-    builder.decorator(
-        RetryingClient.new_decorator(strategy, limiter=limiter, **settings)
-    )
-    return builder.response_timeout(timeout).build()
+    return retrying_session(answers, strategy, *inside, limiter=limiter, **settings)
 
 
 async def outcome_of(client):
     async with client, client.get(URL) as response:
         return response.status, RequestLog.of(response)
-
-
-def now():
-    return asyncio.get_running_loop().time()
 
 
 @pytest.mark.parametrize("kind", [Recording, Slow])

@@ -7,6 +7,7 @@ import math
 
 import aiohttp
 import pytest
+from chains import URL, chain
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,11 +20,9 @@ from aioretry_smithy import (
     RetryingClient,
     RetryStopReason,
     RetryStrategy,
-    SessionBuilder,
 )
-from aioretry_smithy.testing import ScriptedTransport, VirtualTimeLoop
+from aioretry_smithy.testing import VirtualTimeLoop
 
-URL = "http://localhost/orders"
 NOW = RetryStrategy.failsafe(Backoff.without_delay())
 # Near enough, and powers of two, whose multiples are exact.
 TICKS = (2**-10, 2**-6)
@@ -51,9 +50,7 @@ def call(tick, offset, answer, *decorators, timeout):
 
     async def main():
         await asyncio.sleep(offset)
-        builder = SessionBuilder().decorator(ScriptedTransport([answer] * 1000))
-        for decorator in decorators:
-            builder.decorator(decorator)
+        builder = chain([answer] * 1000, *decorators)
         async with builder.response_timeout(timeout).build() as session:
             with pytest.raises(aiohttp.ServerConnectionError) as caught:
                 await session.get(URL)

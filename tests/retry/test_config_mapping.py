@@ -6,6 +6,7 @@ import functools
 
 import aiohttp
 import pytest
+from chains import URL, chain
 
 from aioretry_smithy import (
     Backoff,
@@ -19,9 +20,7 @@ from aioretry_smithy import (
     capture_logs,
     unwrap,
 )
-from aioretry_smithy.testing import ScriptedTransport
 
-URL = "http://localhost/orders"
 ALWAYS = RetryStrategy.on_server_error_status(Backoff.without_delay())
 
 
@@ -31,12 +30,7 @@ def attempts(number):
 
 def session(answers, mapping):
     """Build a session that gets *answers* and asks *mapping* how to retry."""
-    return (
-        SessionBuilder()
-        .decorator(ScriptedTransport(answers))
-        .decorator(RetryingClient.new_mapped_decorator(mapping))
-        .build()
-    )
+    return chain(answers, RetryingClient.new_mapped_decorator(mapping)).build()
 
 
 async def attempts_of(client, url=URL, method="GET"):

@@ -8,23 +8,22 @@ import functools
 import aiohttp
 import pytest
 from aiohttp.client_proto import ResponseHandler
+from chains import URL
+from chains import retrying_session as session
 
 from aioretry_smithy import (
     AttemptTimeoutError,
     Backoff,
     RequestLog,
-    RetryingClient,
     RetryRule,
     RetryRuleWithContent,
     RetryStrategy,
     RetryStrategyWithContent,
-    SessionBuilder,
     new_response,
 )
-from aioretry_smithy.testing import ScriptedTransport, ask
+from aioretry_smithy.testing import ask
 
 BACKOFF = Backoff.fixed(0.5)
-URL = "http://localhost/orders"
 
 
 def is_busy(content):
@@ -59,17 +58,6 @@ def silent(status):
     return answer
 
 
-def session(answers, strategy):
-    """Return a session that waits for a body for no more than a second."""
-    retrying = RetryingClient.new_decorator(strategy, attempt_timeout=1.0)
-    return (
-        SessionBuilder()
-        .decorator(ScriptedTransport(answers))
-        .decorator(retrying)
-        .build()
-    )
-
-
 async def test_body_decides():
     """The same status is retried or not by what the body says."""
     rule = RetryRuleWithContent(on_content=is_busy, backoff=BACKOFF)
@@ -94,7 +82,10 @@ async def test_caller_gets_the_body_that_was_looked_at():
     rule = rule_that_notes(seen, max_content_length=4)
     answers = [(200, {}, b"busy"), (200, {}, b"done and more")]
 
-    async with session(answers, rule) as client, client.get(URL) as response:
+    async with (
+        session(answers, rule, attempt_timeout=1.0) as client,
+        client.get(URL) as response,
+    ):
         assert "done and more" == await response.text()
     assert [b"busy", b"done"] == seen
 
@@ -144,7 +135,7 @@ async def test_function_may_retry_an_attempt_without_content():
 async def test_body_is_waited_for_where_it_is_wanted(settings, method, waits):
     """Not for a method that the rule is not about, nor without a function."""
     rule = RetryRuleWithContent(**settings, backoff=BACKOFF)
-    async with session([silent(200)], rule) as client:
+    async with session([silent(200)], rule, attempt_timeout=1.0) as client:
         if waits:
             with pytest.raises(AttemptTimeoutError):
                 await client.request(method, URL)
@@ -158,7 +149,7 @@ async def test_body_is_waited_for_where_it_is_wanted(settings, method, waits):
 async def test_body_is_not_waited_for_where_the_status_has_decided(settings):
     """The retry is made at once."""
     rule = RetryRuleWithContent(**settings, on_content=is_busy, backoff=BACKOFF)
-    async with session([silent(503), 200], rule) as client:
+    async with session([silent(503), 200], rule, attempt_timeout=1.0) as client:
         response = await client.get(URL)
 
     assert BACKOFF.delay == RequestLog.of(response).duration

@@ -7,6 +7,8 @@ import asyncio
 import aiohttp
 import pytest
 from aiohttp.client_proto import ResponseHandler
+from chains import NOW, URL
+from chains import retrying_session as session
 
 from aioretry_smithy import (
     AttemptTimeoutError,
@@ -18,7 +20,6 @@ from aioretry_smithy import (
     RetryStopReason,
     RetryStrategy,
     RetryStrategyWithContent,
-    SessionBuilder,
     capture_logs,
     client_decorator,
     new_response,
@@ -26,9 +27,6 @@ from aioretry_smithy import (
 from aioretry_smithy._bodies.response_content import buffer, read_head
 from aioretry_smithy._retry.content_strategy import strategies_of
 from aioretry_smithy.testing import ScriptedTransport, ask
-
-URL = "http://localhost/orders"
-NOW = Backoff.without_delay()
 
 
 class WhileBusy(RetryStrategyWithContent):
@@ -52,13 +50,6 @@ class WhileBusyLater(WhileBusy):
 
 def body(text, status=200):
     return status, {}, text
-
-
-def session(transport, strategy, *inside, timeout=None, **settings):
-    builder = SessionBuilder().decorator(transport)
-    for decorator in (*inside, RetryingClient.new_decorator(strategy, **settings)):
-        builder.decorator(decorator)
-    return builder.response_timeout(timeout).build()
 
 
 class Stalling(aiohttp.StreamReader):
@@ -93,8 +84,9 @@ def stalling(ctx, request):
 async def test_body_decides(kind):
     """The same status is retried or not by what the body says."""
     strategy = kind()
-    transport = ScriptedTransport([body(b"busy"), body(b"so busy"), body(b"done")])
-    async with session(transport, strategy) as client:
+    async with session(
+        [body(b"busy"), body(b"so busy"), body(b"done")], strategy
+    ) as client:
         response = await client.get(URL)
         text = await response.text()
 
@@ -107,8 +99,7 @@ async def test_failed_attempt_has_no_content():
     """A strategy is shown the failure or the body, never both."""
     failure = aiohttp.ServerDisconnectedError()
     strategy = WhileBusy()
-    transport = ScriptedTransport([failure, body(b"down", 503)])
-    async with session(transport, strategy) as client:
+    async with session([failure, body(b"down", 503)], strategy) as client:
         response = await client.get(URL)
 
     assert [(None, failure, None), (503, None, b"down")] == strategy.seen
@@ -119,7 +110,7 @@ async def test_failed_attempt_has_no_content():
 async def test_strategy_sees_the_beginning(limit):
     """Never more than it asked for, and the caller gets all of it."""
     strategy = WhileBusy(max_content_length=limit)
-    async with session(ScriptedTransport([body(b"12345")]), strategy) as client:
+    async with session([body(b"12345")], strategy) as client:
         response = await client.get(URL)
 
         assert [b"12345"[:limit]] == [seen[2] for seen in strategy.seen]
@@ -139,9 +130,11 @@ async def test_body_that_a_decorator_has_read(buffer_response):
         return response
 
     strategy = WhileBusy(max_content_length=4)
-    transport = ScriptedTransport([body(b"busy!"), body(b"done!")])
     async with session(
-        transport, strategy, read, buffer_response=buffer_response
+        [body(b"busy!"), body(b"done!")],
+        strategy,
+        read,
+        buffer_response=buffer_response,
     ) as client:
         response = await client.get(URL)
 
@@ -159,8 +152,7 @@ async def test_body_that_a_decorator_has_begun():
         return response
 
     strategy = WhileBusy(max_content_length=2)
-    transport = ScriptedTransport([body(b"123456")])
-    async with session(transport, strategy, skip) as client:
+    async with session([body(b"123456")], strategy, skip) as client:
         response = await client.get(URL)
 
         assert [b"34"] == [seen[2] for seen in strategy.seen]
@@ -176,8 +168,9 @@ async def test_body_that_a_decorator_has_thrown_away():
             return response
 
     strategy = WhileBusy()
-    transport = ScriptedTransport([body(b"1"), body(b"2")])
-    async with session(transport, strategy, forget, max_total_attempts=2) as client:
+    async with session(
+        [body(b"1"), body(b"2")], strategy, forget, max_total_attempts=2
+    ) as client:
         with pytest.raises(aiohttp.ClientConnectionError) as caught:
             await client.get(URL)
 
@@ -189,9 +182,8 @@ async def test_body_that_a_decorator_has_thrown_away():
 @pytest.mark.parametrize("strategy", [WhileBusy(), RetryStrategy.failsafe(NOW)])
 async def test_body_that_stalls_is_an_attempt_that_timed_out(strategy):
     """The time of the attempt holds while its body is read, whoever sends it."""
-    transport = ScriptedTransport([stalling, body(b"done")])
     async with session(
-        transport, strategy, attempt_timeout=3.0, buffer_response=True
+        [stalling, body(b"done")], strategy, attempt_timeout=3.0, buffer_response=True
     ) as client:
         response = await client.get(URL)
         now = asyncio.get_running_loop().time()
@@ -205,8 +197,9 @@ async def test_body_that_stalls_is_an_attempt_that_timed_out(strategy):
 async def test_failure_of_a_body_is_the_cause_that_the_strategy_gets():
     """The strategy is shown the very failure that the log has."""
     strategy = WhileBusy()
-    transport = ScriptedTransport([stalling, body(b"done")])
-    async with session(transport, strategy, attempt_timeout=3.0) as client:
+    async with session(
+        [stalling, body(b"done")], strategy, attempt_timeout=3.0
+    ) as client:
         response = await client.get(URL)
 
     (_, cause, content), _ = strategy.seen
@@ -218,7 +211,7 @@ async def test_failure_of_a_body_is_the_cause_that_the_strategy_gets():
 async def test_deadline_cuts_a_body_that_is_looked_at():
     """The deadline of the call holds for bodies too, and is not retried."""
     strategy = WhileBusy()
-    async with session(ScriptedTransport([stalling]), strategy, timeout=5.0) as client:
+    async with session([stalling], strategy, timeout=5.0) as client:
         with pytest.raises(ResponseTimeoutError) as caught:
             await client.get(URL)
 
@@ -230,9 +223,8 @@ async def test_deadline_cuts_a_body_that_is_looked_at():
 
 async def test_last_failure_of_a_body_is_raised():
     """The caller gets the error, not a response that cannot be read."""
-    transport = ScriptedTransport([stalling] * 2)
     async with session(
-        transport, WhileBusy(), attempt_timeout=3.0, max_total_attempts=2
+        [stalling] * 2, WhileBusy(), attempt_timeout=3.0, max_total_attempts=2
     ) as client:
         with pytest.raises(TimeoutError) as caught:
             await client.get(URL)
@@ -251,7 +243,7 @@ async def test_cancellation_while_looking_closes_the_response():
         responses.append(stalling(ctx, request))
         return responses[0]
 
-    async with session(ScriptedTransport([keeping]), WhileBusy()) as client:
+    async with session([keeping], WhileBusy()) as client:
         with capture_logs() as logs:
             task = asyncio.create_task(client.get(URL))
             await asyncio.sleep(1.0)
@@ -271,12 +263,11 @@ async def test_body_of_a_refused_response_can_be_read():
         seen.append((response.status, await response.text()))
         response.raise_for_status()
 
-    transport = ScriptedTransport([body(b"busy", 503), body(b"gone", 503)])
     strategy = WhileBusy(max_content_length=3)
     strategy.should_retry = lambda ctx, cause, content: (
         NOW if content == b"bus" else None
     )
-    async with session(transport, strategy) as client:
+    async with session([body(b"busy", 503), body(b"gone", 503)], strategy) as client:
         with pytest.raises(aiohttp.ClientResponseError):
             await client.get(URL, raise_for_status=refuse)
 
@@ -286,7 +277,7 @@ async def test_body_of_a_refused_response_can_be_read():
 async def test_answer_must_be_a_backoff():
     """A slip in a strategy is told, as with plain ones."""
     strategy = WhileBusy(backoff=0.5)
-    async with session(ScriptedTransport([body(b"busy")]), strategy) as client:
+    async with session([body(b"busy")], strategy) as client:
         with pytest.raises(
             ValueError, match=r"should_retry: 0.5 \(expected: a Backoff, a RetryD"
         ):
@@ -295,8 +286,9 @@ async def test_answer_must_be_a_backoff():
 
 async def test_retry_after_holds_with_content():
     """The order of checks after the strategy's answer is that of plain ones."""
-    transport = ScriptedTransport([(503, {"Retry-After": "7"}, b"busy"), body(b"done")])
-    async with session(transport, WhileBusy()) as client:
+    async with session(
+        [(503, {"Retry-After": "7"}, b"busy"), body(b"done")], WhileBusy()
+    ) as client:
         response = await client.get(URL)
 
     log = RequestLog.of(response)
@@ -319,9 +311,8 @@ def test_description_names_the_settings():
 
 async def test_buffered_response_reads_in_every_way():
     """From memory by ``read()``, also after its end, and by its stream."""
-    transport = ScriptedTransport([body(b"1\n2\n")])
     async with session(
-        transport, RetryStrategy.never(), buffer_response=True
+        [body(b"1\n2\n")], RetryStrategy.never(), buffer_response=True
     ) as client:
         async with client.get(URL) as response:
             lines = [line async for line in response.content]
@@ -346,9 +337,7 @@ async def test_body_of_an_unknown_kind_is_read_as_a_whole():
         lambda ctx, request: foreign(new_response(request), fail),
         body(b"done"),
     ]
-    async with session(
-        ScriptedTransport(answers), strategy, buffer_response=True
-    ) as client:
+    async with session(answers, strategy, buffer_response=True) as client:
         await client.get(URL)
 
     assert [b"busy", None, b"done"] == [seen[2] for seen in strategy.seen]
@@ -393,7 +382,7 @@ async def _request():
 
 async def test_plain_strategy_waits_for_no_body():
     """A stream that goes on is handed over at its headers."""
-    async with session(ScriptedTransport([stalling]), RetryStrategy.never()) as client:
+    async with session([stalling], RetryStrategy.never()) as client:
         await client.get(URL)
 
     assert 0.0 == asyncio.get_running_loop().time()
@@ -519,12 +508,11 @@ def test_chain_refuses_a_length_that_is_none(length):
 
 async def test_chain_in_a_session():
     """A plain strategy and one that looks at content share a call."""
-    transport = ScriptedTransport(
-        [body(b"", 503), body(b"busy"), body(b"", 503), body(b"done")]
-    )
     pause = Backoff.fixed(1.0)
     chain = RetryStrategy.failsafe(pause) | WhileBusy(Backoff.fixed(0.25))
-    async with session(transport, chain) as client:
+    async with session(
+        [body(b"", 503), body(b"busy"), body(b"", 503), body(b"done")], chain
+    ) as client:
         response = await client.get(URL)
         text = await response.text()
 
@@ -537,9 +525,8 @@ async def test_chain_in_a_session():
 @pytest.mark.parametrize("plain", PLAIN)
 async def test_next_of_a_chain_is_asked_in_a_session(plain):
     """A member that leaves it to the next one says so with a decision, or with None."""
-    transport = ScriptedTransport([body(b"busy"), body(b"done")])
     chain = plain(RetryDecision.next()) | WhileBusy()
-    async with session(transport, chain) as client:
+    async with session([body(b"busy"), body(b"done")], chain) as client:
         response = await client.get(URL)
 
         assert "done" == await response.text()

@@ -19,12 +19,7 @@ from token_strategies import (
     status_and_log,
 )
 
-from aioretry_smithy import (
-    ResponseTimeoutError,
-    RetryStopReason,
-    capture_logs,
-    smithy,
-)
+from aioretry_smithy import ResponseTimeoutError, RetryStopReason, capture_logs, smithy
 
 
 async def test_initial_delay_of_a_strategy_of_ours_comes_before_the_rate_limiter():

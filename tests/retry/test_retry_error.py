@@ -6,12 +6,7 @@ import aiohttp
 import pytest
 from chains import URL, chain
 from chains import retrying_session as session
-from token_strategies import (
-    Plain,
-    Refusing,
-    standard,
-    status_and_log,
-)
+from token_strategies import Plain, Refusing, standard, status_and_log
 
 from aioretry_smithy import (
     RequestLog,

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import math
-from contextlib import suppress
 
 import aiohttp
 import pytest
+from chains import URL, chain, log_of, retrying
 
 from aioretry_smithy import (
     Backoff,
@@ -22,12 +22,9 @@ from aioretry_smithy import (
     RetryStrategy,
     RetryStrategyWithContent,
     SessionBuilder,
-    capture_logs,
     smithy,
 )
-from aioretry_smithy.testing import ScriptedTransport
 
-URL = "http://localhost/orders"
 SOON = Backoff.fixed(0.5)
 IDEMPOTENT = (*smithy.DEFAULT_CLASSIFIERS, smithy.only_idempotent)
 
@@ -106,19 +103,11 @@ each_shape = pytest.mark.parametrize(
 )
 
 
-async def log_of(name, error, method="GET", **settings):
-    """Return the log of a call whose first attempt fails with *error*."""
+def call(name, error, method="GET", **settings):
+    """Make a call whose first attempt fails with *error*, for its log."""
     strategy = (STRATEGIES | OF_CLASSES)[name]()
-    settings = {**SETTINGS.get(name, {}), **settings}
-    builder = (
-        SessionBuilder()
-        .decorator(ScriptedTransport([error, 200]))
-        .decorator(RetryingClient.new_decorator(strategy, **settings))
-    )
-    async with builder.build() as session:
-        with capture_logs() as logs, suppress(Exception):
-            await session.request(method, URL)
-    return logs[0]
+    decorator = retrying(strategy, **SETTINGS.get(name, {}) | settings)
+    return log_of(chain([error, 200], decorator), method=method)
 
 
 @each_strategy
@@ -127,7 +116,7 @@ async def log_of(name, error, method="GET", **settings):
 async def test_safe_is_retried_whatever_the_method(name, shape, method):
     """True says that nothing was carried out, so a POST may go out again."""
     error = shape(TellingError(is_retry_safe=True))
-    log = await log_of(name, error, method)
+    log = await call(name, error, method)
 
     assert (2, 200) == (log.total_attempts, log.response_status)
 
@@ -139,7 +128,7 @@ async def test_safe_is_retried_whatever_the_method(name, shape, method):
 async def test_unsafe_is_never_retried(name, shape, kind, fault):
     """False is an order, whatever the class of the exception would have meant."""
     error = shape(kind(is_retry_safe=False, fault=fault, is_throttling_error=True))
-    log = await log_of(name, error)
+    log = await call(name, error)
 
     assert 1 == log.total_attempts
 
@@ -149,14 +138,14 @@ async def test_unsafe_is_never_retried(name, shape, kind, fault):
 @pytest.mark.parametrize("kind", [TellingError, TellingTimeout])
 async def test_fault_of_the_client_is_not_retried(name, shape, kind):
     """Where nobody can tell whether it is safe, the same request fails again."""
-    log = await log_of(name, shape(kind(is_retry_safe=None, fault="client")))
+    log = await call(name, shape(kind(is_retry_safe=None, fault="client")))
 
     assert 1 == log.total_attempts
 
 
 async def test_rule_that_names_the_class_decides_about_a_fault_of_the_client():
     """It is no order, and somebody knows that class: a conflict, say."""
-    log = await log_of("rule of that class", TellingError(fault="client"))
+    log = await call("rule of that class", TellingError(fault="client"))
 
     assert 2 == log.total_attempts
 
@@ -170,7 +159,7 @@ async def test_fault_of_the_server_is_retried_where_that_does_no_harm(
 ):
     """Nobody can tell whether it is safe; a GET is in any case."""
     error = TellingError(is_retry_safe=None, **information)
-    log = await log_of(name, error)
+    log = await call(name, error)
 
     assert 2 == log.total_attempts
 
@@ -180,7 +169,7 @@ async def test_fault_of_the_server_is_retried_where_that_does_no_harm(
 async def test_hint_is_a_floor_of_the_wait(name, shape):
     """A retry_after of 7 waits 7 s, and says why."""
     error = shape(TellingError(is_retry_safe=True, retry_after=7))
-    log = await log_of(name, error)
+    log = await call(name, error)
 
     first = log.children[0]
     assert (7.0, "retry_after") == (first.delay, first.delay_source)
@@ -191,7 +180,7 @@ async def test_hint_is_a_floor_of_the_wait(name, shape):
 async def test_hint_below_the_backoff_changes_nothing(name):
     """It is a floor, not a delay."""
     error = TellingError(is_retry_safe=True, retry_after=1e-9)
-    log = await log_of(name, error)
+    log = await call(name, error)
 
     first = log.children[0]
     assert "backoff" == first.delay_source or first.delay == 1e-9
@@ -201,7 +190,7 @@ async def test_hint_below_the_backoff_changes_nothing(name):
 async def test_hint_can_be_switched_off(name):
     """As that of the headers. What a Smithy strategy makes of it is its own affair."""
     error = TellingError(is_retry_safe=True, retry_after=50)
-    log = await log_of(name, error, use_retry_after=False)
+    log = await call(name, error, use_retry_after=False)
 
     first = log.children[0]
     assert "backoff" == first.delay_source
@@ -213,7 +202,7 @@ async def test_hint_can_be_switched_off(name):
 async def test_hint_that_is_too_long_ends_the_call(name):
     """At once, with the exception as it is."""
     error = TellingError(is_retry_safe=True, retry_after=61)
-    log = await log_of(name, error)
+    log = await call(name, error)
 
     assert RetryStopReason.RETRY_AFTER_TOO_LONG == log.stop_reason
     assert 0.0 == asyncio.get_running_loop().time()
@@ -225,7 +214,7 @@ async def test_hint_that_is_too_long_ends_the_call(name):
 )
 async def test_hint_that_is_none_is_ignored(name, hint):
     """What is no finite number of seconds, 0 or more, says nothing."""
-    log = await log_of(name, TellingError(is_retry_safe=True, retry_after=hint))
+    log = await call(name, TellingError(is_retry_safe=True, retry_after=hint))
 
     assert 2 == log.total_attempts
     assert "backoff" == log.children[0].delay_source
@@ -244,8 +233,8 @@ async def test_hint_that_is_none_is_ignored(name, hint):
 @each_strategy
 async def test_garbled_information_says_nothing(name, error):
     """The outcome is that of an exception that says nothing at all."""
-    silent = await log_of(name, TellingError())
-    garbled = await log_of(name, error)
+    silent = await call(name, TellingError())
+    garbled = await call(name, error)
 
     assert (silent.total_attempts, silent.stop_reason) == (
         garbled.total_attempts,

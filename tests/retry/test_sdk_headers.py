@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from uuid import UUID
 
 import pytest
+from chains import chain, session
 
 from aioretry_smithy import (
     Backoff,
@@ -32,7 +33,7 @@ ALWAYS = RetryStrategy.on_server_error_status(Backoff.without_delay())
 async def sent(answers, strategy=None, *, outside=None, limit=None, **settings):
     """Make a call, and return the two headers of each attempt, and the log."""
     transport = ScriptedTransport(answers)
-    builder = SessionBuilder().decorator(transport).decorator(sdk_headers)
+    builder = chain(transport, sdk_headers)
     if strategy is not None:
         builder.decorator(RetryingClient.new_decorator(strategy, **settings))
     if outside is not None:
@@ -67,8 +68,7 @@ async def test_id_is_that_of_the_call():
 async def test_id_of_the_caller_stays():
     """Somebody may have told others of it."""
     transport = ScriptedTransport([200])
-    builder = SessionBuilder().decorator(transport).decorator(sdk_headers)
-    async with builder.build() as client:
+    async with session(transport, sdk_headers) as client:
         await client.get(URL, headers={"Amz-Sdk-Invocation-Id": "mine", "X-A": "1"})
     headers = transport.requests[0].headers
 
@@ -178,9 +178,9 @@ async def test_deadline_in_a_distant_future_is_none():
 async def test_calls_at_once_do_not_share_anything():
     """Each has its own id and its own count."""
     transport = ScriptedTransport([503] * 10 + [200] * 10)
-    builder = SessionBuilder().decorator(transport).decorator(sdk_headers)
-    builder.decorator(RetryingClient.new_decorator(ALWAYS))
-    async with builder.build() as client:
+    async with session(
+        transport, sdk_headers, RetryingClient.new_decorator(ALWAYS)
+    ) as client:
         await asyncio.gather(*(client.get(URL) for _ in range(10)))
     seen = [
         (request.headers["amz-sdk-invocation-id"], request.headers["amz-sdk-request"])

@@ -5,9 +5,7 @@ import pytest
 from aioretry_smithy import Backoff
 from aioretry_smithy._retry.smithy_backoff import to_backoff
 from aioretry_smithy.smithy import from_backoff
-from aioretry_smithy.smithy.backoff import (
-    ask_for_delay,
-)
+from aioretry_smithy.smithy.backoff import ask_for_delay
 from aioretry_smithy.smithy.errors import BackoffExhaustedError
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from chains import URL, session
 
 from aioretry_smithy import (
     HttpRequest,
@@ -19,8 +20,6 @@ from aioretry_smithy import (
 )
 from aioretry_smithy.testing import ScriptedTransport
 
-URL = "http://localhost/orders"
-
 
 def tenant(ctx, request: HttpRequest) -> str | None:
     return request.headers.get("X-Tenant")
@@ -28,9 +27,8 @@ def tenant(ctx, request: HttpRequest) -> str | None:
 
 async def call(decorator, *, answers=(503, 200), url=URL, **options) -> RequestLog:
     """Make one call through a decorator."""
-    builder = SessionBuilder().decorator(ScriptedTransport(answers))
     async with (
-        builder.decorator(decorator).build() as client,
+        session(answers, decorator) as client,
         client.get(url, **options) as response,
     ):
         return RequestLog.of(response)
@@ -111,8 +109,7 @@ async def test_function_that_returns_no_scope_fails_the_call(scope):
     decorator = RetryingClient.new_decorator(
         smithy.StandardRetryStrategy(), token_scope=lambda ctx, request: scope
     )
-    builder = SessionBuilder().decorator(transport).decorator(decorator)
-    async with builder.build() as client:
+    async with session(transport, decorator) as client:
         with pytest.raises(ValueError) as caught:
             await client.get(URL)
 

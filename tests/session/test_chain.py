@@ -7,9 +7,9 @@ from unittest.mock import Mock
 
 import aiohttp
 import pytest
+from chains import retrying
 
 from aioretry_smithy import (
-    Backoff,
     CircuitBreakerClient,
     DecoratingClient,
     LoggingClient,
@@ -23,7 +23,7 @@ from aioretry_smithy import (
 )
 from aioretry_smithy.testing import ScriptedTransport
 
-FAILSAFE = RetryingClient.new_decorator(RetryStrategy.failsafe(Backoff.fixed(1.0)))
+FAILSAFE = retrying(1.0)
 
 
 NEVER = RetryingClient.new_decorator(RetryStrategy.never())

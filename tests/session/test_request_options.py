@@ -15,7 +15,6 @@ from aioretry_smithy import (
     RetryConfig,
     RetryStopReason,
     RetryStrategy,
-    SessionBuilder,
     capture_logs,
     request_options,
     smithy,
@@ -110,7 +109,7 @@ async def test_caller_may_know_better_what_is_idempotent(
 async def test_attributes_go_into_the_context():
     """Of the call, whose attempts share them."""
     transport = ScriptedTransport([200])
-    async with SessionBuilder().decorator(transport).build() as client:
+    async with session(transport) as client:
         with request_options(attributes={"tenant": 7}):
             await client.get(URL)
 
@@ -140,7 +139,7 @@ async def test_attributes_are_those_of_the_moment():
     """What happens to the mapping later changes no call."""
     attributes = {"tenant": 7}
     transport = ScriptedTransport([200])
-    async with SessionBuilder().decorator(transport).build() as client:
+    async with session(transport) as client:
         with request_options(attributes=attributes):
             attributes["tenant"] = 8
             await client.get(URL)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from aiohttp import ClientSession, ClientTimeout
+from chains import URL
 
 from aioretry_smithy import (
     Backoff,
@@ -24,8 +25,6 @@ from aioretry_smithy import (
     unwrap,
 )
 from aioretry_smithy.testing import ScriptedTransport
-
-URL = "http://localhost/orders"
 
 
 def standard(answers, **settings):

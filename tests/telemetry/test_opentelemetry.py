@@ -26,9 +26,7 @@ from aioretry_smithy import (
     client_decorator,
 )
 from aioretry_smithy._telemetry.labels import DURATION_BUCKETS
-from aioretry_smithy.opentelemetry import (
-    TracingClient,
-)
+from aioretry_smithy.opentelemetry import TracingClient
 from aioretry_smithy.smithy import AdaptiveRetryStrategy
 from aioretry_smithy.testing import ScriptedTransport
 

@@ -21,10 +21,7 @@ from aioretry_smithy import (
 )
 from aioretry_smithy._telemetry.instruments import WeakRegistry
 from aioretry_smithy._telemetry.providers import tracer_from
-from aioretry_smithy.opentelemetry import (
-    CircuitBreakerMetrics,
-    RetryBudgetMetrics,
-)
+from aioretry_smithy.opentelemetry import CircuitBreakerMetrics, RetryBudgetMetrics
 
 
 @pytest.fixture
