@@ -11,18 +11,22 @@ import aiohttp
 
 from aioretry_smithy import (
     Backoff,
+    ClientRequestContext,
+    HttpRequest,
     RequestLog,
     RetryingClient,
     RetryStrategy,
     SessionBuilder,
     capture_logs,
+    new_response,
 )
+from aioretry_smithy._call.recording import record_response
 from aioretry_smithy.testing import ScriptedTransport
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from aioretry_smithy import ClientRequestContext, Decorator, HttpRequest
+    from aioretry_smithy import Decorator
 
 URL = "http://localhost/orders"
 NOW = Backoff.without_delay()
@@ -39,6 +43,20 @@ class Always(RetryStrategy):
         return self.backoff
 
 
+def decorated(builder: SessionBuilder, *decorators: Decorator) -> SessionBuilder:
+    """Give decorators to a builder, inner ones first."""
+    for decorator in decorators:
+        builder.decorator(decorator)
+    return builder
+
+
+def connected(
+    url: Any, *decorators: Decorator, **settings: Any
+) -> aiohttp.ClientSession:
+    """Build a session that talks to the server at *url* through *decorators*."""
+    return decorated(SessionBuilder(url, **settings), *decorators).build()
+
+
 def chain(
     answers: Decorator | Iterable[Any],
     *decorators: Decorator,
@@ -50,10 +68,8 @@ def chain(
     A transport may stand in place of the answers.
     """
     transport = answers if callable(answers) else ScriptedTransport(answers)
-    builder = SessionBuilder(**settings).response_timeout(timeout).decorator(transport)
-    for decorator in decorators:
-        builder.decorator(decorator)
-    return builder
+    builder = decorated(SessionBuilder(**settings), transport, *decorators)
+    return builder if timeout is None else builder.response_timeout(timeout)
 
 
 def session(
@@ -133,6 +149,23 @@ def refused() -> aiohttp.ClientConnectorError:
     return aiohttp.ClientConnectorError(
         key, OSError(111, "Connect call failed ('192.0.2.1', 443)")
     )
+
+
+def ended(
+    status: int | None = None,
+    *,
+    cause: Exception | None = None,
+    headers: Any = None,
+    method: str = "GET",
+) -> ClientRequestContext:
+    """Return the context of an attempt that was answered, or that failed."""
+    request = HttpRequest(method, URL)
+    ctx = ClientRequestContext(request).derive(request)
+    if status is not None:
+        record_response(ctx.log, new_response(request, status, headers=headers))
+    elif cause is not None:
+        ctx.log._record_failure(cause)
+    return ctx
 
 
 async def silence(ctx: ClientRequestContext, request: HttpRequest) -> int:
