@@ -20,7 +20,6 @@ from aioretry_smithy import (
     capture_logs,
     new_response,
 )
-from aioretry_smithy._call.recording import record_response
 from aioretry_smithy.testing import ScriptedTransport
 
 if TYPE_CHECKING:
@@ -110,7 +109,7 @@ class Scripted:
 def retrying(strategy: Any = 0.5, **settings: Any) -> Decorator:
     """Retry as *strategy* says; seconds stand for failures and server errors."""
     if isinstance(strategy, int | float):
-        strategy = RetryStrategy.failsafe(Backoff.fixed(strategy))
+        strategy = RetryStrategy.on_server_error_status(Backoff.fixed(strategy))
     return RetryingClient.new_decorator(strategy, **settings)
 
 
@@ -162,7 +161,7 @@ def ended(
     request = HttpRequest(method, URL)
     ctx = ClientRequestContext(request).derive(request)
     if status is not None:
-        record_response(ctx.log, new_response(request, status, headers=headers))
+        ctx.log._record_response(new_response(request, status, headers=headers))
     elif cause is not None:
         ctx.log._record_failure(cause)
     return ctx

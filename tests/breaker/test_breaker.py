@@ -6,6 +6,7 @@ import math
 import time
 
 import pytest
+from chains import Clock
 
 from aioretry_smithy import (
     CircuitBreaker,
@@ -15,16 +16,6 @@ from aioretry_smithy import (
 from aioretry_smithy._breaker.window import EventCount
 
 CLOSED, OPEN, HALF_OPEN, FORCED_OPEN = CircuitState
-
-
-class Clock:
-    """A clock moved by hand."""
-
-    def __init__(self, now=1000.0):
-        self.now = now
-
-    def __call__(self):
-        return self.now
 
 
 class Diary(CircuitBreakerListener):
@@ -46,7 +37,7 @@ class Diary(CircuitBreakerListener):
 @pytest.fixture
 def clock():
     """A clock that stands still until the test moves it."""
-    return Clock()
+    return Clock(1000.0)
 
 
 @pytest.fixture

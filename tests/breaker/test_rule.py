@@ -7,7 +7,7 @@ from functools import partial
 
 import aiohttp
 import pytest
-from chains import URL
+from chains import URL, ended
 
 from aioretry_smithy import (
     Backoff,
@@ -16,17 +16,14 @@ from aioretry_smithy import (
     CircuitBreakerRule,
     CircuitBreakerStrategy,
     CircuitState,
-    ClientRequestContext,
     EventCount,
     FailFastError,
-    HttpRequest,
     RetryingClient,
     RetryRule,
     SessionBuilder,
     UnprocessedRequestError,
     new_response,
 )
-from aioretry_smithy._call.recording import record_response
 from aioretry_smithy.testing import ScriptedTransport
 
 DEFAULT = CircuitBreakerStrategy.on_server_error_status()
@@ -43,12 +40,9 @@ class OnlyTeapots(CircuitBreakerStrategy):
         return ctx.log.response_status != 418
 
 
-def verdict(strategy, *, status=None, cause=None, method="GET"):
+def verdict(strategy, *, cause=None, **outcome):
     """Ask a strategy about an outcome."""
-    ctx = ClientRequestContext(HttpRequest(method, URL))
-    if status is not None:
-        record_response(ctx.log, new_response(ctx.request, status))
-    return strategy.should_report_as_success(ctx, cause)
+    return strategy.should_report_as_success(ended(cause=cause, **outcome), cause)
 
 
 async def counted(rules, *answers):

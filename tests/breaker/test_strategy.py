@@ -6,21 +6,18 @@ import ssl
 import aiohttp
 import pytest
 from aiohttp.client_reqrep import ConnectionKey
+from chains import ended
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
 from aioretry_smithy import (
     CircuitBreaker,
     CircuitBreakerStrategy,
-    ClientRequestContext,
     FailFastError,
-    HttpRequest,
     ResponseTimeoutError,
     UnprocessedRequestError,
-    new_response,
 )
-from aioretry_smithy._call.recording import record_response
-from aioretry_smithy._failures.safety import mark_raised_by_caller
+from aioretry_smithy._failures.safety import mark_own
 
 URL_ = URL("http://localhost/")
 KEY = ConnectionKey("localhost", 80, False, True, None, None, None)
@@ -41,11 +38,8 @@ def telling(error, **retry_information):
 
 def verdict(*, status=None, cause=None):
     """Ask the default strategy about an outcome."""
-    ctx = ClientRequestContext(HttpRequest("GET", URL_))
-    if status is not None:
-        record_response(ctx.log, new_response(ctx.request, status))
     strategy = CircuitBreakerStrategy.on_server_error_status()
-    return strategy.should_report_as_success(ctx, cause)
+    return strategy.should_report_as_success(ended(status, cause=cause), cause)
 
 
 @pytest.mark.parametrize("status", [101, 200, 204, 304, 404, 408, 429, 499])
@@ -121,7 +115,7 @@ async def test_what_says_nothing_about_the_server_is_not_counted(cause):
 async def test_what_the_callers_own_object_raised_is_not_counted():
     """A factory that fails on a bad certificate elsewhere tells nothing of the host."""
     cause = aiohttp.ClientConnectorCertificateError(KEY, ssl.CertificateError("no"))
-    mark_raised_by_caller(cause)
+    mark_own(cause)
 
     assert None is verdict(cause=cause)
     assert None is verdict(cause=ExceptionGroup("tasks", [cause]))

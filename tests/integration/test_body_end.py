@@ -10,6 +10,7 @@ import weakref
 import aiohttp
 import pytest
 from aiohttp import ClientTimeout, web
+from chains import connected as build
 
 from aioretry_smithy import (
     AttemptTimeoutError,
@@ -30,10 +31,6 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"
 each_chain = pytest.mark.parametrize(
     "decorator", [DecoratingClient, RETRYING], ids=["plain", "retrying"]
 )
-
-
-def build(url, decorator, **options):
-    return SessionBuilder(url, **options).decorator(decorator).build()
 
 
 def ends(log):
@@ -219,7 +216,7 @@ async def test_body_that_a_decorator_reads_and_fails_on(serve):
         return response
 
     url = await serve([HEAD + b"01234", None])
-    async with SessionBuilder(url).decorator(read).build() as session:
+    async with build(url, read) as session:
         with pytest.raises(aiohttp.ClientPayloadError) as caught:
             await session.get("/")
     log = RequestLog.of(caught.value)
@@ -400,7 +397,7 @@ async def test_answer_that_was_replaced_does_not_end_the_log_of_its_successor(
         return second
 
     server = await aiohttp_raw_server(handler)
-    async with SessionBuilder(server.make_url("/")).decorator(twice).build() as session:
+    async with build(server.make_url("/"), twice) as session:
         response = await session.get("/")
         log = RequestLog.of(response)
         complete = log.is_complete

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import aiohttp
 import pytest
 from aiohttp import web
+from chains import connected
 
 from aioretry_smithy import (
     Backoff,
@@ -178,9 +179,7 @@ async def test_cancelled_trial_leaves_the_circuit_as_it_was(serve):
     server = await serve(handler)
     breaker = CircuitBreaker(circuit_open_window=0.001)
     decorator = CircuitBreakerClient.new_decorator(breaker)
-    async with (
-        SessionBuilder(server.make_url("/")).decorator(decorator).build() as session
-    ):
+    async with connected(server.make_url("/"), decorator) as session:
         breaker.enter_state(CircuitState.OPEN)
         await asyncio.sleep(0.002)
         trial = asyncio.create_task(session.get("/slow"))
@@ -216,9 +215,11 @@ async def test_response_given_up_frees_its_connection_before_the_wait(serve):
     server = await serve(handler)
     strategy = RetryStrategy.failsafe(Watching())
     async with (
-        SessionBuilder(server.make_url("/"), connector=aiohttp.TCPConnector(limit=1))
-        .decorator(RetryingClient.new_decorator(strategy))
-        .build() as session,
+        connected(
+            server.make_url("/"),
+            RetryingClient.new_decorator(strategy),
+            connector=aiohttp.TCPConnector(limit=1),
+        ) as session,
         session.get("/") as response,
     ):
         text = await response.text()
@@ -239,9 +240,9 @@ async def test_small_rest_of_a_body_is_read_and_the_connection_used_again(serve)
     server = await serve(handler)
     strategy = RetryStrategy.failsafe(Backoff.without_delay())
     async with (
-        SessionBuilder(server.make_url("/"))
-        .decorator(RetryingClient.new_decorator(strategy))
-        .build() as session,
+        connected(
+            server.make_url("/"), RetryingClient.new_decorator(strategy)
+        ) as session,
         session.get("/") as response,
     ):
         await response.read()
@@ -262,11 +263,9 @@ async def test_error_in_a_strategy_releases_the_response(serve):
         return web.Response(status=503, body=b"x" * 3_000_000)
 
     server = await serve(handler)
-    async with (
-        SessionBuilder(server.make_url("/"))
-        .decorator(RetryingClient.new_decorator(Broken()))
-        .build() as session
-    ):
+    async with connected(
+        server.make_url("/"), RetryingClient.new_decorator(Broken())
+    ) as session:
         with pytest.raises(KeyError):
             await session.get("/")
 
@@ -313,9 +312,7 @@ async def test_attempt_timeout_covers_the_body_of_the_last_response(serve):
     decorator = RetryingClient.new_decorator(
         RetryStrategy.failsafe(), attempt_timeout=0.5
     )
-    async with (
-        SessionBuilder(server.make_url("/")).decorator(decorator).build() as session
-    ):
+    async with connected(server.make_url("/"), decorator) as session:
         response = await session.get("/")
         with pytest.raises(TimeoutError):
             await response.read()

@@ -7,21 +7,18 @@ import math
 
 import pytest
 from aiohttp import ClientTimeout
+from chains import retrying
 
 from aioretry_smithy import (
     AttemptTimeoutError,
-    Backoff,
     DecoratingClient,
     RequestLog,
     ResponseTimeoutError,
-    RetryingClient,
-    RetryStrategy,
     SessionBuilder,
 )
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"
 OFFSETS = (0.0, 0.3, 0.5, 0.7, 0.99)
-NOW = RetryStrategy.failsafe(Backoff.without_delay())
 TIMEOUT = 0.13
 
 
@@ -40,12 +37,6 @@ class CoarseLoop(asyncio.SelectorEventLoop):
 
 each_tick = pytest.mark.parametrize("tick", [0.001, 0.015625], ids=["1ms", "16ms"])
 each_offset = pytest.mark.parametrize("offset", OFFSETS)
-
-
-def retrying(attempt_timeout):
-    return RetryingClient.new_decorator(
-        NOW, max_total_attempts=1000, attempt_timeout=attempt_timeout
-    )
 
 
 def run(tick, offset, decorator, *, body=b"", read=False, **limits):
@@ -82,7 +73,12 @@ def run(tick, offset, decorator, *, body=b"", read=False, **limits):
 @each_offset
 def test_call_that_its_deadline_cut_says_so(tick, offset):
     """Not once is it the timeout of an attempt."""
-    error = run(tick, offset, retrying(0.05), total=TIMEOUT)
+    error = run(
+        tick,
+        offset,
+        retrying(0.0, max_total_attempts=1000, attempt_timeout=0.05),
+        total=TIMEOUT,
+    )
 
     log = RequestLog.of(error)
     assert ResponseTimeoutError is type(error)
@@ -101,7 +97,10 @@ def test_call_that_nothing_retries_says_so_too(tick, offset):
 
 @each_tick
 @each_offset
-@pytest.mark.parametrize("decorator", [DecoratingClient, retrying(None)])
+@pytest.mark.parametrize(
+    "decorator",
+    [DecoratingClient, retrying(0.0, max_total_attempts=1000, attempt_timeout=None)],
+)
 def test_body_that_the_deadline_cuts_says_so(tick, offset, decorator):
     """The caller reads, and learns which limit passed."""
     error = run(tick, offset, decorator, body=HEAD, read=True, total=TIMEOUT)
@@ -115,7 +114,14 @@ def test_body_that_the_deadline_cuts_says_so(tick, offset, decorator):
 @each_offset
 def test_body_that_the_attempt_cuts_says_so(tick, offset):
     """The time of the last attempt covers its body."""
-    error = run(tick, offset, retrying(0.1), body=HEAD, read=True, total=60.0)
+    error = run(
+        tick,
+        offset,
+        retrying(0.0, max_total_attempts=1000, attempt_timeout=0.1),
+        body=HEAD,
+        read=True,
+        total=60.0,
+    )
 
     said = "attempt 1 had 0.100 s, which passed while its body was read"
     assert (AttemptTimeoutError, said) == (type(error), str(error))

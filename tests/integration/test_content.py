@@ -11,16 +11,15 @@ import zlib
 import aiohttp
 import pytest
 from aiohttp import ClientTimeout, web
+from chains import connected, retrying
 
 from aioretry_smithy import (
     Backoff,
     RequestLog,
     ResponseTimeoutError,
-    RetryingClient,
     RetryStopReason,
     RetryStrategy,
     RetryStrategyWithContent,
-    SessionBuilder,
 )
 
 SOON = Backoff.fixed(0.01)
@@ -110,8 +109,7 @@ def expected_from(way):
 
 
 def build(url, strategy, settings=None, **options):
-    retrying = RetryingClient.new_decorator(strategy, **(settings or {}))
-    return SessionBuilder(url, **options).decorator(retrying).build()
+    return connected(url, retrying(strategy, **(settings or {})), **options)
 
 
 def assert_nothing_is_held(session):

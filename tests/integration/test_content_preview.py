@@ -10,6 +10,7 @@ import zlib
 import aiohttp
 import pytest
 from aiohttp import web
+from chains import connected
 
 from aioretry_smithy import (
     Backoff,
@@ -18,7 +19,6 @@ from aioretry_smithy import (
     RetryingClient,
     RetryStrategy,
     RetryStrategyWithContent,
-    SessionBuilder,
 )
 
 MEBIBYTE = b"".join(b"line %6d\n" % n for n in range(87_382))
@@ -43,10 +43,7 @@ def chunk(data):
 
 def build(url, *decorators, **options):
     """Build a session; the first decorator is the innermost."""
-    builder = SessionBuilder(url, **options)
-    for decorator in decorators or (PREVIEWING,):
-        builder.decorator(decorator)
-    return builder.build()
+    return connected(url, *(decorators or [PREVIEWING]), **options)
 
 
 class WhileBusy(RetryStrategyWithContent):

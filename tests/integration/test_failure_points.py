@@ -10,6 +10,7 @@ import itertools
 import aiohttp
 import pytest
 from aiohttp import ClientTimeout
+from chains import SAFELY, connected, retrying
 from fault_server import (
     OK,
     End,
@@ -23,10 +24,6 @@ from fault_server import (
 
 from aioretry_smithy import (
     IDEMPOTENT_METHODS,
-    Backoff,
-    RetryingClient,
-    RetryStrategy,
-    SessionBuilder,
     capture_logs,
 )
 
@@ -71,9 +68,7 @@ each_end = pytest.mark.parametrize(
 
 
 def build(server, **settings):
-    strategy = RetryStrategy.failsafe(Backoff.without_delay())
-    decorator = RetryingClient.new_decorator(strategy, **settings)
-    return SessionBuilder(server.url).decorator(decorator).build()
+    return connected(server.url, retrying(SAFELY, **settings))
 
 
 async def call(session, method, **options):

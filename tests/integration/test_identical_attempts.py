@@ -11,20 +11,19 @@ from types import MappingProxyType
 import aiohttp
 import pytest
 from aiohttp import web
+from chains import connected, retrying
 from multidict import CIMultiDict, MultiDict, MultiDictProxy
 
 from aioretry_smithy import (
-    Backoff,
     DecoratingClient,
-    RetryingClient,
-    RetryStrategy,
-    SessionBuilder,
     client_decorator,
     decorate,
     undecorate,
 )
 
 COUNT = "armeria-retry-count"
+
+RETRYING = retrying(0.0, max_total_attempts=3)
 
 
 @pytest.fixture
@@ -47,11 +46,6 @@ async def server(aiohttp_server):
     server = await aiohttp_server(app)
     server.heard, server.first = heard, asyncio.Event()
     return server
-
-
-def retrying():
-    strategy = RetryStrategy.on_server_error_status(Backoff.without_delay())
-    return RetryingClient.new_decorator(strategy, max_total_attempts=3)
 
 
 class TwiceClient(DecoratingClient):
@@ -107,7 +101,7 @@ CHANGED = {
     "skipped": lambda: {"skip_auto_headers": {"User-Agent"}},
 }
 every_argument = pytest.mark.parametrize("make", CHANGED.values(), ids=CHANGED)
-every_way = pytest.mark.parametrize("decorator", [retrying(), TwiceClient])
+every_way = pytest.mark.parametrize("decorator", [RETRYING, TwiceClient])
 
 
 def same(heard):
@@ -121,7 +115,7 @@ async def test_what_the_caller_changes_meanwhile_changes_nothing(
 ):
     """Another task changes the object while the first attempt is under way."""
     arguments = make()
-    async with SessionBuilder(server.make_url("/")).decorator(decorator).build() as it:
+    async with connected(server.make_url("/"), decorator) as it:
         call = asyncio.create_task(it.request("POST", "/", **arguments))
         await server.first.wait()
         change(next(iter(arguments.values())))
@@ -149,13 +143,9 @@ async def test_what_a_decorator_changes_meanwhile_changes_nothing(server):
         )
         return await delegate.execute(ctx, request)
 
-    async with (
-        SessionBuilder(server.make_url("/"))
-        .decorator(meddling)
-        .decorator(retrying())
-        .decorator(replacing)
-        .build() as session
-    ):
+    async with connected(
+        server.make_url("/"), meddling, RETRYING, replacing
+    ) as session:
         await session.post("/")
 
     assert same(server.heard) == server.heard
@@ -182,7 +172,7 @@ async def test_each_attempt_has_all_of_it(server, make, decorator):
     """What can be read once, and kinds of containers that are seldom used."""
     async with (
         aiohttp.ClientSession(server.make_url("/")) as bare,
-        SessionBuilder(server.make_url("/")).decorator(decorator).build() as session,
+        connected(server.make_url("/"), decorator) as session,
     ):
         await session.post("/", **make())
         await bare.post("/", **make())
@@ -204,11 +194,7 @@ async def test_json_is_serialized_once_a_call(server, name):
         text = json.dumps([len(asked), value])
         return text.encode() if name.endswith("bytes") else text
 
-    session = (
-        SessionBuilder(server.make_url("/"), **{name: dumps})
-        .decorator(retrying())
-        .build()
-    )
+    session = connected(server.make_url("/"), RETRYING, **{name: dumps})
     async with session:
         await session.post("/", json={"a": 1})
         await session.post("/", json={"a": 1})

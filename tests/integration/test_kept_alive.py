@@ -10,6 +10,7 @@ import weakref
 
 import aiohttp
 import pytest
+from chains import connected, retrying
 from fault_server import End, Fault, FaultServer, answer, cut, response
 
 from aioretry_smithy import (
@@ -18,7 +19,6 @@ from aioretry_smithy import (
     CircuitBreakerClient,
     CircuitState,
     LoggingClient,
-    RetryingClient,
     RetryStrategy,
     RetryStrategyWithContent,
     SessionBuilder,
@@ -78,11 +78,14 @@ CUT_BODY = Fault(send=(response(200, b"x" * 1000)[:500],), end=End.CLOSE)
 
 
 def build(url, strategy, *inside, **options):
-    builder = SessionBuilder(url, connector=aiohttp.TCPConnector(limit=1), **options)
-    for decorator in inside:
-        builder.decorator(decorator)
-    retry = RetryingClient.new_decorator(strategy, max_total_attempts=3)
-    return builder.decorator(retry).decorator(LoggingClient.new_decorator()).build()
+    return connected(
+        url,
+        *inside,
+        retrying(strategy, max_total_attempts=3),
+        LoggingClient.new_decorator(),
+        connector=aiohttp.TCPConnector(limit=1),
+        **options,
+    )
 
 
 async def ask(session, path="/", **options):

@@ -8,25 +8,18 @@ import re
 
 import aiohttp
 import pytest
+from chains import connected, retrying
 
 from aioretry_smithy import (
     AttemptTimeoutError,
-    Backoff,
     RequestLog,
     ResponseTimeoutError,
-    RetryingClient,
-    RetryStrategy,
     SessionBuilder,
 )
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"
 BUSY = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"
 IN_TIME = "attempt 1 had 0.200 s, which passed while its body was read"
-
-
-def retrying(**settings):
-    strategy = RetryStrategy.failsafe(Backoff.fixed(0.01))
-    return RetryingClient.new_decorator(strategy, **settings)
 
 
 def answer(body, status="200 OK", content_type="application/json"):
@@ -60,7 +53,7 @@ each_read = pytest.mark.parametrize("read", READS.values(), ids=READS)
 async def test_attempt_that_runs_out_of_time_in_its_body(serve, read):
     """The error says which limit it was, and the log knows at once."""
     url = await serve([HEAD + b"01234", 3600.0])
-    builder = SessionBuilder(url).decorator(retrying(attempt_timeout=0.2))
+    builder = SessionBuilder(url).decorator(retrying(0.01, attempt_timeout=0.2))
     async with builder.build() as session, session.get("/") as response:
         with pytest.raises(AttemptTimeoutError, match=IN_TIME) as caught:
             await read(response)
@@ -125,7 +118,7 @@ async def test_body_that_broke_off_while_nobody_read_it(serve):
 async def test_failed_body_notes_the_attempts(serve):
     """What the caller gets tells of the attempts, with the time up to the failure."""
     url = await serve([BUSY], [HEAD + b"01234", 3600.0])
-    builder = SessionBuilder(url).decorator(retrying(attempt_timeout=0.2))
+    builder = SessionBuilder(url).decorator(retrying(0.01, attempt_timeout=0.2))
     async with builder.build() as session:
         response = await session.get("/")
         with pytest.raises(AttemptTimeoutError) as caught:
@@ -189,7 +182,7 @@ async def test_failure_that_was_wrapped(serve):
 async def test_handshake_that_fails(serve):
     """A server that wants no web socket has answered a call, which has a log."""
     url = await serve(answer(b"no", "403 Forbidden"))
-    async with SessionBuilder(url).decorator(retrying()).build() as session:
+    async with connected(url, retrying(0.01)) as session:
         with pytest.raises(aiohttp.WSServerHandshakeError) as caught:
             await session.ws_connect("/")
 
@@ -206,7 +199,9 @@ async def test_failure_of_another_response_has_no_log(serve):
     assert RequestLog.of(caught.value, None) is None
 
 
-@pytest.mark.parametrize("decorators", [[], [retrying()]], ids=["plain", "retrying"])
+@pytest.mark.parametrize(
+    "decorators", [[], [retrying(0.01)]], ids=["plain", "retrying"]
+)
 async def test_every_view_gives_the_time_up_to_the_failure(serve, decorators):
     """A body that ran out of time took that time, whenever its headers came."""
     url = await serve([HEAD + b"01234", 3600.0])

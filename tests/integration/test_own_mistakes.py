@@ -9,6 +9,7 @@ from http.cookies import CookieError
 import aiohttp
 import pytest
 from aiohttp import web
+from chains import connected
 
 from aioretry_smithy import (
     Backoff,
@@ -133,11 +134,11 @@ async def test_nothing_is_retried_and_nobody_is_blamed(url, body, error):
     """One attempt; neither breaker nor limiter counts it, whatever the class."""
     breaker, limiter = CircuitBreaker("host"), Limiter()
     strategy = RetryStrategy.failsafe(Backoff.without_delay())
-    session = (
-        SessionBuilder(url, json_serialize=raise_it)
-        .decorator(CircuitBreakerClient.new_decorator(breaker))
-        .decorator(RetryingClient.new_decorator(strategy, limiter=limiter))
-        .build()
+    session = connected(
+        url,
+        CircuitBreakerClient.new_decorator(breaker),
+        RetryingClient.new_decorator(strategy, limiter=limiter),
+        json_serialize=raise_it,
     )
     async with session:
         with pytest.raises(Exception) as caught:

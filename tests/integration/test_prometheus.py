@@ -8,13 +8,15 @@ import socket
 import aiohttp
 import pytest
 from aiohttp import web
-from chains import retrying
 
 from aioretry_smithy import (
+    Backoff,
     CircuitBreaker,
     CircuitBreakerClient,
     FailFastError,
     RetryBudget,
+    RetryingClient,
+    RetryStrategy,
     SessionBuilder,
 )
 
@@ -103,7 +105,11 @@ def new_session(registry, *, brake_after=None):
             )
         )
         .decorator(metrics)
-        .decorator(retrying(0.01, limiter=budget))
+        .decorator(
+            RetryingClient.new_decorator(
+                RetryStrategy.failsafe(Backoff.fixed(0.01)), limiter=budget
+            )
+        )
         .decorator(metrics)
         .build()
     )

@@ -10,23 +10,16 @@ from types import SimpleNamespace
 import aiohttp
 import pytest
 from aiohttp import web
+from chains import retrying
 from multidict import MultiDict
 
 from aioretry_smithy import (
-    Backoff,
     RequestLog,
-    RetryingClient,
     RetryStopReason,
-    RetryStrategy,
     SessionBuilder,
 )
 
 LARGE = bytes(range(256)) * 4096
-
-
-def retrying(**settings):
-    strategy = RetryStrategy.on_server_error_status(Backoff.fixed(0.0))
-    return RetryingClient.new_decorator(strategy, **settings)
 
 
 @pytest.fixture
@@ -82,7 +75,7 @@ AGAIN = {
 @pytest.mark.parametrize(("options", "body"), AGAIN.values(), ids=AGAIN)
 async def test_plain_bodies_arrive_each_time(failing, options, body):
     """Attempts 1, 2 and 3 bring the same bytes of the same type."""
-    builder = SessionBuilder(failing.url).decorator(retrying())
+    builder = SessionBuilder(failing.url).decorator(retrying(0.0))
     async with builder.build() as session, session.post("/", **options) as response:
         assert 200 == response.status
 
@@ -93,7 +86,7 @@ async def test_plain_bodies_arrive_each_time(failing, options, body):
 
 async def test_multipart_in_memory_arrives_each_time(failing):
     """Parts that are values are written anew for each attempt."""
-    builder = SessionBuilder(failing.url).decorator(retrying())
+    builder = SessionBuilder(failing.url).decorator(retrying(0.0))
     async with builder.build() as session:
         response = await session.post("/", data=multipart())
     assert 200 == response.status
@@ -163,7 +156,7 @@ each_one_shot = pytest.mark.parametrize("make", ONCE.values(), ids=ONCE)
 @pytest.mark.parametrize("make", REWOUND.values(), ids=REWOUND)
 async def test_what_can_be_rewound_arrives_each_time(failing, file, make):
     """Attempts 1, 2 and 3 bring the same bytes, boundaries included."""
-    builder = SessionBuilder(failing.url).decorator(retrying())
+    builder = SessionBuilder(failing.url).decorator(retrying(0.0))
     async with builder.build() as session:
         response = await session.post("/", data=make(file))
 
@@ -176,7 +169,7 @@ async def test_what_can_be_rewound_arrives_each_time(failing, file, make):
 @each_one_shot
 async def test_what_is_read_is_sent_once(failing, file, make):
     """The call stops after one whole attempt, with that attempt's response."""
-    builder = SessionBuilder(failing.url).decorator(retrying())
+    builder = SessionBuilder(failing.url).decorator(retrying(0.0))
     async with builder.build() as session:
         response = await session.post("/", data=make(file))
     log = RequestLog.of(response)
@@ -197,7 +190,7 @@ async def test_one_shot_body_of_a_success(aiohttp_server, file, make):
     application = web.Application()
     application.router.add_post("/", answer)
     server = await aiohttp_server(application)
-    builder = SessionBuilder(server.make_url("/")).decorator(retrying())
+    builder = SessionBuilder(server.make_url("/")).decorator(retrying(0.0))
     async with builder.build() as session:
         response = await session.post("/", data=make(file))
         assert b"abc" in await response.read()
@@ -222,7 +215,7 @@ async def test_early_answer_to_a_large_upload_is_not_completed_short():
     server = await asyncio.start_server(refuse_early, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
     size = 8 * 1024 * 1024
-    builder = SessionBuilder(url).decorator(retrying(max_total_attempts=2))
+    builder = SessionBuilder(url).decorator(retrying(0.0, max_total_attempts=2))
     async with server, builder.build() as session:
         body = io.BytesIO(b"x" * size)
         async with session.post("/", data=body) as response:

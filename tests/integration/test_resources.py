@@ -14,14 +14,11 @@ import warnings
 import aiohttp
 import pytest
 from aiohttp import ClientTimeout
+from chains import connected, retrying
 from fault_server import End, Fault, FaultServer, Read, answer, cut, early, response
 
 from aioretry_smithy import (
-    Backoff,
-    RetryingClient,
     RetryStopReason,
-    RetryStrategy,
-    SessionBuilder,
     capture_logs,
 )
 
@@ -30,9 +27,7 @@ PART = response(503, b"x" * 1000)[:500]
 
 
 def build(server, *, delay=0.0, settings=None, **options):
-    strategy = RetryStrategy.failsafe(Backoff.fixed(delay))
-    decorator = RetryingClient.new_decorator(strategy, **(settings or {}))
-    return SessionBuilder(server.url, **options).decorator(decorator).build()
+    return connected(server.url, retrying(delay, **(settings or {})), **options)
 
 
 @contextlib.contextmanager

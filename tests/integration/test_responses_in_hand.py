@@ -9,14 +9,11 @@ import warnings
 
 import aiohttp
 import pytest
-from chains import session
+from chains import connected, retrying, session
 
 from aioretry_smithy import (
-    Backoff,
     RequestLog,
-    RetryingClient,
     RetryStopReason,
-    RetryStrategy,
     SessionBuilder,
     client_decorator,
     new_response,
@@ -24,6 +21,8 @@ from aioretry_smithy import (
 from aioretry_smithy.testing import VirtualTimeLoop
 
 UNENDING = [b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc", 60.0]
+
+RETRYING = retrying(0.0, max_total_attempts=2)
 
 
 class DecoratorError(Exception):
@@ -72,11 +71,6 @@ async def raises(delegate, ctx, request):
     raise DecoratorError
 
 
-def retrying():
-    strategy = RetryStrategy.on_server_error_status(Backoff.without_delay())
-    return RetryingClient.new_decorator(strategy, max_total_attempts=2)
-
-
 @pytest.fixture(autouse=True)
 def _nothing_is_freed_by_chance():
     gc.disable()
@@ -88,14 +82,26 @@ def _nothing_is_freed_by_chance():
     "decorators",
     [
         pytest.param([asks_twice], id="twice"),
-        pytest.param([asks_twice, retrying()], id="twice in each attempt"),
-        pytest.param([retrying(), asks_twice], id="two passes"),
+        pytest.param(
+            [asks_twice, RETRYING],
+            id="twice in each attempt",
+        ),
+        pytest.param([RETRYING, asks_twice], id="two passes"),
         pytest.param([asks_twice_at_once], id="twice at once"),
-        pytest.param([asks_twice_at_once, retrying()], id="twice at once, retried"),
-        pytest.param([retrying(), asks_twice_at_once], id="two passes at once"),
+        pytest.param(
+            [asks_twice_at_once, RETRYING],
+            id="twice at once, retried",
+        ),
+        pytest.param(
+            [RETRYING, asks_twice_at_once],
+            id="two passes at once",
+        ),
         pytest.param([makes_two_attempts_at_once], id="attempts of its own"),
         pytest.param([answers_itself, raises], id="replaced"),
-        pytest.param([answers_itself, raises, retrying()], id="replaced, retried"),
+        pytest.param(
+            [answers_itself, raises, RETRYING],
+            id="replaced, retried",
+        ),
     ],
 )
 async def test_call_that_fails_leaves_no_connection_in_use(serve, decorators):
@@ -122,7 +128,7 @@ async def test_wrapped_response_is_the_one_that_came(serve, wrap):
         return wrap(response)
 
     url = await serve([b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"])
-    async with SessionBuilder(url).decorator(wraps).build() as session:
+    async with connected(url, wraps) as session:
         with warnings.catch_warnings():
             # A copy of a response does not know that it is closed.
             warnings.simplefilter("ignore", ResourceWarning)
@@ -143,7 +149,7 @@ async def test_what_is_no_response_ends_the_call(serve):
         return response.status
 
     builder = SessionBuilder(await serve(UNENDING)).decorator(reads)
-    async with builder.decorator(retrying()).build() as session:
+    async with builder.decorator(RETRYING).build() as session:
         with pytest.raises(AttributeError) as caught:
             await session.get("/")
 
@@ -172,7 +178,7 @@ def test_times_are_those_of_the_loop_that_runs():
 async def test_failure_after_a_response_is_raised_as_it_is(serve):
     """To close what is still in hand hides nothing of what went wrong."""
     url = await serve(UNENDING, [ConnectionResetError])
-    async with SessionBuilder(url).decorator(asks_twice).build() as session:
+    async with connected(url, asks_twice) as session:
         with pytest.raises(aiohttp.ClientConnectionError):
             await session.get("/")
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import pytest
 from aiohttp import web
+from chains import connected
 
 from aioretry_smithy import (
     Backoff,
@@ -108,7 +109,7 @@ async def test_every_verb_is_retried_on_the_wire(serve, verb):
 
     server = await serve(handler)
     async with (
-        SessionBuilder(server.make_url("/")).decorator(RETRYING).build() as session,
+        connected(server.make_url("/"), RETRYING) as session,
         getattr(session, verb)("/") as response,
     ):
         status = response.status
@@ -120,7 +121,7 @@ async def test_every_verb_is_retried_on_the_wire(serve, verb):
 async def test_call_is_whatever_aiohttp_lets_it_be(serve):
     """It can be awaited, entered, gathered and made a task."""
     server = await serve(failing(0))
-    async with SessionBuilder(server.make_url("/")).decorator(RETRYING).build() as s:
+    async with connected(server.make_url("/"), RETRYING) as s:
         awaited = await s.get("/")
         async with s.request("QUERY", "/") as entered:
             pass
@@ -144,7 +145,7 @@ async def test_base_url_is_joined_as_without_a_chain(serve, target):
     async with aiohttp.ClientSession(base) as plain, plain.get(target):
         pass
     async with (
-        SessionBuilder(base).decorator(ONCE_MORE).build() as session,
+        connected(base, ONCE_MORE) as session,
         session.get(target) as response,
     ):
         url = RequestLog.of(response).request_url
@@ -162,7 +163,7 @@ async def test_redirects_are_followed_as_without_a_chain(serve):
         return web.Response(text="new")
 
     server = await serve(handler)
-    async with SessionBuilder(server.make_url("/")).decorator(RETRYING).build() as s:
+    async with connected(server.make_url("/"), RETRYING) as s:
         followed = await s.get("/old")
         left_alone = await s.head("/old")
 
@@ -211,11 +212,7 @@ async def test_cookie_of_a_failed_attempt_goes_with_the_next(serve):
 
     server = await serve(handler)
     jar = aiohttp.CookieJar(unsafe=True)
-    async with (
-        SessionBuilder(server.make_url("/"), cookie_jar=jar)
-        .decorator(RETRYING)
-        .build() as session
-    ):
+    async with connected(server.make_url("/"), RETRYING, cookie_jar=jar) as session:
         await session.get("/")
         kept = [cookie.value for cookie in jar]
 
@@ -238,11 +235,9 @@ async def test_tracing_sees_each_attempt(serve):
     config.on_request_end.append(trace("end"))
     config.on_request_exception.append(trace("exception"))
     server = await serve(failing(1))
-    async with (
-        SessionBuilder(server.make_url("/"), trace_configs=[config])
-        .decorator(RETRYING)
-        .build() as session
-    ):
+    async with connected(
+        server.make_url("/"), RETRYING, trace_configs=[config]
+    ) as session:
         await session.get("/", trace_request_ctx="mine")
 
     assert [("start", "mine"), ("end", "mine")] * 2 == events
@@ -266,11 +261,9 @@ async def test_middlewares_run_in_each_attempt(serve):
         return web.Response(status=503)
 
     server = await serve(handler)
-    async with (
-        SessionBuilder(server.make_url("/"), middlewares=[marking("session")])
-        .decorator(ONCE_MORE)
-        .build() as session
-    ):
+    async with connected(
+        server.make_url("/"), ONCE_MORE, middlewares=[marking("session")]
+    ) as session:
         await session.get("/")
         await session.get("/", middlewares=[marking("request")])
         await session.get("/", middlewares=())
@@ -312,11 +305,9 @@ async def test_raise_for_status_is_applied_once(serve, of_session, of_request, r
     server = await serve(handler)
     decorator = RetryingClient.new_decorator(Counting(), max_total_attempts=3)
     options = {} if of_request is None else {"raise_for_status": of_request}
-    async with (
-        SessionBuilder(server.make_url("/"), raise_for_status=of_session)
-        .decorator(decorator)
-        .build() as session
-    ):
+    async with connected(
+        server.make_url("/"), decorator, raise_for_status=of_session
+    ) as session:
         outcome = (
             await asyncio.gather(session.get("/", **options), return_exceptions=True)
         )[0]
@@ -369,7 +360,7 @@ async def websocket(request: web.Request) -> web.WebSocketResponse:
 async def test_websocket_handshake_is_retried(serve):
     """After a 503 the next attempt shakes hands, and messages flow."""
     server = await serve(failing(1, websocket))
-    async with SessionBuilder(server.make_url("/")).decorator(RETRYING).build() as s:
+    async with connected(server.make_url("/"), RETRYING) as s:
         with capture_logs() as logs:
             async with s.ws_connect("/") as socket:
                 await socket.send_str("hello")
@@ -400,7 +391,7 @@ async def test_websocket_outlives_the_timeouts_of_its_handshake(serve):
 async def test_websocket_handshake_that_fails_for_good(serve):
     """The last answer is what aiohttp makes its own error of."""
     server = await serve(failing(9))
-    async with SessionBuilder(server.make_url("/")).decorator(ONCE_MORE).build() as s:
+    async with connected(server.make_url("/"), ONCE_MORE) as s:
         with capture_logs() as logs, pytest.raises(aiohttp.WSServerHandshakeError) as e:
             await s.ws_connect("/")
 
@@ -530,7 +521,7 @@ async def test_undecorated_session_resends_again(deaf):
 async def test_call_starts_when_it_is_awaited(serve):
     """Until then there is no log, and none of its time passes."""
     server = await serve(failing(0))
-    async with SessionBuilder(server.make_url("/")).decorator(RETRYING).build() as s:
+    async with connected(server.make_url("/"), RETRYING) as s:
         with capture_logs() as logs:
             call = s.get("/")
             await asyncio.sleep(0.002)
@@ -617,11 +608,9 @@ async def test_decorator_sees_the_caller_s_arguments(serve):
         return await delegate.execute(ctx, request)
 
     server = await serve(failing(0))
-    async with (
-        SessionBuilder(server.make_url("/"), headers={"X-Default": "1"})
-        .decorator(spy)
-        .build() as session
-    ):
+    async with connected(
+        server.make_url("/"), spy, headers={"X-Default": "1"}
+    ) as session:
         await session.get("/a", params={"q": "1"})
         await session.post("/b", json={"n": 1}, headers={"X-Own": "2"})
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from aiohttp import ClientTimeout, web
 from aiohttp.test_utils import TestServer
+from chains import connected
 from standard_vectors import load
 
-from aioretry_smithy import RequestLog, RetryingClient, RetryStopReason, SessionBuilder
+from aioretry_smithy import RequestLog, RetryingClient, RetryStopReason
 
 if TYPE_CHECKING:
     from aiohttp import ClientSession
@@ -92,9 +93,9 @@ async def replay_all(vector: Any) -> None:
         decorator = RetryingClient.new_decorator(strategy, use_retry_after=False)
         async with (
             # No limit of aiohttp's either, which would be short here.
-            SessionBuilder(server.make_url("/"), timeout=ClientTimeout())
-            .decorator(decorator)
-            .build() as client
+            connected(
+                server.make_url("/"), decorator, timeout=ClientTimeout()
+            ) as client
         ):
             for call in vector.calls:
                 happened = await replay(client, service, call)

@@ -12,11 +12,16 @@ from aiohttp import web
 pytest.importorskip("opentelemetry.sdk")
 pytest.importorskip("prometheus_client")
 
-from chains import retrying
 from heard import Heard
 from prometheus_client import CollectorRegistry
 
-from aioretry_smithy import SessionBuilder, capture_logs
+from aioretry_smithy import (
+    Backoff,
+    RetryingClient,
+    RetryStrategy,
+    SessionBuilder,
+    capture_logs,
+)
 from aioretry_smithy.prometheus import MetricsClient
 
 CALLS = 1000
@@ -46,7 +51,11 @@ async def test_attempts_are_counted_alike(aiohttp_server):
         SessionBuilder(server.make_url("/"))
         .decorator(tracing)
         .decorator(metrics)
-        .decorator(retrying(0.0, max_total_attempts=4))
+        .decorator(
+            RetryingClient.new_decorator(
+                RetryStrategy.failsafe(Backoff.without_delay()), max_total_attempts=4
+            )
+        )
         .decorator(metrics)
         .decorator(tracing)
     )

@@ -9,6 +9,7 @@ import re
 import aiohttp
 import pytest
 from aiohttp import web
+from chains import connected
 
 from aioretry_smithy import (
     Backoff,
@@ -60,7 +61,7 @@ async def test_body_that_was_sent(url, body, length, path):
     """Its bytes are counted once an attempt, and the last one is timed."""
     retrying = RetryingClient.new_decorator(RetryStrategy.failsafe(Backoff.fixed(0.01)))
     async with (
-        SessionBuilder(url).decorator(retrying).build() as session,
+        connected(url, retrying) as session,
         session.put(path, **body) as response,
     ):
         log = RequestLog.of(response)
@@ -197,7 +198,7 @@ async def test_log_of_an_attempt_can_be_awaited(serve):
     """An attempt that fails is over before its call is."""
     address = await serve([None], [b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"])
     retrying = RetryingClient.new_decorator(RetryStrategy.failsafe(Backoff.fixed(0.05)))
-    async with SessionBuilder(address).decorator(retrying).build() as session:
+    async with connected(address, retrying) as session:
         with capture_logs() as logs:
             call = asyncio.create_task(session.get("/"))
             await asyncio.sleep(0)

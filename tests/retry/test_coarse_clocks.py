@@ -6,24 +6,21 @@ import asyncio
 import math
 
 import aiohttp
+import chains
 import pytest
-from chains import URL, chain
+from chains import URL, session
 from hypothesis import given
 from hypothesis import strategies as st
 
 from aioretry_smithy import (
     AttemptTimeoutError,
-    Backoff,
     DecoratingClient,
     RequestLog,
     ResponseTimeoutError,
-    RetryingClient,
     RetryStopReason,
-    RetryStrategy,
 )
 from aioretry_smithy.testing import VirtualTimeLoop
 
-NOW = RetryStrategy.failsafe(Backoff.without_delay())
 # Near enough, and powers of two, whose multiples are exact.
 TICKS = (2**-10, 2**-6)
 offsets = st.floats(0.0, 0.05)
@@ -50,10 +47,10 @@ def call(tick, offset, answer, *decorators, timeout):
 
     async def main():
         await asyncio.sleep(offset)
-        builder = chain([answer] * 1000, *decorators)
-        async with builder.response_timeout(timeout).build() as session:
+        answers = [answer] * 1000
+        async with session(answers, *decorators, timeout=timeout) as client:
             with pytest.raises(aiohttp.ServerConnectionError) as caught:
-                await session.get(URL)
+                await client.get(URL)
         log = RequestLog.of(caught.value)
         began = log.started
         starts = [child.started - began for child in log.children]
@@ -67,10 +64,9 @@ async def silent(ctx, request):
     await asyncio.sleep(3600.0)
 
 
-def retrying(attempt_timeout, backoff=None):
-    strategy = NOW if backoff is None else RetryStrategy.failsafe(backoff)
-    return RetryingClient.new_decorator(
-        strategy, max_total_attempts=1000, attempt_timeout=attempt_timeout
+def retrying(attempt_timeout, delay=0.0):
+    return chains.retrying(
+        delay, max_total_attempts=1000, attempt_timeout=attempt_timeout
     )
 
 
@@ -102,7 +98,7 @@ def test_coarse_clock_makes_no_more_attempts(tick, offset):
 @given(offset=offsets)
 def test_wait_that_ends_in_the_last_tick_is_not_begun(tick, offset):
     """An attempt that could only begin then helps nobody."""
-    attempts = retrying(None, Backoff.fixed(1.0))
+    attempts = retrying(None, 1.0)
     answer = aiohttp.ServerDisconnectedError()
     log, error, starts = call(tick, offset, answer, attempts, timeout=1.0 + tick / 2)
 

@@ -8,24 +8,14 @@ import math
 
 import aiohttp
 import pytest
+from chains import ended
 from multidict import CIMultiDict
 from yarl import URL
 
-from aioretry_smithy import ClientRequestContext, HttpRequest, new_response
+from aioretry_smithy import new_response
 from aioretry_smithy.smithy import ErrorKind, Failure, RetryAction
 
-REQUEST = HttpRequest("GET", "http://localhost/")
 INFO = aiohttp.RequestInfo(URL("http://localhost/"), "GET", CIMultiDict())
-
-
-def attempt(status=None, headers=None, cause=None):
-    """Make the context of an attempt that was answered, or that failed."""
-    ctx = ClientRequestContext(REQUEST).derive(REQUEST)
-    if status is not None:
-        ctx.log._record_response(new_response(REQUEST, status, headers=headers))
-    if cause is not None:
-        ctx.log._record_failure(cause)
-    return ctx
 
 
 def test_verdict_is_transient_unless_it_says_so():
@@ -81,7 +71,7 @@ def test_verdict_shows_how_it_is_made(text):
 
 async def test_status_and_headers_are_those_of_the_response():
     """Names of headers in any case."""
-    failure = Failure(attempt(503, {"X-Quota": "7"}))
+    failure = Failure(ended(503, headers={"X-Quota": "7"}))
 
     assert 503 == failure.status
     assert "7" == failure.headers["x-quota"]
@@ -92,7 +82,7 @@ async def test_status_and_headers_are_those_of_the_response():
 async def test_exception_has_neither_status_nor_headers():
     """So that a classifier may look at headers without asking first."""
     cause = TimeoutError()
-    failure = Failure(attempt(cause=cause), cause)
+    failure = Failure(ended(cause=cause), cause)
 
     assert None is failure.status
     assert {} == dict(failure.headers)
@@ -102,7 +92,7 @@ async def test_exception_has_neither_status_nor_headers():
 async def test_headers_are_a_copy_nobody_can_change():
     """Classifiers look; the response goes to the caller."""
     with pytest.raises(TypeError):
-        Failure(attempt(503)).headers["x"] = "y"
+        Failure(ended(503)).headers["x"] = "y"
 
 
 @pytest.mark.parametrize("status", [400, 503])
@@ -110,7 +100,7 @@ async def test_error_raised_for_a_status_stands_for_its_response(status):
     """A decorator may have turned the response into an exception."""
     headers = CIMultiDict({"Retry-After": "3"})
     cause = aiohttp.ClientResponseError(INFO, (), status=status, headers=headers)
-    failure = Failure(attempt(cause=cause), cause)
+    failure = Failure(ended(cause=cause), cause)
 
     assert status == failure.status
     assert 3.0 == failure.retry_after
@@ -121,7 +111,7 @@ async def test_error_with_a_status_that_is_none_stands_for_nothing(status):
     """An endless redirect says 0, a body of the wrong type 200."""
     cause = aiohttp.ClientResponseError(INFO, (), status=status)
 
-    assert None is Failure(attempt(cause=cause), cause).status
+    assert None is Failure(ended(cause=cause), cause).status
 
 
 async def test_status_that_aiohttp_made_up_is_none():
@@ -129,13 +119,13 @@ async def test_status_that_aiohttp_made_up_is_none():
     cause = aiohttp.ClientResponseError(INFO, (), status=400)
     cause.__cause__ = ValueError("garbage")
 
-    assert None is Failure(attempt(cause=cause), cause).status
+    assert None is Failure(ended(cause=cause), cause).status
 
 
 async def test_body_that_failed_leaves_the_status():
     """The answer came, its body did not."""
     cause = aiohttp.ClientPayloadError("cut")
-    ctx = attempt(503, {"Retry-After": "2"})
+    ctx = ended(503, headers={"Retry-After": "2"})
     ctx.log._end_body(0, cause)
     ctx.log._record_failure(cause)
     failure = Failure(ctx, cause)
@@ -146,11 +136,11 @@ async def test_body_that_failed_leaves_the_status():
 
 async def test_hint_without_a_date_counts_from_when_the_response_came():
     """Not from when the call began, nor from the year 1970."""
-    ctx = attempt()
+    ctx = ended()
     ctx.log._call.wall_clock = 784111777.0  # Sun, 06 Nov 1994 08:49:37 GMT
     await asyncio.sleep(3.0)
     hint = {"Retry-After": "Sun, 06 Nov 1994 08:49:47 GMT"}
-    ctx.log._record_response(new_response(REQUEST, 503, headers=hint))
+    ctx.log._record_response(new_response(ctx.request, 503, headers=hint))
 
     assert 7.0 == pytest.approx(Failure(ctx).retry_after)
 
@@ -158,4 +148,4 @@ async def test_hint_without_a_date_counts_from_when_the_response_came():
 @pytest.mark.parametrize("digits", ["99999999999", "9" * 400])
 async def test_hint_of_many_digits_stays_a_number(digits):
     """Infinity would be taken for no hint at all."""
-    assert 1e10 == Failure(attempt(503, {"Retry-After": digits})).retry_after
+    assert 1e10 == Failure(ended(503, headers={"Retry-After": digits})).retry_after

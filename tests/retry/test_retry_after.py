@@ -8,7 +8,7 @@ from unittest.mock import MagicMock
 
 import aiohttp
 import pytest
-from chains import URL, Always, now, retrying, session
+from chains import SAFELY, URL, Always, now, retrying, session
 
 from aioretry_smithy import (
     Backoff,
@@ -91,7 +91,7 @@ class TestRetryAfter:
         self, hint, settings, deadline
     ):
         """Longer than the settings or the deadline allow: no use waiting."""
-        decorator = retrying(0.0, **settings)
+        decorator = retrying(SAFELY, **settings)
         async with session(
             [answered_with(429, Retry_After=hint)], decorator, timeout=deadline
         ) as client:
@@ -104,7 +104,7 @@ class TestRetryAfter:
 
     async def test_hint_as_long_as_the_limit_is_waited_for(self):
         """Only a longer one ends the call."""
-        decorator = retrying(0.0, max_retry_after=5.0)
+        decorator = retrying(SAFELY, max_retry_after=5.0)
         async with session(
             [answered_with(503, Retry_After="5"), 200], decorator
         ) as client:
@@ -120,7 +120,7 @@ class TestRetryAfter:
     ):
         """A date that is over holds nobody back, one far away ends the call."""
         date = f"Sun, 06 Nov {year} 08:49:37 GMT"
-        decorator = retrying(0.0)
+        decorator = retrying(SAFELY)
         async with session(
             [answered_with(503, Retry_After=date), 200], decorator
         ) as client:
@@ -130,7 +130,7 @@ class TestRetryAfter:
 
     async def test_hint_can_be_ignored(self):
         """``use_retry_after=False`` leaves the delay to the backoff."""
-        decorator = retrying(0.0, use_retry_after=False)
+        decorator = retrying(SAFELY, use_retry_after=False)
         async with session(
             [answered_with(503, Retry_After="99"), 200], decorator
         ) as client:

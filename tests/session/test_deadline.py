@@ -9,14 +9,12 @@ import math
 import pytest
 from aiohttp import ClientSession, ClientTimeout
 from aiohttp.helpers import sentinel
+from chains import decorated, now, retrying
 from yarl import URL
 
 from aioretry_smithy import (
-    Backoff,
     DecoratingClient,
     HttpRequest,
-    RetryingClient,
-    RetryStrategy,
     SessionBuilder,
     decorate,
     new_response,
@@ -31,26 +29,26 @@ BARE = {"logging": None, "circuit_breaker": None}
 
 
 def ours_by_builder(*decorators):
-    return build(SessionBuilder().response_timeout(10.0), decorators)
+    return decorated(SessionBuilder().response_timeout(10.0), *decorators).build()
 
 
 def ours_by_standard(*decorators):
     builder = SessionBuilder.standard(response_timeout=10.0, retrying=None, **BARE)
-    return build(builder, decorators)
+    return decorated(builder, *decorators).build()
 
 
 def ours_by_timeout_of_standard(*decorators):
     builder = SessionBuilder.standard(timeout=LIMIT, retrying=None, **BARE)
-    return build(builder, decorators)
+    return decorated(builder, *decorators).build()
 
 
 def own_of_builder(*decorators):
-    return build(SessionBuilder(timeout=LIMIT), decorators)
+    return decorated(SessionBuilder(timeout=LIMIT), *decorators).build()
 
 
 def exact_of_builder(*decorators):
     timeout = ClientTimeout(total=10.0, ceil_threshold=math.inf)
-    return build(SessionBuilder(timeout=timeout), decorators)
+    return decorated(SessionBuilder(timeout=timeout), *decorators).build()
 
 
 def own_of_session(*decorators):
@@ -58,7 +56,7 @@ def own_of_session(*decorators):
 
 
 def default_of_builder(*decorators):
-    return build(SessionBuilder(), decorators)
+    return decorated(SessionBuilder(), *decorators).build()
 
 
 def default_of_session(*decorators):
@@ -66,13 +64,9 @@ def default_of_session(*decorators):
 
 
 def none_of_ours(*decorators):
-    return build(SessionBuilder(timeout=LIMIT).response_timeout(None), decorators)
-
-
-def build(builder, decorators):
-    for decorator in decorators:
-        builder.decorator(decorator)
-    return builder.build()
+    return decorated(
+        SessionBuilder(timeout=LIMIT).response_timeout(None), *decorators
+    ).build()
 
 
 OURS = [ours_by_builder, ours_by_standard, ours_by_timeout_of_standard]
@@ -109,16 +103,11 @@ def timeouts(monkeypatch):
 
 async def seconds(session, **options):
     """Make one call and say how long it took, or how long until it failed."""
-    started = asyncio.get_running_loop().time()
+    started = now()
     async with session:
         with contextlib.suppress(TimeoutError):
             await session.get("http://h/", **options)
-    return asyncio.get_running_loop().time() - started
-
-
-def retrying(**settings):
-    strategy = RetryStrategy.failsafe(Backoff.without_delay())
-    return RetryingClient.new_decorator(strategy, **settings)
+    return now() - started
 
 
 @pytest.mark.parametrize("make", [*OURS, *OWN])
@@ -175,7 +164,7 @@ async def test_default_is_that_of_aiohttp(make, options, expected):
 @pytest.mark.parametrize("make", [*OURS, *OWN, *DEFAULT])
 async def test_limit_of_an_attempt_is_lifted_by_no_request(timeouts, make, given):
     """It is the retrying client's; the request's other limits stay."""
-    once = retrying(attempt_timeout=3.0, max_total_attempts=1)
+    once = retrying(0.0, attempt_timeout=3.0, max_total_attempts=1)
     sock_read = getattr(given, "sock_read", None)
 
     assert 3.0 == await seconds(make(once), timeout=given)
@@ -189,7 +178,7 @@ async def test_limit_of_an_attempt_is_lifted_by_no_request(timeouts, make, given
 async def test_attempts_go_on_until_the_limit_of_the_call(makers, expected, given):
     """Or to the last of five, where the request has lifted it."""
     for make in makers:
-        session = make(retrying(attempt_timeout=3.0, max_total_attempts=5))
+        session = make(retrying(0.0, attempt_timeout=3.0, max_total_attempts=5))
 
         assert expected == await seconds(session, timeout=given)
 
