@@ -11,27 +11,14 @@ import aiohttp
 import pytest
 from aiohttp import ClientTimeout
 from chains import SAFELY, connected, retrying
-from fault_server import (
-    OK,
-    End,
-    Fault,
-    FaultServer,
-    Read,
-    answer,
-    cut,
-    response,
-)
+from fault_server import OK, End, Fault, FaultServer, Read, answer, cut, response
 
-from aioretry_smithy import (
-    IDEMPOTENT_METHODS,
-    capture_logs,
-)
+from aioretry_smithy import IDEMPOTENT_METHODS, capture_logs
 
 METHODS = ["GET", "PUT", "DELETE", "POST", "PATCH"]
 BODY = b"0123456789" * 20
 ANSWER = response(200, BODY)
 HEAD_ENDS = len(ANSWER) - len(BODY)
-
 RESPONSE_POINTS = {
     "before the first byte": 0,
     "after the first byte": 1,

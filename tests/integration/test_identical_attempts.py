@@ -14,15 +14,9 @@ from aiohttp import web
 from chains import connected, retrying
 from multidict import CIMultiDict, MultiDict, MultiDictProxy
 
-from aioretry_smithy import (
-    DecoratingClient,
-    client_decorator,
-    decorate,
-    undecorate,
-)
+from aioretry_smithy import DecoratingClient, client_decorator, decorate, undecorate
 
 COUNT = "armeria-retry-count"
-
 RETRYING = retrying(0.0, max_total_attempts=3)
 
 

@@ -21,7 +21,6 @@ from aioretry_smithy import (
 from aioretry_smithy.testing import VirtualTimeLoop
 
 UNENDING = [b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc", 60.0]
-
 RETRYING = retrying(0.0, max_total_attempts=2)
 
 

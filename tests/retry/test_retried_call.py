@@ -103,53 +103,6 @@ async def test_ten_attempts_are_made_by_default():
     assert 10 == len(transport.requests) == RequestLog.of(response).total_attempts
 
 
-async def test_retry_count_header_is_absent_on_the_first_attempt_only():
-    """The server is told how many attempts were made before."""
-    transport = ScriptedTransport([503, 503, 200])
-    async with session(transport, retrying(Always(), max_total_attempts=3)) as client:
-        await client.get(URL, headers={"X-Shop": "7"})
-
-    assert [None, "1", "2"] == [
-        request.headers.get("armeria-retry-count") for request in transport.requests
-    ]
-    assert ["7", "7", "7"] == [
-        request.headers["X-Shop"] for request in transport.requests
-    ]
-
-
-async def test_retry_count_header_replaces_a_value_of_the_callers_own():
-    """It is set, not appended; on the first attempt the caller's value stays."""
-    transport = ScriptedTransport([503, 503])
-    async with session(transport, retrying(Always(), max_total_attempts=2)) as client:
-        await client.get(URL, headers={"Armeria-Retry-Count": "x"})
-
-    assert [["x"], ["1"]] == [
-        request.headers.getall("armeria-retry-count") for request in transport.requests
-    ]
-
-
-@pytest.mark.parametrize(("name", "expected"), [("X-Attempt", "1"), (None, None)])
-async def test_retry_count_header_can_be_renamed_and_switched_off(name, expected):
-    """The name is a setting; None means no header."""
-    transport = ScriptedTransport([503, 503])
-    decorator = retrying(Always(), max_total_attempts=2, retry_count_header=name)
-    async with session(transport, decorator) as client:
-        await client.get(URL)
-
-    assert expected == transport.requests[1].headers.get("X-Attempt")
-    assert "armeria-retry-count" not in transport.requests[1].headers
-
-
-async def test_first_attempt_sends_the_request_of_the_caller_untouched():
-    """Mocks that compare arguments see what the caller passed."""
-    transport = ScriptedTransport([200])
-    decorator = retrying(RetryStrategy.failsafe(), attempt_timeout=3.0)
-    async with session(transport, decorator) as client:
-        await client.get(URL)
-
-    assert {"allow_redirects": True} == transport.requests[0].options
-
-
 class TestCancellation:
     """It is never swallowed and leaves nothing open, wherever it strikes."""
 

@@ -1,55 +1,18 @@
-"""Waits for the server: Retry-After, and bodies that are drained meanwhile."""
+"""Waits for as long as the server asks, and their place in the log."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
-from unittest.mock import MagicMock
 
-import aiohttp
 import pytest
 from chains import SAFELY, URL, Always, now, retrying, session
 
-from aioretry_smithy import (
-    Backoff,
-    RequestLog,
-    RetryStopReason,
-    capture_logs,
-    new_response,
-)
+from aioretry_smithy import Backoff, RequestLog, RetryStopReason, capture_logs
 
 
 def answered_with(status, **headers):
     """Answer with a status and headers, underscores for hyphens."""
     return status, {name.replace("_", "-"): text for name, text in headers.items()}, b""
-
-
-class TestDrain:
-    """The rest of a body that is given up before a retry."""
-
-    @pytest.mark.parametrize("delay", [0.0, 0.05, 0.25])
-    async def test_drain_is_part_of_the_wait(self, delay):
-        """A body that stalls does not make the next attempt late."""
-        stalled: list[aiohttp.ClientResponse] = []
-
-        def stall(ctx, request):
-            response: Any = new_response(request, 503)
-            response._connection = MagicMock()
-            loop = asyncio.get_running_loop()
-            protocol = aiohttp.client_proto.ResponseHandler(loop)
-            protocol.connection_made(MagicMock())
-            response.content = aiohttp.StreamReader(protocol, limit=1, loop=loop)
-            stalled.append(response)
-            return response
-
-        decorator = retrying(delay)
-        timeout = delay + 0.01
-        async with session([stall, 200], decorator, timeout=timeout) as client:
-            response = await client.get(URL)
-
-        assert (200, delay) == (response.status, now())
-        assert delay == RequestLog.of(response).children[0].delay
-        assert stalled[0].closed
 
 
 class TestRetryAfter:

@@ -34,8 +34,6 @@ from aioretry_smithy import (
 from aioretry_smithy.testing import ScriptedTransport
 
 FAILSAFE = RetryingClient.new_decorator(RetryStrategy.failsafe(Backoff.fixed(1.0)))
-
-
 NEVER = RetryingClient.new_decorator(RetryStrategy.never())
 
 

@@ -24,8 +24,6 @@ from aioretry_smithy import (
 from aioretry_smithy.testing import ScriptedTransport
 
 FAILSAFE = retrying(1.0)
-
-
 NEVER = RetryingClient.new_decorator(RetryStrategy.never())
 
 

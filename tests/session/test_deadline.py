@@ -72,7 +72,6 @@ def none_of_ours(*decorators):
 OURS = [ours_by_builder, ours_by_standard, ours_by_timeout_of_standard]
 OWN = [own_of_builder, exact_of_builder, own_of_session]
 DEFAULT = [default_of_builder, default_of_session]
-
 LIFTED = [None, 0, -1.0, ClientTimeout(total=0), ClientTimeout(total=-1)]
 """What a request says to have no limit."""
 

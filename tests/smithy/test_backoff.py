@@ -15,8 +15,6 @@ from aioretry_smithy.smithy.backoff import (
 )
 
 DEFAULT, NONE, FULL, DECORRELATED = ExponentialBackoffJitterType
-
-
 LARGEST_CHANCE = math.nextafter(1.0, 0.0)
 
 
