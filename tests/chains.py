@@ -1,4 +1,4 @@
-"""Sessions on scripted answers, and clocks, which many tests begin with."""
+"""Sessions on scripted answers, and what else many tests begin with."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from aioretry_smithy import (
     RetryStrategy,
     SessionBuilder,
     capture_logs,
+    client_decorator,
     new_response,
 )
 from aioretry_smithy.testing import ScriptedTransport
@@ -25,21 +26,11 @@ from aioretry_smithy.testing import ScriptedTransport
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from aioretry_smithy import Decorator
+    from aioretry_smithy import Decorator, HttpClient
 
 URL = "http://localhost/orders"
 NOW = Backoff.without_delay()
 SAFELY = RetryStrategy.failsafe(NOW)
-
-
-class Always(RetryStrategy):
-    """Wants another attempt whatever happens."""
-
-    def __init__(self, backoff: Backoff = NOW) -> None:
-        self.backoff = backoff
-
-    def should_retry(self, ctx: Any, cause: Exception | None) -> Backoff:
-        return self.backoff
 
 
 def decorated(builder: SessionBuilder, *decorators: Decorator) -> SessionBuilder:
@@ -47,13 +38,6 @@ def decorated(builder: SessionBuilder, *decorators: Decorator) -> SessionBuilder
     for decorator in decorators:
         builder.decorator(decorator)
     return builder
-
-
-def connected(
-    url: Any, *decorators: Decorator, **settings: Any
-) -> aiohttp.ClientSession:
-    """Build a session that talks to the server at *url* through *decorators*."""
-    return decorated(SessionBuilder(url, **settings), *decorators).build()
 
 
 def chain(
@@ -76,6 +60,31 @@ def session(
 ) -> aiohttp.ClientSession:
     """Build a session that gets *answers* through *decorators*, inner ones first."""
     return chain(answers, *decorators, **settings).build()
+
+
+def connected(
+    url: Any, *decorators: Decorator, **settings: Any
+) -> aiohttp.ClientSession:
+    """Build a session that talks to the server at *url* through *decorators*."""
+    return decorated(SessionBuilder(url, **settings), *decorators).build()
+
+
+def retrying(strategy: Any = 0.5, **settings: Any) -> Decorator:
+    """Retry as *strategy* says; seconds stand for failures and server errors."""
+    if isinstance(strategy, int | float):
+        strategy = RetryStrategy.on_server_error_status(Backoff.fixed(strategy))
+    return RetryingClient.new_decorator(strategy, **settings)
+
+
+def retrying_session(
+    answers: Decorator | Iterable[Any],
+    strategy: Any = SAFELY,
+    *inside: Decorator,
+    timeout: float | None = None,
+    **settings: Any,
+) -> aiohttp.ClientSession:
+    """Build a session that gets *answers* and retries as *strategy* says."""
+    return session(answers, *inside, retrying(strategy, **settings), timeout=timeout)
 
 
 class Scripted:
@@ -106,24 +115,6 @@ class Scripted:
         return len(self.transport.requests)
 
 
-def retrying(strategy: Any = 0.5, **settings: Any) -> Decorator:
-    """Retry as *strategy* says; seconds stand for failures and server errors."""
-    if isinstance(strategy, int | float):
-        strategy = RetryStrategy.on_server_error_status(Backoff.fixed(strategy))
-    return RetryingClient.new_decorator(strategy, **settings)
-
-
-def retrying_session(
-    answers: Decorator | Iterable[Any],
-    strategy: Any = SAFELY,
-    *inside: Decorator,
-    timeout: float | None = None,
-    **settings: Any,
-) -> aiohttp.ClientSession:
-    """Build a session that gets *answers* and retries as *strategy* says."""
-    return session(answers, *inside, retrying(strategy, **settings), timeout=timeout)
-
-
 async def log_of(
     builder: SessionBuilder, url: Any = URL, *, method: str = "GET", **options: Any
 ) -> RequestLog:
@@ -135,9 +126,63 @@ async def log_of(
     return logs[0]
 
 
-def now() -> float:
-    """Tell the time of the running loop."""
-    return asyncio.get_running_loop().time()
+class Always(RetryStrategy):
+    """Wants another attempt whatever happens."""
+
+    def __init__(self, backoff: Backoff = NOW) -> None:
+        self.backoff = backoff
+
+    def should_retry(self, ctx: Any, cause: Exception | None) -> Backoff:
+        return self.backoff
+
+
+class Answering(RetryStrategy):
+    """Gives the one answer, and counts how often it was asked."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+        self.asked = 0
+
+    def should_retry(self, ctx: Any, cause: Exception | None) -> Any:
+        self.asked += 1
+        return self.answer
+
+
+class Opaque:
+    """A client that neither describes itself nor shows what it wraps."""
+
+    def __init__(self, delegate: HttpClient) -> None:
+        self.inner = delegate
+
+    async def execute(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> aiohttp.ClientResponse:
+        return await self.inner.execute(ctx, request)
+
+
+@client_decorator
+async def twice(
+    delegate: HttpClient, ctx: ClientRequestContext, request: HttpRequest
+) -> aiohttp.ClientResponse:
+    """Send each request twice, as a refresh of credentials may."""
+    (await delegate.execute(ctx, request)).close()
+    return await delegate.execute(ctx, request)
+
+
+async def silence(ctx: ClientRequestContext, request: HttpRequest) -> int:
+    """Be a server that never answers."""
+    await asyncio.sleep(math.inf if ctx.deadline is None else 1e6)
+    raise AssertionError
+
+
+def after(seconds: float, answer: Any) -> Any:
+    """Answer after a while."""
+
+    async def respond(ctx: Any, request: Any) -> Any:
+        await asyncio.sleep(seconds)
+        return answer
+
+    return respond
 
 
 def refused() -> aiohttp.ClientConnectorError:
@@ -167,20 +212,9 @@ def ended(
     return ctx
 
 
-async def silence(ctx: ClientRequestContext, request: HttpRequest) -> int:
-    """Be a server that never answers."""
-    await asyncio.sleep(math.inf if ctx.deadline is None else 1e6)
-    raise AssertionError
-
-
-def after(seconds: float, answer: Any) -> Any:
-    """Answer after a while."""
-
-    async def respond(ctx: Any, request: Any) -> Any:
-        await asyncio.sleep(seconds)
-        return answer
-
-    return respond
+def now() -> float:
+    """Tell the time of the running loop."""
+    return asyncio.get_running_loop().time()
 
 
 class Clock:

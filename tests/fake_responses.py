@@ -1,9 +1,14 @@
-"""Responses whose bodies come as a test wants them, without a network."""
+"""Responses whose bodies come as a test wants them, and a place to send bodies to."""
 
 from __future__ import annotations
 
 import asyncio
 from types import SimpleNamespace
+
+import aiohttp
+from aiohttp.client_proto import ResponseHandler
+
+from aioretry_smithy import new_response
 
 
 class FakeTimer:
@@ -68,3 +73,28 @@ class FakeResponse:
 
     def close(self):
         self.calls.append("close")
+
+
+class Connected(ResponseHandler):
+    """Pretends to have a connection, for a stream that is to wait for more."""
+
+    connected = True
+
+
+def unending(request, status=200, *, headers=None, start=b""):
+    """Make a response whose body begins so, and hangs."""
+    loop = asyncio.get_running_loop()
+    response = new_response(request, status, headers=headers)
+    response.content = aiohttp.StreamReader(Connected(loop), 2**16, loop=loop)
+    response.content.feed_data(start)
+    return response
+
+
+class Sink:
+    """A stream writer that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.sent = b""
+
+    async def write(self, chunk: bytes) -> None:
+        self.sent += chunk

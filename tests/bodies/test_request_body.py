@@ -16,6 +16,7 @@ from aiohttp.payload import (
     Payload,
     StringPayload,
 )
+from fake_responses import Sink
 from multidict import MultiDict, MultiDictProxy
 
 from aioretry_smithy import ClientRequestContext, HttpRequest
@@ -26,16 +27,6 @@ from aioretry_smithy._bodies.request_body import (
     prepare,
 )
 from aioretry_smithy._call.context import resources_of
-
-
-class Sink:
-    """A stream writer that keeps what it is given."""
-
-    def __init__(self) -> None:
-        self.sent = b""
-
-    async def write(self, chunk: bytes) -> None:
-        self.sent += chunk
 
 
 class Own(Payload):

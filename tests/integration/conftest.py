@@ -8,6 +8,7 @@ import socket
 import struct
 
 import pytest
+from aiohttp import web
 
 LINGER = struct.pack("ii", 1, 0)
 
@@ -59,3 +60,15 @@ async def write(writer, parts):
             writer.transport.abort()
         else:
             await asyncio.sleep(part)
+
+
+@pytest.fixture
+def serving(aiohttp_server):
+    """A function that starts a server whose one handler answers every request."""
+
+    async def start(handler):
+        application = web.Application()
+        application.router.add_route("*", "/{path:.*}", handler)
+        return await aiohttp_server(application)
+
+    return start

@@ -6,19 +6,11 @@ import asyncio
 import io
 import threading
 
+from fake_responses import Sink
+
 from aioretry_smithy import ClientRequestContext, HttpRequest
 from aioretry_smithy._bodies.request_body import prepare
 from aioretry_smithy._call.context import resources_of
-
-
-class Sink:
-    """A stream writer that keeps what it is given."""
-
-    def __init__(self) -> None:
-        self.sent = b""
-
-    async def write(self, chunk: bytes) -> None:
-        self.sent += chunk
 
 
 async def test_read_that_a_cancelled_attempt_left_running_is_waited_for(tmp_path):

@@ -7,7 +7,6 @@ import gc
 import logging
 import random
 from collections import Counter
-from typing import TYPE_CHECKING
 
 import aiohttp
 import pytest
@@ -29,35 +28,13 @@ from aioretry_smithy import (
     client_decorator,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from aiohttp.test_utils import TestServer
-
-    from aioretry_smithy import ClientRequestContext
-
-    Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-    Serve = Callable[[Handler], Awaitable[TestServer]]
-
-
-@pytest.fixture
-def serve(aiohttp_server) -> Serve:
-    """Start a server that answers every request with one function."""
-
-    async def start(handler: Handler) -> TestServer:
-        application = web.Application()
-        application.router.add_route("*", "/{path:.*}", handler)
-        return await aiohttp_server(application)
-
-    return start
-
 
 def acquired(session: aiohttp.ClientSession) -> int:
     """Count the connections that are in use."""
     return len(session.connector._acquired)
 
 
-async def test_logs_of_many_calls_add_up_to_what_the_server_saw(serve, caplog):
+async def test_logs_of_many_calls_add_up_to_what_the_server_saw(serving, caplog):
     """200 calls at once: attempts, statuses and log lines all agree."""
     caplog.set_level(logging.DEBUG, "aioretry_smithy")
     chance = random.Random(7)
@@ -75,7 +52,7 @@ async def test_logs_of_many_calls_add_up_to_what_the_server_saw(serve, caplog):
             case _:
                 return web.Response(text=request.path)
 
-    server = await serve(flaky)
+    server = await serving(flaky)
     breaker = CircuitBreaker(failure_rate_threshold=1.0)
     builder = (
         SessionBuilder(server.make_url("/"))
@@ -107,7 +84,7 @@ async def test_logs_of_many_calls_add_up_to_what_the_server_saw(serve, caplog):
     assert 0 == in_use
 
 
-async def test_cancellation_at_any_await_leaves_nothing_behind(serve):
+async def test_cancellation_at_any_await_leaves_nothing_behind(serving):
     """Cancelled after any number of turns of the loop, a call leaves no trace."""
 
     async def handler(request: web.Request) -> web.StreamResponse:
@@ -122,13 +99,11 @@ async def test_cancellation_at_any_await_leaves_nothing_behind(serve):
     class Slow(RetryStrategy):
         backoff = Backoff.fixed(0.001)
 
-        async def should_retry(
-            self, ctx: ClientRequestContext, cause: Exception | None
-        ) -> Backoff | None:
+        async def should_retry(self, ctx, cause) -> Backoff | None:
             await asyncio.sleep(0.001)
             return self.backoff if ctx.log.response_status == 503 else None
 
-    server = await serve(handler)
+    server = await serving(handler)
     breaker = CircuitBreaker(minimum_request_threshold=0)
     builder = (
         SessionBuilder(server.make_url("/"))
@@ -166,7 +141,7 @@ async def test_cancellation_at_any_await_leaves_nothing_behind(serve):
     assert cancelled > 10
 
 
-async def test_cancelled_trial_leaves_the_circuit_as_it_was(serve):
+async def test_cancelled_trial_leaves_the_circuit_as_it_was(serving):
     """The next call is the trial; the cancelled one counted for nothing."""
     blocked = asyncio.Event()
 
@@ -176,7 +151,7 @@ async def test_cancelled_trial_leaves_the_circuit_as_it_was(serve):
             await asyncio.sleep(60)
         return web.Response()
 
-    server = await serve(handler)
+    server = await serving(handler)
     breaker = CircuitBreaker(circuit_open_window=0.001)
     decorator = CircuitBreakerClient.new_decorator(breaker)
     async with connected(server.make_url("/"), decorator) as session:
@@ -194,7 +169,7 @@ async def test_cancelled_trial_leaves_the_circuit_as_it_was(serve):
     assert CircuitState.CLOSED == breaker.state
 
 
-async def test_response_given_up_frees_its_connection_before_the_wait(serve):
+async def test_response_given_up_frees_its_connection_before_the_wait(serving):
     """A pool of one connection serves a call with large and with small error bodies."""
     in_use = []
 
@@ -212,7 +187,7 @@ async def test_response_given_up_frees_its_connection_before_the_wait(serve):
             loop.call_later(0.01, lambda: in_use.append(acquired(session)))
             return 0.02
 
-    server = await serve(handler)
+    server = await serving(handler)
     strategy = RetryStrategy.failsafe(Watching())
     async with (
         connected(
@@ -228,7 +203,7 @@ async def test_response_given_up_frees_its_connection_before_the_wait(serve):
     assert [0, 0] == in_use
 
 
-async def test_small_rest_of_a_body_is_read_and_the_connection_used_again(serve):
+async def test_small_rest_of_a_body_is_read_and_the_connection_used_again(serving):
     """Otherwise each retry would cost a new connection."""
     peers = []
 
@@ -237,7 +212,7 @@ async def test_small_rest_of_a_body_is_read_and_the_connection_used_again(serve)
         status = 200 if len(peers) == 3 else 503
         return web.Response(status=status, body=b"x" * 30_000)
 
-    server = await serve(handler)
+    server = await serving(handler)
     strategy = RetryStrategy.failsafe(Backoff.without_delay())
     async with (
         connected(
@@ -250,19 +225,17 @@ async def test_small_rest_of_a_body_is_read_and_the_connection_used_again(serve)
     assert 1 == len(set(peers))
 
 
-async def test_error_in_a_strategy_releases_the_response(serve):
+async def test_error_in_a_strategy_releases_the_response(serving):
     """The caller never gets it, so nobody else would."""
 
     class Broken(RetryStrategy):
-        def should_retry(
-            self, ctx: ClientRequestContext, cause: Exception | None
-        ) -> Backoff | None:
+        def should_retry(self, ctx, cause) -> Backoff | None:
             raise KeyError
 
     async def handler(request: web.Request) -> web.StreamResponse:
         return web.Response(status=503, body=b"x" * 3_000_000)
 
-    server = await serve(handler)
+    server = await serving(handler)
     async with connected(
         server.make_url("/"), RetryingClient.new_decorator(Broken())
     ) as session:
@@ -272,14 +245,14 @@ async def test_error_in_a_strategy_releases_the_response(serve):
         assert 0 == acquired(session)
 
 
-async def test_silent_server_is_cut_at_the_deadline_to_the_scaled_number(serve):
+async def test_silent_server_is_cut_at_the_deadline_to_the_scaled_number(serving):
     """The two diagrams of the Armeria page with real sockets, times divided by 10."""
 
     async def silent(request: web.Request) -> web.StreamResponse:
         await asyncio.sleep(60)
         return web.Response()
 
-    server = await serve(silent)
+    server = await serving(silent)
     durations = []
     for backoff in (Backoff.without_delay(), Backoff.fixed(0.3)):
         decorator = RetryingClient.new_decorator(
@@ -298,7 +271,7 @@ async def test_silent_server_is_cut_at_the_deadline_to_the_scaled_number(serve):
     assert 0.9 == pytest.approx(durations[1][1], abs=0.1)
 
 
-async def test_attempt_timeout_covers_the_body_of_the_last_response(serve):
+async def test_attempt_timeout_covers_the_body_of_the_last_response(serving):
     """The caller's own reading is part of the attempt."""
 
     async def stalling(request: web.Request) -> web.StreamResponse:
@@ -308,7 +281,7 @@ async def test_attempt_timeout_covers_the_body_of_the_last_response(serve):
         await asyncio.sleep(60)
         return response
 
-    server = await serve(stalling)
+    server = await serving(stalling)
     decorator = RetryingClient.new_decorator(
         RetryStrategy.failsafe(), attempt_timeout=0.5
     )
@@ -322,7 +295,7 @@ async def test_attempt_timeout_covers_the_body_of_the_last_response(serve):
     assert log.is_complete
 
 
-async def test_delegate_called_twice_sends_a_stream_once(serve):
+async def test_delegate_called_twice_sends_a_stream_once(serving):
     """A refresh on 401 by a decorator never sends half a body."""
     bodies = []
 
@@ -341,7 +314,7 @@ async def test_delegate_called_twice_sends_a_stream_once(serve):
             response = await delegate.execute(ctx, request)
         return response
 
-    server = await serve(handler)
+    server = await serving(handler)
     builder = SessionBuilder(server.make_url("/")).decorator(refresh)
     async with builder.build() as session:
         with pytest.raises(aiohttp.ClientError, match="async_generator"):
@@ -353,7 +326,7 @@ async def test_delegate_called_twice_sends_a_stream_once(serve):
     assert 401 == status
 
 
-async def test_cancellation_in_a_decorator_gives_its_response_back(serve):
+async def test_cancellation_in_a_decorator_gives_its_response_back(serving):
     """It was to ask for a token with the first answer in its hands."""
 
     async def handler(request: web.Request) -> web.StreamResponse:
@@ -365,7 +338,7 @@ async def test_cancellation_in_a_decorator_gives_its_response_back(serve):
         await asyncio.sleep(60)
         return response
 
-    server = await serve(handler)
+    server = await serving(handler)
     gc.disable()
     try:
         builder = SessionBuilder(server.make_url("/")).decorator(refresh)
@@ -379,7 +352,7 @@ async def test_cancellation_in_a_decorator_gives_its_response_back(serve):
         gc.enable()
 
 
-async def test_failure_of_a_body_leads_to_the_log_of_its_call(serve):
+async def test_failure_of_a_body_leads_to_the_log_of_its_call(serving):
     """``RequestLog.of`` knows what reading the response raised."""
 
     async def cut(request: web.Request) -> web.StreamResponse:
@@ -390,7 +363,7 @@ async def test_failure_of_a_body_leads_to_the_log_of_its_call(serve):
         request.transport.abort()
         return response
 
-    server = await serve(cut)
+    server = await serving(cut)
     async with SessionBuilder(server.make_url("/")).build() as session:
         response = await session.get("/")
         with pytest.raises(aiohttp.ClientPayloadError) as caught:

@@ -7,6 +7,7 @@ import io
 from http.cookies import CookieError
 
 import aiohttp
+import chains
 import pytest
 from aiohttp import web
 from chains import connected
@@ -203,12 +204,6 @@ async def twice(request, send):
 
 
 @client_decorator
-async def sending_twice(delegate, ctx, request):
-    (await delegate.execute(ctx, request)).close()
-    return await delegate.execute(ctx, request)
-
-
-@client_decorator
 async def deriving_twice(delegate, ctx, request):
     (await delegate.execute(ctx.derive(request), request)).close()
     return await delegate.execute(ctx.derive(request), request)
@@ -240,7 +235,7 @@ def retrying_post(*decorators, **arguments):
 
 @pytest.mark.parametrize(
     ("decorators", "middlewares"),
-    [([sending_twice], []), ([deriving_twice], []), ([], [twice])],
+    [([chains.twice], []), ([deriving_twice], []), ([], [twice])],
 )
 async def test_what_was_answered_once_is_not_unprocessed(
     refusing, decorators, middlewares

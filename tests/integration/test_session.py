@@ -31,27 +31,12 @@ from aioretry_smithy import (
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
-    from aiohttp.test_utils import TestServer
-
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-    Serve = Callable[[Handler], Awaitable[TestServer]]
 
 AT_ONCE = Backoff.without_delay()
 ALWAYS = RetryStrategy.on_server_error_status(AT_ONCE)
 RETRYING = RetryingClient.new_decorator(ALWAYS)
 ONCE_MORE = RetryingClient.new_decorator(ALWAYS, max_total_attempts=2)
-
-
-@pytest.fixture
-def serve(aiohttp_server) -> Serve:
-    """Start a server that answers every request with one function."""
-
-    async def start(handler: Handler) -> TestServer:
-        application = web.Application()
-        application.router.add_route("*", "/{path:.*}", handler)
-        return await aiohttp_server(application)
-
-    return start
 
 
 @pytest.fixture
@@ -99,7 +84,7 @@ def failing(times: int, answer: Handler | None = None) -> Handler:
 @pytest.mark.parametrize(
     "verb", ["get", "options", "head", "post", "put", "patch", "delete"]
 )
-async def test_every_verb_is_retried_on_the_wire(serve, verb):
+async def test_every_verb_is_retried_on_the_wire(serving, verb):
     """The server sees the method twice, the second time with the count."""
     seen = []
 
@@ -107,7 +92,7 @@ async def test_every_verb_is_retried_on_the_wire(serve, verb):
         seen.append((request.method, request.headers.get("armeria-retry-count")))
         return web.Response(status=503 if len(seen) == 1 else 200)
 
-    server = await serve(handler)
+    server = await serving(handler)
     async with (
         connected(server.make_url("/"), RETRYING) as session,
         getattr(session, verb)("/") as response,
@@ -118,9 +103,9 @@ async def test_every_verb_is_retried_on_the_wire(serve, verb):
     assert [(verb.upper(), None), (verb.upper(), "1")] == seen
 
 
-async def test_call_is_whatever_aiohttp_lets_it_be(serve):
+async def test_call_is_whatever_aiohttp_lets_it_be(serving):
     """It can be awaited, entered, gathered and made a task."""
-    server = await serve(failing(0))
+    server = await serving(failing(0))
     async with connected(server.make_url("/"), RETRYING) as s:
         awaited = await s.get("/")
         async with s.request("QUERY", "/") as entered:
@@ -133,7 +118,7 @@ async def test_call_is_whatever_aiohttp_lets_it_be(serve):
 
 
 @pytest.mark.parametrize("target", ["orders", "/orders", "?page=2", "", "../x"])
-async def test_base_url_is_joined_as_without_a_chain(serve, target):
+async def test_base_url_is_joined_as_without_a_chain(serving, target):
     """Each attempt goes where a plain session would go, and the log says so."""
     paths = []
 
@@ -141,7 +126,7 @@ async def test_base_url_is_joined_as_without_a_chain(serve, target):
         paths.append(request.path_qs)
         return web.Response(status=503)
 
-    base = (await serve(handler)).make_url("/api/v1/")
+    base = (await serving(handler)).make_url("/api/v1/")
     async with aiohttp.ClientSession(base) as plain, plain.get(target):
         pass
     async with (
@@ -154,7 +139,7 @@ async def test_base_url_is_joined_as_without_a_chain(serve, target):
     assert url.path_qs == paths[0]
 
 
-async def test_redirects_are_followed_as_without_a_chain(serve):
+async def test_redirects_are_followed_as_without_a_chain(serving):
     """GET follows and HEAD does not; a redirect is one attempt."""
 
     async def handler(request: web.Request) -> web.StreamResponse:
@@ -162,7 +147,7 @@ async def test_redirects_are_followed_as_without_a_chain(serve):
             raise web.HTTPFound("/new")
         return web.Response(text="new")
 
-    server = await serve(handler)
+    server = await serving(handler)
     async with connected(server.make_url("/"), RETRYING) as s:
         followed = await s.get("/old")
         left_alone = await s.head("/old")
@@ -172,7 +157,7 @@ async def test_redirects_are_followed_as_without_a_chain(serve):
     assert 1 == RequestLog.of(followed).total_attempts
 
 
-async def test_netrc_and_proxy_of_the_environment(serve, monkeypatch, tmp_path):
+async def test_netrc_and_proxy_of_the_environment(serving, monkeypatch, tmp_path):
     """With ``trust_env`` each attempt finds what a plain session finds."""
     seen = []
 
@@ -180,7 +165,7 @@ async def test_netrc_and_proxy_of_the_environment(serve, monkeypatch, tmp_path):
         seen.append((request.host, request.headers.get("Authorization")))
         return web.Response(status=503)
 
-    server = await serve(proxy)
+    server = await serving(proxy)
     netrc = tmp_path / "netrc"
     netrc.write_text("machine shop.invalid login me password hidden\n")
     netrc.chmod(0o600)
@@ -200,7 +185,7 @@ async def test_netrc_and_proxy_of_the_environment(serve, monkeypatch, tmp_path):
 # What aiohttp does inside an attempt
 
 
-async def test_cookie_of_a_failed_attempt_goes_with_the_next(serve):
+async def test_cookie_of_a_failed_attempt_goes_with_the_next(serving):
     """The jar takes part in every attempt, as in calls made one by one."""
     seen = []
 
@@ -210,7 +195,7 @@ async def test_cookie_of_a_failed_attempt_goes_with_the_next(serve):
         response.set_cookie("visit", str(len(seen)))
         return response
 
-    server = await serve(handler)
+    server = await serving(handler)
     jar = aiohttp.CookieJar(unsafe=True)
     async with connected(server.make_url("/"), RETRYING, cookie_jar=jar) as session:
         await session.get("/")
@@ -220,7 +205,7 @@ async def test_cookie_of_a_failed_attempt_goes_with_the_next(serve):
     assert ["3"] == kept
 
 
-async def test_tracing_sees_each_attempt(serve):
+async def test_tracing_sees_each_attempt(serving):
     """Signals fire for each attempt, with the caller's trace context."""
     events = []
 
@@ -234,7 +219,7 @@ async def test_tracing_sees_each_attempt(serve):
     config.on_request_start.append(trace("start"))
     config.on_request_end.append(trace("end"))
     config.on_request_exception.append(trace("exception"))
-    server = await serve(failing(1))
+    server = await serving(failing(1))
     async with connected(
         server.make_url("/"), RETRYING, trace_configs=[config]
     ) as session:
@@ -243,7 +228,7 @@ async def test_tracing_sees_each_attempt(serve):
     assert [("start", "mine"), ("end", "mine")] * 2 == events
 
 
-async def test_middlewares_run_in_each_attempt(serve):
+async def test_middlewares_run_in_each_attempt(serving):
     """Those of the request take the place of the session's, attempt by attempt."""
     seen = []
 
@@ -260,7 +245,7 @@ async def test_middlewares_run_in_each_attempt(serve):
         seen.append(request.headers.get("X-Mark"))
         return web.Response(status=503)
 
-    server = await serve(handler)
+    server = await serving(handler)
     async with connected(
         server.make_url("/"), ONCE_MORE, middlewares=[marking("session")]
     ) as session:
@@ -290,7 +275,9 @@ async def refuse_all(response: aiohttp.ClientResponse) -> None:
         (refuse_all, False, None),
     ],
 )
-async def test_raise_for_status_is_applied_once(serve, of_session, of_request, raised):
+async def test_raise_for_status_is_applied_once(
+    serving, of_session, of_request, raised
+):
     """Strategies see the statuses; the final response is refused, as if it were one."""
     statuses = []
 
@@ -302,7 +289,7 @@ async def test_raise_for_status_is_applied_once(serve, of_session, of_request, r
     async def handler(request: web.Request) -> web.StreamResponse:
         return web.Response(status=503, text="no", headers={"X-Why": "full"})
 
-    server = await serve(handler)
+    server = await serving(handler)
     decorator = RetryingClient.new_decorator(Counting(), max_total_attempts=3)
     options = {} if of_request is None else {"raise_for_status": of_request}
     async with connected(
@@ -322,9 +309,9 @@ async def test_raise_for_status_is_applied_once(serve, of_session, of_request, r
     assert (3, 503) == (log.total_attempts, log.response_status)
 
 
-async def test_refused_response_fails_as_without_a_chain(serve):
+async def test_refused_response_fails_as_without_a_chain(serving):
     """The error is the one that a plain session raises, field by field."""
-    server = await serve(failing(2))
+    server = await serving(failing(2))
     url = server.make_url("/")
     errors = []
     async with (
@@ -357,9 +344,9 @@ async def websocket(request: web.Request) -> web.WebSocketResponse:
     return socket
 
 
-async def test_websocket_handshake_is_retried(serve):
+async def test_websocket_handshake_is_retried(serving):
     """After a 503 the next attempt shakes hands, and messages flow."""
-    server = await serve(failing(1, websocket))
+    server = await serving(failing(1, websocket))
     async with connected(server.make_url("/"), RETRYING) as s:
         with capture_logs() as logs:
             async with s.ws_connect("/") as socket:
@@ -371,9 +358,9 @@ async def test_websocket_handshake_is_retried(serve):
     assert logs[0].is_complete
 
 
-async def test_websocket_outlives_the_timeouts_of_its_handshake(serve):
+async def test_websocket_outlives_the_timeouts_of_its_handshake(serving):
     """Attempt timeout and deadline end with the handshake."""
-    server = await serve(websocket)
+    server = await serving(websocket)
     decorator = RetryingClient.new_decorator(
         RetryStrategy.failsafe(AT_ONCE), attempt_timeout=0.1
     )
@@ -388,9 +375,9 @@ async def test_websocket_outlives_the_timeouts_of_its_handshake(serve):
     assert "heard hello" == answer
 
 
-async def test_websocket_handshake_that_fails_for_good(serve):
+async def test_websocket_handshake_that_fails_for_good(serving):
     """The last answer is what aiohttp makes its own error of."""
-    server = await serve(failing(9))
+    server = await serving(failing(9))
     async with connected(server.make_url("/"), ONCE_MORE) as s:
         with capture_logs() as logs, pytest.raises(aiohttp.WSServerHandshakeError) as e:
             await s.ws_connect("/")
@@ -420,7 +407,7 @@ async def test_test_client_is_decorated_in_place(aiohttp_client):
     assert not client.session._retry_connection
 
 
-async def test_subclass_of_a_session_keeps_its_own_request(serve):
+async def test_subclass_of_a_session_keeps_its_own_request(serving):
     """What a library's session class adds to every request stays in the chain."""
     with pytest.warns(DeprecationWarning, match="discouraged"):
 
@@ -435,7 +422,7 @@ async def test_subclass_of_a_session_keeps_its_own_request(serve):
         seen.append(request.headers.get("X-Signed"))
         return web.Response(status=503)
 
-    server = await serve(handler)
+    server = await serving(handler)
     async with Signing() as session:
         decorate(session, ONCE_MORE)
         await session.get(server.make_url("/"))
@@ -518,9 +505,9 @@ async def test_undecorated_session_resends_again(deaf):
 # Before the call is awaited, and after it is forgotten
 
 
-async def test_call_starts_when_it_is_awaited(serve):
+async def test_call_starts_when_it_is_awaited(serving):
     """Until then there is no log, and none of its time passes."""
-    server = await serve(failing(0))
+    server = await serving(failing(0))
     async with connected(server.make_url("/"), RETRYING) as s:
         with capture_logs() as logs:
             call = s.get("/")
@@ -540,14 +527,14 @@ async def test_call_that_is_never_awaited_warns():
             del call
 
 
-async def test_response_keeps_a_session_that_nobody_else_does(serve):
+async def test_response_keeps_a_session_that_nobody_else_does(serving):
     """``await ClientSession().get(url)`` can be read to its end."""
 
     async def handler(request: web.Request) -> web.StreamResponse:
         gc.collect()
         return web.Response(body=b"x" * 3_000_000)
 
-    url = (await serve(failing(1, handler))).make_url("/")
+    url = (await serving(failing(1, handler))).make_url("/")
     session = SessionBuilder().decorator(RETRYING).build()
     alive = weakref.ref(session)
     call = session.get(url)
@@ -568,9 +555,9 @@ async def test_response_keeps_a_session_that_nobody_else_does(serve):
     [None, [DecoratingClient], [RETRYING]],
     ids=["bare", "no-op", "retrying"],
 )
-async def test_session_and_response_are_freed_at_once(serve, decorators):
+async def test_session_and_response_are_freed_at_once(serving, decorators):
     """No cycle runs through a call that ended with a response."""
-    server = await serve(failing(0 if decorators is None else 1))
+    server = await serving(failing(0 if decorators is None else 1))
     session = aiohttp.ClientSession()
     if decorators is not None:
         decorate(session, *decorators)
@@ -598,7 +585,7 @@ async def test_session_is_collected_after_a_failure(deaf):
     assert freed() is None
 
 
-async def test_decorator_sees_the_caller_s_arguments(serve):
+async def test_decorator_sees_the_caller_s_arguments(serving):
     """Nothing of the session's is mixed into the request."""
     requests = []
 
@@ -607,7 +594,7 @@ async def test_decorator_sees_the_caller_s_arguments(serve):
         requests.append(request)
         return await delegate.execute(ctx, request)
 
-    server = await serve(failing(0))
+    server = await serving(failing(0))
     async with connected(
         server.make_url("/"), spy, headers={"X-Default": "1"}
     ) as session:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 import aiohttp
 import pytest
-from chains import after, chain, retrying, session
+from chains import after, chain, retrying, session, twice
 from multidict import CIMultiDict
 from yarl import URL
 
@@ -319,12 +319,6 @@ async def test_refusal_keeps_the_response():
 
 async def test_decorator_outside_may_pass_twice():
     """Attempt numbers go on over the call, and the last pass is what counts."""
-
-    @client_decorator
-    async def twice(delegate, ctx, request):
-        await delegate.execute(ctx, request)
-        return await delegate.execute(ctx, request)
-
     calls = builder(503, 404, 503, 200).decorator(twice)
     async with calls.build() as session, session.get("/") as response:
         log = RequestLog.of(response)

@@ -6,7 +6,7 @@ import asyncio
 import json
 
 from aiohttp import StreamReader
-from aiohttp.client_proto import ResponseHandler
+from fake_responses import Connected
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,12 +30,6 @@ garbage = st.one_of(
     st.lists(fragments, max_size=30).map(lambda parts: "".join(parts).encode()),
     values.map(lambda value: json.dumps(value).encode()),
 )
-
-
-class Connected(ResponseHandler):
-    """Pretends to have a connection, for a stream that is to wait for more."""
-
-    connected = True
 
 
 def responding(body, content_type, *, header=None):

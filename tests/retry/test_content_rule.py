@@ -7,9 +7,9 @@ import functools
 
 import aiohttp
 import pytest
-from aiohttp.client_proto import ResponseHandler
 from chains import URL
 from chains import retrying_session as session
+from fake_responses import unending
 
 from aioretry_smithy import (
     AttemptTimeoutError,
@@ -19,7 +19,6 @@ from aioretry_smithy import (
     RetryRuleWithContent,
     RetryStrategy,
     RetryStrategyWithContent,
-    new_response,
 )
 from aioretry_smithy.testing import ask
 
@@ -39,23 +38,9 @@ def rule_that_notes(seen, **settings):
     )
 
 
-class Silence(aiohttp.StreamReader):
-    """A body that never comes."""
-
-    async def readchunk(self):
-        await asyncio.Event().wait()
-
-
 def silent(status):
     """Return an answer whose body never comes."""
-
-    def answer(ctx, request):
-        loop = asyncio.get_running_loop()
-        response = new_response(request, status)
-        response.content = Silence(ResponseHandler(loop), 2**16, loop=loop)
-        return response
-
-    return answer
+    return lambda ctx, request: unending(request, status)
 
 
 async def test_body_decides():

@@ -7,8 +7,9 @@ import asyncio
 import aiohttp
 import pytest
 from aiohttp.client_proto import ResponseHandler
-from chains import NOW, URL, now
+from chains import NOW, URL, Answering, now
 from chains import retrying_session as session
+from fake_responses import unending
 
 from aioretry_smithy import (
     AttemptTimeoutError,
@@ -52,13 +53,6 @@ def body(text, status=200):
     return status, {}, text
 
 
-class Stalling(aiohttp.StreamReader):
-    """A body whose rest never comes."""
-
-    async def readchunk(self):
-        await asyncio.Event().wait()
-
-
 class Foreign:
     """A body of a response class of somebody's own: no stream of aiohttp's."""
 
@@ -74,10 +68,7 @@ def foreign(response, read):
 
 
 def stalling(ctx, request):
-    loop = asyncio.get_running_loop()
-    response = new_response(request)
-    response.content = Stalling(ResponseHandler(loop), 2**16, loop=loop)
-    return response
+    return unending(request)
 
 
 @pytest.mark.parametrize("kind", [WhileBusy, WhileBusyLater])
@@ -386,18 +377,6 @@ async def test_plain_strategy_waits_for_no_body():
         await client.get(URL)
 
     assert 0.0 == now()
-
-
-class Answering(RetryStrategy):
-    """Gives the one answer, and counts how often it was asked."""
-
-    def __init__(self, answer):
-        self.answer = answer
-        self.asked = 0
-
-    def should_retry(self, ctx, cause):
-        self.asked += 1
-        return self.answer
 
 
 class AnsweringLater(Answering):

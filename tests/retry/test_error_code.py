@@ -6,7 +6,7 @@ import asyncio
 
 import aiohttp
 import pytest
-from aiohttp.client_proto import ResponseHandler
+from fake_responses import unending
 
 from aioretry_smithy import HttpRequest, new_response
 from aioretry_smithy._bodies.response_content import read_head_within
@@ -273,20 +273,10 @@ async def test_body_that_fails_has_no_code():
         await response.read()
 
 
-def stalling(start, content_type=JSON, *, status=503):
+def stalling(start, content_type=JSON):
     """Make a response whose body begins and then hangs."""
-    response = responding(b"", content_type, status=status)
-    response.content = aiohttp.StreamReader(
-        Connected(asyncio.get_running_loop()), 2**16, loop=asyncio.get_running_loop()
-    )
-    response.content.feed_data(start)
-    return response
-
-
-class Connected(ResponseHandler):
-    """Pretends to have a connection, for a stream that is to wait for more."""
-
-    connected = True
+    headers = {"Content-Type": content_type}
+    return unending(REQUEST, 503, headers=headers, start=start)
 
 
 @pytest.mark.parametrize(

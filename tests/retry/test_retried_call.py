@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 import aiohttp
 import pytest
-from chains import NOW, URL, Always, retrying, session, silence
+from chains import NOW, URL, Always, retrying, session, silence, twice
 
 from aioretry_smithy import (
     Backoff,
-    DecoratingClient,
     RequestLog,
     RetryStopReason,
     RetryStrategy,
@@ -163,15 +162,9 @@ class TestSeveralPasses:
 
     async def test_limits_hold_for_each_pass_and_numbers_go_on(self):
         """Two attempts each, numbered 1 to 4; the header counts to 3."""
-
-        class Twice(DecoratingClient):
-            async def execute(self, ctx, request):
-                (await self.delegate.execute(ctx, request)).release()
-                return await self.delegate.execute(ctx, request)
-
         transport = ScriptedTransport([503] * 4)
         async with session(
-            transport, retrying(Always(), max_total_attempts=2), Twice
+            transport, retrying(Always(), max_total_attempts=2), twice
         ) as client:
             response = await client.get(URL)
 

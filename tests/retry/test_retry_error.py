@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import aiohttp
 import pytest
-from chains import URL, chain
+from chains import URL, chain, twice
 from chains import retrying_session as session
 from token_strategies import Plain, Refusing, standard, status_and_log
 
@@ -13,7 +13,6 @@ from aioretry_smithy import (
     RetryingClient,
     RetryStopReason,
     capture_logs,
-    client_decorator,
     smithy,
 )
 
@@ -148,12 +147,6 @@ async def test_refusal_in_the_log_keeps_nothing_of_the_call_alive():
 
 async def test_refusal_of_one_pass_is_not_that_of_the_next():
     """A decorator outside may send a request twice; the log tells of the last pass."""
-
-    @client_decorator
-    async def twice(delegate, ctx, request):
-        (await delegate.execute(ctx, request)).close()
-        return await delegate.execute(ctx, request)
-
     builder = chain([404, 200], RetryingClient.new_decorator(standard()), twice)
     status, log = await status_and_log(builder.build())
 

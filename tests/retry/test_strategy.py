@@ -8,6 +8,7 @@ import pickle
 
 import aiohttp
 import pytest
+from chains import Answering
 
 from aioretry_smithy import (
     IDEMPOTENT_METHODS,
@@ -238,18 +239,6 @@ def test_subclass_may_have_any_constructor():
             return self.backoff
 
     assert BACKOFF is Mine(BACKOFF).backoff
-
-
-class Answering(RetryStrategy):
-    """Gives the one answer, and counts how often it was asked."""
-
-    def __init__(self, answer):
-        self.answer = answer
-        self.asked = 0
-
-    def should_retry(self, ctx, cause):
-        self.asked += 1
-        return self.answer
 
 
 class AnsweringLater(Answering):

@@ -7,9 +7,9 @@ from contextlib import suppress
 
 import aiohttp
 import pytest
-from aiohttp.client_proto import ResponseHandler
-from chains import URL, chain, now
+from chains import URL, chain, now, twice
 from chains import retrying_session as session
+from fake_responses import unending
 from token_strategies import (
     SCOPE,
     Plain,
@@ -38,12 +38,6 @@ from aioretry_smithy import (
     new_response,
     smithy,
 )
-
-
-class Connected(ResponseHandler):
-    """Pretends to have a connection, for a stream that is to wait for more."""
-
-    connected = True
 
 
 async def test_success_at_once_waits_for_nothing():
@@ -463,12 +457,6 @@ async def test_strategy_may_say_no_to_what_could_be_retried():
 
 async def test_second_pass_that_never_begins_says_so():
     """Its initial wait follows the last attempt of the first pass."""
-
-    @client_decorator
-    async def twice(delegate, ctx, request):
-        (await delegate.execute(ctx, request)).close()
-        return await delegate.execute(ctx, request)
-
     builder = chain([200], RetryingClient.new_decorator(Plain(1.5)), twice)
     with capture_logs() as logs:
         async with builder.build() as client:
@@ -528,13 +516,7 @@ async def test_error_code_is_not_waited_for_longer_than_the_attempt_has():
     """A body that stalls is no reason to be late."""
 
     def stalling(ctx, request):
-        response = new_response(request, 503, headers={"Content-Type": "text/xml"})
-        response.content = aiohttp.StreamReader(
-            Connected(asyncio.get_running_loop()),
-            2**16,
-            loop=asyncio.get_running_loop(),
-        )
-        return response
+        return unending(request, 503, headers={"Content-Type": "text/xml"})
 
     client = session([stalling, 200], standard(), attempt_timeout=0.25)
     _, log = await status_and_log(client)

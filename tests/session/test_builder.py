@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import aiohttp
 import pytest
 from aiohttp import ClientTimeout
+from chains import Opaque
 
 from aioretry_smithy import (
     Backoff,
@@ -43,16 +44,6 @@ class Inner(DecoratingClient):
 
 class Outer(DecoratingClient):
     pass
-
-
-class Opaque:
-    """A client that neither describes itself nor shows what it wraps."""
-
-    def __init__(self, delegate):
-        self.inner = delegate
-
-    async def execute(self, ctx, request):
-        return await self.inner.execute(ctx, request)
 
 
 def naming(name, seen):

@@ -7,7 +7,7 @@ from unittest.mock import Mock
 
 import aiohttp
 import pytest
-from chains import retrying
+from chains import Opaque, retrying
 
 from aioretry_smithy import (
     CircuitBreakerClient,
@@ -33,16 +33,6 @@ class Inner(DecoratingClient):
 
 class Outer(DecoratingClient):
     pass
-
-
-class Opaque:
-    """A client that neither describes itself nor shows what it wraps."""
-
-    def __init__(self, delegate):
-        self.inner = delegate
-
-    async def execute(self, ctx, request):
-        return await self.inner.execute(ctx, request)
 
 
 @pytest.mark.parametrize("decorator", [None, "retry", RetryStrategy.never()])

@@ -7,7 +7,7 @@ import asyncio
 import aiohttp
 import pytest
 from aiohttp import ClientTimeout
-from chains import retrying
+from chains import retrying, twice
 from wire import Recorder, changing, get
 from yarl import URL
 
@@ -206,15 +206,6 @@ async def test_cancellation_while_refusing(wire):
     assert isinstance(logs[0].response_cause, asyncio.CancelledError)
 
 
-class TwiceClient(DecoratingClient):
-    """Calls its delegate twice, as a naive cache or a naive login would."""
-
-    async def execute(self, ctx, request):
-        response = await self.delegate.execute(ctx, request)
-        response.release()
-        return await self.delegate.execute(ctx, request)
-
-
 async def chunks():
     yield b"abc"
 
@@ -243,7 +234,7 @@ async def test_body_that_was_read_is_not_sent_again(wire, make):
 async def test_delegate_called_twice_does_not_send_a_read_body(wire, make):
     """Better refused than sent short; the server has seen the first one."""
     with capture_logs() as logs, pytest.raises(UnprocessedRequestError) as caught:
-        await get(TwiceClient, data=make())
+        await get(twice, data=make())
 
     assert 1 == len(wire.calls)
     assert not is_unprocessed(caught.value)
@@ -252,7 +243,7 @@ async def test_delegate_called_twice_does_not_send_a_read_body(wire, make):
 
 async def test_delegate_called_twice_with_a_plain_body(wire):
     """What can go out twice does."""
-    response = await get(TwiceClient, data=b"abc")
+    response = await get(twice, data=b"abc")
 
     assert 200 == response.status
     assert [b"abc"] * 2 == [options["data"] for options in wire.options]
@@ -261,7 +252,7 @@ async def test_delegate_called_twice_with_a_plain_body(wire):
 async def test_refused_body_is_not_tried_over_and_over(wire):
     """Inside a retrying client the refusal ends the call too."""
     with pytest.raises(UnprocessedRequestError) as caught:
-        await get(TwiceClient, retrying(1.0), data=chunks())
+        await get(twice, retrying(1.0), data=chunks())
     log = RequestLog.of(caught.value)
 
     assert (1, 1) == (len(wire.calls), log.total_attempts)
