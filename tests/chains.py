@@ -115,14 +115,25 @@ class Scripted:
         return len(self.transport.requests)
 
 
+async def response_of(
+    client: aiohttp.ClientSession, url: Any = URL, **options: Any
+) -> aiohttp.ClientResponse:
+    """Make the one call of a session, and close it."""
+    async with client:
+        return await client.get(url, **options)
+
+
 async def log_of(
-    builder: SessionBuilder, url: Any = URL, *, method: str = "GET", **options: Any
+    client: aiohttp.ClientSession,
+    url: Any = URL,
+    *,
+    method: str = "GET",
+    **options: Any,
 ) -> RequestLog:
-    """Make one call and return its log, whatever comes of it."""
-    async with builder.build() as client:
-        with capture_logs() as logs, suppress(Exception):
-            async with client.request(method, url, **options):
-                pass
+    """Make the one call of a session, whatever comes of it, for its log."""
+    with capture_logs() as logs, suppress(Exception):
+        async with client, client.request(method, url, **options):
+            pass
     return logs[0]
 
 

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
 import pytest
-from chains import URL, session
+from chains import URL, response_of, session
 
 from aioretry_smithy import RetryConfig, request_options
 from aioretry_smithy._call.options import current_options
@@ -43,8 +43,7 @@ async def test_block_that_fails_is_left_behind():
         raise KeyError
 
     transport = ScriptedTransport([200])
-    async with session(transport) as client:
-        await client.get(URL)
+    await response_of(session(transport))
 
     assert transport.contexts[0].options is None
 
@@ -71,10 +70,7 @@ async def test_task_never_sees_the_options_of_another():
                     await asyncio.sleep(random.random())
 
     transport = ScriptedTransport([answer] * 1000)
-    async with (
-        session(transport) as client,
-        asyncio.TaskGroup() as tasks,
-    ):
+    async with session(transport) as client, asyncio.TaskGroup() as tasks:
         for number in range(200):
             tasks.create_task(work(number, client))
 
@@ -113,8 +109,7 @@ async def test_block_in_a_generator_may_end_in_another_task():
     await asyncio.create_task(pending.aclose())
 
     transport = ScriptedTransport([200])
-    async with session(transport) as client:
-        await client.get(URL)
+    await response_of(session(transport))
 
     assert transport.contexts[0].options is None
 

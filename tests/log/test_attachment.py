@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from chains import URL, retrying, session
+from chains import URL, response_of, retrying, session
 
 from aioretry_smithy import (
     ClientRequestContext,
@@ -33,9 +33,8 @@ async def test_log_of_a_response():
 
 async def test_log_of_an_exception():
     """What a decorated session raised leads to the log too."""
-    async with session([TimeoutError()], retrying(RetryStrategy.never())) as client:
-        with pytest.raises(TimeoutError) as caught:
-            await client.get(URL)
+    with pytest.raises(TimeoutError) as caught:
+        await response_of(session([TimeoutError()], retrying(RetryStrategy.never())))
 
     assert TimeoutError is type(RequestLog.of(caught.value).response_cause)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import aiohttp
-from chains import chain, log_of, refused, retrying, silence
+from chains import log_of, refused, retrying, session, silence
 
 from aioretry_smithy import (
     CircuitBreaker,
@@ -17,7 +17,7 @@ async def test_headline_says_nothing_twice():
     """No time beside a time, and none at all for a call that took none."""
     breaker = CircuitBreaker("orders", circuit_open_window=2.0)
     breaker.enter_state(CircuitState.OPEN)
-    log = await log_of(chain([], CircuitBreakerClient.new_decorator(breaker)))
+    log = await log_of(session([], CircuitBreakerClient.new_decorator(breaker)))
 
     assert isinstance(log.response_cause, FailFastError)
     assert log.render().endswith("next trial in 2.000 s, not sent")
@@ -25,7 +25,7 @@ async def test_headline_says_nothing_twice():
 
 async def test_status_and_exception_do_not_repeat_each_other():
     """What raise_for_status says is the status."""
-    log = await log_of(chain([404]), "http://h/", raise_for_status=True)
+    log = await log_of(session([404]), "http://h/", raise_for_status=True)
 
     assert "GET http://h/  ->  404 Not Found, ClientResponseError  in 0.000 s" == (
         log.render()
@@ -40,14 +40,14 @@ async def test_message_of_ones_own_stands_beside_the_status():
             response.request_info, (), status=404, message="no such order"
         )
 
-    log = await log_of(chain([404]), raise_for_status=refuse)
+    log = await log_of(session([404]), raise_for_status=refuse)
 
     assert "404 Not Found, ClientResponseError: no such order" in log.render()
 
 
 async def test_reason_of_a_connection_error_is_not_cut():
     """What goes is the middle, which the beginning of the line says again."""
-    log = await log_of(chain([refused()]))
+    log = await log_of(session([refused()]))
     _, _, said = log.render().partition("  ->  ")
 
     assert said.startswith("ClientConnectorError: Cannot…")
@@ -57,6 +57,6 @@ async def test_reason_of_a_connection_error_is_not_cut():
 async def test_time_after_a_time():
     """A failure that ends with seconds is set off from those of the call."""
     decorator = retrying(attempt_timeout=1.0, max_total_attempts=2)
-    log = await log_of(chain([silence] * 2, decorator))
+    log = await log_of(session([silence] * 2, decorator))
 
     assert "attempt 2 had 1.000 s  after 2.500 s, 2 attempts" in log.render()

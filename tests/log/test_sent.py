@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from chains import chain, log_of, refused
+from chains import log_of, refused, session
 
 from aioretry_smithy import (
     Backoff,
@@ -52,7 +52,7 @@ def fallback(ctx, request):
 )
 async def test_what_was_never_sent(decorators, answers):
     """The log and each of its views say that no server has seen the call."""
-    log = await log_of(chain(answers, *decorators))
+    log = await log_of(session(answers, *decorators))
     headline, *rows = log.render().splitlines()
 
     assert not log.sent
@@ -67,7 +67,7 @@ async def test_what_was_never_sent(decorators, answers):
 @pytest.mark.parametrize("decorators", [[], [RETRYING]], ids=["plain", "retrying"])
 async def test_what_was_sent(decorators, answers):
     """An answer and a failure under way say that a server may know of the call."""
-    log = await log_of(chain(answers, *decorators))
+    log = await log_of(session(answers, *decorators))
 
     assert log.sent
     assert "sent" not in log.render()
@@ -76,7 +76,7 @@ async def test_what_was_sent(decorators, answers):
 
 async def test_call_was_sent_if_any_attempt_was():
     """One attempt is enough, whatever became of the others."""
-    log = await log_of(chain([refused(), 200], RETRYING))
+    log = await log_of(session([refused(), 200], RETRYING))
 
     assert [True, False, True] == [each.sent for each in (log, *log.children)]
     assert ", 2 attempts" in log.render().splitlines()[0]
@@ -91,6 +91,6 @@ async def test_call_under_way_does_not_say_that_it_was_not_sent():
         lines.append(ctx.log.render())
         return await delegate.execute(ctx, request)
 
-    await log_of(chain([200], look))
+    await log_of(session([200], look))
 
     assert ["GET http://localhost/orders  ->  no response yet"] == lines

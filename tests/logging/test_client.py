@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
-from chains import retrying, session
+from chains import response_of, retrying, session
 
 from aioretry_smithy import (
     CircuitBreaker,
@@ -449,8 +449,7 @@ async def test_default_logger(caplog):
 
 async def test_record_carries_the_log(logger, sink):
     """Handlers find the log of the call in each record."""
-    async with session([200], LoggingClient.new_decorator(logger)) as client:
-        response = await client.get(URL)
+    response = await response_of(session([200], LoggingClient.new_decorator(logger)))
 
     log = RequestLog.of(response)
     assert [log, log] == [record.request_log for record in sink.records]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
-from chains import chain, log_of, retrying
+from chains import log_of, retrying, session
 
 from aioretry_smithy import ContentPreviewingClient, RequestLog, new_response
 from aioretry_smithy._log.upload import Upload
@@ -31,7 +31,7 @@ def call(
     *answers: Any, url: str = URL, decorators: Sequence[Decorator] = (), **options: Any
 ) -> Awaitable[RequestLog]:
     """Make a call for its log."""
-    calls = chain(answers, *decorators, headers={"Accept": "*/*"})
+    calls = session(answers, *decorators, headers={"Accept": "*/*"})
     return log_of(calls, url, **options)
 
 

@@ -7,7 +7,7 @@ import logging.handlers
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from chains import chain, log_of, retrying
+from chains import log_of, retrying, session
 
 from aioretry_smithy import LogFormatter, LoggingClient, RequestLog
 
@@ -48,7 +48,7 @@ def written(logger):
 
 async def call(answers: list[Any], *decorators: Decorator) -> RequestLog:
     """Make a call through *decorators*, inner ones first; return its log."""
-    return await log_of(chain(answers, *decorators), URL)
+    return await log_of(session(answers, *decorators), URL)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import logging.handlers
 import pickle
 import queue
 
-from chains import chain, log_of, retrying, session
+from chains import log_of, retrying, session
 
 from aioretry_smithy import LogFormatter, LoggingClient, RequestLog
 
@@ -27,7 +27,7 @@ class DataFormatter(logging.Formatter):
 
 async def call(logger: logging.Logger | logging.LoggerAdapter) -> RequestLog:
     """Make a call of two attempts, logged from the outside; return its log."""
-    logged = chain([503, 200], retrying(), LoggingClient.new_decorator(logger))
+    logged = session([503, 200], retrying(), LoggingClient.new_decorator(logger))
     return await log_of(logged, URL, headers={"Cookie": "hush"})
 
 

@@ -9,7 +9,7 @@ import logging.handlers
 from typing import Any
 
 import pytest
-from chains import chain, log_of, retrying, session
+from chains import log_of, retrying, session
 
 from aioretry_smithy import LoggingClient, RequestLog, SessionBuilder
 
@@ -70,7 +70,7 @@ def configure_stdlib(*processors: Any) -> None:
 async def call(logger: Any, *answers: Any, **settings: Any) -> RequestLog:
     """Make a call, by default of two attempts, logged from the outside."""
     logged = LoggingClient.new_decorator(logger, **settings)
-    calls = chain(answers or (503, 200), retrying(), logged)
+    calls = session(answers or (503, 200), retrying(), logged)
     return await log_of(calls, URL, headers={"Cookie": "hush"})
 
 

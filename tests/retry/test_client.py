@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from chains import URL, Always, session
+from chains import Always, response_of, session
 
 from aioretry_smithy import RetryConfig, RetryingClient, RetryStrategy, SessionBuilder
 from aioretry_smithy.testing import ScriptedTransport
@@ -44,7 +44,6 @@ async def test_config_is_taken_whole():
     """A configuration made before serves many clients."""
     config = RetryConfig(Always(), max_total_attempts=3)
     transport = ScriptedTransport([503] * 3)
-    async with session(transport, RetryingClient.new_decorator(config)) as client:
-        await client.get(URL)
+    await response_of(session(transport, RetryingClient.new_decorator(config)))
 
     assert 3 == len(transport.requests)

@@ -8,7 +8,7 @@ import math
 import aiohttp
 import chains
 import pytest
-from chains import URL, session
+from chains import response_of, session
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -48,9 +48,8 @@ def call(tick, offset, answer, *decorators, timeout):
     async def main():
         await asyncio.sleep(offset)
         answers = [answer] * 1000
-        async with session(answers, *decorators, timeout=timeout) as client:
-            with pytest.raises(aiohttp.ServerConnectionError) as caught:
-                await client.get(URL)
+        with pytest.raises(aiohttp.ServerConnectionError) as caught:
+            await response_of(session(answers, *decorators, timeout=timeout))
         log = RequestLog.of(caught.value)
         began = log.started
         starts = [child.started - began for child in log.children]

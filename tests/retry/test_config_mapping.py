@@ -6,7 +6,7 @@ import functools
 
 import aiohttp
 import pytest
-from chains import URL, chain
+from chains import URL, chain, response_of
 
 from aioretry_smithy import (
     Backoff,
@@ -118,9 +118,8 @@ async def test_request_without_a_host_is_for_aiohttp_to_refuse():
 async def test_key_of_ones_own_must_be_text(key):
     """It tells calls apart, and stands in a map."""
     mapping = RetryConfigMapping.of(lambda ctx, request: key, lambda key: attempts(1))
-    async with session([200], mapping) as client:
-        with pytest.raises(ValueError) as caught:
-            await client.get(URL)
+    with pytest.raises(ValueError) as caught:
+        await response_of(session([200], mapping))
 
     assert f"key_fn: {key!r} (expected: returns a str)" == str(caught.value)
 
@@ -131,10 +130,8 @@ async def test_mapping_that_raises_ends_the_call_with_an_error():
     def factory(host):
         raise KeyError(host)
 
-    with capture_logs() as logs:
-        async with session([], RetryConfigMapping.per_host(factory)) as client:
-            with pytest.raises(KeyError):
-                await client.get(URL)
+    with capture_logs() as logs, pytest.raises(KeyError):
+        await response_of(session([], RetryConfigMapping.per_host(factory)))
 
     assert RetryStopReason.ERROR == logs[0].stop_reason
 
@@ -142,9 +139,8 @@ async def test_mapping_that_raises_ends_the_call_with_an_error():
 async def test_factory_must_return_settings():
     """A strategy alone is the likely slip."""
     mapping = RetryConfigMapping.per_host(lambda host: ALWAYS)
-    async with session([200], mapping) as client:
-        with pytest.raises(ValueError) as caught:
-            await client.get(URL)
+    with pytest.raises(ValueError) as caught:
+        await response_of(session([200], mapping))
 
     assert f"factory: {ALWAYS!r} (expected: returns a RetryConfig)" == str(caught.value)
 

@@ -7,7 +7,7 @@ import functools
 
 import aiohttp
 import pytest
-from chains import URL
+from chains import URL, response_of
 from chains import retrying_session as session
 from fake_responses import unending
 
@@ -134,8 +134,7 @@ async def test_body_is_waited_for_where_it_is_wanted(settings, method, waits):
 async def test_body_is_not_waited_for_where_the_status_has_decided(settings):
     """The retry is made at once."""
     rule = RetryRuleWithContent(**settings, on_content=is_busy, backoff=BACKOFF)
-    async with session([silent(503), 200], rule, attempt_timeout=1.0) as client:
-        response = await client.get(URL)
+    response = await response_of(session([silent(503), 200], rule, attempt_timeout=1.0))
 
     assert BACKOFF.delay == RequestLog.of(response).duration
 

@@ -7,7 +7,7 @@ import asyncio
 import aiohttp
 import pytest
 from aiohttp.client_proto import ResponseHandler
-from chains import NOW, URL, Answering, now
+from chains import NOW, URL, Answering, now, response_of
 from chains import retrying_session as session
 from fake_responses import unending
 
@@ -90,8 +90,7 @@ async def test_failed_attempt_has_no_content():
     """A strategy is shown the failure or the body, never both."""
     failure = aiohttp.ServerDisconnectedError()
     strategy = WhileBusy()
-    async with session([failure, body(b"down", 503)], strategy) as client:
-        response = await client.get(URL)
+    response = await response_of(session([failure, body(b"down", 503)], strategy))
 
     assert [(None, failure, None), (503, None, b"down")] == strategy.seen
     assert RetryStopReason.NO_RETRY == RequestLog.of(response).stop_reason
@@ -159,11 +158,10 @@ async def test_body_that_a_decorator_has_thrown_away():
             return response
 
     strategy = WhileBusy()
-    async with session(
-        [body(b"1"), body(b"2")], strategy, forget, max_total_attempts=2
-    ) as client:
-        with pytest.raises(aiohttp.ClientConnectionError) as caught:
-            await client.get(URL)
+    with pytest.raises(aiohttp.ClientConnectionError) as caught:
+        await response_of(
+            session([body(b"1"), body(b"2")], strategy, forget, max_total_attempts=2)
+        )
 
     log = RequestLog.of(caught.value)
     assert [None, None] == [seen[2] for seen in strategy.seen]
@@ -188,10 +186,9 @@ async def test_body_that_stalls_is_an_attempt_that_timed_out(strategy):
 async def test_failure_of_a_body_is_the_cause_that_the_strategy_gets():
     """The strategy is shown the very failure that the log has."""
     strategy = WhileBusy()
-    async with session(
-        [stalling, body(b"done")], strategy, attempt_timeout=3.0
-    ) as client:
-        response = await client.get(URL)
+    response = await response_of(
+        session([stalling, body(b"done")], strategy, attempt_timeout=3.0)
+    )
 
     (_, cause, content), _ = strategy.seen
     assert content is None
@@ -202,9 +199,8 @@ async def test_failure_of_a_body_is_the_cause_that_the_strategy_gets():
 async def test_deadline_cuts_a_body_that_is_looked_at():
     """The deadline of the call holds for bodies too, and is not retried."""
     strategy = WhileBusy()
-    async with session([stalling], strategy, timeout=5.0) as client:
-        with pytest.raises(ResponseTimeoutError) as caught:
-            await client.get(URL)
+    with pytest.raises(ResponseTimeoutError) as caught:
+        await response_of(session([stalling], strategy, timeout=5.0))
 
     log = RequestLog.of(caught.value)
     assert [] == strategy.seen
@@ -214,11 +210,12 @@ async def test_deadline_cuts_a_body_that_is_looked_at():
 
 async def test_last_failure_of_a_body_is_raised():
     """The caller gets the error, not a response that cannot be read."""
-    async with session(
-        [stalling] * 2, WhileBusy(), attempt_timeout=3.0, max_total_attempts=2
-    ) as client:
-        with pytest.raises(TimeoutError) as caught:
-            await client.get(URL)
+    with pytest.raises(TimeoutError) as caught:
+        await response_of(
+            session(
+                [stalling] * 2, WhileBusy(), attempt_timeout=3.0, max_total_attempts=2
+            )
+        )
 
     assert [
         "attempt 1: AttemptTimeoutError, 3.000 s, then waited 0.000 s (backoff)",
@@ -258,9 +255,11 @@ async def test_body_of_a_refused_response_can_be_read():
     strategy.should_retry = lambda ctx, cause, content: (
         NOW if content == b"bus" else None
     )
-    async with session([body(b"busy", 503), body(b"gone", 503)], strategy) as client:
-        with pytest.raises(aiohttp.ClientResponseError):
-            await client.get(URL, raise_for_status=refuse)
+    with pytest.raises(aiohttp.ClientResponseError):
+        await response_of(
+            session([body(b"busy", 503), body(b"gone", 503)], strategy),
+            raise_for_status=refuse,
+        )
 
     assert [(503, "gone")] == seen
 
@@ -268,19 +267,17 @@ async def test_body_of_a_refused_response_can_be_read():
 async def test_answer_must_be_a_backoff():
     """A slip in a strategy is told, as with plain ones."""
     strategy = WhileBusy(backoff=0.5)
-    async with session([body(b"busy")], strategy) as client:
-        with pytest.raises(
-            ValueError, match=r"should_retry: 0.5 \(expected: a Backoff, a RetryD"
-        ):
-            await client.get(URL)
+    with pytest.raises(
+        ValueError, match=r"should_retry: 0.5 \(expected: a Backoff, a RetryD"
+    ):
+        await response_of(session([body(b"busy")], strategy))
 
 
 async def test_retry_after_holds_with_content():
     """The order of checks after the strategy's answer is that of plain ones."""
-    async with session(
-        [(503, {"Retry-After": "7"}, b"busy"), body(b"done")], WhileBusy()
-    ) as client:
-        response = await client.get(URL)
+    response = await response_of(
+        session([(503, {"Retry-After": "7"}, b"busy"), body(b"done")], WhileBusy())
+    )
 
     log = RequestLog.of(response)
     assert (7.0, "retry_after") == (log.children[0].delay, log.children[0].delay_source)
@@ -328,8 +325,7 @@ async def test_body_of_an_unknown_kind_is_read_as_a_whole():
         lambda ctx, request: foreign(new_response(request), fail),
         body(b"done"),
     ]
-    async with session(answers, strategy, buffer_response=True) as client:
-        await client.get(URL)
+    await response_of(session(answers, strategy, buffer_response=True))
 
     assert [b"busy", None, b"done"] == [seen[2] for seen in strategy.seen]
 
@@ -366,15 +362,13 @@ async def test_other_protocols_are_never_read(status):
 
 async def _request():
     transport = ScriptedTransport([200])
-    async with session(transport, RetryStrategy.never()) as client:
-        await client.get(URL)
+    await response_of(session(transport, RetryStrategy.never()))
     return transport.requests[0]
 
 
 async def test_plain_strategy_waits_for_no_body():
     """A stream that goes on is handed over at its headers."""
-    async with session([stalling], RetryStrategy.never()) as client:
-        await client.get(URL)
+    await response_of(session([stalling], RetryStrategy.never()))
 
     assert 0.0 == now()
 

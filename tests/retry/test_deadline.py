@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from chains import NOW, URL, Always, now, retrying, session, silence
+from chains import NOW, URL, Always, now, response_of, retrying, session, silence
 
 from aioretry_smithy import (
     AttemptTimeoutError,
@@ -27,9 +27,8 @@ class TestDeadline:
         decorator = retrying(
             RetryStrategy.on_server_error_status(NOW), attempt_timeout=3.0
         )
-        async with session([silence] * 5, decorator, timeout=10.0) as client:
-            with pytest.raises(ResponseTimeoutError) as caught:
-                await client.get(URL)
+        with pytest.raises(ResponseTimeoutError) as caught:
+            await response_of(session([silence] * 5, decorator, timeout=10.0))
 
         log = RequestLog.of(caught.value)
         third = log.children[2].response_cause
@@ -46,9 +45,8 @@ class TestDeadline:
             RetryStrategy.on_server_error_status(Backoff.fixed(3.0)),
             attempt_timeout=3.0,
         )
-        async with session([silence] * 3, decorator, timeout=10.0) as client:
-            with pytest.raises(TimeoutError) as caught:
-                await client.get(URL)
+        with pytest.raises(TimeoutError) as caught:
+            await response_of(session([silence] * 3, decorator, timeout=10.0))
 
         log = RequestLog.of(caught.value)
         assert 9.0 == now()
@@ -58,9 +56,8 @@ class TestDeadline:
 
     async def test_deadline_in_the_first_attempt_is_chained_to_its_own_failure(self):
         """There is no earlier exception to show."""
-        async with session([silence], retrying(Always()), timeout=2.0) as client:
-            with pytest.raises(ResponseTimeoutError) as caught:
-                await client.get(URL)
+        with pytest.raises(ResponseTimeoutError) as caught:
+            await response_of(session([silence], retrying(Always()), timeout=2.0))
 
         log = RequestLog.of(caught.value)
         (attempt,) = log.children
@@ -69,9 +66,8 @@ class TestDeadline:
 
     async def test_deadline_after_responses_only_is_chained_to_the_cut_attempt(self):
         """A 503 is no exception; the cut attempt's own is the only one."""
-        async with session([503, silence], retrying(Always()), timeout=2.0) as client:
-            with pytest.raises(ResponseTimeoutError) as caught:
-                await client.get(URL)
+        with pytest.raises(ResponseTimeoutError) as caught:
+            await response_of(session([503, silence], retrying(Always()), timeout=2.0))
 
         assert "the call had 2.000 s" == str(caught.value.__cause__)
 
@@ -84,9 +80,8 @@ class TestDeadline:
                 asked.append(cause)
                 return NOW
 
-        async with session([silence], retrying(Asked()), timeout=2.0) as client:
-            with pytest.raises(ResponseTimeoutError):
-                await client.get(URL)
+        with pytest.raises(ResponseTimeoutError):
+            await response_of(session([silence], retrying(Asked()), timeout=2.0))
 
         assert [] == asked
 
@@ -98,9 +93,8 @@ class TestDeadline:
             await asyncio.sleep(1.5)
             raise ConnectionResetError
 
-        async with session([late_reset], retrying(RetryStrategy.never())) as client:
-            with pytest.raises(ConnectionResetError) as caught:
-                await client.get(URL)
+        with pytest.raises(ConnectionResetError) as caught:
+            await response_of(session([late_reset], retrying(RetryStrategy.never())))
 
         assert RetryStopReason.NO_RETRY == RequestLog.of(caught.value).stop_reason
 
@@ -128,8 +122,7 @@ class TestDeadline:
                 await asyncio.sleep(5.0)
                 return NOW
 
-        async with session([503], retrying(Slow()), timeout=2.0) as client:
-            response = await client.get(URL)
+        response = await response_of(session([503], retrying(Slow()), timeout=2.0))
 
         assert (503, 5.0) == (response.status, now())
         assert RetryStopReason.DEADLINE == RequestLog.of(response).stop_reason
@@ -145,9 +138,8 @@ class TestDeadline:
                 return await self.delegate.execute(ctx, request)
 
         decorator = retrying(Always(Backoff.fixed(1.0)))
-        async with session([503], Late, decorator, timeout=10.0) as client:
-            with pytest.raises(ResponseTimeoutError) as caught:
-                await client.get(URL)
+        with pytest.raises(ResponseTimeoutError) as caught:
+            await response_of(session([503], Late, decorator, timeout=10.0))
 
         log = RequestLog.of(caught.value)
         assert (1, "deadline") == (log.total_attempts, log.stop_reason)
@@ -156,7 +148,6 @@ class TestDeadline:
     async def test_timeout_of_an_attempt_alone_can_be_retried(self):
         """The attempt's own limit is not the call's."""
         decorator = retrying(0.0, attempt_timeout=3.0)
-        async with session([silence, 200], decorator) as client:
-            response = await client.get(URL)
+        response = await response_of(session([silence, 200], decorator))
 
         assert (200, 3.0) == (response.status, now())

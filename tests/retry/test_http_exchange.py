@@ -8,7 +8,7 @@ from unittest.mock import MagicMock
 
 import aiohttp
 import pytest
-from chains import URL, Always, now, retrying, session
+from chains import Always, now, response_of, retrying, session
 
 from aioretry_smithy import RequestLog, RetryStrategy, new_response
 from aioretry_smithy.testing import ScriptedTransport
@@ -17,8 +17,10 @@ from aioretry_smithy.testing import ScriptedTransport
 async def test_retry_count_header_is_absent_on_the_first_attempt_only():
     """The server is told how many attempts were made before."""
     transport = ScriptedTransport([503, 503, 200])
-    async with session(transport, retrying(Always(), max_total_attempts=3)) as client:
-        await client.get(URL, headers={"X-Shop": "7"})
+    await response_of(
+        session(transport, retrying(Always(), max_total_attempts=3)),
+        headers={"X-Shop": "7"},
+    )
 
     assert [None, "1", "2"] == [
         request.headers.get("armeria-retry-count") for request in transport.requests
@@ -31,8 +33,10 @@ async def test_retry_count_header_is_absent_on_the_first_attempt_only():
 async def test_retry_count_header_replaces_a_value_of_the_callers_own():
     """It is set, not appended; on the first attempt the caller's value stays."""
     transport = ScriptedTransport([503, 503])
-    async with session(transport, retrying(Always(), max_total_attempts=2)) as client:
-        await client.get(URL, headers={"Armeria-Retry-Count": "x"})
+    await response_of(
+        session(transport, retrying(Always(), max_total_attempts=2)),
+        headers={"Armeria-Retry-Count": "x"},
+    )
 
     assert [["x"], ["1"]] == [
         request.headers.getall("armeria-retry-count") for request in transport.requests
@@ -44,8 +48,7 @@ async def test_retry_count_header_can_be_renamed_and_switched_off(name, expected
     """The name is a setting; None means no header."""
     transport = ScriptedTransport([503, 503])
     decorator = retrying(Always(), max_total_attempts=2, retry_count_header=name)
-    async with session(transport, decorator) as client:
-        await client.get(URL)
+    await response_of(session(transport, decorator))
 
     assert expected == transport.requests[1].headers.get("X-Attempt")
     assert "armeria-retry-count" not in transport.requests[1].headers
@@ -55,8 +58,7 @@ async def test_first_attempt_sends_the_request_of_the_caller_untouched():
     """Mocks that compare arguments see what the caller passed."""
     transport = ScriptedTransport([200])
     decorator = retrying(RetryStrategy.failsafe(), attempt_timeout=3.0)
-    async with session(transport, decorator) as client:
-        await client.get(URL)
+    await response_of(session(transport, decorator))
 
     assert {"allow_redirects": True} == transport.requests[0].options
 
@@ -81,8 +83,7 @@ class TestDrain:
 
         decorator = retrying(delay)
         timeout = delay + 0.01
-        async with session([stall, 200], decorator, timeout=timeout) as client:
-            response = await client.get(URL)
+        response = await response_of(session([stall, 200], decorator, timeout=timeout))
 
         assert (200, delay) == (response.status, now())
         assert delay == RequestLog.of(response).children[0].delay

@@ -7,7 +7,7 @@ from contextlib import suppress
 from random import Random
 
 import pytest
-from chains import URL, now
+from chains import URL, now, response_of
 from chains import retrying_session as session
 from token_strategies import (
     SCOPE,
@@ -19,7 +19,13 @@ from token_strategies import (
     status_and_log,
 )
 
-from aioretry_smithy import ResponseTimeoutError, RetryStopReason, capture_logs, smithy
+from aioretry_smithy import (
+    RequestLog,
+    ResponseTimeoutError,
+    RetryStopReason,
+    capture_logs,
+    smithy,
+)
 
 
 async def test_initial_delay_of_a_strategy_of_ours_comes_before_the_rate_limiter():
@@ -114,10 +120,8 @@ async def test_rate_limiter_that_grants_too_late_ends_the_call_at_once():
     """Before a first attempt there is no response to hand over."""
     strategy = adaptive(max_attempts=1)
     await status_and_log(session([THROTTLED], strategy))
-    with capture_logs() as logs:
-        async with session([], strategy, timeout=1.0) as client:
-            with pytest.raises(ResponseTimeoutError):
-                await client.get(URL)
+    with capture_logs() as logs, pytest.raises(ResponseTimeoutError):
+        await response_of(session([], strategy, timeout=1.0))
 
     assert 0.0 == now()
     assert RetryStopReason.DEADLINE == logs[0].stop_reason
@@ -174,13 +178,11 @@ async def test_failing_fast_refuses_a_first_attempt_without_capacity():
     """With an exception that says when to come back; nothing was sent."""
     strategy = adaptive(max_attempts=1, fail_fast=True)
     await status_and_log(session([THROTTLED], strategy))
-    with capture_logs() as logs:
-        async with session([], strategy) as client:
-            with pytest.raises(smithy.CapacityNotAvailableError) as caught:
-                await client.get(URL)
+    with pytest.raises(smithy.CapacityNotAvailableError) as caught:
+        await response_of(session([], strategy))
 
     assert pytest.approx(2.0) == caught.value.retry_after
-    assert RetryStopReason.LIMITER == logs[0].stop_reason
+    assert RetryStopReason.LIMITER == RequestLog.of(caught.value).stop_reason
 
 
 async def test_failing_fast_ends_a_retry_without_capacity():
@@ -217,9 +219,8 @@ async def test_failing_fast_asks_before_an_initial_delay():
     )
     limiter = strategy.limiter_for(SCOPE)
     limiter.update(throttled=True)
-    async with session([], strategy) as client:
-        with pytest.raises(smithy.CapacityNotAvailableError):
-            await client.get(URL)
+    with pytest.raises(smithy.CapacityNotAvailableError):
+        await response_of(session([], strategy))
 
     assert 0.0 == now()
 

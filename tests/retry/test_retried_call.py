@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import aiohttp
 import pytest
-from chains import NOW, URL, Always, retrying, session, silence, twice
+from chains import NOW, URL, Always, response_of, retrying, session, silence, twice
 
 from aioretry_smithy import (
     Backoff,
@@ -36,9 +36,8 @@ async def test_exception_of_the_last_attempt_is_raised_as_it_is():
     """The caller gets the very exception object, with a note for each attempt."""
     last = aiohttp.ServerDisconnectedError("gone")
     decorator = retrying(Always(Backoff.fixed(0.25)), max_total_attempts=3)
-    async with session([503, TimeoutError(), last], decorator) as client:
-        with pytest.raises(aiohttp.ServerDisconnectedError) as caught:
-            await client.get(URL)
+    with pytest.raises(aiohttp.ServerDisconnectedError) as caught:
+        await response_of(session([503, TimeoutError(), last], decorator))
 
     assert last is caught.value
     assert last.__cause__ is None
@@ -63,9 +62,8 @@ async def test_decorator_outside_finds_the_last_failure_in_the_log():
 
     last = aiohttp.ServerDisconnectedError()
     decorator = retrying(Always(), max_total_attempts=2)
-    async with session([503, last], decorator, outside) as client:
-        with pytest.raises(aiohttp.ServerDisconnectedError):
-            await client.get(URL)
+    with pytest.raises(aiohttp.ServerDisconnectedError):
+        await response_of(session([503, last], decorator, outside))
 
     assert [(last, last)] == seen
 
@@ -73,9 +71,8 @@ async def test_decorator_outside_finds_the_last_failure_in_the_log():
 async def test_failure_at_the_first_attempt_has_no_notes():
     """A call that was never retried looks as it does without this library."""
     failure = aiohttp.ServerDisconnectedError()
-    async with session([failure], retrying(RetryStrategy.never())) as client:
-        with pytest.raises(aiohttp.ServerDisconnectedError):
-            await client.get(URL)
+    with pytest.raises(aiohttp.ServerDisconnectedError):
+        await response_of(session([failure], retrying(RetryStrategy.never())))
 
     assert not hasattr(failure, "__notes__")
     assert RetryStopReason.NO_RETRY == RequestLog.of(failure).stop_reason
@@ -87,8 +84,7 @@ async def test_failure_at_the_first_attempt_has_no_notes():
 )
 async def test_stop_reason_is_none_after_a_success_only(status, reason):
     """A status of 400 and more is no success, whatever the strategy thinks."""
-    async with session([status], retrying(RetryStrategy.never())) as client:
-        response = await client.get(URL)
+    response = await response_of(session([status], retrying(RetryStrategy.never())))
 
     assert reason == RequestLog.of(response).stop_reason
 
@@ -96,8 +92,7 @@ async def test_stop_reason_is_none_after_a_success_only(status, reason):
 async def test_ten_attempts_are_made_by_default():
     """The default limit counts the first attempt."""
     transport = ScriptedTransport([503] * 11)
-    async with session(transport, retrying(Always())) as client:
-        response = await client.get(URL)
+    response = await response_of(session(transport, retrying(Always())))
 
     assert 10 == len(transport.requests) == RequestLog.of(response).total_attempts
 
@@ -150,9 +145,8 @@ class TestCancellation:
     async def test_cancelled_error_is_not_a_failure_to_retry(self):
         """A decorator that raises it is the caller going away."""
         transport = ScriptedTransport([asyncio.CancelledError(), 200])
-        async with session(transport, retrying(Always())) as client:
-            with pytest.raises(asyncio.CancelledError):
-                await client.get(URL)
+        with pytest.raises(asyncio.CancelledError):
+            await response_of(session(transport, retrying(Always())))
 
         assert 1 == len(transport.requests)
 
@@ -163,10 +157,9 @@ class TestSeveralPasses:
     async def test_limits_hold_for_each_pass_and_numbers_go_on(self):
         """Two attempts each, numbered 1 to 4; the header counts to 3."""
         transport = ScriptedTransport([503] * 4)
-        async with session(
-            transport, retrying(Always(), max_total_attempts=2), twice
-        ) as client:
-            response = await client.get(URL)
+        response = await response_of(
+            session(transport, retrying(Always(), max_total_attempts=2), twice)
+        )
 
         log = RequestLog.of(response)
         assert [1, 2, 3, 4] == [child.attempt for child in log.children]
@@ -204,8 +197,7 @@ async def test_log_of_a_call_while_it_runs():
         return 200
 
     decorator = retrying(Always(), max_total_attempts=2)
-    async with session([503, look], decorator) as client:
-        await client.get(URL)
+    await response_of(session([503, look], decorator))
 
     assert [(False, None, 2)] == seen
 
@@ -222,9 +214,8 @@ class TestOtherPeoplesCode:
 
         gone = Gone(410)
         decorator = retrying(Always(), max_total_attempts=2)
-        async with session([503, gone], decorator) as client:
-            with pytest.raises(Gone) as caught:
-                await client.get(URL)
+        with pytest.raises(Gone) as caught:
+            await response_of(session([503, gone], decorator))
 
         assert gone is caught.value
 
@@ -240,9 +231,8 @@ class TestOtherPeoplesCode:
         async def streaming(delegate, ctx, request):
             return await delegate.execute(ctx, request.replace(data=body))
 
-        async with session([503] * 10, streaming, retrying(Always())) as client:
-            with pytest.raises(UnprocessedRequestError) as caught:
-                await client.get(URL)
+        with pytest.raises(UnprocessedRequestError) as caught:
+            await response_of(session([503] * 10, streaming, retrying(Always())))
 
         log = RequestLog.of(caught.value)
         assert (2, "body_not_replayable") == (log.total_attempts, log.stop_reason)
@@ -260,8 +250,7 @@ class TestOtherPeoplesCode:
             return response
 
         decorator = retrying(0.0)
-        async with session([silence, 200], decorator, hedging) as client:
-            response = await client.get(URL)
+        response = await response_of(session([silence, 200], decorator, hedging))
 
         assert (200, None) == (response.status, RequestLog.of(response).stop_reason)
 
@@ -273,8 +262,7 @@ class TestOtherPeoplesCode:
             return await delegate.execute(ctx.derive(request), request)
 
         decorator = retrying(Always(), max_total_attempts=3)
-        async with session([503] * 3, decorator, outer) as client:
-            response = await client.get(URL)
+        response = await response_of(session([503] * 3, decorator, outer))
 
         log = RequestLog.of(response)
         assert 503 == log.response_status

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from chains import SAFELY, URL, Always, now, retrying, session
+from chains import SAFELY, URL, Always, now, response_of, retrying, session
 
 from aioretry_smithy import Backoff, RequestLog, RetryStopReason, capture_logs
 
@@ -32,10 +32,9 @@ class TestRetryAfter:
     ):
         """It never fires early and never shortens the backoff."""
         decorator = retrying(backoff)
-        async with session(
-            [answered_with(503, Retry_After=hint), 200], decorator
-        ) as client:
-            response = await client.get(URL)
+        response = await response_of(
+            session([answered_with(503, Retry_After=hint), 200], decorator)
+        )
 
         first = RequestLog.of(response).children[0]
         assert (delay, source) == (first.delay, first.delay_source)
@@ -55,10 +54,9 @@ class TestRetryAfter:
     ):
         """Longer than the settings or the deadline allow: no use waiting."""
         decorator = retrying(SAFELY, **settings)
-        async with session(
-            [answered_with(429, Retry_After=hint)], decorator, timeout=deadline
-        ) as client:
-            response = await client.get(URL)
+        response = await response_of(
+            session([answered_with(429, Retry_After=hint)], decorator, timeout=deadline)
+        )
 
         assert (429, 0.0) == (response.status, now())
         assert (
@@ -68,10 +66,9 @@ class TestRetryAfter:
     async def test_hint_as_long_as_the_limit_is_waited_for(self):
         """Only a longer one ends the call."""
         decorator = retrying(SAFELY, max_retry_after=5.0)
-        async with session(
-            [answered_with(503, Retry_After="5"), 200], decorator
-        ) as client:
-            response = await client.get(URL)
+        response = await response_of(
+            session([answered_with(503, Retry_After="5"), 200], decorator)
+        )
 
         assert (200, 5.0) == (response.status, now())
 
@@ -84,20 +81,18 @@ class TestRetryAfter:
         """A date that is over holds nobody back, one far away ends the call."""
         date = f"Sun, 06 Nov {year} 08:49:37 GMT"
         decorator = retrying(SAFELY)
-        async with session(
-            [answered_with(503, Retry_After=date), 200], decorator
-        ) as client:
-            response = await client.get(URL)
+        response = await response_of(
+            session([answered_with(503, Retry_After=date), 200], decorator)
+        )
 
         assert reason == RequestLog.of(response).stop_reason
 
     async def test_hint_can_be_ignored(self):
         """``use_retry_after=False`` leaves the delay to the backoff."""
         decorator = retrying(SAFELY, use_retry_after=False)
-        async with session(
-            [answered_with(503, Retry_After="99"), 200], decorator
-        ) as client:
-            response = await client.get(URL)
+        response = await response_of(
+            session([answered_with(503, Retry_After="99"), 200], decorator)
+        )
 
         assert (200, 0.0) == (response.status, now())
 

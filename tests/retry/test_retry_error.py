@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import aiohttp
 import pytest
-from chains import URL, chain, twice
+from chains import chain, response_of, twice
 from chains import retrying_session as session
 from token_strategies import Plain, Refusing, standard, status_and_log
 
@@ -20,10 +20,8 @@ from aioretry_smithy import (
 async def test_retry_error_is_raised_on_request():
     """It comes from what the attempt failed with, and the response is closed."""
     strategy = standard(max_attempts=1)
-    with capture_logs() as logs:
-        async with session([503], strategy, raise_retry_error=True) as client:
-            with pytest.raises(smithy.RetryError) as caught:
-                await client.get(URL)
+    with capture_logs() as logs, pytest.raises(smithy.RetryError) as caught:
+        await response_of(session([503], strategy, raise_retry_error=True))
 
     error = caught.value
     assert (503, error) == (error.__cause__.status, logs[0].response_cause)
@@ -38,9 +36,8 @@ async def test_retry_error_of_ones_own_strategy_gets_its_cause(strategy):
     answers = [TimeoutError(), TimeoutError(), last]
     if isinstance(strategy, Refusing):
         answers = [last]
-    async with session(answers, strategy, raise_retry_error=True) as client:
-        with pytest.raises(smithy.RetryError) as caught:
-            await client.get(URL)
+    with pytest.raises(smithy.RetryError) as caught:
+        await response_of(session(answers, strategy, raise_retry_error=True))
 
     error = caught.value.__cause__
     assert isinstance(error, smithy.CallError)
@@ -56,9 +53,8 @@ async def test_retry_error_is_raised_whatever_the_reason():
         def refresh_retry_token_for_retry(self, **_):
             raise smithy.RetryError("no")
 
-    async with session([503], Choosy(), raise_retry_error=True) as client:
-        with pytest.raises(smithy.RetryError, match="no"):
-            await client.get(URL)
+    with pytest.raises(smithy.RetryError, match="no"):
+        await response_of(session([503], Choosy(), raise_retry_error=True))
 
 
 async def test_retry_error_that_is_raised_twice_is_about_the_call_at_hand():
@@ -70,9 +66,8 @@ async def test_retry_error_that_is_raised_twice_is_about_the_call_at_hand():
             raise shared
 
     for status in (500, 502):
-        async with session([status], Thrifty(), raise_retry_error=True) as client:
-            with pytest.raises(smithy.RetryError) as caught:
-                await client.get(URL)
+        with pytest.raises(smithy.RetryError) as caught:
+            await response_of(session([status], Thrifty(), raise_retry_error=True))
 
         assert status == caught.value.__cause__.status
 
@@ -85,9 +80,8 @@ async def test_retry_error_keeps_the_cause_that_its_strategy_gave_it():
         def refresh_retry_token_for_retry(self, **_):
             raise smithy.RetryError("no") from cause
 
-    async with session([503], Explaining(), raise_retry_error=True) as client:
-        with pytest.raises(smithy.RetryError) as caught:
-            await client.get(URL)
+    with pytest.raises(smithy.RetryError) as caught:
+        await response_of(session([503], Explaining(), raise_retry_error=True))
 
     assert cause is caught.value.__cause__
 
@@ -111,9 +105,8 @@ async def test_refusal_that_cannot_be_written_on_ends_the_call_all_the_same():
             raise StubbornError
 
     _, log = await status_and_log(session([503], Stubborn()))
-    async with session([503], Stubborn(), raise_retry_error=True) as client:
-        with pytest.raises(StubbornError):
-            await client.get(URL)
+    with pytest.raises(StubbornError):
+        await response_of(session([503], Stubborn(), raise_retry_error=True))
 
     assert RetryStopReason.NO_RETRY == log.stop_reason
 
@@ -129,9 +122,8 @@ async def test_refusal_that_is_the_failure_itself_makes_no_circle():
         is_retry_safe = True
 
     busy = Busy()
-    async with session([busy], Echo(), raise_retry_error=True) as client:
-        with pytest.raises(Busy):
-            await client.get(URL)
+    with pytest.raises(Busy):
+        await response_of(session([busy], Echo(), raise_retry_error=True))
 
     assert busy.__cause__ is None
 

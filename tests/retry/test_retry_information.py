@@ -10,7 +10,7 @@ import math
 
 import aiohttp
 import pytest
-from chains import URL, chain, log_of, retrying
+from chains import URL, log_of, retrying, session
 
 from aioretry_smithy import (
     Backoff,
@@ -107,7 +107,7 @@ def call(name, error, method="GET", **settings):
     """Make a call whose first attempt fails with *error*, for its log."""
     strategy = (STRATEGIES | OF_CLASSES)[name]()
     decorator = retrying(strategy, **SETTINGS.get(name, {}) | settings)
-    return log_of(chain([error, 200], decorator), method=method)
+    return log_of(session([error, 200], decorator), method=method)
 
 
 @each_strategy

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from uuid import UUID
 
 import pytest
-from chains import chain, session
+from chains import chain, response_of, session
 
 from aioretry_smithy import (
     Backoff,
@@ -68,8 +68,10 @@ async def test_id_is_that_of_the_call():
 async def test_id_of_the_caller_stays():
     """Somebody may have told others of it."""
     transport = ScriptedTransport([200])
-    async with session(transport, sdk_headers) as client:
-        await client.get(URL, headers={"Amz-Sdk-Invocation-Id": "mine", "X-A": "1"})
+    await response_of(
+        session(transport, sdk_headers),
+        headers={"Amz-Sdk-Invocation-Id": "mine", "X-A": "1"},
+    )
     headers = transport.requests[0].headers
 
     assert ["mine"] == headers.getall("amz-sdk-invocation-id")

@@ -11,7 +11,7 @@ from unittest.mock import MagicMock
 
 import aiohttp
 import pytest
-from chains import NOW, URL, Always, now, retrying, session, silence
+from chains import NOW, URL, Always, now, response_of, retrying, session, silence
 
 from aioretry_smithy import (
     Backoff,
@@ -62,10 +62,9 @@ async def test_attempts_limit_stops_before_the_backoff_is_asked():
     """The backoff is asked once for each retry, never at the limit."""
     backoff = Recording()
     transport = ScriptedTransport([503] * 3)
-    async with session(
-        transport, retrying(Always(backoff), max_total_attempts=3)
-    ) as client:
-        await client.get(URL)
+    await response_of(
+        session(transport, retrying(Always(backoff), max_total_attempts=3))
+    )
 
     assert [1, 2] == backoff.asked
     assert 3 == len(transport.requests)
@@ -76,8 +75,7 @@ async def test_backoff_that_is_another_object_starts_its_own_count():
     a, b = Recording(), Recording()
     plan = iter([a, b, a, b, b, b])
     strategy = RetryStrategy.on_status(lambda status, cause: next(plan, None))
-    async with session([503] * 7, retrying(strategy)) as client:
-        await client.get(URL)
+    await response_of(session([503] * 7, retrying(strategy)))
 
     assert ([1, 1], [1, 1, 2, 3]) == (a.asked, b.asked)
 
@@ -85,8 +83,7 @@ async def test_backoff_that_is_another_object_starts_its_own_count():
 async def test_backoff_that_has_had_enough_stops_the_call():
     """``with_max_attempts`` counts the first attempt too."""
     strategy = Always(NOW.with_max_attempts(2))
-    async with session([503] * 3, retrying(strategy)) as client:
-        response = await client.get(URL)
+    response = await response_of(session([503] * 3, retrying(strategy)))
 
     log = RequestLog.of(response)
     assert (2, "backoff_exhausted") == (log.total_attempts, log.stop_reason)
@@ -115,10 +112,9 @@ async def test_equal_backoffs_that_are_kept_do_not_warn(number):
     ]
     strategy = functools.reduce(operator.or_, turns)
     answers = [*range(500, 500 + number)] * 2
-    async with session(
-        answers, retrying(strategy, max_total_attempts=len(answers))
-    ) as client:
-        response = await client.get(URL)
+    response = await response_of(
+        session(answers, retrying(strategy, max_total_attempts=len(answers)))
+    )
 
     assert len(answers) == RequestLog.of(response).total_attempts
 
@@ -130,8 +126,7 @@ async def test_equal_backoff_made_anew_among_kept_ones_warns():
         lambda status, cause: kept if status == 500 else Backoff.exponential()
     )
     async with session(
-        [500, 503, 503, 500],
-        retrying(strategy, max_total_attempts=4),
+        [500, 503, 503, 500], retrying(strategy, max_total_attempts=4)
     ) as client:
         with pytest.warns(RuntimeWarning, match="equals the last one"):
             await client.get(URL)
@@ -145,9 +140,8 @@ async def test_delay_that_is_no_delay_is_an_error_of_the_caller(delay):
         def next_delay(self, num_attempts_so_far):
             return delay
 
-    async with session([503], retrying(Always(Nonsense()))) as client:
-        with pytest.raises(ValueError, match="next_delay: ") as caught:
-            await client.get(URL)
+    with pytest.raises(ValueError, match="next_delay: ") as caught:
+        await response_of(session([503], retrying(Always(Nonsense()))))
 
     expected = "seconds, finite and >= 0, or None"
     assert f"next_delay: {delay!r} (expected: {expected})" == str(caught.value)
@@ -157,11 +151,10 @@ async def test_delay_that_is_no_delay_is_an_error_of_the_caller(delay):
 async def test_answer_that_is_no_backoff_is_an_error_of_the_caller():
     """A strategy that answers True is told what to answer."""
     strategy = RetryStrategy.on_status(lambda status, cause: True)
-    async with session([503], retrying(strategy)) as client:
-        with pytest.raises(
-            ValueError, match=r"should_retry: True \(expected: a Backoff, a RetryD"
-        ):
-            await client.get(URL)
+    with pytest.raises(
+        ValueError, match=r"should_retry: True \(expected: a Backoff, a RetryD"
+    ):
+        await response_of(session([503], retrying(strategy)))
 
 
 async def test_async_strategy_is_awaited():
@@ -172,8 +165,7 @@ async def test_async_strategy_is_awaited():
             await asyncio.sleep(0.5)
             return NOW if ctx.log.response_status == 503 else None
 
-    async with session([503, 200], retrying(Slow())) as client:
-        response = await client.get(URL)
+    response = await response_of(session([503, 200], retrying(Slow())))
 
     log = RequestLog.of(response)
     assert (200, 2, 1.0) == (response.status, log.total_attempts, now())
@@ -184,8 +176,7 @@ async def test_strategy_may_tell_failures_by_the_classes_of_armerias_page():
     """An attempt that timed out, and one that was turned away on this side."""
     answers = [silence, UnprocessedRequestError("busy"), 409, 200]
     decorator = retrying(OfArmeriasPage(), attempt_timeout=3.0)
-    async with session(answers, decorator) as client:
-        response = await client.get(URL)
+    response = await response_of(session(answers, decorator))
 
     assert (200, 4) == (response.status, RequestLog.of(response).total_attempts)
     assert 3.0 == now()
@@ -195,9 +186,8 @@ async def test_refused_connection_keeps_the_class_that_aiohttp_gave_it():
     """The page's classes do not tell it; ``is_unprocessed()`` does."""
     refused = aiohttp.ClientConnectorError(MagicMock(), ConnectionRefusedError())
     decorator = retrying(OfArmeriasPage())
-    async with session([refused], decorator) as client:
-        with pytest.raises(aiohttp.ClientConnectorError) as caught:
-            await client.get(URL)
+    with pytest.raises(aiohttp.ClientConnectorError) as caught:
+        await response_of(session([refused], decorator))
 
     assert refused is caught.value
     assert is_unprocessed(refused)
@@ -213,8 +203,7 @@ async def test_strategy_sees_each_attempt():
             return NOW
 
     answers = [503, aiohttp.ServerDisconnectedError, 200]
-    async with session(answers, retrying(Looking(), max_total_attempts=3)) as client:
-        await client.get(URL)
+    await response_of(session(answers, retrying(Looking(), max_total_attempts=3)))
 
     assert [
         (1, 503, type(None)),
@@ -231,9 +220,8 @@ async def test_error_in_a_strategy_goes_to_the_caller_with_its_context():
             raise KeyError("bug")
 
     failure = aiohttp.ServerDisconnectedError()
-    async with session([failure], retrying(Broken())) as client:
-        with pytest.raises(KeyError) as caught:
-            await client.get(URL)
+    with pytest.raises(KeyError) as caught:
+        await response_of(session([failure], retrying(Broken())))
 
     assert failure is caught.value.__context__
     assert RetryStopReason.ERROR == RequestLog.of(caught.value).stop_reason
@@ -248,9 +236,8 @@ async def test_strategy_may_raise_the_failure_itself():
             raise cause
 
     failure = aiohttp.ServerDisconnectedError()
-    async with session([failure], retrying(Raising())) as client:
-        with pytest.raises(aiohttp.ServerDisconnectedError) as caught:
-            await client.get(URL)
+    with pytest.raises(aiohttp.ServerDisconnectedError) as caught:
+        await response_of(session([failure], retrying(Raising())))
 
     assert failure is caught.value
     assert failure.__context__ is None
@@ -265,12 +252,7 @@ async def test_response_that_a_decorator_made_is_what_the_strategy_sees():
         response.release()
         return new_response(request, 200 if ctx.attempt == 2 else 503)
 
-    async with session(
-        [200, 200],
-        maintenance,
-        retrying(0.0),
-    ) as client:
-        response = await client.get(URL)
+    response = await response_of(session([200, 200], maintenance, retrying(0.0)))
 
     log = RequestLog.of(response)
     assert [503, 200] == [child.response_status for child in log.children]
@@ -290,11 +272,10 @@ class TestOtherPeoplesCode:
             def should_retry(self, ctx, cause):
                 raise Enough
 
-        async with session(
-            [aiohttp.ServerDisconnectedError()], retrying(Raising())
-        ) as client:
-            with pytest.raises(Enough):
-                await client.get(URL)
+        with pytest.raises(Enough):
+            await response_of(
+                session([aiohttp.ServerDisconnectedError()], retrying(Raising()))
+            )
 
     async def test_cause_that_a_strategy_peels_off_makes_no_ring(self):
         """The wrapped exception does not become the context of its own wrapping."""
@@ -305,9 +286,8 @@ class TestOtherPeoplesCode:
 
         inner, wrapper = KeyError("inner"), aiohttp.ClientError("wrapper")
         wrapper.__cause__ = inner
-        async with session([wrapper], retrying(Peeling())) as client:
-            with pytest.raises(KeyError):
-                await client.get(URL)
+        with pytest.raises(KeyError):
+            await response_of(session([wrapper], retrying(Peeling())))
 
         assert inner.__context__ is None
 
@@ -323,7 +303,6 @@ class TestOtherPeoplesCode:
             __hash__ = Backoff.__hash__
 
         decorator = retrying(Always(Careless()), max_total_attempts=2)
-        async with session([503, 200], decorator) as client:
-            response = await client.get(URL)
+        response = await response_of(session([503, 200], decorator))
 
         assert 200 == response.status

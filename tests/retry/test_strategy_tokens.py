@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from chains import URL, now
+from chains import now, response_of
 from chains import retrying_session as session
 from token_strategies import SCOPE, Async, Plain, Token, status_and_log
 
@@ -45,9 +45,8 @@ async def test_strategy_that_returns_no_token_is_told_at_once():
         (Forgetful(), "refresh_retry_token_for_retry"),
         (Absent(), "acquire_initial_retry_token"),
     ):
-        async with session([503], strategy) as client:
-            with pytest.raises(ValueError) as caught:
-                await client.get(URL)
+        with pytest.raises(ValueError) as caught:
+            await response_of(session([503], strategy))
 
         assert f"{name}: None (expected: a token)" == str(caught.value)
 
@@ -70,9 +69,8 @@ async def test_thing_without_a_delay_is_no_token(thing):
     """It is named at once, with the method that it comes from."""
     strategy = Plain()
     strategy.acquire_initial_retry_token = lambda *, token_scope: thing
-    async with session([200], strategy) as client:
-        with pytest.raises(ValueError) as caught:
-            await client.get(URL)
+    with pytest.raises(ValueError) as caught:
+        await response_of(session([200], strategy))
 
     expected = f"acquire_initial_retry_token: {thing!r} (expected: a token)"
     assert expected == str(caught.value)
@@ -81,9 +79,8 @@ async def test_thing_without_a_delay_is_no_token(thing):
 @pytest.mark.parametrize("delay", [-1.0, float("inf"), "1"])
 async def test_token_with_a_senseless_delay_is_told_at_once(delay):
     """What a strategy's token asks to wait must be seconds."""
-    async with session([200], Plain(delay)) as client:
-        with pytest.raises(ValueError) as caught:
-            await client.get(URL)
+    with pytest.raises(ValueError) as caught:
+        await response_of(session([200], Plain(delay)))
 
     expected = "seconds, finite and >= 0, or None"
     assert f"retry_delay: {delay!r} (expected: {expected})" == str(caught.value)
@@ -97,10 +94,8 @@ async def test_error_in_a_strategy_goes_to_the_caller():
             raise KeyError("oops")
 
     cause = TimeoutError()
-    with capture_logs() as logs:
-        async with session([cause], Broken()) as client:
-            with pytest.raises(KeyError) as caught:
-                await client.get(URL)
+    with capture_logs() as logs, pytest.raises(KeyError) as caught:
+        await response_of(session([cause], Broken()))
 
     assert cause is caught.value.__context__
     assert RetryStopReason.ERROR == logs[0].stop_reason

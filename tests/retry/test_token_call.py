@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import aiohttp
 import pytest
-from chains import URL, chain, now, twice
+from chains import URL, chain, now, response_of, twice
 from chains import retrying_session as session
 from fake_responses import unending
 from token_strategies import (
@@ -74,9 +74,8 @@ async def test_attempts_of_the_strategy_end_in_the_last_response():
 async def test_attempts_of_the_strategy_end_in_the_last_exception():
     """The caller gets what the last attempt raised, and no RetryError."""
     last = aiohttp.ServerDisconnectedError()
-    async with session([500, last], standard(max_attempts=2)) as client:
-        with pytest.raises(aiohttp.ServerDisconnectedError) as caught:
-            await client.get(URL)
+    with pytest.raises(aiohttp.ServerDisconnectedError) as caught:
+        await response_of(session([500, last], standard(max_attempts=2)))
 
     assert last is caught.value
     assert isinstance(RequestLog.of(last).retry_error, smithy.RetryError)
@@ -117,10 +116,7 @@ async def test_failure_that_allows_no_retry_costs_nothing():
 
 @pytest.mark.parametrize(
     ("answer", "reason"),
-    [
-        (404, RetryStopReason.NO_RETRY),
-        (503, RetryStopReason.MAX_TOTAL_ATTEMPTS),
-    ],
+    [(404, RetryStopReason.NO_RETRY), (503, RetryStopReason.MAX_TOTAL_ATTEMPTS)],
 )
 async def test_reason_at_the_limit_is_the_limit_only_for_what_could_be_retried(
     answer, reason
@@ -193,10 +189,8 @@ async def test_no_attempt_begins_after_the_deadline(refuses):
                 raise smithy.RetryError
             return Token(0, 0.0)
 
-    with capture_logs() as logs:
-        async with session([], Late(), timeout=1.0) as client:
-            with pytest.raises(ResponseTimeoutError):
-                await client.get(URL)
+    with capture_logs() as logs, pytest.raises(ResponseTimeoutError):
+        await response_of(session([], Late(), timeout=1.0))
 
     assert ((), RetryStopReason.DEADLINE) == (logs[0].children, logs[0].stop_reason)
 
@@ -238,11 +232,7 @@ async def test_method_does_not_matter_to_a_strategy_of_smithy():
 
 @pytest.mark.parametrize(
     ("answer", "reason"),
-    [
-        (200, None),
-        (404, RetryStopReason.NO_RETRY),
-        (503, RetryStopReason.LIMITER),
-    ],
+    [(200, None), (404, RetryStopReason.NO_RETRY), (503, RetryStopReason.LIMITER)],
 )
 async def test_refused_initial_token_means_one_attempt(answer, reason):
     """It is made, neither retried nor recorded, and the log has the refusal."""
@@ -266,10 +256,8 @@ async def test_initial_delay_is_waited_and_seen_in_the_log():
 
 async def test_initial_delay_beyond_the_deadline_ends_the_call_at_once():
     """Nobody waits for an attempt that cannot be made in time."""
-    with capture_logs() as logs:
-        async with session([], Plain(5.0), timeout=5.0) as client:
-            with pytest.raises(ResponseTimeoutError):
-                await client.get(URL)
+    with capture_logs() as logs, pytest.raises(ResponseTimeoutError):
+        await response_of(session([], Plain(5.0), timeout=5.0))
 
     assert 0.0 == now()
     assert RetryStopReason.DEADLINE == logs[0].stop_reason
@@ -309,9 +297,8 @@ async def test_open_circuit_is_found_in_a_group():
     breaker.enter_state(CircuitState.FORCED_OPEN)
     inside = CircuitBreakerClient.new_decorator(breaker)
     strategy = Plain()
-    async with session([], strategy, inside, in_a_group) as client:
-        with pytest.raises(ExceptionGroup):
-            await client.get(URL)
+    with pytest.raises(ExceptionGroup):
+        await response_of(session([], strategy, inside, in_a_group))
 
     assert [("acquire", SCOPE)] == strategy.seen
 
@@ -349,10 +336,7 @@ async def test_hint_of_the_server_is_left_to_the_strategy_on_request():
     assert (5.5, "backoff") == (first.delay, first.delay_source)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "deadline"),
-    [("61", None), ("5", 5.0)],
-)
+@pytest.mark.parametrize(("seconds", "deadline"), [("61", None), ("5", 5.0)])
 async def test_hint_that_nobody_waits_for_costs_nothing(seconds, deadline):
     """The call ends with the response before the strategy is asked to pay."""
     strategy = standard()
@@ -491,9 +475,7 @@ async def test_classifiers_of_ones_own_refine_the_verdict():
         return smithy.RetryAction.retry() if failure.status == 409 else None
 
     client = session(
-        [409, 200],
-        standard(),
-        classifiers=[*smithy.DEFAULT_CLASSIFIERS, conflicts],
+        [409, 200], standard(), classifiers=[*smithy.DEFAULT_CLASSIFIERS, conflicts]
     )
     status, log = await status_and_log(client)
 
@@ -588,8 +570,7 @@ async def test_exception_that_knows_about_retries_is_believed():
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [("classifiers", ()), ("raise_retry_error", True)],
+    ("name", "value"), [("classifiers", ()), ("raise_retry_error", True)]
 )
 def test_settings_for_smithy_strategies_are_refused_elsewhere(name, value):
     """An option that would be ignored is an error."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from chains import URL, session
+from chains import URL, response_of, session
 
 from aioretry_smithy import (
     HttpRequest,
@@ -109,9 +109,8 @@ async def test_function_that_returns_no_scope_fails_the_call(scope):
     decorator = RetryingClient.new_decorator(
         smithy.StandardRetryStrategy(), token_scope=lambda ctx, request: scope
     )
-    async with session(transport, decorator) as client:
-        with pytest.raises(ValueError) as caught:
-            await client.get(URL)
+    with pytest.raises(ValueError) as caught:
+        await response_of(session(transport, decorator))
 
     expected = f"token_scope: {scope!r} (expected: returns a str, or None)"
     assert expected == str(caught.value)

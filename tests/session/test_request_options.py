@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from chains import URL, now, silence
+from chains import URL, now, response_of, silence
 from chains import retrying_session as session
 
 from aioretry_smithy import (
@@ -45,8 +45,7 @@ async def test_other_way_to_retry_may_be_of_another_kind():
     """All settings of the configuration count, not only the strategy."""
     strategy = smithy.StandardRetryStrategy(max_attempts=2)
     with capture_logs() as logs, request_options(retry=RetryConfig(strategy)):
-        async with session([503, 503]) as client:
-            await client.get(URL)
+        await response_of(session([503, 503]))
 
     assert RetryStopReason.MAX_TOTAL_ATTEMPTS == logs[0].stop_reason
     assert 472 + 14 == strategy.quota_for("localhost:80").available_capacity
@@ -55,10 +54,8 @@ async def test_other_way_to_retry_may_be_of_another_kind():
 @pytest.mark.parametrize("options", [{}, {"timeout": 60}])
 async def test_response_timeout_has_precedence_over_all_others(options):
     """That of the session and that of the request."""
-    with request_options(response_timeout=2.0):
-        async with session([silence], timeout=30.0) as client:
-            with pytest.raises(ResponseTimeoutError):
-                await client.get(URL, **options)
+    with request_options(response_timeout=2.0), pytest.raises(ResponseTimeoutError):
+        await response_of(session([silence], timeout=30.0), **options)
 
     assert 2.0 == now()
 
@@ -72,8 +69,7 @@ async def test_response_timeout_can_be_lifted():
         return 200
 
     with request_options(response_timeout=None):
-        async with session([late], timeout=30.0) as client:
-            await client.get(URL)
+        await response_of(session([late], timeout=30.0))
 
     assert 60.0 == now()
 

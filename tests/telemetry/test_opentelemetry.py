@@ -126,7 +126,7 @@ def traced(heard, answers, *inside, **settings) -> SessionBuilder:
 
 
 async def get(builder, url=URL, **options) -> RequestLog:
-    return await log_of(builder, url, **options)
+    return await log_of(builder.build(), url, **options)
 
 
 async def test_success(heard):

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
-from chains import chain, log_of, retrying, session
+from chains import log_of, retrying, session
 from heard import Heard
 from opentelemetry import metrics
 
@@ -250,7 +250,7 @@ async def test_retry_budget_is_measured(heard):
             RetryBudgetMetrics(metrics.NoOpMeterProvider()),
         ],
     )
-    await log_of(chain([503, 503, 503], retrying(limiter=limiter), heard.decorator()))
+    await log_of(session([503, 503, 503], retrying(limiter=limiter), heard.decorator()))
 
     name = {"aioretry_smithy.retry_budget.name": "localhost:80"}
     assert [(name, 0.0)] == heard.points("aioretry_smithy.retry_budget.tokens")
