@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
-from chains import log_of, retrying, session
+from chains import log_of, response_of, retrying, session
 
 from aioretry_smithy import ContentPreviewingClient, RequestLog, new_response
 from aioretry_smithy._log.upload import Upload
@@ -157,9 +157,11 @@ async def test_text_says_what_a_quota_refused_with():
 async def test_text_says_no_reason_twice():
     """A refusal that is raised is the cause already."""
     strategy = StandardRetryStrategy(retry_quota=StandardRetryQuota(5))
-    log = await call(503, decorators=[retrying(strategy, raise_retry_error=True)])
+    decorator = retrying(strategy, raise_retry_error=True)
+    with pytest.raises(RetryError) as caught:
+        await response_of(session([503], decorator))
+    log = RequestLog.of(caught.value)
 
-    assert type(log.response_cause) is RetryError
     assert TEXT.format_response(log).endswith(", stopped: limiter")
 
 
