@@ -137,6 +137,13 @@ async def log_of(
     return logs[0]
 
 
+async def status_and_log(client: aiohttp.ClientSession) -> tuple[int, RequestLog]:
+    """Make the one call of a session that is answered."""
+    async with client, client.get(URL) as response:
+        await response.read()
+        return response.status, RequestLog.of(response)
+
+
 class Always(RetryStrategy):
     """Wants another attempt whatever happens."""
 

@@ -6,9 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
-from chains import URL
-
-from aioretry_smithy import Backoff, RequestLog
+from aioretry_smithy import Backoff
 from aioretry_smithy.smithy import (
     AdaptiveRetryStrategy,
     RetryError,
@@ -99,13 +97,6 @@ def adaptive(**settings):
     return AdaptiveRetryStrategy(
         backoff_strategy=fixed, throttling_backoff_strategy=fixed, **settings
     )
-
-
-async def status_and_log(client):
-    """Make one call."""
-    async with client, client.get(URL) as response:
-        await response.read()
-        return response.status, RequestLog.of(response)
 
 
 def available(strategy):

@@ -8,7 +8,7 @@ from functools import partial
 
 import aiohttp
 import pytest
-from chains import URL, now, response_of, retrying_session
+from chains import URL, now, response_of, retrying_session, status_and_log
 
 from aioretry_smithy import (
     Backoff,
@@ -87,17 +87,12 @@ def session(answers, limiter, strategy=SOON, *inside, **settings):
     return retrying_session(answers, strategy, *inside, limiter=limiter, **settings)
 
 
-async def outcome_of(client):
-    async with client, client.get(URL) as response:
-        return response.status, RequestLog.of(response)
-
-
 @pytest.mark.parametrize("kind", [Recording, Slow])
 @pytest.mark.parametrize("strategy", [SOON, smithy.StandardRetryStrategy()])
 async def test_it_hears_of_each_attempt_and_is_asked_for_each_retry(kind, strategy):
     """In this order, plain or async, for both kinds of strategies."""
     limiter = kind()
-    await outcome_of(session([503, TimeoutError(), 200], limiter, strategy))
+    await status_and_log(session([503, TimeoutError(), 200], limiter, strategy))
 
     assert [
         "failure 1 NoneType",
@@ -130,8 +125,8 @@ async def test_it_is_not_asked_for_what_other_limits_forbid():
         yield b"once"
 
     limiter = Recording()
-    await outcome_of(session([503], limiter, max_total_attempts=1))
-    await outcome_of(session([503], limiter, timeout=0.25))
+    await status_and_log(session([503], limiter, max_total_attempts=1))
+    await status_and_log(session([503], limiter, timeout=0.25))
     async with session([503], limiter) as client:
         await client.post(URL, data=body())
 
@@ -141,7 +136,7 @@ async def test_it_is_not_asked_for_what_other_limits_forbid():
 async def test_smithy_quota_gets_back_what_the_limiter_refused():
     """The retry was paid for and is not made."""
     strategy = smithy.StandardRetryStrategy()
-    await outcome_of(session([503], Recording(answer=False), strategy))
+    await status_and_log(session([503], Recording(answer=False), strategy))
 
     assert 500 == strategy.quota_for("localhost:80").available_capacity
 
@@ -149,7 +144,7 @@ async def test_smithy_quota_gets_back_what_the_limiter_refused():
 async def test_deadline_is_looked_at_again_when_asking_took_time():
     """The leave goes back, and the response is handed over in time."""
     limiter = Recording(takes=0.75)
-    status, log = await outcome_of(session([503], limiter, timeout=1.0))
+    status, log = await status_and_log(session([503], limiter, timeout=1.0))
 
     assert (503, 0.75) == (status, now())
     assert RetryStopReason.DEADLINE == log.stop_reason
@@ -218,7 +213,7 @@ async def test_limiter_that_fails_refuses_and_is_logged(caplog):
         def acquire(self, ctx, cause):
             raise KeyError("oops")
 
-    status, log = await outcome_of(session([503], Broken()))
+    status, log = await status_and_log(session([503], Broken()))
 
     assert (503, RetryStopReason.LIMITER) == (status, log.stop_reason)
     assert ["WARNING"] == [record.levelname for record in caplog.records]
@@ -234,7 +229,7 @@ async def test_what_a_plain_method_returns_is_nobody_s_business(caplog):
         def on_success(self, ctx):
             return 1
 
-    status, _ = await outcome_of(session([200], Counting()))
+    status, _ = await status_and_log(session([200], Counting()))
 
     assert 200 == status
     assert [] == caplog.records
@@ -244,7 +239,7 @@ async def test_override_brings_its_own_limiter():
     """The configuration of a block counts as a whole."""
     inner, outer = Recording(answer=False), Recording()
     with request_options(retry=RetryConfig(SOON, limiter=inner)):
-        await outcome_of(session([503], outer))
+        await status_and_log(session([503], outer))
 
     assert ([], 2) == (outer.heard, len(inner.heard))
 
@@ -284,7 +279,7 @@ async def test_what_the_strategy_wants_to_retry_is_a_failure():
         lambda status, cause: None if status == 200 else now
     )
     error = aiohttp.ServerDisconnectedError()
-    await outcome_of(session([409, error, 200], limiter, on_conflict))
+    await status_and_log(session([409, error, 200], limiter, on_conflict))
 
     assert [None, error] == causes
     assert "failure 1 NoneType" == limiter.heard[0]
@@ -300,7 +295,7 @@ async def test_fallback_of_a_circuit_breaker_neither_pays_nor_counts():
     breaker = CircuitBreaker()
     breaker.enter_state(CircuitState.FORCED_OPEN)
     inside = CircuitBreakerClient.new_decorator(breaker, fallback=fallback)
-    status, _ = await outcome_of(session([], limiter, SOON, inside))
+    status, _ = await status_and_log(session([], limiter, SOON, inside))
 
     assert (200, []) == (status, limiter.heard)
 
@@ -338,7 +333,7 @@ async def test_nothing_is_given_back_that_was_not_asked_for():
     """Where a call ends before its first attempt, the limiter hears nothing."""
     limiter = Recording()
     with pytest.raises(LookupError):
-        await outcome_of(session([200], limiter, Broken()))
+        await status_and_log(session([200], limiter, Broken()))
 
     assert [] == limiter.heard
 
@@ -539,7 +534,7 @@ async def test_tokens_are_shared_by_clients():
     now = RetryStrategy.on_server_error_status(Backoff.without_delay())
     attempts = []
     for _ in range(3):
-        _, log = await outcome_of(session([503] * 3, limiter, now))
+        _, log = await status_and_log(session([503] * 3, limiter, now))
         attempts.append((log.total_attempts, log.stop_reason))
 
     limited = RetryStopReason.LIMITER
@@ -553,7 +548,7 @@ async def test_limiter_that_fails_at_the_end_of_a_retry_is_logged(caplog):
         def on_retry_end(self, ctx):
             raise KeyError("oops")
 
-    status, _ = await outcome_of(session([503, 200], Broken()))
+    status, _ = await status_and_log(session([503, 200], Broken()))
 
     assert 200 == status
     assert ["WARNING"] == [record.levelname for record in caplog.records]

@@ -6,9 +6,9 @@ import asyncio
 from typing import Any
 
 import pytest
-from chains import URL, now
+from chains import URL, now, status_and_log
 from chains import retrying_session as session
-from token_strategies import THROTTLED, standard, status_and_log
+from token_strategies import THROTTLED, standard
 
 from aioretry_smithy import Backoff, RequestLog, RetryConfig, RetryingClient, smithy
 from aioretry_smithy.smithy import sync

@@ -7,17 +7,9 @@ from contextlib import suppress
 from random import Random
 
 import pytest
-from chains import URL, now, response_of
+from chains import URL, now, response_of, status_and_log
 from chains import retrying_session as session
-from token_strategies import (
-    SCOPE,
-    THROTTLED,
-    Slow,
-    adaptive,
-    available,
-    standard,
-    status_and_log,
-)
+from token_strategies import SCOPE, THROTTLED, Slow, adaptive, available, standard
 
 from aioretry_smithy import (
     RequestLog,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import aiohttp
 import pytest
-from chains import chain, response_of, twice
+from chains import chain, response_of, status_and_log, twice
 from chains import retrying_session as session
-from token_strategies import Plain, Refusing, standard, status_and_log
+from token_strategies import Plain, Refusing, standard
 
 from aioretry_smithy import (
     RequestLog,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from chains import now, response_of
+from chains import now, response_of, status_and_log
 from chains import retrying_session as session
-from token_strategies import SCOPE, Async, Plain, Token, status_and_log
+from token_strategies import SCOPE, Async, Plain, Token
 
 from aioretry_smithy import RetryingClient, RetryStopReason, capture_logs, smithy
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import aiohttp
 import pytest
-from chains import URL, chain, now, response_of, twice
+from chains import URL, chain, now, response_of, status_and_log, twice
 from chains import retrying_session as session
 from fake_responses import unending
 from token_strategies import (
@@ -18,7 +18,6 @@ from token_strategies import (
     adaptive,
     available,
     standard,
-    status_and_log,
 )
 
 from aioretry_smithy import (
