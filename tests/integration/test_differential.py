@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import re
-import ssl
-import warnings
-
 import aiohttp
 import pytest
-import trustme
-from body_kinds import Content
-from request_kind import Scene, made
 from request_kinds import KINDS
-from request_senders import read
-from wire_server import Wire, WireServer
+from request_outcomes import outcome, requests_sent
 
 from aioretry_smithy import (
     Backoff,
@@ -23,12 +14,10 @@ from aioretry_smithy import (
     RetryingClient,
     RetryStrategy,
     SessionBuilder,
-    capture_logs,
     decorate,
 )
 
 RETRY_COUNT = b"armeria-retry-count: 1\r\n"
-ADDRESS = re.compile("0x[0-9a-f]+")
 
 
 def decorated(**settings):
@@ -80,112 +69,6 @@ def retrying(**settings):
     )
     decorator = RetryingClient.new_decorator(strategy, max_total_attempts=2)
     return SessionBuilder(**settings).decorator(decorator).build()
-
-
-@pytest.fixture(scope="module")
-def contexts():
-    authority = trustme.CA()
-    served = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("localhost", "127.0.0.1").configure_cert(served)
-    trusting = ssl.create_default_context()
-    authority.configure_trust(trusting)
-    return served, trusting
-
-
-@pytest.fixture(scope="module")
-def file(tmp_path_factory):
-    path = tmp_path_factory.mktemp("differential") / "file.txt"
-    path.write_text("0123456789" * 20)
-    return path
-
-
-@pytest.fixture
-async def scene(contexts, file):
-    served, trusting = contexts
-    wire = Wire()
-    async with WireServer(wire) as server, WireServer(wire, served) as tls_server:
-        yield Scene(
-            wire, server, tls_server, trusting, Content(file.read_bytes(), file)
-        )
-
-
-async def outcome(scene, kind, new_session):
-    """Send a request and one more after it; return all that can be told of it."""
-    scene.seen.clear()
-    with (
-        warnings.catch_warnings(record=True) as caught,
-        capture_logs() as logs,
-    ):
-        warnings.simplefilter("always")
-        warnings.simplefilter("ignore", ResourceWarning)
-        async with opened(scene, kind, new_session) as session:
-            result = await told(scene, kind, session)
-            after = None if session.closed else await one_more(scene, session)
-            jar = sorted(str(cookie) for cookie in session.cookie_jar)
-    return {
-        "result": result,
-        "after": after,
-        "wire": await scene.wire.take(),
-        "jar": jar,
-        "seen": list(scene.seen),
-        "warnings": [(each.category, str(each.message)) for each in caught],
-        "attempts": {log.total_attempts for log in logs} or {1},
-    }
-
-
-async def requests_sent(scene, kind, new_session, *, failures):
-    """Send a request that is answered 503 so often; return what came."""
-    scene.wire.failures = failures
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        async with opened(scene, kind, new_session) as session:
-            await told(scene, kind, session)
-    return [request for _, request in await scene.wire.take()]
-
-
-@contextlib.asynccontextmanager
-async def opened(scene, kind, new_session):
-    """Open a session as the kind asks for."""
-    settings = {name: made(value, scene) for name, value in kind.session.items()}
-    with scene.content.stack:
-        async with new_session(**settings) as session:
-            yield session
-
-
-async def told(scene, kind, session):
-    """Send a request, and tell what came of it."""
-    url = made(kind.url, scene)
-    options = {name: made(value, scene) for name, value in kind.options.items()}
-    try:
-        if kind.send is not None:
-            return await kind.send(session, kind.method, url, options)
-        async with session.request(kind.method, url, **options) as response:
-            return await read(response)
-    except Exception as error:
-        return failure(error)
-
-
-def failure(error):
-    """Tell what an exception says, but not where in memory."""
-    cause = error.__cause__
-    return {
-        "class": type(error),
-        "text": ADDRESS.sub("0x", str(error)),
-        "arguments": len(error.args),
-        "status": getattr(error, "status", None),
-        "headers": str(getattr(error, "headers", None)),
-        "history": [hop.status for hop in getattr(error, "history", ())],
-        "cause": (type(cause), ADDRESS.sub("0x", str(cause))),
-    }
-
-
-async def one_more(scene, session):
-    """Show which connection is free, and which cookies are kept."""
-    try:
-        async with session.get(scene.server.url / "after") as response:
-            return response.status, await response.read()
-    except Exception as error:
-        return failure(error)
 
 
 @pytest.mark.parametrize("name", marked(CHANGED))
