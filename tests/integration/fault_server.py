@@ -167,6 +167,11 @@ class FaultServer:
         host, port = self._listener.getsockname()
         return URL.build(scheme="http", host=host, port=port)
 
+    async def asked(self) -> None:
+        """Wait until a request has begun."""
+        while not self.requests:
+            await self._news.wait()
+
     async def __aenter__(self) -> FaultServer:
         self._faults = iter(self.faults)
         self._fates = iter(self.connections)
