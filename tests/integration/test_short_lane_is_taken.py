@@ -1,0 +1,255 @@
+"""Which calls take the short lane: those that make no context, and no others."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import logging
+
+import pytest
+from fault_server import End, FaultServer, answer, cut
+from lane_calls import FINE, form, generated
+from lane_chains import CHAINS
+from lanes import LANES, LOGGER, Witness
+from stub import ADDRESS, stubbed
+
+from aioretry_smithy import (
+    CircuitBreakerClient,
+    CircuitState,
+    ClientRequestContext,
+    RetryConfig,
+    request_options,
+    unwrap,
+)
+
+# Until the short lane is there. What must not take it passes already.
+pending = pytest.mark.xfail(
+    strict=True, raises=AssertionError, reason="there is no short lane yet"
+)
+
+SHORT = ("retry", "full", "full, decorated", "standard", "standard, untouched")
+"""Chains that have one."""
+
+LONG = (
+    "full, log at DEBUG",
+    "full, successes at INFO",
+    "breaker forced open",
+    "breaker half open",
+    "breaker with a strategy",
+    "content strategy",
+    "buffered",
+    "content preview",
+    "function inside",
+    "protocol inside",
+    "request changed inside",
+    "own retrying client",
+    "own breaker client",
+    "own logging client",
+)
+"""Chains that have none, or none for now."""
+
+USUAL = {
+    "GET": {},
+    "headers": {"headers": {"X-A": "1"}},
+    "params": {"params": {"a": "1"}},
+    "cookies": {"cookies": {"a": "1"}},
+    "JSON": {"json": {"a": [1]}},
+    "bytes": {"data": b"body"},
+    "text": {"data": "body"},
+    "timeout": {"timeout": 5},
+    "JSON, headers and params": {
+        "json": {"a": 1},
+        "headers": {"X-A": "1"},
+        "params": {"a": "1"},
+    },
+}
+"""Arguments that are nothing unusual."""
+
+UNUSUAL = {
+    "form": lambda: {"data": form()},
+    "file": lambda: {"data": io.BytesIO(b"file")},
+    "generator": lambda: {"data": generated()},
+    "factory": lambda: {"data": lambda: b"made"},
+    "dict": lambda: {"data": {"a": "1"}},
+    "bytearray": lambda: {"data": bytearray(b"body")},
+    "raise_for_status": lambda: {"raise_for_status": True},
+}
+"""Arguments that ask for the ordinary lane."""
+
+
+@pytest.fixture
+def contexts(monkeypatch):
+    """The contexts that were made, as a list that grows."""
+    made = []
+    construct = ClientRequestContext.__init__
+
+    def count(context, *arguments, **options):
+        made.append(context.__class__)
+        construct(context, *arguments, **options)
+
+    monkeypatch.setattr(ClientRequestContext, "__init__", count)
+    return made
+
+
+@contextlib.asynccontextmanager
+async def opened(name, **settings):
+    """Open a session with a chain whose logging is at the level of that chain."""
+    witness = Witness()
+    chain = CHAINS[name]
+    with witness.listening(chain.level):
+        async with chain.open(witness, **settings) as session:
+            yield session
+
+
+async def call(session, url=ADDRESS, method="POST", **options):
+    async with session.request(method, url, **options) as response:
+        assert response.status == 200
+
+
+@pending
+@pytest.mark.parametrize("chain", SHORT)
+@pytest.mark.parametrize("kind", USUAL)
+async def test_usual_call_takes_the_short_lane(chain, kind, contexts):
+    """No context is made for it, however often it is made."""
+    with stubbed():
+        async with opened(chain) as session:
+            for _ in range(5):
+                await call(session, **USUAL[kind])
+
+    assert [] == contexts
+
+
+@pending
+@pytest.mark.parametrize("chain", SHORT)
+async def test_calls_to_many_hosts_take_the_short_lane(chain, contexts):
+    """512 hosts in turn are as good as one."""
+    urls = [f"http://host-{number}.example/ok" for number in range(512)]
+    with stubbed():
+        async with opened(chain) as session:
+            for url in [*urls, *urls]:
+                await call(session, url, json=1)
+
+    assert [] == contexts
+
+
+@pending
+@pytest.mark.parametrize("chain", SHORT)
+async def test_calls_at_once_take_the_short_lane(chain, contexts):
+    """A call that is under way is in nobody's way."""
+    with stubbed():
+        async with opened(chain) as session:
+            await asyncio.gather(*(call(session) for _ in range(100)))
+
+    assert [] == contexts
+
+
+@pending
+@pytest.mark.parametrize("chain", SHORT)
+async def test_real_success_takes_the_short_lane(chain, contexts):
+    """So it is with sockets, below a base URL."""
+    async with (
+        FaultServer(then=FINE) as server,
+        opened(chain, base_url=server.url) as session,
+    ):
+        for _ in range(3):
+            await call(session, "/shop", "GET")
+
+    assert [] == contexts
+
+
+@pending
+async def test_short_lane_is_taken_again_after_a_failure(contexts):
+    """What one call met says nothing about the next."""
+    async with (
+        FaultServer([cut(end=End.RESET), FINE], then=FINE) as server,
+        opened("full", base_url=server.url) as session,
+    ):
+        await call(session, "/", "GET")
+        before = len(contexts)
+        await call(session, "/", "GET")
+
+    assert before > 0
+    assert before == len(contexts)
+
+
+@pytest.mark.parametrize("kind", UNUSUAL)
+async def test_unusual_call_takes_the_ordinary_lane(kind, contexts):
+    """A body that needs care, or a refusal that the caller asked for."""
+    with stubbed():
+        async with opened("full") as session:
+            await call(session, **UNUSUAL[kind]())
+
+    assert contexts
+
+
+@pytest.mark.parametrize("chain", LONG)
+async def test_unusual_chain_has_no_short_lane(chain, contexts):
+    """Something in it wants to see each call."""
+    async with (
+        FaultServer(then=FINE) as server,
+        opened(chain, base_url=server.url) as session,
+    ):
+        with contextlib.suppress(Exception):
+            await call(session, "/", "GET")
+
+    assert contexts
+
+
+@pytest.mark.parametrize("fault", [answer(503), answer(500), cut(end=End.RESET)])
+async def test_failed_attempt_is_handed_over(fault, contexts):
+    """It is the first attempt of the ordinary lane, and is not made twice."""
+    async with (
+        FaultServer([fault], then=FINE) as server,
+        opened("full", base_url=server.url) as session,
+    ):
+        await call(session, "/", "GET")
+
+    assert contexts
+    assert 2 == len(server.requests)
+
+
+async def test_open_block_takes_the_ordinary_lane(contexts):
+    """What it asks for stands in a context."""
+    with stubbed():
+        async with opened("full") as session:
+            with request_options(retry=RetryConfig.no_retry()):
+                await call(session)
+
+    assert contexts
+
+
+async def test_level_that_is_switched_on_counts_at_once(contexts):
+    """Logging may be configured while the session is in use."""
+    with stubbed():
+        async with opened("full") as session:
+            await call(session)
+            contexts.clear()
+            LOGGER.setLevel(logging.DEBUG)
+            await call(session)
+
+    assert contexts
+
+
+async def test_circuit_that_is_not_closed_takes_the_ordinary_lane(contexts):
+    """The trial of a half-open circuit is no usual call."""
+    async with (
+        FaultServer(then=FINE) as server,
+        opened("full", base_url=server.url) as session,
+    ):
+        await call(session, "/", "GET")
+        contexts.clear()
+        (breaker,) = unwrap(session, CircuitBreakerClient).circuit_breakers.values()
+        breaker.enter_state(CircuitState.HALF_OPEN)
+        await call(session, "/", "GET")
+
+    assert contexts
+
+
+async def test_ordinary_lane_makes_contexts(contexts):
+    """What the other tests of lanes compare with is what they take it for."""
+    with stubbed(), LANES["ordinary"]():
+        async with opened("full") as session:
+            await call(session)
+
+    assert contexts
