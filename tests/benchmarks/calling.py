@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from typing import Any
 
 import aiohttp
 
 ATTEMPTS = 3
 DELAY = 0.0
+BARE = "bare aiohttp"
+BY_HAND = "hand-written loop"
 HOST = "orders"
 """What those name a circuit who need a name."""
 
-Call = Callable[[str], Awaitable[int]]
-"""Gets a URL and returns the status."""
+Call = Callable[..., Awaitable[int]]
+"""Gets a URL and returns the status. With options, where it takes some, it posts."""
 
 
 class ServerError(Exception):
@@ -39,8 +42,9 @@ class Variant:
 def getting(session: aiohttp.ClientSession) -> Call:
     """Return the call that needs no care for failures, since the session takes it."""
 
-    async def call(url: str) -> int:
-        async with session.get(url) as response:
+    async def call(url: str, **options: Any) -> int:
+        request = session.post(url, **options) if options else session.get(url)
+        async with request as response:
             return response.status
 
     return call

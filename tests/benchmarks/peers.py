@@ -9,8 +9,19 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 import aiohttp
-from calling import ATTEMPTS, DELAY, HOST, RETRIED, Call, Variant, checked, getting
+from calling import (
+    ATTEMPTS,
+    BY_HAND,
+    DELAY,
+    HOST,
+    RETRIED,
+    Call,
+    Variant,
+    checked,
+    getting,
+)
 
+AIOHTTP_RETRY = "aiohttp-retry"
 NEVER = 10**9
 """Failures after which a circuit opens: what is measured is a closed one."""
 
@@ -198,10 +209,10 @@ def peers() -> list[Variant]:
     """Return the others, from the thinnest to those that do most."""
     three = (log_middleware, retry_middleware, BreakerMiddleware())
     return [
-        Variant("hand-written loop", by_hand, "by hand"),
+        Variant(BY_HAND, by_hand, "by hand"),
         _peer("1 middleware: retry", partial(with_middlewares, retry_middleware)),
         _peer("3 middlewares: log, retry, breaker", partial(with_middlewares, *three)),
-        _peer("aiohttp-retry", with_aiohttp_retry, "aiohttp_retry"),
+        _peer(AIOHTTP_RETRY, with_aiohttp_retry, "aiohttp_retry"),
         _peer("backoff", partial(with_decorator, backoff_retry), "backoff"),
         _peer("tenacity, loop", with_tenacity_loop, "tenacity"),
         _peer("tenacity, @retry", partial(with_decorator, tenacity_retry), "tenacity"),

@@ -1,6 +1,7 @@
 """Benchmarks: what a call costs, beside bare aiohttp and beside the others.
 
     tox run -e bench                                  # everything, some minutes
+    tox run -e bench -- --quick                       # the bounds, about half a minute
     tox run -e bench -- --only stub-1 --rounds 31
     tox run -e bench -- --json FILE --plot FILE
 
@@ -14,10 +15,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from calling import Variant
+from bounds import BOUNDS, NAMED, show_verdicts
+from calling import BY_HAND, Variant
 from report import Row, plot, rows_of, show, write_json
 from rounds import interleaved
 from scenarios import SCENARIOS, Scenario
@@ -29,17 +32,27 @@ async def measure(
     scenario: Scenario, variants: Sequence[Variant], rounds: int, server: str
 ) -> list[Row]:
     """Measure all variants that can take part in a scenario."""
-    able = [each for each in variants if each.retries or not scenario.retries]
+    able = [each for each in variants if _takes_part(each, scenario)]
     slices = {each.name: partial(scenario.measure, each, server) for each in able}
     samples = await interleaved(slices, min(rounds, scenario.rounds or rounds))
     return rows_of(scenario, samples, {each.name: each.kind for each in able})
+
+
+def _takes_part(variant: Variant, scenario: Scenario) -> bool:
+    if scenario.retries:
+        return variant.retries
+    # Not all of the others have a place for options.
+    return not scenario.posts or variant.name in {*NAMED} - {BY_HAND}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--rounds", type=int, help="15 unless given")
+    parser.add_argument(
+        "--quick", action="store_true", help="only what has bounds, 5 rounds"
+    )
     parser.add_argument(
         "--only", action="append", choices=SCENARIOS, help="a scenario; may be repeated"
     )
@@ -47,16 +60,21 @@ def main() -> None:
     parser.add_argument("--plot", type=Path, metavar="FILE", help="as SVG or PNG")
     arguments = parser.parse_args()
     variants, missing = installed()
+    rounds = arguments.rounds or (5 if arguments.quick else 15)
+    names = arguments.only or [*(BOUNDS if arguments.quick else SCENARIOS)]
+    if arguments.quick:
+        variants = [variant for variant in variants if variant.name in NAMED]
     for variant in missing:
         print(f"left out: {variant.name} (needs {' and '.join(variant.needs)})")
     results = {}
     with serving() as server:
-        for name in arguments.only or SCENARIOS:
+        for name in names:
             scenario = SCENARIOS[name]
-            results[name] = asyncio.run(
-                measure(scenario, variants, arguments.rounds, server)
-            )
+            if arguments.quick and scenario.rounds:
+                scenario = replace(scenario, rounds=1)
+            results[name] = asyncio.run(measure(scenario, variants, rounds, server))
             show(scenario, results[name])
+    show_verdicts(results)
     if arguments.json:
         write_json(arguments.json, SCENARIOS, results)
     if arguments.plot:

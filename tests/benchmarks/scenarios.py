@@ -13,13 +13,14 @@ from functools import partial
 from http import HTTPStatus
 from itertools import count
 
-from calling import Call, Variant
+from calling import BARE, BY_HAND, Call, Variant
 from rounds import differences, ratios
 from stub import ADDRESS, Gate, stubbed
-from variants import BARE, BY_HAND
 
 WARM_UP = 50
 IN_FLIGHT = 10_000
+HOSTS = [f"http://stub-{number}.example/ok" for number in range(512)]
+POSTED = {"json": {"a": 1}, "headers": {"X-A": "1"}, "params": {"b": "2"}}
 
 Measure = Callable[[Variant, str], Awaitable[float]]
 """Measures a variant against the server at an address."""
@@ -36,6 +37,9 @@ class Scenario:
     compare: Callable[[Sequence[float], Sequence[float]], list[float]] = ratios
     retries: bool = False
     """Whether only those can take part who retry."""
+
+    posts: bool = False
+    """Whether only those can take part who pass options on."""
 
     rounds: int | None = None
     """So many rounds are enough."""
@@ -59,10 +63,16 @@ async def at_once(workers: int, call: Call, urls: Sequence[str]) -> None:
 Way = Callable[[Call, Sequence[str]], Awaitable[None]]
 
 
-async def in_stub(way: Way, calls: int, variant: Variant, server: str) -> float:
+async def posted_one_after_another(call: Call, urls: Sequence[str]) -> None:
+    await one_after_another(partial(call, **POSTED), urls)
+
+
+async def in_stub(
+    way: Way, urls: Sequence[str], warm_up: int, variant: Variant, server: str
+) -> float:
     """Return the microseconds of CPU per call where nothing is sent."""
     with stubbed():
-        return await _cpu(way, variant, [ADDRESS] * calls, [ADDRESS] * WARM_UP)
+        return await _cpu(way, variant, urls, urls[:warm_up])
 
 
 async def on_loopback(way: Way, calls: int, variant: Variant, server: str) -> float:
@@ -124,10 +134,25 @@ async def in_flight(variant: Variant, server: str) -> float:
 
 SCENARIOS = {
     "stub-1": Scenario(
-        "stub, one after another", "us", partial(in_stub, one_after_another, 2000)
+        "stub, one after another",
+        "us",
+        partial(in_stub, one_after_another, [ADDRESS] * 2000, WARM_UP),
     ),
     "stub-1000": Scenario(
-        "stub, 1000 at once", "us", partial(in_stub, all_at_once, 1000)
+        "stub, 1000 at once",
+        "us",
+        partial(in_stub, all_at_once, [ADDRESS] * 1000, WARM_UP),
+    ),
+    "stub-post": Scenario(
+        "stub, POST with json=, headers= and params=",
+        "us",
+        partial(in_stub, posted_one_after_another, [ADDRESS] * 2000, WARM_UP),
+        posts=True,
+    ),
+    "stub-hosts": Scenario(
+        "stub, 512 hosts in turn",
+        "us",
+        partial(in_stub, one_after_another, HOSTS * 4, len(HOSTS)),
     ),
     "loopback-1": Scenario(
         "loopback, one after another",

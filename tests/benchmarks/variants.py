@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 import aiohttp
-from calling import ATTEMPTS, Call, Variant, getting
+from calling import ATTEMPTS, BARE, Call, Variant, getting
 from peers import peers
 from thin import thin
 
@@ -32,8 +32,10 @@ from aioretry_smithy.smithy import (
     from_backoff,
 )
 
-BARE = "bare aiohttp"
-BY_HAND = "hand-written loop"
+RETRY = "ours: retry"
+FULL = "ours: retry + breaker + log off"
+STANDARD = "ours: standard chain"
+STANDARD_AND_MORE = "ours: standard + 1 function"
 
 
 @asynccontextmanager
@@ -52,13 +54,15 @@ async def chain(*decorators: Decorator) -> AsyncIterator[Call]:
 
 
 @asynccontextmanager
-async def standard() -> AsyncIterator[Call]:
+async def standard(*outside: Decorator) -> AsyncIterator[Call]:
     # Its limits are so wide that the flaky path is not stopped by them.
     builder = SessionBuilder.standard(
         strategy=strategy(),
         limiter=RetryBudget.per_host(deposit=2.0, capacity=1000.0, brake_after=None),
         circuit_breaker=breaker(),
     )
+    for decorator in outside:
+        builder.decorator(decorator)
     async with builder.build() as session:
         yield getting(session)
 
@@ -127,8 +131,9 @@ def ours() -> list[Variant]:
         _chain("logging at INFO", logging_at_info(), retries=False),
         _chain("retry", retrying()),
         _chain("smithy standard", smithy()),
-        Variant("ours: retry + breaker + log off", full, "ours"),
-        Variant("ours: standard chain", standard, "ours"),
+        Variant(FULL, full, "ours"),
+        Variant(STANDARD, standard, "ours"),
+        Variant(STANDARD_AND_MORE, partial(standard, plain_function), "ours"),
     ]
 
 

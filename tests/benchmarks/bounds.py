@@ -1,0 +1,105 @@
+"""What a chain may cost, and whether it does cost no more."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from calling import BARE, BY_HAND
+from peers import AIOHTTP_RETRY
+from report import Results
+from rich.console import Console
+from rich.table import Table
+from rounds import Estimate, estimate
+from scenarios import SCENARIOS
+from variants import FULL, RETRY, STANDARD, STANDARD_AND_MORE
+
+IS_FASTER = sys.version_info >= (3, 13)
+"""From here on Python runs more of a chain in the same time."""
+
+
+class Bound(NamedTuple):
+    """The most that a variant may cost, beside another one."""
+
+    variant: str
+    base: str
+    most: float
+    most_on_faster: float | None = None
+
+    @property
+    def limit(self) -> float:
+        """The bound for the Python that runs."""
+        on_faster = self.most_on_faster
+        return self.most if on_faster is None or not IS_FASTER else on_faster
+
+
+_ONE_BY_ONE = (
+    Bound(FULL, AIOHTTP_RETRY, 1.15, 1.00),
+    Bound(STANDARD, BARE, 2.8, 2.6),
+    Bound(STANDARD_AND_MORE, BARE, 3.7, 3.3),
+)
+
+BOUNDS: dict[str, tuple[Bound, ...]] = {
+    "stub-1": _ONE_BY_ONE,
+    "stub-1000": (Bound(FULL, AIOHTTP_RETRY, 1.15, 1.00),),
+    "stub-post": _ONE_BY_ONE,
+    "stub-hosts": _ONE_BY_ONE,
+    "loopback-50": (Bound(FULL, BARE, 1.15), Bound(STANDARD, BARE, 1.20)),
+    "flaky": (Bound(FULL, BY_HAND, 1.35), Bound(RETRY, BY_HAND, 1.25)),
+    "memory": (Bound(FULL, BARE, 1100.0),),
+}
+"""By the name of the scenario."""
+
+NAMED = (BARE, BY_HAND, AIOHTTP_RETRY, RETRY, FULL, STANDARD, STANDARD_AND_MORE)
+"""The variants that bounds speak of."""
+
+
+class Verdict(NamedTuple):
+    """A bound, and what was found."""
+
+    scenario: str
+    bound: Bound
+    found: Estimate
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether it cost no more."""
+        return self.found.median <= self.bound.limit
+
+
+def verdicts(results: Results) -> Iterator[Verdict]:
+    """Judge all bounds whose variants were measured in the same rounds."""
+    for scenario, rows in results.items():
+        samples: Mapping[str, list[float]] = {row.variant: row.samples for row in rows}
+        for bound in BOUNDS.get(scenario, ()):
+            if {bound.variant, bound.base} <= samples.keys():
+                compare = SCENARIOS[scenario].compare
+                found = compare(samples[bound.variant], samples[bound.base])
+                yield Verdict(scenario, bound, estimate(found))
+
+
+def show_verdicts(results: Results) -> None:
+    """Print a line for each bound."""
+    table = Table(title="bounds", title_justify="left")
+    for heading in ("scenario", "variant", "beside"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("at most", "found", "95 % interval", ""):
+        table.add_column(heading, justify="right")
+    for scenario, bound, found in (judged := [*verdicts(results)]):
+        table.add_row(
+            scenario,
+            bound.variant,
+            bound.base,
+            _figure(bound.limit),
+            _figure(found.median),
+            f"{_figure(found.low)} - {_figure(found.high)}",
+            "ok" if Verdict(scenario, bound, found).is_kept else "missed",
+        )
+    if judged:
+        Console(width=120).print(table)
+
+
+def _figure(number: float) -> str:
+    # Ratios are small, bytes are many.
+    return f"{number:,.0f}" if number >= 100 else f"{number:.2f}"
