@@ -107,7 +107,11 @@ def told_log(log: RequestLog) -> dict[str, Any]:
         "requests": [
             (each.request.method, sorted(each.request.arguments)) for each in logs
         ],
-        "causes": [told_error(each.response_cause, notes=False) for each in logs],
+        # A copy, as soon as the exception itself is gone.
+        "causes": [
+            (type(each.response_cause), settled(str(each.response_cause)))
+            for each in logs
+        ],
         "stop_reason": [each.stop_reason for each in logs],
         "times in order": _are_in_order(logs),
     }
@@ -141,7 +145,7 @@ def _are_in_order(logs: list[RequestLog]) -> bool:
     )
 
 
-def told_error(error: BaseException | None, *, notes: bool = True) -> Any:
+def told_error(error: BaseException | None) -> Any:
     """Tell what an exception says, with its notes and what it came from."""
     told = []
     while error is not None:
@@ -150,7 +154,7 @@ def told_error(error: BaseException | None, *, notes: bool = True) -> Any:
                 "class": type(error).__name__,
                 "text": settled(str(error)),
                 "args": settled(repr(error.args)),
-                "notes": settled(getattr(error, "__notes__", [])) if notes else None,
+                "notes": settled(getattr(error, "__notes__", [])),
                 "suppressed": error.__suppress_context__,
                 "cause": error.__cause__ is not None,
             }
