@@ -9,8 +9,8 @@ import ssl
 import struct
 
 import pytest
-from aiohttp import web
 import trustme
+from aiohttp import web
 from body_kinds import Content
 from request_kind import Scene
 from wire_server import Wire, WireServer
