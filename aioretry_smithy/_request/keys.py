@@ -109,5 +109,5 @@ def _remember(target: StrOrURL, base_url: URL | None, key: str) -> None:
     elif target.startswith("//"):
         return
     if len(_KEYS) >= _MAX_KEYS:
-        _KEYS.clear()
+        del _KEYS[next(iter(_KEYS))]
     _KEYS[origin] = key
