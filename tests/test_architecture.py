@@ -56,6 +56,7 @@ TOUCH_AIOHTTP = {
     "_session.builder",
     "_session.deadline",
     "_session.json_once",
+    "_session.lane",
     "_session.ordinary_lane",
     "_session.seam",
     "_session.short_lane",

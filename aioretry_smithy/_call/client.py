@@ -90,7 +90,13 @@ class _FunctionClient(DecoratingClient):
     async def execute(
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> aiohttp.ClientResponse:
-        return await self._function(self.delegate, ctx, request)
+        try:
+            response = await self._function(self.delegate, ctx, request)
+            record_response(ctx.log, response)
+        except BaseException as cause:
+            ctx.log._record_failure(cause)
+            raise
+        return response
 
     def describe(self) -> str:
         name = getattr(self._function, "__name__", None)
@@ -152,9 +158,7 @@ def recorded(client: HttpClient) -> HttpClient:
 
 
 def _records_outcome(client: HttpClient) -> bool:
-    if isinstance(client, _FunctionClient) or "execute" in getattr(
-        client, "__dict__", ()
-    ):
+    if "execute" in getattr(client, "__dict__", ()):
         return False
     # The module of the method counts: a user's subclass may override it.
     execute = getattr(type(client), "execute", None)

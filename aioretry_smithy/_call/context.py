@@ -127,16 +127,13 @@ class ClientRequestContext(CallBound):
         self._is_sent = False
 
     @classmethod
-    def _after(
-        cls, first_attempt: FirstAttempt, request: HttpRequest, log: RequestLog
-    ) -> ClientRequestContext:
-        """Make the context of a call whose first attempt was made without one."""
+    def _of(cls, request: HttpRequest, log: RequestLog) -> ClientRequestContext:
+        """Make the context of a call that began without one."""
         ctx = cls.__new__(cls)
         ctx.request = request
         ctx.log = log
-        ctx.parent = ctx.attempt = ctx.options = None
+        ctx.parent = ctx.attempt = ctx.options = ctx._first_attempt = None
         ctx._attributes = ctx._resources = ctx._retry_config = None
-        ctx._first_attempt = first_attempt
         ctx._is_sent = True
         return ctx
 

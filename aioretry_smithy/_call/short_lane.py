@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import aiohttp
 
     from .._log.request_log import RequestLog
+    from .._log.upload import Upload
 
 
 class LaneStep(NamedTuple):
@@ -33,23 +34,26 @@ class FirstAttempt:
     """An attempt that the short lane has made: the ordinary lane goes on from it.
 
     Args:
-        permits: What the clients gave before it, by client.
+        upload: What was sent of the body, and made of ``json=``.
         response: The response, if one came.
         cause: The failure, if none came.
     """
 
-    __slots__ = ("_cause", "_response", "log", "permits")
+    __slots__ = ("_cause", "_response", "log", "permits", "upload")
 
     log: RequestLog | None
     """The log of the attempt; None where nothing retries."""
 
+    permits: Mapping[Any, Any]
+    """What the clients gave before it, by client."""
+
     def __init__(
         self,
-        permits: Mapping[Any, Any] | None,
+        upload: Upload,
         response: aiohttp.ClientResponse | None = None,
         cause: BaseException | None = None,
     ) -> None:
-        self.permits = permits or {}
+        self.upload = upload
         self.log = None
         self._response = response
         self._cause = cause

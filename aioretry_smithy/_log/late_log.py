@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Mapping
 
+    import aiohttp
     from aiohttp.typedefs import StrOrURL
     from yarl import URL
 
@@ -51,6 +52,20 @@ def log_of_call(call: CallFacts, request: HttpRequest | None = None) -> RequestL
     log._upload = upload
     log._children = UNMADE if retries else NO_CHILDREN
     return log
+
+
+def facts_of(ended: float, response: aiohttp.ClientResponse) -> ResponseFacts:
+    """Return what the log keeps of a response whose body came with its headers."""
+    history = response.history
+    first_hop = history[0] if history else response
+    return (
+        ended,
+        response.status,
+        response.reason,
+        response.headers,
+        first_hop.request_info.headers,
+        getattr(response.content, "total_bytes", 0),
+    )
 
 
 def record_success(log: RequestLog, response: ResponseFacts) -> None:

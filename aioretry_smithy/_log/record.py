@@ -157,15 +157,7 @@ class LogRecord(CallBound):
     @property
     def children(self) -> tuple[Self, ...]:
         """The logs of the attempts, in order; empty where nothing retries."""
-        if self._children is UNMADE:
-            self._children = NO_CHILDREN
-            outcome = self._outcome
-            child = type(self)(self.request, self._call.loop, None, self)
-            child.started = self.started
-            child._deadline = self._deadline
-            child._upload = self._upload
-            self._outcome = outcome
-            self._end_first_attempt()
+        self._make_first_attempt()
         return tuple(self._children)
 
     @property
@@ -294,6 +286,18 @@ class LogRecord(CallBound):
     def is_complete(self) -> bool:
         """Whether nothing will be added: the body ended or the call failed."""
         return self._outcome.body_ended is not None
+
+    def _make_first_attempt(self) -> None:
+        """Make the log of an attempt that was made without one."""
+        if self._children is UNMADE:
+            self._children = NO_CHILDREN
+            outcome = self._outcome
+            child = type(self)(self.request, self._call.loop, None, self)
+            child.started = self.started
+            child._deadline = self._deadline
+            child._upload = self._upload
+            self._outcome = outcome
+            self._end_first_attempt()
 
     def _end_first_attempt(self) -> None:
         """Let the log of the one attempt, if it is made, end as the call did."""

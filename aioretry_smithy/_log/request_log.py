@@ -146,6 +146,10 @@ class RequestLog(LogRecord):
             return False
         return self.is_complete or (is_over and self._outcome.ended is None)
 
+    def _count_attempts(self) -> int:
+        self._make_first_attempt()
+        return len(self._children)
+
     def _record_response(
         self, response: aiohttp.ClientResponse, length: int | None = None
     ) -> None:
@@ -217,9 +221,11 @@ class RequestLog(LogRecord):
             self._retry_error = KeptCause.of(self._retry_error)
         logs: list[RequestLog] = [self, *self._children]
         for log in logs:
-            log._is_settled |= log._outcome.ended is not None
-            if (cause := log._outcome.cause) is not None:
-                log._outcome.cause = KeptCause.of(cause)
+            outcome = log._outcome
+            if outcome.cause is not None:
+                outcome.cause = KeptCause.of(outcome.cause)
+            if outcome.ended is not None:
+                log._is_settled = True
         if self._call.waiters:
             self._call.wake()
 

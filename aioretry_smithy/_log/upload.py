@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 
 class Upload:
@@ -12,14 +12,17 @@ class Upload:
         length: The bytes so far; None where nobody counts, as with a mock.
     """
 
-    __slots__ = ("ended", "length")
+    __slots__ = ("ended", "length", "notes")
 
     ended: float | None
     """When the last byte was sent, by the event loop's clock."""
 
+    notes: list[Any] | None
+    """What was given as JSON, each with what makes its body again."""
+
     def __init__(self, length: int | None = None) -> None:
         self.length = length
-        self.ended = None
+        self.ended = self.notes = None
 
 
 NO_BODY: Final = Upload(0)

@@ -91,8 +91,14 @@ class HttpRequest(CallBound):
         base_url: URL | None,
     ) -> Self:
         """Make a request of the given arguments and their copies."""
+        # Not by way of _fill(): each call in the ordinary lane comes here.
         request = cls.__new__(cls)
-        request._fill(method, target, given, arguments, base_url)
+        request.method = method.upper()
+        request.target = target
+        request.given = given
+        request.arguments = arguments
+        request._base_url = base_url
+        request._url = None
         return request
 
     def _fill(

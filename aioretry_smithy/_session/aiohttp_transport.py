@@ -28,7 +28,7 @@ _NEED_CARE = {"data", "json", "upload_tracker"}
 class AiohttpTransport(Transport):
     """Sends requests with aiohttp, with what the context has to add to them."""
 
-    __slots__ = ("json", "replaced", "session")
+    __slots__ = ("__weakref__", "json", "replaced", "session")
 
     json: JsonOnce
     """Keeps what was made of ``json=`` for the attempts of a call."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from aiohttp import ClientSession, ClientTimeout
 from aiohttp.helpers import sentinel
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from .._request.request import HttpRequest
 
 # A limit this close to aiohttp's own needs no timer of ours.
-_CLOSE_ENOUGH = 0.010
+CLOSE_ENOUGH: Final = 0.010
+"""Seconds by which aiohttp's own timer may be late or early."""
+
 _NUMBER = (int, float)
 _KEEPS_LIMIT = "_aioretry_smithy_keeps_limit"
 _NUMBER_OR_NONE = (*_NUMBER, type(None))
@@ -115,7 +117,7 @@ def first_limits(
 
 def _timeout_of(timeout: ClientTimeout, limit: float) -> ClientTimeout | None:
     own = limit_of(timeout.total) or math.inf
-    if limit == own or 0 <= own - limit <= _CLOSE_ENOUGH:
+    if limit == own or 0 <= own - limit <= CLOSE_ENOUGH:
         return None
     return ClientTimeout(
         total=None if limit == math.inf else limit,

@@ -32,8 +32,19 @@ async def ordinary_call(
     method: str,
     target: StrOrURL,
     options: dict[str, Any],
+    ctx: ClientRequestContext | None = None,
 ) -> aiohttp.ClientResponse:
-    """Send a request through the chain that begins with *client*."""
+    """Send a request through the chain that begins with *client*.
+
+    Args:
+        session: The session, or None where it is gone.
+        client: The outermost client.
+        mask: Hides secrets in the log.
+        method: The method, in any case.
+        target: The URL as it was given.
+        options: The other arguments of the request.
+        ctx: The context of a call that has begun already.
+    """
     if session is None:
         raise closed()
     refuse = options.get("raise_for_status")
@@ -42,22 +53,14 @@ async def ordinary_call(
     if refuse:
         # The decorators are to see the status, and the body where they need it.
         options["raise_for_status"] = False
-    request = HttpRequest.of_call(method, target, options, session._base_url)
-    ctx = _begin(session, mask, request, options)
-    response = await outcome_of(client, ctx, request)
-    if refuse:
-        await _refuse(response, refuse, ctx.log)
-    return response
-
-
-async def outcome_of(
-    client: HttpClient, ctx: ClientRequestContext, request: HttpRequest
-) -> aiohttp.ClientResponse:
-    """Let *client* execute a call, and end its context whatever comes of it."""
+    if ctx is None:
+        request = HttpRequest.of_call(method, target, options, session._base_url)
+        ctx = _begin(session, mask, request, options)
+    log = ctx.log
     try:
-        response = await client.execute(ctx, request)
+        response = await client.execute(ctx, ctx.request)
     except BaseException as cause:
-        ctx.log._annotate(cause)
+        log._annotate(cause)
         if ctx._resources is not None:
             ctx._resources.close_responses()
         raise
@@ -65,8 +68,10 @@ async def outcome_of(
         resources, ctx._resources = ctx._resources, None
         if resources is not None and resources.bodies:
             await resources.close_bodies()
-        ctx.log._end_call()
-    attach(ctx.log, response)
+        log._end_call()
+    attach(log, response)
+    if refuse:
+        await _refuse(response, refuse, log)
     return response
 
 

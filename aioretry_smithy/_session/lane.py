@@ -1,0 +1,234 @@
+"""The parts of the short lane: before a call, around it, and after it."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from .._call.context import ClientRequestContext, resources_of
+from .._call.options import current_options
+from .._call.recording import record_streamed_success
+from .._failures.kept_cause import LOG_KEY
+from .._log.attachment import attach
+from .._log.late_log import facts_of, log_of_call, log_of_success, record_success
+from .._log.record import NO_CHILDREN
+from .._log.upload import NO_BODY, Upload
+from .._request.keys import quick_host_key
+from .._retry.client import RetryingClient
+from .deadline import first_limits
+from .uploads import sending
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    import aiohttp
+    from aiohttp import ClientSession, ClientTimeout
+    from aiohttp.typedefs import StrOrURL
+    from yarl import URL
+
+    from .._call.client import HttpClient
+    from .._call.short_lane import FirstAttempt, LaneStep
+    from .._log.late_log import CallFacts
+    from .._log.request_log import RequestLog
+    from .._masking.mask import Mask
+    from .aiohttp_transport import AiohttpTransport
+    from .deadline import FirstLimits
+
+BODIES = {"data", "json"}
+"""The arguments that give a request a body."""
+
+_SIMPLE = (bytes, str, type(None))
+_USUAL = BODIES | {
+    "allow_redirects",
+    "auth",
+    "cookies",
+    "headers",
+    "max_redirects",
+    "params",
+    "proxy",
+    "ssl",
+    "timeout",
+}
+_NONE_NEEDED: list[Any] = []
+
+
+class Lane:
+    """Knows the steps of a chain, and what is usual enough for them.
+
+    Args:
+        client: The outermost client, for the calls that take the ordinary lane.
+        transport: The innermost one.
+        mask: Hides secrets in the logs.
+        steps: The steps of the clients, from the innermost to the outermost.
+    """
+
+    __slots__ = (
+        "_after",
+        "_before",
+        "_client",
+        "_config",
+        "_given_timeout",
+        "_last_limits",
+        "_links",
+        "_mask",
+        "_retrying",
+        "_transport",
+        "_usual_timeout",
+    )
+
+    def __init__(
+        self,
+        client: HttpClient,
+        transport: AiohttpTransport,
+        mask: Mask,
+        steps: dict[HttpClient, LaneStep],
+    ) -> None:
+        # The client may have this lane, which then must not have the client.
+        self._client: Callable[[], Any] = weakref.ref(client)
+        self._transport = transport
+        self._mask = mask
+        retrying = [link for link in steps if isinstance(link, RetryingClient)]
+        self._retrying: Callable[[], Any] | None = None
+        self._config: object = None
+        for link in retrying:
+            self._retrying, self._config = weakref.ref(link), link.config
+        asked = {link: step.before for link, step in steps.items() if step.before}
+        places = {link: place for place, link in enumerate(asked)}
+        self._links = [weakref.ref(link) for link in asked]
+        self._before = list(asked.values())
+        self._after = [
+            (places[link], step.after) for link, step in steps.items() if step.after
+        ]
+        # The limits of the last call, and the timeouts that they come from.
+        self._given_timeout: object = None
+        self._usual_timeout: object = None
+        self._last_limits: FirstLimits | None = None
+
+    def _limits(
+        self,
+        session: ClientSession,
+        options: dict[str, Any],
+        is_plain: bool,
+        has_body: bool,
+    ) -> FirstLimits | None:
+        """Return the limits of a usual call; None of any other."""
+        retrying = self._retrying
+        if (
+            current_options() is not None
+            or session._raise_for_status
+            or not (is_plain or _USUAL.issuperset(options))
+            or (has_body and not isinstance(options.get("data"), _SIMPLE))
+            or (retrying is not None and retrying().config is not self._config)
+        ):
+            return None
+        given, usual = options.get("timeout", self), session._timeout
+        if self._given_timeout is not given or self._usual_timeout is not usual:
+            attempt = getattr(self._config, "attempt_timeout", None)
+            self._last_limits = first_limits(options, session, attempt)
+            self._given_timeout, self._usual_timeout = given, usual
+        return self._last_limits
+
+    def _permits(
+        self, base_url: URL | None, method: str, target: StrOrURL
+    ) -> list[Any] | None:
+        """Return what the clients give before a call; None where one does not."""
+        if not self._before:
+            return _NONE_NEEDED
+        host = quick_host_key(target, base_url) or ""
+        permits = []
+        for before in self._before:
+            permit = before(host, method)
+            if permit is None:
+                return None
+            permits.append(permit)
+        return permits
+
+    def _answer(
+        self,
+        session: ClientSession,
+        method: str,
+        target: StrOrURL,
+        options: dict[str, Any],
+        timeout: ClientTimeout | None,
+        upload: Upload,
+    ) -> Awaitable[aiohttp.ClientResponse]:
+        """Begin to send a request."""
+        if timeout is not None:
+            options = {**options, "timeout": timeout}
+        transport = self._transport
+        answer = (
+            type(session)._request(session, method, target, **options)
+            if transport.replaced is None
+            else transport.replaced(method, target, **options)
+        )
+        if upload is NO_BODY:
+            return answer
+        transport.json.sending = upload.notes = []
+        return sending(upload, transport.json, answer)
+
+    def _succeed(
+        self,
+        begun: CallFacts,
+        now: float,
+        log: RequestLog | None,
+        permits: list[Any],
+        response: aiohttp.ClientResponse,
+    ) -> None:
+        """Note the success of a call that has no context, and perhaps no log yet."""
+        if log is None and response.connection is None:
+            facts = facts_of(now, response)
+            try:
+                for place, after in self._after:
+                    after(permits[place], now)
+            except BaseException as cause:
+                _fail(log_of_call(begun), response, cause)
+                raise
+            setattr(response, LOG_KEY, (log_of_success, begun, facts))
+            return
+        log = log or log_of_call(begun)
+        self._note_success(log, now, permits, response)
+        log._end_call()
+        attach(log, response)
+
+    def _note_success(
+        self,
+        log: RequestLog,
+        now: float,
+        permits: list[Any],
+        response: aiohttp.ClientResponse,
+    ) -> None:
+        """Record a success in the log of its call, and let the clients note it."""
+        if response.connection is None:
+            record_success(log, facts_of(now, response))
+        else:
+            record_streamed_success(log, response)
+        try:
+            for place, after in self._after:
+                after(permits[place], now)
+        except BaseException as cause:
+            _fail(log, response, cause)
+            raise
+
+    def _hand_over(
+        self, ctx: ClientRequestContext, first: FirstAttempt, permits: list[Any]
+    ) -> None:
+        """Let the ordinary lane go on with what came of the first attempt."""
+        log = ctx.log
+        first.permits = {
+            link(): permit for link, permit in zip(self._links, permits, strict=True)
+        }
+        if self._retrying is not None:
+            (first.log,) = log.children
+            log._children = NO_CHILDREN
+        if first.upload.notes:
+            resources_of(ctx).json = first.upload.notes
+        ctx._first_attempt = first
+
+
+def _fail(
+    log: RequestLog, response: aiohttp.ClientResponse, cause: BaseException
+) -> None:
+    response.close()
+    log._record_failure(cause)
+    log._annotate(cause)
+    log._end_call()
