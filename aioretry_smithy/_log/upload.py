@@ -12,7 +12,7 @@ class Upload:
         length: The bytes so far; None where nobody counts, as with a mock.
     """
 
-    __slots__ = ("ended", "length", "notes")
+    __slots__ = ("ended", "length", "notes", "outer")
 
     ended: float | None
     """When the last byte was sent, by the event loop's clock."""
@@ -20,9 +20,12 @@ class Upload:
     notes: list[Any] | None
     """What was given as JSON, each with what makes its body again."""
 
+    outer: Upload | None
+    """That of the request around, where one is sent while another is."""
+
     def __init__(self, length: int | None = None) -> None:
         self.length = length
-        self.ended = self.notes = None
+        self.ended = self.notes = self.outer = None
 
 
 NO_BODY: Final = Upload(0)

@@ -28,19 +28,22 @@ def copy_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
     of the first one. Nor are files and read-only objects.
     """
     copies: dict[str, Any] | None = None
-    for name in arguments.keys() & MUTABLE_ARGUMENTS:
-        value = arguments[name]
-        if name == "data":
+    for name, value in arguments.items():
+        if value is None or name not in MUTABLE_ARGUMENTS:
+            continue
+        if type(value) in _NESTED:
+            copied = _copy_of(value)
+        elif name == "data":
             copied = _body_copy(value)
         else:
             # aiohttp refuses an iterator of params.
             if isinstance(value, Iterator) and name != "params":
-                value = arguments[name] = list(value)
+                value = arguments[name] = list(value)  # noqa: PLW2901
             copied = _copy_or_same(value)
         if copied is not value:
-            copies = copies or {}
+            copies = copies or arguments.copy()
             copies[name] = copied
-    return arguments if copies is None else {**arguments, **copies}
+    return copies or arguments
 
 
 def _body_copy(value: Any) -> Any:
@@ -48,8 +51,6 @@ def _body_copy(value: Any) -> Any:
         form = copy.copy(value)
         form._fields = value._fields.copy()
         return form
-    if type(value) in _NESTED:
-        return _copy_of(value)
     return copy.copy(value) if isinstance(value, dict | list) else value
 
 

@@ -232,13 +232,8 @@ class PerHostRetryBudget(Shared, RetryLimiter):
         if type(self._without_host) is not RetryBudget:
             return None
 
-        get, touch = self._budgets.quick()
-
         def budget_of(host: str, method: str) -> RetryBudget | None:
-            budget = get(host)
-            if budget is not None:
-                touch(host)
-            return budget
+            return self._budgets.get(host) if host else None
 
         return LaneStep(budget_of, _count_success)
 

@@ -10,7 +10,7 @@ from .._log.upload import Upload
 from .deadline import attempt_timeout
 from .json_once import JsonOnce
 from .transport import Transport, prepared_body
-from .uploads import sending
+from .uploads import has_body_in, sending
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -63,7 +63,7 @@ class AiohttpTransport(Transport):
         # Looked up now and on the class: that is where mocks put themselves.
         send = self.replaced or partial(type(session)._request, session)
         send = partial(send, request.method, request.target, **arguments)
-        if arguments.get("data") is None and arguments.get("json") is None:
+        if not has_body_in(arguments):
             return send
         ctx.log._upload = upload = Upload()
         return lambda: sending(upload, self.json, send())

@@ -15,8 +15,8 @@ from .._log.record import NO_CHILDREN
 from .._log.upload import NO_BODY, Upload
 from .._request.keys import quick_host_key
 from .._retry.client import RetryingClient
-from .deadline import first_limits
-from .uploads import sending
+from .deadline import CLOSE_ENOUGH, first_limits
+from .uploads import begin_sending
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
     from .._log.late_log import CallFacts
     from .._log.request_log import RequestLog
     from .._masking.mask import Mask
+    from .._request.request import HttpRequest
     from .aiohttp_transport import AiohttpTransport
     from .deadline import FirstLimits
 
-BODIES = {"data", "json"}
-"""The arguments that give a request a body."""
-
 _SIMPLE = (bytes, str, type(None))
-_USUAL = BODIES | {
+_USUAL = {
     "allow_redirects",
     "auth",
     "cookies",
+    "data",
     "headers",
+    "json",
     "max_redirects",
     "params",
     "proxy",
@@ -128,6 +128,31 @@ class Lane:
             self._given_timeout, self._usual_timeout = given, usual
         return self._last_limits
 
+    def _limits_left(
+        self,
+        session: ClientSession | None,
+        ctx: ClientRequestContext,
+        request: HttpRequest,
+        has_body: bool,
+        now: float,
+    ) -> FirstLimits | None:
+        """Return the limits of a usual call that has all of its time left."""
+        if (
+            session is None
+            or request is not ctx.request
+            or ctx._is_sent
+            or ctx.options is not None
+            or ctx.parent is not None
+        ):
+            return None
+        limits = self._limits(session, request.given, False, has_body)
+        if limits is None:
+            return None
+        started, seconds = ctx.log.started, limits.call
+        deadline = None if seconds is None else started + seconds
+        is_whole = ctx.log._call.deadline == deadline and now - started <= CLOSE_ENOUGH
+        return limits if is_whole else None
+
     def _permits(
         self, base_url: URL | None, method: str, target: StrOrURL
     ) -> list[Any] | None:
@@ -161,10 +186,10 @@ class Lane:
             if transport.replaced is None
             else transport.replaced(method, target, **options)
         )
-        if upload is NO_BODY:
-            return answer
-        transport.json.sending = upload.notes = []
-        return sending(upload, transport.json, answer)
+        if upload is not NO_BODY:
+            transport.json.sending = upload.notes = []
+            begin_sending(upload)
+        return answer
 
     def _succeed(
         self,

@@ -26,9 +26,9 @@ from .._request.copied_arguments import MUTABLE_ARGUMENTS, copy_arguments
 from .._request.request import HttpRequest
 from .._retry.client import RetryingClient
 from .aiohttp_transport import closed
-from .deadline import CLOSE_ENOUGH
-from .lane import BODIES, Lane
+from .lane import Lane
 from .ordinary_lane import ordinary_call
+from .uploads import end_sending, has_body_in
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -95,7 +95,7 @@ class ShortLane(Lane):
         method = method.upper()
         # Most calls have no other argument.
         is_plain = len(options) == 1 and "allow_redirects" in options
-        has_body = not (is_plain or BODIES.isdisjoint(options))
+        has_body = not is_plain and has_body_in(options)
         limits = self._limits(session, options, is_plain, has_body)
         permits = limits and self._permits(session._base_url, method, target)
         if limits is None or permits is None:
@@ -138,6 +138,9 @@ class ShortLane(Lane):
                 return response
             first = FirstAttempt(upload, response)
             del response
+        finally:
+            if has_body:
+                end_sending(upload, self._transport.json)
         request = HttpRequest.of_arguments(*begun[:5])
         log = log or log_of_call(begun, request)
         ctx = ClientRequestContext._of(request, log)
@@ -151,32 +154,19 @@ class ShortLane(Lane):
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> aiohttp.ClientResponse:
         """Do the same for a call that other clients have seen, which has a context."""
-        session, options, log = self._transport.session(), request.given, ctx.log
-        has_body = not BODIES.isdisjoint(options)
-        limits = None
-        if (
-            session is not None
-            and request is ctx.request
-            and not ctx._is_sent
-            and ctx.options is None
-            and ctx.parent is None
-        ):
-            limits = self._limits(session, options, False, has_body)
+        session, log = self._transport.session(), ctx.log
+        loop = get_running_loop()
+        has_body = has_body_in(request.given)
+        limits = self._limits_left(session, ctx, request, has_body, loop.time())
         permits = limits and self._permits(
             request._base_url, request.method, request.target
         )
-        loop = get_running_loop()
         if session is None or limits is None or permits is None:
             return await self._ordinary(ctx, request)
-        call_timeout, attempt_timeout, timeout = limits
-        started, deadline = log.started, log._call.deadline
-        end = None if call_timeout is None else started + call_timeout
-        # It has the time yet that it began with.
-        if deadline != end or loop.time() - started > CLOSE_ENOUGH:
-            return await self._ordinary(ctx, request)
+        _, attempt_timeout, timeout = limits
         ctx._is_sent = True
         if attempt_timeout is not None:
-            log._deadline = started + attempt_timeout
+            log._deadline = log.started + attempt_timeout
         if has_body:
             log._upload = Upload()
         log._children = NO_CHILDREN if self._retrying is None else UNMADE
@@ -185,7 +175,7 @@ class ShortLane(Lane):
                 session,
                 request.method,
                 request.target,
-                options,
+                request.given,
                 timeout,
                 log._upload,
             )
@@ -199,6 +189,9 @@ class ShortLane(Lane):
                 return response
             first = FirstAttempt(log._upload, response)
             del response
+        finally:
+            if has_body:
+                end_sending(log._upload, self._transport.json)
         self._hand_over(ctx, first, permits)
         del first
         return await self._ordinary(ctx, request)

@@ -34,18 +34,34 @@ def measure_uploads(session: ClientSession) -> type[ClientRequest]:
     return before  # type: ignore[no-any-return]
 
 
+def has_body_in(arguments: dict[str, Any]) -> bool:
+    """Say whether a request with these arguments has a body."""
+    return arguments.get("data") is not None or arguments.get("json") is not None
+
+
 async def sending(
     upload: Upload,
     json: JsonOnce,
     answer: Awaitable[aiohttp.ClientResponse],
 ) -> aiohttp.ClientResponse:
     """Send a request with a body, and let it be counted."""
-    token = _sending.set(upload)
+    begin_sending(upload)
     try:
         return await answer
     finally:
-        _sending.reset(token)
-        json.sending = None
+        end_sending(upload, json)
+
+
+def begin_sending(upload: Upload) -> None:
+    """Let the request that is sent next count its body."""
+    upload.outer = _sending.get()
+    _sending.set(upload)
+
+
+def end_sending(upload: Upload, json: JsonOnce) -> None:
+    """Undo :func:`begin_sending` when the request was sent."""
+    _sending.set(upload.outer)
+    json.sending = None
 
 
 @cache
