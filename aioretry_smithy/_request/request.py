@@ -178,7 +178,16 @@ class HttpRequest(CallBound):
         """Return a copy whose header *name* has just this *value*."""
         headers = self.headers
         headers[name] = value
-        return self.replace(headers=headers)
+        own = self.arguments
+        arguments = {**own, "headers": headers}
+        given = arguments
+        if self.given is not own:
+            given = {**self.given, "headers": headers}
+        copy = self.of_arguments(
+            self.method, self.target, given, arguments, self._base_url
+        )
+        copy._url = self._url
+        return copy
 
     def without_body(self) -> HttpRequest:
         """Return the request without its body, for a log to keep."""

@@ -145,6 +145,9 @@ class RetriedCall(ABC):
     async def next_delay(self) -> float | RetryStopReason:
         """Find out how long to wait for the next attempt, or why there is none."""
 
+    has_admission = False
+    """Whether :meth:`admit` has to be asked."""
+
     async def admit(self) -> float | RetryStopReason:
         """Wait, after a wait, for leave to begin; return the seconds it took."""
         return 0.0
@@ -251,14 +254,16 @@ class RetriedCall(ABC):
         try:
             delay = wait.delay
             if self.result is not None:
-                await self.exchange.release(self.result, delay)
-                delay -= clock() - started
+                released = self.exchange.release(self.result, delay)
+                if released is not None:
+                    await released
+                    delay -= clock() - started
             if self.cause is not None:
                 drop_frames(self.cause)
                 self._earlier_cause = self.cause
             self.result = self.cause = None
             await asyncio.sleep(delay)
-            waited = await self.admit()
+            waited = await self.admit() if self.has_admission else 0.0
             if isinstance(waited, RetryStopReason):
                 log.delay, log.delay_source = clock() - started, "rate_limit"
                 return waited

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from .._bodies import response_content as _content
 from .._log.stop_reason import RetryStopReason
+from .backoff import Backoff
 from .content_strategy import RetryStrategyWithContent
 from .decision import RetryDecision, first_answer
 from .retried_call import RetriedCall
@@ -17,7 +18,6 @@ from .retried_call import RetriedCall
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .backoff import Backoff
     from .decision import RetryAnswer
     from .strategy import RetryStrategy
 
@@ -49,7 +49,10 @@ class StrategyCall(RetriedCall):
         if self.cause is not cause:
             # A body failed that was looked at, which is another question.
             return await self.ask()
-        self._answer = RetryDecision.of(answer).backoff
+        if isinstance(answer, Backoff):
+            self._answer = answer
+        else:
+            self._answer = RetryDecision.of(answer).backoff
         return self._answer is not None
 
     def _answers(self) -> Iterator[RetryAnswer | Awaitable[RetryAnswer]]:
