@@ -91,14 +91,8 @@ class HttpRequest(CallBound):
         base_url: URL | None,
     ) -> Self:
         """Make a request of the given arguments and their copies."""
-        # Not by way of _fill(): each call in the ordinary lane comes here.
         request = cls.__new__(cls)
-        request.method = method.upper()
-        request.target = target
-        request.given = given
-        request.arguments = arguments
-        request._base_url = base_url
-        request._url = None
+        request._fill(method, target, given, arguments, base_url)
         return request
 
     def _fill(
@@ -169,8 +163,7 @@ class HttpRequest(CallBound):
         arguments = given = {**own, **changes, **copies}
         if self.given is not own or copies is not new:
             given = {**self.given, **changes, **new}
-        copy = type(self).__new__(type(self))
-        copy._fill(method, target, given, arguments, self._base_url)
+        copy = self.of_arguments(method, target, given, arguments, self._base_url)
         copy._url = url
         return copy
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .._call.context import ClientRequestContext
     from .._request.request import HttpRequest
     from .config import RetryConfig
+    from .limiter import RetryLimiter
     from .wait import Decision
 
 _T = TypeVar("_T")
@@ -104,11 +105,7 @@ class RetriedCall(ABC):
         return self._hand_over(decision)
 
     async def next(self) -> Decision:
-        """Decide what follows an attempt, in the order of the limits.
-
-        The strategy, the number of attempts, the body, the backoff, the server's hint
-        and the deadline, the limiter.
-        """
+        """Decide what follows an attempt, in the order of the limits."""
         limiter = self.config.limiter
         answer = await self.ask()
         if limiter is not None:
@@ -126,12 +123,7 @@ class RetriedCall(ABC):
         decision = self.plan(delay)
         if limiter is None or isinstance(decision, RetryStopReason):
             return decision
-        if not await acquired(limiter, self.attempt, self.cause):
-            return RetryStopReason.LIMITER
-        self._leave = self.attempt
-        # It may have taken its time.
-        late = self.plan(delay)
-        return late if isinstance(late, RetryStopReason) else decision
+        return await self._ask_limiter(limiter, delay, decision)
 
     async def begin(self) -> Decision:
         """Prepare the first attempt."""
@@ -229,6 +221,16 @@ class RetriedCall(ABC):
                 mark_seen(cause)
             self.cause = cause
         attempt.log._is_settled = True
+
+    async def _ask_limiter(
+        self, limiter: RetryLimiter, delay: float, wait: Wait
+    ) -> Wait | RetryStopReason:
+        if not await acquired(limiter, self.attempt, self.cause):
+            return RetryStopReason.LIMITER
+        self._leave = self.attempt
+        # It may have taken its time.
+        late = self.plan(delay)
+        return late if isinstance(late, RetryStopReason) else wait
 
     def _limit(self) -> RetryStopReason | None:
         if self.attempts_made >= self.config.max_total_attempts:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 import weakref
+from asyncio import get_running_loop
 from typing import TYPE_CHECKING, Any
 
 from .._call.context import ClientRequestContext, resources_of
@@ -13,6 +15,7 @@ from .._log.attachment import attach
 from .._log.late_log import facts_of, log_of_call, log_of_success, record_success
 from .._log.record import NO_CHILDREN
 from .._log.upload import NO_BODY, Upload
+from .._request.copied_arguments import MUTABLE_ARGUMENTS, copy_arguments
 from .._request.keys import quick_host_key
 from .._retry.client import RetryingClient
 from .deadline import CLOSE_ENOUGH, first_limits
@@ -168,6 +171,36 @@ class Lane:
             permits.append(permit)
         return permits
 
+    def _begin(
+        self,
+        session: ClientSession,
+        method: str,
+        target: StrOrURL,
+        options: dict[str, Any],
+        is_plain: bool,
+        limits: FirstLimits,
+        upload: Upload,
+    ) -> CallFacts:
+        """Note the facts of a call that begins, for a log that may be asked for."""
+        loop = get_running_loop()
+        is_immutable = is_plain or MUTABLE_ARGUMENTS.isdisjoint(options)
+        return (
+            method,
+            target,
+            options,
+            options if is_immutable else copy_arguments(options),
+            session._base_url,
+            session._default_headers,
+            self._mask,
+            self._retrying is not None,
+            limits.call,
+            limits.attempt,
+            loop,
+            time.time(),
+            loop.time(),
+            upload,
+        )
+
     def _answer(
         self,
         session: ClientSession,
@@ -194,12 +227,12 @@ class Lane:
     def _succeed(
         self,
         begun: CallFacts,
-        now: float,
         log: RequestLog | None,
         permits: list[Any],
         response: aiohttp.ClientResponse,
     ) -> None:
         """Note the success of a call that has no context, and perhaps no log yet."""
+        now = get_running_loop().time()
         if log is None and response.connection is None:
             facts = facts_of(now, response)
             try:

@@ -9,7 +9,6 @@ nothing but the time they take.
 
 from __future__ import annotations
 
-import time
 from asyncio import get_running_loop
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,6 @@ from .._log.late_log import log_of_call
 from .._log.record import NO_CHILDREN, UNMADE
 from .._log.upload import NO_BODY, Upload
 from .._logging.client import LoggingClient
-from .._request.copied_arguments import MUTABLE_ARGUMENTS, copy_arguments
 from .._request.request import HttpRequest
 from .._retry.client import RetryingClient
 from .aiohttp_transport import closed
@@ -39,6 +37,7 @@ if TYPE_CHECKING:
 
     from .._call.client import HttpClient
     from .._call.short_lane import LaneStep
+    from .._log.late_log import CallFacts
     from .._log.request_log import RequestLog
     from .._masking.mask import Mask
     from .aiohttp_transport import AiohttpTransport
@@ -102,39 +101,18 @@ class ShortLane(Lane):
             return await ordinary_call(
                 session, self._client(), self._mask, method, target, options
             )
-        call_timeout, attempt_timeout, timeout = limits
-        loop = get_running_loop()
-        is_immutable = is_plain or MUTABLE_ARGUMENTS.isdisjoint(options)
         upload = Upload() if has_body else NO_BODY
-        begun = (
-            method,
-            target,
-            options,
-            options if is_immutable else copy_arguments(options),
-            session._base_url,
-            session._default_headers,
-            self._mask,
-            self._retrying is not None,
-            call_timeout,
-            attempt_timeout,
-            loop,
-            time.time(),
-            loop.time(),
-            upload,
-        )
-        log: RequestLog | None = None
-        for logs in collecting():
-            log = log or log_of_call(begun)
-            logs.append(log)
+        begun = self._begin(session, method, target, options, is_plain, limits, upload)
+        log = _captured(begun) if collecting() else None
         try:
             response = await self._answer(
-                session, method, target, options, timeout, upload
+                session, method, target, options, limits.timeout, upload
             )
         except BaseException as cause:
             first = FirstAttempt(upload, cause=cause)
         else:
             if getattr(response, "status", 400) < 400:
-                self._succeed(begun, loop.time(), log, permits, response)
+                self._succeed(begun, log, permits, response)
                 return response
             first = FirstAttempt(upload, response)
             del response
@@ -201,3 +179,11 @@ class ShortLane(Lane):
     ) -> Awaitable[aiohttp.ClientResponse]:
         client = self._client()
         return type(client).execute(client, ctx, request)  # type: ignore[no-any-return]
+
+
+def _captured(begun: CallFacts) -> RequestLog:
+    """Give the log of a call that begins to the blocks around that collect logs."""
+    log = log_of_call(begun)
+    for logs in collecting():
+        logs.append(log)
+    return log

@@ -130,9 +130,9 @@ async def cost_of_getting(session):
 @pytest.mark.parametrize(
     ("decorators", "at_most"),
     [
-        pytest.param([], 10, id="empty chain"),
-        pytest.param([retrying()], 10, id="retry"),
-        pytest.param([breaking(), retrying(), logging_off()], 17, id="full chain"),
+        pytest.param([], 11, id="empty chain"),
+        pytest.param([retrying()], 11, id="retry"),
+        pytest.param([breaking(), retrying(), logging_off()], 18, id="full chain"),
     ],
 )
 async def test_a_chain_adds_few_function_calls(decorators, at_most):
