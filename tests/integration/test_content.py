@@ -258,7 +258,7 @@ async def test_failure_of_the_body_is_a_failed_attempt(serve, failure, strategy)
     """It is retried on a new connection, and the log keeps the status that came."""
     answer, kind = FAILURES[failure]
     url = await serve(answer, [sized(b"done")])
-    settings = {"attempt_timeout": 0.2, "buffer_response": strategy is not WhileBusy}
+    settings = {"attempt_timeout": 0.5, "buffer_response": strategy is not WhileBusy}
     async with build(url, strategy(), settings) as session:
         response = await session.get("/")
         first, last = RequestLog.of(response).children
@@ -277,7 +277,7 @@ async def test_strategy_is_asked_about_a_failure_of_the_body(serve, failure):
     answer, _ = FAILURES[failure]
     url = await serve(answer, [sized(b"done")])
     strategy = WhileBusy()
-    async with build(url, strategy, {"attempt_timeout": 0.2}) as session:
+    async with build(url, strategy, {"attempt_timeout": 0.5}) as session:
         response = await session.get("/")
         first, _ = RequestLog.of(response).children
 

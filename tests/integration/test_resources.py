@@ -88,7 +88,7 @@ async def is_closed(file):
 
 async def send_alone(faults, path):
     """Return a file after aiohttp alone has sent it: some failures leave it open."""
-    limits = ClientTimeout(total=0.1)
+    limits = ClientTimeout(total=0.4)
     async with FaultServer(faults) as server, aiohttp.ClientSession() as session:
         file = path.open("rb")
         with contextlib.suppress(aiohttp.ClientError, TimeoutError):
@@ -102,7 +102,7 @@ async def test_nothing_stays_behind(scenario, tmp_path):
     """No connection, task, open file or warning after any scenario."""
     path = tmp_path / "body"
     path.write_bytes(bytes(1 << 20))
-    settings = {"max_total_attempts": 3, "attempt_timeout": 0.1}
+    settings = {"max_total_attempts": 3, "attempt_timeout": 0.4}
     with nothing_reported():
         async with (
             FaultServer(SCENARIOS[scenario]) as server,
@@ -152,9 +152,16 @@ async def test_memory_is_flat():
         await fail(session, 1000)
         assert 2000 == len(server.requests)
         server.requests.clear()
-        growth = objects() - before
+        for _ in range(100):
+            growth = objects() - before
+            ours = {
+                kind for kind in growth if kind.__module__.startswith("aioretry_smithy")
+            }
+            if not ours:
+                break
+            # The last connection is still being closed on a busy machine.
+            await asyncio.sleep(0.01)
 
-    ours = {kind for kind in growth if kind.__module__.startswith("aioretry_smithy")}
     assert set() == ours
     assert {} == {kind: more for kind, more in growth.items() if more > 500}
 

@@ -97,12 +97,18 @@ async def test_no_run_is_corrupt():
     assert 0 == corrupt
 
 
-async def test_race_is_met():
-    """Without the wait, the same file at the same server does lose bytes."""
+async def sent_twice() -> list[bytes]:
     payload = KeptOpen(SlowFile())
     async with new_server() as server, aiohttp.ClientSession() as session:
         for _ in range(2):
             async with session.put(server.url, data=payload):
                 pass
+    return server.bodies
 
-    assert not any(body == BODY for body in server.bodies)
+
+async def test_race_is_met():
+    """Without the wait, the same file at the same server does lose bytes."""
+    # A busy machine may begin the second read too late.
+    tries = [await sent_twice() for _ in range(5)]
+
+    assert not all(BODY in bodies for bodies in tries)
