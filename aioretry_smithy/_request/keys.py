@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -103,11 +104,12 @@ def _remember(target: StrOrURL, base_url: URL | None, key: str) -> None:
         return
     origin: str | URL | None = base_url
     if not target.startswith("/"):
-        origin = target[: target.find("/", _AFTER_SCHEME)]
-        if not origin.startswith(("http://", "https://")) or "@" in origin:
+        end = target.find("/", _AFTER_SCHEME)
+        origin = target[:end]
+        if end < 0 or "@" in origin or not origin.startswith(("http://", "https://")):
             return
-    elif target.startswith("//"):
-        return
     if len(_KEYS) >= _MAX_KEYS:
-        del _KEYS[next(iter(_KEYS))]
+        # Another thread may do the same.
+        with suppress(RuntimeError):
+            _KEYS.pop(next(iter(_KEYS)), None)
     _KEYS[origin] = key

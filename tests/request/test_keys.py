@@ -4,11 +4,13 @@ import pytest
 from yarl import URL
 
 from aioretry_smithy import HttpRequest
+from aioretry_smithy._request import keys
 from aioretry_smithy._request.keys import (
     host_and_method_key,
     host_and_path_key,
     host_key,
     method_key,
+    quick_host_key,
 )
 
 KEYS = (host_key, method_key, host_and_method_key, host_and_path_key)
@@ -121,3 +123,40 @@ def test_a_url_that_raises_has_no_key(key, error):
     request = FailingRequest(error)
 
     assert None is key(request)
+
+
+def test_keys_of_many_origins_take_bounded_memory():
+    """A crawler meets any number of hosts; the oldest is forgotten first."""
+    hosts = [f"http://host-{number}.example" for number in range(2000)]
+    keys_of_all = [host_key(HttpRequest("GET", f"{host}/")) for host in hosts]
+
+    assert keys_of_all == [f"{host.removeprefix('http://')}:80" for host in hosts]
+    assert len(keys._KEYS) == keys._MAX_KEYS
+    assert None is quick_host_key(f"{hosts[0]}/", None)
+    assert keys_of_all[-1] == quick_host_key(f"{hosts[-1]}/", None)
+
+
+@pytest.mark.parametrize(
+    ("target", "base_url"),
+    [
+        ("http://user:secret@example.com/", None),
+        ("http://example.com", None),
+        (URL("http://example.com/orders"), None),
+        ("HTTP://example.com/orders", None),
+    ],
+)
+def test_origin_that_is_not_kept(target, base_url):
+    """What is not the beginning of a URL up to its path is taken apart each time."""
+    request = HttpRequest("GET", target, base_url=base_url)
+
+    assert "example.com:80" == host_key(request)
+    assert None is quick_host_key(target, base_url)
+
+
+def test_url_without_a_path_is_no_beginning_of_another():
+    """Its last letter is not taken for the end of its origin."""
+    for url in ("http://quick.example", "http://quick.example?to=http://other/"):
+        host_key(HttpRequest("GET", url))
+
+    assert None is quick_host_key("http://quick.exampl/", None)
+    assert "quick.exampl:80" == host_key(HttpRequest("GET", "http://quick.exampl/"))
