@@ -1,4 +1,4 @@
-"""The decorator that asks a circuit breaker before each request."""
+"""Ask a circuit breaker before each request, and report the outcome."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class CircuitBreakerClient(PerKeyDecorators, DecoratingClient):
         For a session that talks to one server: a server that fails stops all requests.
 
         Args:
-            circuit_breaker: Whom to ask.
+            circuit_breaker: The one to ask.
             strategy: What counts as a failure;
                 :meth:`CircuitBreakerStrategy.on_server_error_status` by default.
             fallback: ``(ctx, request) -> response``, plain or async, called in place

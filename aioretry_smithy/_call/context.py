@@ -82,13 +82,13 @@ class ClientRequestContext(CallBound):
     _attributes: dict[Any, Any] | None
     _resources: CallResources | None
 
-    # What the short lane has sent already (on the root), until it is looked at.
+    # What the short lane has sent (on the root), until the transport takes it.
     _first_attempt: FirstAttempt | None
 
-    # By what the call is retried (on the root), for sdk_headers.
+    # The settings of the retrying client (on the root), for sdk_headers.
     _retry_config: Any
 
-    # By position: each call makes two of them, and names cost a third more.
+    # By position: a call of the ordinary lane makes two, and names cost a third more.
     def __init__(
         self,
         request: HttpRequest,
@@ -220,8 +220,8 @@ class ClientRequestContext(CallBound):
     ) -> ClientRequestContext:
         """Make the context of one more attempt of this call.
 
-        For those who write a retrying decorator of their own: each call of the delegate
-        gets a child, so that each attempt has a log. All are children of the root.
+        For a retrying decorator of your own: each call of the delegate gets a child, so
+        that each attempt has a log. All are children of the root.
 
         Args:
             request: What this attempt sends.

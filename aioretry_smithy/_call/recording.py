@@ -46,7 +46,7 @@ def record_response(log: RequestLog, response: aiohttp.ClientResponse | None) ->
 
 
 def record_streamed_success(log: RequestLog, response: aiohttp.ClientResponse) -> None:
-    """Record a response in the log of a call without a context, and watch its body."""
+    """Record a success of the short lane whose body has not ended, and watch that."""
     log._sent = True
     record_response(log, response)
     log._end_first_attempt()

@@ -1,4 +1,4 @@
-"""Say what a client does to a call that succeeds at once, for the short lane."""
+"""Describe what a client does in the short lane, and an attempt made there."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 class LaneStep(NamedTuple):
     """The part of a client in a call that succeeds at once.
 
-    A client that can say this has a method ``_lane_step(is_inside)``, which is told
-    whether a retrying client stands further out.
+    A client returns it from ``_lane_step()``, or None where it has to see every call.
     """
 
     before: Callable[[str, str], Any] | None = None
@@ -45,7 +44,7 @@ class FirstAttempt:
     """The log of the attempt; None where nothing retries."""
 
     permits: Mapping[Any, Any]
-    """What the clients gave before it, by client."""
+    """The permits that clients gave before it, by client."""
 
     def __init__(
         self,

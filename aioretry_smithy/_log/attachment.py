@@ -46,8 +46,8 @@ def _attached_to(source: object) -> LogRecord | None:
 def _log_of_body(error: BaseException) -> LogRecord | None:
     """Find the log of the response that raised *error*.
 
-    Most of what a response raises nobody of this library sees: what is wrong with a
-    status or with JSON. Its frames have the response, or the stream of one.
+    Most of what a response raises does not pass through this library: errors of its
+    status or its JSON. Their frames have the response, or its stream.
     """
     for source, has_failed in sources_of(error):
         log = _attached_to(source)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class CallFacts:
-    """Outlives the log of the call, for the logs of attempts that are kept alone."""
+    """Outlives the log of the call, for logs of attempts that are kept alone."""
 
     __slots__ = (
         "deadline",
@@ -34,7 +34,7 @@ class CallFacts:
     """Whether the caller has the response or the exception."""
 
     waiters: Sequence[Callable[[], object]]
-    """Who wants to hear, once, when something of the call has ended."""
+    """Functions to call, once, when something of the call has ended."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class CallFacts:
         self.waiters = ()
 
     def wake(self) -> None:
-        """Tell those who wait that something has ended."""
+        """Call the waiters, because something has ended."""
         waiters, self.waiters = self.waiters, ()
         for waiter in waiters:
             waiter()

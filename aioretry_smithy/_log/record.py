@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 NO_CHILDREN: Final[list[Any]] = []  # one for all, since most logs have none
 UNMADE: Final[list[Any]] = []
-"""In place of one attempt that is as the call: its log is made when it is asked for."""
+"""In place of the log of the only attempt, which is made when it is asked for."""
 
 
 class LogRecord(CallBound):
@@ -87,7 +87,7 @@ class LogRecord(CallBound):
     _upload: Upload
     _was_refused: bool  # by a circuit breaker, so that nothing was sent
 
-    # By position: each call makes two of them, and names cost a third more.
+    # By position: a call of the ordinary lane makes two, and names cost a third more.
     def __init__(
         self,
         request: HttpRequest,

@@ -208,7 +208,7 @@ class RequestLog(LogRecord):
     def _annotate(self, cause: BaseException) -> None:
         """Let *cause*, which the caller gets, tell of the call."""
         attach(self, cause)
-        # An exception of somebody's own may refuse to be written on.
+        # An exception of the user's own may refuse to be written on.
         with suppress(Exception):
             add_notes(self, cause)
 
@@ -231,6 +231,6 @@ class RequestLog(LogRecord):
 
 
 def _wake(future: asyncio.Future[None]) -> None:
-    # Who waited may have gone.
+    # The task that waited may be cancelled.
     if not future.done():
         future.set_result(None)

@@ -21,7 +21,7 @@ class Upload:
     """What was given as JSON, each with what makes its body again."""
 
     outer: Upload | None
-    """That of the request around, where one is sent while another is."""
+    """The upload that was under way when this one began, if any."""
 
     def __init__(self, length: int | None = None) -> None:
         self.length = length

@@ -1,4 +1,4 @@
-"""The decorator that sends a request again."""
+"""Retry a request, until its strategy or a limit says stop."""
 
 from __future__ import annotations
 

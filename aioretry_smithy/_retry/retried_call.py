@@ -1,4 +1,4 @@
-"""One call that is retried: send, decide, wait, and again."""
+"""Make the attempts of one call: send, decide, wait, and again."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class RetriedCall(ABC):
         self.request = request
         self.exchange = HTTP
         self.attempts_made = 0
-        # Whether a retry has cost something that is not under way yet.
+        # Whether a retry was paid for that has not begun yet.
         self._owes_refund = False
         self._leave: ClientRequestContext | None = None
         self.result = self.cause = self._earlier_cause = self.refusal = None
@@ -141,18 +141,18 @@ class RetriedCall(ABC):
     """Whether :meth:`admit` has to be asked."""
 
     async def admit(self) -> float | RetryStopReason:
-        """Wait, after a wait, for leave to begin; return the seconds it took."""
+        """Wait on until an attempt may begin; return the seconds that took."""
         return 0.0
 
     async def refund(self) -> None:
-        """Give back what a retry has cost that is not made after all."""
+        """Give back what a retry has cost, because it is not made after all."""
         self._owes_refund = False
         leave, self._leave, limiter = self._leave, None, self.config.limiter
         if limiter is not None and leave is not None:
             await tell(limiter, limiter.release, leave)
 
     def plan(self, delay: float) -> Wait | RetryStopReason:
-        """Fit a delay between what the server asks for and what time is left."""
+        """Plan a wait as long as the server asks, or stop if time is too short."""
         return plan_wait(delay, self.hint(), time_left(self.ctx), self.config)
 
     def hint(self) -> float:
@@ -164,11 +164,11 @@ class RetriedCall(ABC):
         return self.exchange.hint(self.result) or 0.0
 
     def succeeded(self) -> bool:
-        """Say whether the last attempt brought what the caller hopes for."""
+        """Say whether the last attempt brought a success."""
         return self.result is not None and self.exchange.is_success(self.result)
 
     def time_out(self) -> RetryStopReason:
-        """Let the call end with the error that says that its deadline passed."""
+        """Let the call end with a :class:`ResponseTimeoutError`."""
         message = f"the deadline passed, attempts: {self.attempts_made}"
         error = ResponseTimeoutError(message)
         error.__cause__ = self._earlier_cause or self.cause

@@ -1,4 +1,4 @@
-"""One call whose retries a :class:`RetryStrategy` decides about."""
+"""Ask a :class:`RetryStrategy` about the retries of one call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One call whose retries a strategy of Smithy's kind decides about."""
+"""Ask a strategy of Smithy's kind for the tokens of one call."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class TokenCall(RetriedCall):
             return await self._end_with(RetryStopReason.LIMITER)
         if RetryInfo.of(error).allows_retry:
             return True
-        # Nobody should retry this: not every strategy minds.
+        # The error forbids a retry, and not every strategy minds.
         if self.attempts_made < self.config.max_total_attempts:
             self._overrules = await self._refresh() is None
         return self._overrules
@@ -138,7 +138,7 @@ class TokenCall(RetriedCall):
     async def next_delay(self) -> float | RetryStopReason:
         """Exchange the token for that of the next attempt."""
         if not self._has_new_token:
-            # What nobody could wait for costs nothing.
+            # A retry that would come too late is not to cost anything.
             if isinstance(reason := self.plan(0.0), RetryStopReason):
                 return reason
             if (refused := await self._refresh()) is not None:
@@ -162,7 +162,7 @@ class TokenCall(RetriedCall):
         return None
 
     async def refund(self) -> None:
-        """Pay back, too, what a retry that is not made has cost."""
+        """Pay the cost of the token back, too."""
         self._tokens.release(self._token)
         await super().refund()
 
@@ -253,7 +253,7 @@ class TokenCall(RetriedCall):
     def _reason_of(self, refusal: Exception) -> RetryStopReason:
         if isinstance(refusal, BackoffExhaustedError):
             return RetryStopReason.BACKOFF_EXHAUSTED
-        # Only who may have a token later says when.
+        # A strategy that says when to come back has a token later.
         if RetryInfo.of(refusal).retry_after is not None:
             return RetryStopReason.LIMITER
         most = getattr(self.config.strategy, "max_attempts", None)

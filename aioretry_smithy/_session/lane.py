@@ -1,4 +1,4 @@
-"""The parts of the short lane: before a call, around it, and after it."""
+"""Do the parts of the short lane: look at a call, send it, note its success."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _NONE_NEEDED: list[Any] = []
 
 
 class Lane:
-    """Knows the steps of a chain, and what is usual enough for them.
+    """Has the steps of a chain, and says which calls are usual enough for them.
 
     Args:
         client: The outermost client, for the calls that take the ordinary lane.
@@ -159,7 +159,7 @@ class Lane:
     def _permits(
         self, base_url: URL | None, method: str, target: StrOrURL
     ) -> list[Any] | None:
-        """Return what the clients give before a call; None where one does not."""
+        """Return a permit of each client; None where one of them gives none."""
         if not self._before:
             return _NONE_NEEDED
         host = quick_host_key(target, base_url) or ""

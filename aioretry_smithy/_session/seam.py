@@ -1,4 +1,4 @@
-"""The seam into aiohttp: where a call enters the chain, and where it leaves it."""
+"""Put a chain into a session of aiohttp, and take it out again."""
 
 from __future__ import annotations
 
@@ -53,15 +53,15 @@ def install(
     def _request(
         method: str, str_or_url: StrOrURL, **options: Any
     ) -> Coroutine[Any, Any, aiohttp.ClientResponse]:
-        # The coroutine gets the session itself: while a call waits, somebody has to
-        # keep it alive. This function must not, or no session would ever be freed.
+        # The coroutine gets the session itself, to keep it alive while a call waits.
+        # This function must not, or no session would ever be freed.
         if lane is None:
             return ordinary_call(reference(), client, mask, method, str_or_url, options)
         return lane.call(reference(), method, str_or_url, options)
 
     attributes = vars(session)
     resend_before = None if resend else session._retry_connection
-    # Somebody else may have put a function of theirs in the same place.
+    # Another library may have put a function in the same place.
     transport.replaced = attributes.get("_request")
     attributes[_INSTALLED] = _Installed(
         client,
@@ -81,7 +81,7 @@ def remove(session: ClientSession) -> None:
     """Undo :func:`install`; a plain session stays as it is.
 
     Raises:
-        ValueError: Somebody has put a function of theirs over ours.
+        ValueError: Another function was put over ours.
     """
     attributes = vars(session)
     before: _Installed | None = attributes.get(_INSTALLED)

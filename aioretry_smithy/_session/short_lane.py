@@ -1,8 +1,8 @@
 """Take calls that succeed at once past the clients of a chain.
 
 Each client offers what it does to such a call as two plain functions, which run around
-one call of aiohttp. There is no context, no attempt, and a log only when it is asked
-for. What is unusual takes the ordinary lane before anything is sent; an attempt that
+one call of aiohttp. No context is made, no attempt, and a log only when it is asked
+for. An unusual call takes the ordinary lane before anything is sent; an attempt that
 does not succeed becomes the first attempt of the ordinary lane. The lanes differ in
 nothing but the time they take.
 """
@@ -131,7 +131,7 @@ class ShortLane(Lane):
     async def execute(
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> aiohttp.ClientResponse:
-        """Do the same for a call that other clients have seen, which has a context."""
+        """Do the same where clients outside have seen the call: it has a context."""
         session, log = self._transport.session(), ctx.log
         loop = get_running_loop()
         has_body = has_body_in(request.given)

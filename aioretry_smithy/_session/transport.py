@@ -43,6 +43,7 @@ class Transport(ABC):
         log = ctx.log
         try:
             root = ctx.parent or ctx
+            # What the short lane has sent is not sent again.
             first, root._first_attempt = root._first_attempt, None
             send = self._prepare(ctx, request) if first is None else first.outcome
         except BaseException as cause:
