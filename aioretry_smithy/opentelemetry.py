@@ -8,9 +8,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ._breaker.breaker import CircuitBreakerListener
+from ._breaker.breaker import CircuitBreaker, CircuitBreakerListener
 from ._extras import missing_extra
-from ._retry.budget import RetryBudgetListener
+from ._retry.budget import RetryBudget, RetryBudgetListener
 
 try:
     from ._telemetry.instruments import (
@@ -23,7 +23,7 @@ try:
 except ModuleNotFoundError as _cause:
     raise missing_extra("opentelemetry", _cause) from _cause
 
-from ._telemetry.client import TelemetryClient
+from ._telemetry.client import Observation, TelemetryClient
 from ._telemetry.providers import check_has, instruments_from, tracer_from
 from ._telemetry.spans import Telemetry, is_suppressed
 from ._telemetry.traced_attempt import TracedAttempt
@@ -34,14 +34,11 @@ if TYPE_CHECKING:
     from opentelemetry.propagators.textmap import TextMapPropagator
     from opentelemetry.trace import TracerProvider
 
-    from ._breaker.breaker import CircuitBreaker
     from ._breaker.state import CircuitState
     from ._breaker.window import EventCount
     from ._call.client import Decorator, HttpClient
     from ._call.context import ClientRequestContext
     from ._request.request import HttpRequest
-    from ._retry.budget import RetryBudget
-    from ._telemetry.client import Observation
 
 __all__ = ["CircuitBreakerMetrics", "RetryBudgetMetrics", "TracingClient"]
 

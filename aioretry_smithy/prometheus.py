@@ -16,9 +16,9 @@ try:
 except ModuleNotFoundError as _cause:
     raise missing_extra("prometheus", _cause) from _cause
 
-from ._breaker.breaker import CircuitBreakerListener
+from ._breaker.breaker import CircuitBreaker, CircuitBreakerListener
 from ._request.keys import host_key
-from ._retry.budget import RetryBudgetListener
+from ._retry.budget import RetryBudget, RetryBudgetListener
 from ._telemetry.client import Observation, TelemetryClient
 from ._telemetry.labels import error_type, known_method, status_class
 from ._telemetry.prometheus_metrics import (
@@ -29,13 +29,11 @@ from ._telemetry.prometheus_metrics import (
 )
 
 if TYPE_CHECKING:
-    from ._breaker.breaker import CircuitBreaker
     from ._breaker.state import CircuitState
     from ._breaker.window import EventCount
     from ._call.client import Decorator, HttpClient
     from ._call.context import ClientRequestContext
     from ._request.request import HttpRequest
-    from ._retry.budget import RetryBudget
 
 __all__ = ["CircuitBreakerMetrics", "MetricsClient", "RetryBudgetMetrics"]
 

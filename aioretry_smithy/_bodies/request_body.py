@@ -14,13 +14,12 @@ from aiohttp.multipart import MultipartWriter
 from aiohttp.payload import PAYLOAD_REGISTRY, IOBasePayload, Payload
 from multidict import MultiDict, MultiDictProxy
 
-from .._call.context import resources_of
+from .._call.context import ClientRequestContext, resources_of
 from .._errors import UnprocessedRequestError
 
 if TYPE_CHECKING:
     from aiohttp.abc import AbstractStreamWriter
 
-    from .._call.context import ClientRequestContext
     from .._request.request import HttpRequest
 
 _VALUES = (str, bytes, bytearray, memoryview, int, float, type(None))

@@ -16,6 +16,7 @@ from .. import (
     CircuitBreaker,
     CircuitBreakerClient,
     CircuitBreakerListener,
+    CircuitState,
     RequestLog,
     RetryingClient,
     RetryStrategy,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-    from .. import CircuitState
     from .plain_output import PlainOutput
 
 _ATTEMPT_TIMEOUT = SILENCE / 2

@@ -15,6 +15,7 @@ from .. import (
     ClientRequestContext,
     DecoratingClient,
     HttpRequest,
+    RequestLog,
     RetryConfig,
     RetryingClient,
     SessionBuilder,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     import argparse
     from pathlib import Path
 
-    from .. import RequestLog
     from .._retry.config import RetrySettings
 
 _FORM = "application/x-www-form-urlencoded"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from .timeline import COLOURS, OutcomeKind, timeline
+from .timeline import COLOURS, Bar, OutcomeKind, Span, Timeline, timeline
 from .tree import branches, preview_lines, tree
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
 
     from .record import LogRecord
-    from .timeline import Bar, Span, Timeline
 
 _DIM: Final = "dim"
 _MARGIN: Final = 3

@@ -8,13 +8,12 @@ from itertools import pairwise, starmap
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .._errors import RefusedRequestError, UnprocessedRequestError
-from .tree import Row, aligned_rows, describe_outcome, headline
+from .tree import Headline, Row, aligned_rows, describe_outcome, headline
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from .record import LogRecord
-    from .tree import Headline
 
 
 class OutcomeKind(StrEnum):

@@ -7,14 +7,13 @@ from html import escape
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from .timeline import COLOURS, OutcomeKind, timeline
+from .timeline import COLOURS, Bar, OutcomeKind, Timeline, timeline
 from .tree import cells, describe_cause, describe_outcome, excerpt, tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .record import LogRecord
-    from .timeline import Bar, Timeline
 
 _WIDTH: Final = 900
 _LEFT: Final = 20

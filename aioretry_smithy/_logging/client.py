@@ -8,13 +8,13 @@ import traceback
 from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
-from .._call.client import DecoratingClient
+from .._call.client import DecoratingClient, Decorator, HttpClient
 from .._call.short_lane import LaneStep
 from .._errors import raised_from
 from .._masking.mask import Mask
 from .formatter import LogFormatter
-from .levels import FAILURE_LEVEL, REQUEST_LEVEL, SUCCESS_LEVEL, level_from
-from .logger import emit, level_check
+from .levels import FAILURE_LEVEL, REQUEST_LEVEL, SUCCESS_LEVEL, LogLevel, level_from
+from .logger import Logger, emit, level_check
 from .settings import LoggingSettings, names_of
 
 if TYPE_CHECKING:
@@ -22,12 +22,9 @@ if TYPE_CHECKING:
 
     import aiohttp
 
-    from .._call.client import Decorator, HttpClient
     from .._call.context import ClientRequestContext
     from .._log.request_log import RequestLog
     from .._request.request import HttpRequest
-    from .levels import LogLevel
-    from .logger import Logger
     from .sampling import Sampling
 
 _LOGGER = logging.getLogger("aioretry_smithy")

@@ -7,16 +7,13 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from .._errors import bad_argument
-from .levels import DEFAULTS, check_level, level_name
-from .logger import level_method
-from .sampling import sampler_of
+from .levels import DEFAULTS, LogLevel, check_level, level_name
+from .logger import Logger, level_method
+from .sampling import Sampling, sampler_of
 
 if TYPE_CHECKING:
     from .._log.request_log import RequestLog
     from .formatter import LogFormatter
-    from .levels import LogLevel
-    from .logger import Logger
-    from .sampling import Sampling
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import aiohttp
 
 from .._errors import bad_argument
-from .._failures.retry_info import RetryInfo
+from .._failures.retry_info import Fault, RetryInfo
 from .._failures.safety import (
     RetrySafety,
     is_timeout,
@@ -29,7 +29,6 @@ from .strategy import is_idempotent
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .._failures.retry_info import Fault
 
 THROTTLING_CODES: frozenset[str] = frozenset(
     {

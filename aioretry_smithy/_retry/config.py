@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 
@@ -14,6 +14,7 @@ from .backoff import Backoff
 from .budget import RetryBudget
 from .classify import DEFAULT_CLASSIFIERS
 from .content_strategy import (
+    AnyStrategy,
     RetryStrategyWithContent,
     checked_length,
     strategies_of,
@@ -21,14 +22,10 @@ from .content_strategy import (
 from .limiter import RetryLimiter
 from .strategy import RetryStrategy
 from .strategy_tokens import holds_up_the_loop
-from .token_scope import names_scope
+from .token_scope import TokenScope, names_scope
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from .content_strategy import AnyStrategy
     from .failure import Classifier
-    from .token_scope import TokenScope
 
 Strategy: TypeAlias = RetryStrategy | RetryStrategyWithContent | TokenSource
 """A strategy of any kind."""

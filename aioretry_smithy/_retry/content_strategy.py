@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from .._errors import bad_argument
-from .decision import first_answer
+from .decision import RetryAnswer, first_answer
 from .strategy import RetryStrategy, StrategyChain, join
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterator
 
     from .._call.context import ClientRequestContext
-    from .decision import RetryAnswer
 
 
 class RetryStrategyWithContent(ABC):

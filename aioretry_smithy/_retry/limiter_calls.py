@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from .._failures.safety import RetrySafety, safety_by_kind, was_queued, was_refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from .._call.context import ClientRequestContext
     from .limiter import RetryLimiter
 

@@ -6,16 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
 from .._errors import bad_argument
-from .._failures.safety import forbids_retry, retry_safety
+from .._failures.safety import RetrySafety, forbids_retry, retry_safety
 from .._rules.conditions import Conditions, RuleConditions
-from .decision import RetryDecision
+from .decision import RetryAnswer, RetryDecision
 from .strategy import RetryStrategy, backoff_or_default
 
 if TYPE_CHECKING:
     from .._call.context import ClientRequestContext
-    from .._failures.safety import RetrySafety
     from .backoff import Backoff
-    from .decision import RetryAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -7,12 +7,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
-from .._call.client import DecoratingClient
+from .._call.client import DecoratingClient, HttpClient
 
 if TYPE_CHECKING:
     import aiohttp
 
-    from .._call.client import HttpClient
     from .._call.context import ClientRequestContext
     from .._request.request import HttpRequest
     from .config import RetryConfig

@@ -10,13 +10,12 @@ from .._errors import bad_argument
 from .._failures.safety import RetrySafety, retry_safety
 from .._rules.chain import Member, chained
 from .backoff import Backoff
-from .decision import first_answer
+from .decision import RetryAnswer, first_answer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from .._call.context import ClientRequestContext
-    from .decision import RetryAnswer
 
 _Member = TypeVar("_Member", bound=Member)
 

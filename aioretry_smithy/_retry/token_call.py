@@ -25,7 +25,7 @@ from .failure import Failure
 from .retried_call import RetriedCall
 from .strategy_tokens import delay_of, tokens_of
 from .token_scope import scope_of
-from .wait import AT_ONCE, Wait
+from .wait import AT_ONCE, Decision, Wait
 
 if TYPE_CHECKING:
     from .._call.client import HttpClient
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from .._request.request import HttpRequest
     from ..smithy.rate_limiter import ClientRateLimiter
     from .config import RetryConfig
-    from .wait import Decision
 
 logger = logging.getLogger("aioretry_smithy")
 

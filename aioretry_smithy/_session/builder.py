@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 import aiohttp
 from aiohttp import ClientSession, ClientTimeout
 
-from .._call.client import chain_of, find_client
+from .._call.client import Decorator, HttpClient, chain_of, find_client
 from .._call.options import UNSET, Unset
 from .._errors import bad_argument, is_finite
 from .._masking.mask import DEFAULT_MASK, Mask
@@ -20,17 +20,15 @@ from .aiohttp_transport import AiohttpTransport
 from .chain import assemble, check_attempt_timeout, checked_decorator, describe_client
 from .deadline import keep_session_limit, limit_of, means_no_limit
 from .session_arguments import check_names
-from .standard import standard_decorators
+from .standard import Retrying, standard_decorators
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from aiohttp.typedefs import StrOrURL
 
-    from .._call.client import Decorator, HttpClient
     from .._retry.config import Strategy
     from .._retry.limiter import RetryLimiter
-    from .standard import Retrying
 
 _C = TypeVar("_C")
 

@@ -5,14 +5,19 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING
 
-from .._call.client import DecoratingClient, HttpClient, chain_of, find_client, recorded
+from .._call.client import (
+    DecoratingClient,
+    Decorator,
+    HttpClient,
+    chain_of,
+    find_client,
+    recorded,
+)
 from .._errors import bad_argument, is_plain_function
 from .._retry.client import RetryingClient
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-
-    from .._call.client import Decorator
 
 
 def checked_decorator(decorator: Decorator) -> Decorator:

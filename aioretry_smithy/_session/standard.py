@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -12,14 +12,11 @@ from .._call.options import UNSET, Unset
 from .._errors import bad_argument
 from .._logging.client import LoggingClient
 from .._retry.client import RetryingClient
-from .._retry.config import RetryConfig
+from .._retry.config import RetryConfig, Strategy
 from .._retry.config_mapping import RetryConfigMapping
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from .._call.client import Decorator
-    from .._retry.config import Strategy
     from .._retry.limiter import RetryLimiter
 
 _CONFIGS = (RetryConfig, RetryConfigMapping)

@@ -6,13 +6,12 @@ import logging
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
-from .._call.client import DecoratingClient, chain_of
+from .._call.client import DecoratingClient, HttpClient, chain_of
 from .._retry.client import RetryingClient
 
 if TYPE_CHECKING:
     import aiohttp
 
-    from .._call.client import HttpClient
     from .._call.context import ClientRequestContext
     from .._request.request import HttpRequest
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from weakref import WeakValueDictionary
 
-from opentelemetry.metrics import Observation
+from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
 from .._breaker.state import CircuitState
 from .._text import encodable
@@ -13,8 +13,6 @@ from .labels import DURATION_BUCKETS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from opentelemetry.metrics import CallbackOptions, Meter
 
     from .._breaker.breaker import CircuitBreaker
     from .._retry.budget import RetryBudget

@@ -10,28 +10,39 @@ from opentelemetry import context as contexts
 from opentelemetry.context import (
     _SUPPRESS_HTTP_INSTRUMENTATION_KEY,
     _SUPPRESS_INSTRUMENTATION_KEY,
+    Context,
 )
 from opentelemetry.propagate import get_global_textmap
-from opentelemetry.trace import SpanKind, StatusCode, set_span_in_context
+from opentelemetry.trace import (
+    Span,
+    SpanKind,
+    StatusCode,
+    Tracer,
+    TracerProvider,
+    set_span_in_context,
+)
 
 from .._log.tree import describe_error
 from .client import Observation, log_error
-from .labels import ANOTHER_METHOD, error_type, known_method, server_attributes
+from .labels import (
+    ANOTHER_METHOD,
+    Attributes,
+    error_type,
+    known_method,
+    server_attributes,
+)
 
 if TYPE_CHECKING:
     from contextvars import Token
 
-    from opentelemetry.context import Context
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.propagators.textmap import TextMapPropagator
-    from opentelemetry.trace import Span, Tracer, TracerProvider
 
     from .._call.context import ClientRequestContext
     from .._log.request_log import RequestLog
     from .._masking.mask import Mask
     from .._request.request import HttpRequest
     from .instruments import TrafficInstruments
-    from .labels import Attributes
     from .providers import FromProvider
 
 _OURS: Final = "aioretry_smithy"

@@ -5,24 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from opentelemetry.trace import SpanKind
+from opentelemetry.trace import SpanKind, Tracer
 
 from .._masking.mask import HIDDEN
 from .._text import encodable
 from .client import log_error
-from .labels import ANOTHER_METHOD, class_name
-from .spans import Traced, nanoseconds, show_failure
+from .labels import ANOTHER_METHOD, Attributes, class_name
+from .spans import Telemetry, Traced, nanoseconds, show_failure
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
-    from opentelemetry.trace import Tracer
 
     from .._call.context import ClientRequestContext
     from .._log.request_log import RequestLog
     from .._request.request import HttpRequest
     from .instruments import TrafficInstruments
-    from .labels import Attributes
-    from .spans import Telemetry
 
 _SENDS: Final = "aioretry_smithy.opentelemetry.sends"
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opentelemetry.trace import SpanKind
+from opentelemetry.trace import Span, SpanKind
 
-from .spans import Traced, nanoseconds
+from .spans import Telemetry, Traced, nanoseconds
 
 if TYPE_CHECKING:
-    from opentelemetry.trace import Span
-
     from .._call.context import ClientRequestContext
     from .._request.request import HttpRequest
     from .instruments import TrafficInstruments
     from .labels import Attributes
-    from .spans import Telemetry
 
 
 class TracedCall(Traced):

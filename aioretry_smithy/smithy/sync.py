@@ -20,17 +20,15 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, runtime_checka
 
 from .._errors import bad_argument
 from . import interfaces
-from .adaptive_mode import AdaptiveMode
+from .adaptive_mode import AdaptiveMode, AdaptiveSettings
 from .rate_limiter import ClientRateLimiter
 from .scopes import PerScope
 from .simple_mode import SimpleMode
-from .standard_mode import StandardMode
+from .standard_mode import StandardMode, StandardSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from .adaptive_mode import AdaptiveSettings
-    from .standard_mode import StandardSettings
     from .tokens import SimpleRetryToken, StandardRetryToken
 
 _T = TypeVar("_T")
