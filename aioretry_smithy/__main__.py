@@ -18,14 +18,7 @@ _COMMANDS = {"demo": demo, "request": request}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command.
-
-    Args:
-        argv: The arguments; those of the process unless given.
-
-    Returns:
-        The exit code.
-    """
+    """Run a command, by default that of the process, and return its exit code."""
     code = ExitCode.OK
     try:
         code = _run(argv)

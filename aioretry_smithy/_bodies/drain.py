@@ -17,11 +17,7 @@ async def discard(
     """Release a response; its connection is free, or closed, when this returns.
 
     A small rest of the body is read, to use the connection again. A rest that is large
-    or slow is not worth a connection.
-
-    Args:
-        response: The response.
-        seconds: The longest that this may take; it never takes more than 0.1 s.
+    or slow is not worth a connection. It never takes more than 0.1 s.
     """
     try:
         if _is_at_end(response) or await _drain(response, seconds):

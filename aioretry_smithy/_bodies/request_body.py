@@ -114,10 +114,6 @@ class ReplayablePayload(Payload):
     aiohttp closes a payload after sending it, and reads files in threads that go on
     when an attempt is cancelled. This one is closed after the last attempt, and waits
     for such a read before it rewinds.
-
-    Args:
-        source: The caller's object.
-        inner: The payload that aiohttp makes of it.
     """
 
     def __init__(self, source: object, inner: Payload) -> None:

@@ -47,15 +47,10 @@ async def read_head_within(
     seconds: float,
     enough: Callable[[bytes], bool],
 ) -> bytes:
-    """Return as many of the first *limit* bytes of a body as arrive in a short time.
+    """Return as many of the first *limit* bytes of a body as arrive in time.
 
-    A body that fails is no error here: the caller gets the error on reading it.
-
-    Args:
-        response: The response, which stays readable.
-        limit: The most bytes to return.
-        seconds: The longest time to wait.
-        enough: Called with the bytes so far; says whether no more are needed.
+    It stops early when the bytes so far are *enough*. The response stays readable. A
+    body that fails is no error here: the caller gets the error on reading it.
     """
     read = _ChunksRead([], [])
     with suppress(Exception):
@@ -100,8 +95,7 @@ async def buffer(response: aiohttp.ClientResponse) -> None:
 def copy_head(response: aiohttp.ClientResponse, head: BodyHead) -> bool:
     """Copy the first bytes of a body as they arrive, without reading or waiting.
 
-    Returns:
-        True, or False if other code has begun to read the body.
+    Returns False if other code has begun to read the body.
     """
     if response.status == _SWITCHING_PROTOCOLS:
         return False

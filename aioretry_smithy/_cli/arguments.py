@@ -45,10 +45,7 @@ class UsageError(Exception):
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Read the arguments of the program.
-
-    Args:
-        arguments: Those after the program's name; None for those that it got.
+    """Read the arguments of the program, by default those of the process.
 
     Raises:
         UsageError: They make no sense.

@@ -27,11 +27,7 @@ class _Console(Console):
 
 
 class RichOutput(PlainOutput):
-    """Writes the same as :class:`PlainOutput`, for the eye.
-
-    Args:
-        file: Where to; None for nowhere.
-    """
+    """Writes the same as :class:`PlainOutput`, for the eye."""
 
     def __init__(self, file: TextIO | None) -> None:
         super().__init__(file)

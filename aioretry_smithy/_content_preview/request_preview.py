@@ -24,11 +24,6 @@ def preview_of_request(
     """Return the first characters of what aiohttp is about to send, or None.
 
     A file, a stream, a factory, a multipart form are not touched. Never raises.
-
-    Args:
-        request: The request.
-        defaults: The headers that the session adds.
-        max_length: How many characters to show.
     """
     options = request.options
     if options.get("data") is None and options.get("json") is None:
@@ -85,11 +80,7 @@ def _of_form(pairs: list[tuple[Any, Any]], charset: str, max_length: int) -> str
 
 
 class _Pruning:
-    """Leaves out of a document what stands behind its first characters in JSON.
-
-    Args:
-        room: How many characters are needed.
-    """
+    """Leaves out of a document what stands behind its first characters in JSON."""
 
     def __init__(self, room: int) -> None:
         self._longest = self._room = room

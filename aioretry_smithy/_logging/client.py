@@ -6,6 +6,7 @@ import logging
 import random
 import traceback
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from .._call.client import DecoratingClient, Decorator, HttpClient
@@ -141,10 +142,7 @@ function of the log)
             random=random,
         )
 
-        def decorator(delegate: HttpClient) -> HttpClient:
-            return cls(delegate, settings)
-
-        return decorator
+        return partial(cls, settings=settings)
 
     async def execute(
         self, ctx: ClientRequestContext, request: HttpRequest
@@ -231,12 +229,7 @@ def _lines(
 ) -> list[tuple[int, str]]:
     """Format the lines to write, both before the first is written.
 
-    Args:
-        formatter: Makes the lines.
-        log: The call, or the attempt, to write about.
-        request_level: The level of the request line, None if it is off.
-        response_level: The level of the response line; not both are None.
-        pair: Whether a line whose level is off takes the level of the other.
+    A level that is off is None. Of a *pair*, that line takes the level of the other.
     """
     request = response = None
     if request_level or pair:

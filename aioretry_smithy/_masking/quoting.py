@@ -19,11 +19,8 @@ _MOST_LAYERS = 5
 def is_found_below(text: str, is_found: Callable[[str], bool]) -> bool:
     """Say whether something is in what a text says with its quoting taken off.
 
-    It counts as found in what is quoted more than five times.
-
-    Args:
-        text: The text; it is not looked at as it is.
-        is_found: Says so of what is left with a layer taken off, and another one.
+    It is looked for below each layer, not in the text as it is. It counts as found in
+    what is quoted more than five times.
 
     >>> is_found_below("a%253Db", lambda text: "=" in text)
     True

@@ -35,13 +35,6 @@ _COUNT = re.compile(r"[0-9]{1,12}")
 def parse_spec(spec: str, factories: Any) -> Any:
     """Make the backoff that *spec* describes; see :meth:`Backoff.of` for the form.
 
-    Args:
-        spec: The options, at most 256 characters.
-        factories: The class whose factories make the backoff.
-
-    Returns:
-        The backoff; of an empty *spec* the default one itself.
-
     Raises:
         ValueError: *spec* cannot be read; the message names the option.
     """

@@ -30,14 +30,8 @@ def plan_wait(
 ) -> Wait | RetryStopReason:
     """Choose the longer of delay and hint, or stop if it is too long.
 
-    Args:
-        delay: The seconds that the strategy wants to wait.
-        hint: The seconds that the server asks to be left alone, or 0.
-        remaining: The seconds left for the call.
-        config: Has the longest hint to obey.
-
-    Returns:
-        The wait, never shorter than *delay* or *hint*; or the reason to stop.
+    The strategy wants to wait for the *delay*, and the server asks for the *hint*, 0
+    if it does not. *remaining* are the seconds left for the call.
     """
     longest = config.max_retry_after
     if hint > (math.inf if longest is None else longest) or hint == math.inf:

@@ -50,11 +50,7 @@ def _is_not_called(decorator: object, maker: type) -> bool:
 
 
 def assemble(transport: HttpClient, decorators: Iterable[Decorator]) -> HttpClient:
-    """Put decorators around a transport and return the outermost client.
-
-    Args:
-        transport: The client at the inner end of the chain, which sends.
-        decorators: The decorators, from the innermost to the outermost.
+    """Put decorators around a transport, the innermost first; return the outermost.
 
     Raises:
         ValueError: A decorator returns no client or hides the one it wraps, or two
@@ -85,11 +81,7 @@ def assemble(transport: HttpClient, decorators: Iterable[Decorator]) -> HttpClie
 def check_attempt_timeout(
     client: HttpClient, response_timeout: Callable[[], float | None]
 ) -> None:
-    """Refuse a chain whose attempts may take longer than its calls.
-
-    Raises:
-        ValueError: They may.
-    """
+    """Refuse a chain whose attempts may take longer than its calls."""
     retrying = find_client(client, RetryingClient)
     config = None if retrying is None else retrying.config
     attempt: float | None = getattr(config, "attempt_timeout", None)

@@ -31,12 +31,7 @@ class Observation(ABC):
 
     @abstractmethod
     def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
-        """Record how it went.
-
-        Args:
-            ctx: The call or the attempt, with its log.
-            cause: What it failed with; None where there is a response.
-        """
+        """Record how it went; *cause* is None where there is a response."""
 
 
 class TelemetryClient(DecoratingClient, ABC):

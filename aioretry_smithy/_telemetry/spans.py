@@ -80,11 +80,7 @@ def is_suppressed() -> bool:
 class Traced(Observation):
     """A span, current while the delegate runs, and what is measured at its end.
 
-    Args:
-        telemetry: The providers and the propagator.
-        ctx: The call or the attempt.
-        request: What the delegate is to send.
-        injects: Whether this span is the one that the server hears of.
+    The server hears of it if it *injects* its context.
     """
 
     __slots__ = (

@@ -97,10 +97,7 @@ class TracedAttempt(Traced):
 def trace_body(tracer: Tracer, context: Context, log: RequestLog) -> None:
     """Wait for the end of a body, and make a span of it where it failed.
 
-    Args:
-        tracer: Makes the span.
-        context: Has the span of the attempt, whose child this one is.
-        log: That of the attempt, which has its headers.
+    That is a child of the span of the attempt, which *context* has.
     """
 
     def look() -> None:

@@ -18,12 +18,7 @@ if TYPE_CHECKING:
 class TracedCall(Traced):
     """An INTERNAL span around all attempts of a call, and the waits between them.
 
-    Args:
-        telemetry: The providers and the propagator.
-        ctx: The call.
-        request: What the delegate is to send.
-        injects: Whether this span is the one that the server hears of.
-        is_retried: Whether a retrying client further in makes the attempts.
+    The call is retried if a retrying client further in makes the attempts.
     """
 
     __slots__ = ("_attempts_before", "_is_retried")

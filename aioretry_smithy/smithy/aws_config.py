@@ -26,12 +26,9 @@ class ProfileSection(NamedTuple):
 def read_profile(path: Path, profile: str) -> ProfileSection | None:
     """Return the section of a profile, if there is one.
 
-    A file that is not there or cannot be opened has none, as with botocore.
-
-    Args:
-        path: The file.
-        profile: The name: ``default`` stands under ``[default]``, any other one under
-            ``[profile name]``. Of two such sections the later one holds.
+    A file that is not there or cannot be opened has none, as with botocore. ``default``
+    stands under ``[default]``, any other profile under ``[profile name]``. Of two such
+    sections the later one holds.
 
     Raises:
         ValueError: The file is there, and is no such file.

@@ -146,11 +146,6 @@ def ask_for_delay(
 ) -> float:
     """Ask a backoff strategy, whoever wrote it.
 
-    Args:
-        backoff_strategy: The one to ask.
-        retry_attempt: The number of the retry, from 1; 0 is the initial attempt.
-        error: Why there is to be a retry.
-
     Raises:
         BackoffExhaustedError: It has no further delay. Raised from *error*.
         ValueError: What it returned is no delay.

@@ -119,16 +119,9 @@ def new_strategy(
 
 
 def read_mode(name: str, text: object, *, stacklevel: int = 3) -> RetryMode:
-    """Read the name of a mode, wherever it stood.
+    """Read the name of a mode, wherever it stood; refuse any other text.
 
-    Args:
-        name: What to call it in an error.
-        text: The name of the mode.
-        stacklevel: Whom a warning points to; 3 is the caller of the function that calls
-            this one.
-
-    Raises:
-        ValueError: There is no such mode.
+    By default a warning points to the caller of the function that calls this one.
     """
     wanted = text.strip().lower() if isinstance(text, str) else None
     if wanted == _LEGACY:

@@ -53,12 +53,6 @@ _T = TypeVar("_T", bound=SimpleRetryToken)
 def use_token(name: str, token: object, kind: type[_T], issuer: object) -> _T:
     """Take a token back, once.
 
-    Args:
-        name: What to call it in an error.
-        token: What was given as a token.
-        kind: What it is to be.
-        issuer: The strategy that has to have issued it.
-
     Raises:
         TypeError: It is no such token.
         ValueError: Another strategy has issued it, or it was used before.

@@ -49,15 +49,7 @@ _ANSWER = (
 
 
 def check(name: str, answer: object) -> None:
-    """Refuse a bad answer, and say what to write instead.
-
-    Args:
-        name: The name of the answer in the message.
-        answer: The object to check.
-
-    Raises:
-        ValueError: It is not an answer.
-    """
+    """Refuse a bad answer, and say what to write instead."""
     if isinstance(answer, BaseException | aiohttp.ClientResponse):
         return
     if isinstance(answer, type):
