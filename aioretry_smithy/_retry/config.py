@@ -125,39 +125,18 @@ class RetryConfig:
     """
 
     strategy: Strategy
-    """Decides after each attempt."""
-
     max_total_attempts: int = field(default_factory=default_max_total_attempts)
-    """Attempts of one call, the first one included."""
-
     attempt_timeout: float | None = None
-    """Seconds that one attempt may take."""
-
     limiter: RetryLimiter | None = field(default=None, kw_only=True)
-    """Limits the retries of all calls together."""
-
     use_retry_after: bool = field(default=True, kw_only=True)
-    """Whether to wait at least as long as the server asks for."""
-
     max_retry_after: float | None = field(default=60.0, kw_only=True)
-    """The longest wait in seconds that a server may ask for."""
-
     buffer_response: bool = field(default=False, kw_only=True)
-    """Whether the body of each response is read inside its attempt."""
-
     retry_count_header: str | None = field(default="armeria-retry-count", kw_only=True)
-    """The header that counts the attempts made before."""
-
     classifiers: Sequence[Classifier] = field(
         default=DEFAULT_CLASSIFIERS, kw_only=True, repr=False
     )
-    """Tell a Smithy strategy whether a failure is worth a retry; a tuple."""
-
     raise_retry_error: bool = field(default=False, kw_only=True, repr=False)
-    """Whether a call may end with the error of its Smithy strategy."""
-
     token_scope: TokenScope = field(default=None, kw_only=True, repr=False)
-    """Which calls share a quota and a rate; None: those to one server."""
 
     strategies: tuple[AnyStrategy, ...] = field(init=False, repr=False, compare=False)
     """The strategies to ask in turn; empty if the strategy is of Smithy's kind."""

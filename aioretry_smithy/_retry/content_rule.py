@@ -53,10 +53,7 @@ class RetryRuleWithContent(RetryConditions, RetryStrategyWithContent):
     """
 
     on_content: Callable[[bytes | None], bool] | None = None
-    """Says whether the beginning of a body meets it."""
-
     max_content_length: int = RetryStrategyWithContent.max_content_length
-    """Bytes of each body to look at."""
 
     _made_by: ClassVar[str] = "RetryRuleWithContent"
 

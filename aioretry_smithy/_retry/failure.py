@@ -48,10 +48,7 @@ class RetryAction:
     """
 
     kind: ErrorKind | None
-    """The kind of the failure; None forbids a retry."""
-
     retry_after: float | None = None
-    """Seconds that the server asks to be left alone, or None."""
 
     def __post_init__(self) -> None:
         if self.kind is not None and not isinstance(self.kind, ErrorKind):

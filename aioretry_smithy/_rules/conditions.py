@@ -46,35 +46,18 @@ class RuleConditions(TypedDict, total=False):
 class Conditions:
     """Filters and conditions of a rule, and whether an outcome meets them.
 
-    A rule derives from it and adds its answer.
+    A rule derives from it, describes the arguments and adds its answer.
     """
 
     methods: Collection[str] | None = None
-    """The methods that the rule is for, in upper case; None: all of them."""
-
     request_filter: Callable[[HttpRequest], bool] | None = None
-    """Says whether the rule is for a request."""
-
     statuses: Collection[int] = ()
-    """The statuses that meet it."""
-
     status_classes: Collection[int] = ()
-    """The hundreds of statuses that meet it."""
-
     exceptions: Exceptions = ()
-    """The failures that meet it: a tuple of classes and functions."""
-
     on_timeout: bool = False
-    """Whether an attempt that timed out meets it."""
-
     on_unprocessed: bool = False
-    """Whether a request that the server surely has not seen meets it."""
-
     slower_than: float | None = None
-    """Seconds; an attempt that took longer meets it."""
-
     on_response: Callable[[ClientRequestContext], bool] | None = None
-    """Says whether a response meets it."""
 
     _made_by: ClassVar[str]
     """The class or method that makes such a rule, for its repr."""

@@ -71,16 +71,9 @@ class ExponentialRetryBackoffStrategy:
     """
 
     backoff_scale_value: float = 0.025
-    """Seconds before the first retry without jitter."""
-
     max_backoff: float = 20.0
-    """Limit in seconds, applied before the jitter."""
-
     jitter_type: ExponentialBackoffJitterType = ExponentialBackoffJitterType.DEFAULT
-    """The formula."""
-
     random: Callable[[], float] = field(default=chance, repr=False)
-    """Source of chance in [0, 1)."""
 
     def __post_init__(self) -> None:
         for name in ("backoff_scale_value", "max_backoff"):

@@ -18,10 +18,6 @@ class PerScope(Generic[T]):
     """One object for each scope, made on demand, or a given one for all of them.
 
     Threads may ask at once. Of 1024 scopes those stay that were asked for last.
-
-    Args:
-        factory: Makes the object of a scope.
-        given: The one for all, or None.
     """
 
     __slots__ = ("_lock", "_made", "given")
