@@ -26,8 +26,7 @@ except ModuleNotFoundError as _cause:
 from ._telemetry.client import Observation, TelemetryClient
 from ._telemetry.providers import check_has, instruments_from, tracer_from
 from ._telemetry.spans import Telemetry, is_suppressed
-from ._telemetry.traced_attempt import TracedAttempt
-from ._telemetry.traced_call import TracedCall
+from ._telemetry.traced import TracedAttempt, TracedCall
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider

@@ -14,9 +14,17 @@ from .._call.short_lane import LaneStep
 from .._errors import raised_from
 from .._masking.mask import Mask
 from .formatter import LogFormatter
-from .levels import FAILURE_LEVEL, REQUEST_LEVEL, SUCCESS_LEVEL, LogLevel, level_from
 from .logger import Logger, emit, level_check
-from .settings import LoggingSettings, names_of
+from .settings import (
+    FAILURE_LEVEL,
+    REQUEST_LEVEL,
+    SUCCESS_LEVEL,
+    LoggingSettings,
+    LogLevel,
+    Sampling,
+    level_from,
+    names_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -26,7 +34,6 @@ if TYPE_CHECKING:
     from .._call.context import ClientRequestContext
     from .._log.request_log import RequestLog
     from .._request.request import HttpRequest
-    from .sampling import Sampling
 
 _LOGGER = logging.getLogger("aioretry_smithy")
 

@@ -1,19 +1,43 @@
-"""The settings of a logging client."""
+"""The settings of a logging client: logger, levels, sampling and names to hide."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from .._errors import bad_argument
-from .levels import DEFAULTS, LogLevel, check_level, level_name
+from .._errors import bad_argument, is_finite, is_plain_function
 from .logger import Logger, level_method
-from .sampling import Sampling, sampler_of
 
 if TYPE_CHECKING:
     from .._log.request_log import RequestLog
     from .formatter import LogFormatter
+
+LogLevel: TypeAlias = "int | Callable[[RequestLog], int | None]"
+"""A level, or a plain function of the log that returns one, or None for the default."""
+
+REQUEST_LEVEL = logging.DEBUG
+SUCCESS_LEVEL = logging.DEBUG
+FAILURE_LEVEL = logging.WARNING
+
+DEFAULTS = {
+    "request_log_level": REQUEST_LEVEL,
+    "successful_response_log_level": SUCCESS_LEVEL,
+    "failure_response_log_level": FAILURE_LEVEL,
+}
+"""The default level of each line."""
+
+
+class _Sampler(Protocol):
+    """Picks the calls that are logged, as an object."""
+
+    def is_sampled(self, log: RequestLog, /) -> bool: ...
+
+
+Sampling: TypeAlias = "float | Callable[[RequestLog], bool] | _Sampler"
+"""A rate from 0 to 1; or a plain function of the log, or an object with such a method
+``is_sampled``, that says whether a call is logged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,20 +61,20 @@ class LoggingSettings:
         if not callable(self.random):
             raise bad_argument("random", self.random, "a function without arguments")
         for name in DEFAULTS:
-            check_level(name, getattr(self, name))
+            _check_level(name, getattr(self, name))
         self.sampler("success_sampling_rate")
         self.sampler("failure_sampling_rate")
 
     def sampler(self, name: str) -> Callable[[RequestLog], bool]:
         """Return a function that says whether a call is logged."""
-        return sampler_of(name, getattr(self, name), self.random)
+        return _sampler_of(name, getattr(self, name), self.random)
 
     def __str__(self) -> str:
         shown = {
             setting.name: repr(getattr(self, setting.name)) for setting in fields(self)
         }
         shown["logger"] = repr(getattr(self.logger, "name", self.logger))
-        shown |= {name: level_name(getattr(self, name)) for name in DEFAULTS}
+        shown |= {name: _level_name(getattr(self, name)) for name in DEFAULTS}
         del shown["random"]
         return ", ".join(f"{name}={value}" for name, value in shown.items())
 
@@ -68,3 +92,48 @@ def _check_methods(name: str, value: object, *methods: str) -> None:
     if not all(callable(getattr(value, method, None)) for method in methods):
         expected = " and ".join(f"{method}()" for method in methods)
         raise bad_argument(name, value, f"an object with {expected}")
+
+
+def _check_level(name: str, value: object) -> None:
+    if not (is_plain_function(value) or _is_level(value)):
+        expected = "a logging level, an int > 0, or a plain function of the log"
+        raise bad_argument(name, value, expected)
+
+
+def level_from(
+    name: str, function: Callable[[RequestLog], int | None], log: RequestLog
+) -> int:
+    """Ask the function of a setting for the level of a line."""
+    level = function(log)
+    if level is None:
+        return DEFAULTS[name]
+    if not _is_level(level):
+        raise bad_argument(f"{name}()", level, "a logging level, an int > 0, or None")
+    return level
+
+
+def _level_name(value: LogLevel) -> str:
+    return repr(value) if callable(value) else logging.getLevelName(value)
+
+
+def _is_level(value: object) -> bool:
+    return type(value) is int and value > 0
+
+
+def _sampler_of(
+    name: str, sampling: Any, random: Callable[[], float]
+) -> Callable[[RequestLog], bool]:
+    if is_finite(sampling) and 0 <= sampling <= 1:
+        return lambda log: random() < sampling
+    function = getattr(sampling, "is_sampled", sampling)
+    if isinstance(sampling, type) or not is_plain_function(function):
+        expected = ">= 0 and <= 1, or a plain function of the log"
+        raise bad_argument(name, sampling, expected)
+
+    def is_sampled(log: RequestLog) -> bool:
+        answer = function(log)
+        if isinstance(answer, bool):
+            return answer
+        raise bad_argument(f"{name}()", answer, "True or False")
+
+    return is_sampled

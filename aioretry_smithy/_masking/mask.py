@@ -9,7 +9,6 @@ from urllib.parse import unquote_plus
 from .._text import encodable
 from .body_secrets import secret_parts, secret_start
 from .quoting import QUOTED, is_found_below
-from .secret_names import SECRET_HEADERS, looks_secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -30,6 +29,31 @@ _VALUE = re.compile(r"[^&#\s]*")
 _FIELD = re.compile(r"[^\s&#]+")
 _WORD = re.compile(r"[\w-]+")
 
+_SECRET_HEADERS = frozenset(
+    "authorization proxy-authorization cookie cookie2 set-cookie set-cookie2"
+    " dpop".split()
+)
+"""Headers that are credentials, in lower case, some without a word that tells."""
+
+_SECRET_WORDS = frozenset("auth bearer hmac jwt key otp pass pwd sid sig".split())
+_SECRET_PARTS = re.compile(
+    "accesskey|apikey|assertion|authorization|credential|passcode|passphrase|passwd"
+    "|password|privatekey|secret|session|signature|token"
+)
+# Most names have none of these, and need no closer look.
+_SUSPICIOUS = re.compile("|".join([*sorted(_SECRET_WORDS), _SECRET_PARTS.pattern]))
+# Named like secrets, and none. The second is a nonce.
+_HARMLESS = frozenset(
+    {"accesscontrolallowcredentials", "secwebsocketkey", "idempotencykey"}
+)
+# How many tokens of a language model a request may cost, cost or still may.
+_COUNT_OF_TOKENS = re.compile(
+    ".*ratelimit.*tokens.*|maxnewtokens"
+    "|(?:max|min|prompt|completion|input|output|total|cached|reasoning)+tokens"
+)
+_SEPARATORS = re.compile(r"[\W_]+")
+_WORD_BREAK = re.compile(r"[\W_]+|(?<=[a-z0-9])(?=[A-Z])")
+
 
 class Mask:
     """Hides credentials: the usual ones, and those that it is told of.
@@ -46,7 +70,7 @@ class Mask:
     def __init__(
         self, headers: Iterable[str] = (), query_parameters: Iterable[str] = ()
     ) -> None:
-        self._headers = SECRET_HEADERS.union(name.lower() for name in headers)
+        self._headers = _SECRET_HEADERS.union(name.lower() for name in headers)
         self._parameters = frozenset(name.lower() for name in query_parameters)
         self._members = self._headers | self._parameters
 
@@ -125,6 +149,24 @@ class Mask:
         name = unquote_plus(member)
         words = [name.lower(), *_WORD.findall(name.lower())]
         return looks_secret(name) or not self._members.isdisjoint(words)
+
+
+def looks_secret(name: str) -> bool:
+    """Say whether a name, in any spelling, is that of a secret.
+
+    >>> looks_secret("accessToken"), looks_secret("X-Api-Key"), looks_secret("monkey")
+    (True, True, False)
+    """
+    joined = _SEPARATORS.sub("", name).lower()
+    if _SUSPICIOUS.search(joined) is None:
+        return False
+    if joined.removeprefix("x") in _HARMLESS or _COUNT_OF_TOKENS.fullmatch(joined):
+        return False
+    words = [word.lower() for word in _WORD_BREAK.split(name)]
+    return (
+        not _SECRET_WORDS.isdisjoint([*words, joined])
+        or _SECRET_PARTS.search(joined) is not None
+    )
 
 
 def _user_info(text: str) -> Iterator[Span]:

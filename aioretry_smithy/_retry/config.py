@@ -21,8 +21,7 @@ from .content_strategy import (
 )
 from .limiter import RetryLimiter
 from .strategy import RetryStrategy
-from .strategy_tokens import holds_up_the_loop
-from .token_scope import TokenScope, names_scope
+from .strategy_tokens import TokenScope, holds_up_the_loop, names_scope
 
 if TYPE_CHECKING:
     from .failure import Classifier

@@ -1,10 +1,10 @@
-"""Get tokens from Smithy strategies, this library's and others."""
+"""Get tokens from Smithy strategies, this library's and others, for a scope."""
 
 from __future__ import annotations
 
 import inspect
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .._errors import bad_argument, is_finite
 from ..smithy import sync
@@ -13,9 +13,18 @@ from ..smithy.interfaces import METHODS
 from ..smithy.strategies import StandardRetryStrategy
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._call.context import ClientRequestContext
+    from .._request.request import HttpRequest
     from ..smithy.errors import CallError
     from ..smithy.rate_limiter import ClientRateLimiter
     from ..smithy.standard_mode import StandardMode
+
+TokenScope: TypeAlias = (
+    "str | Callable[[ClientRequestContext, HttpRequest], str | None] | None"
+)
+"""A name for all calls, a function that names the scope of each, or None."""
 
 
 class StrategyTokens:
@@ -121,6 +130,30 @@ def delay_of(token: Any, origin: str) -> float:
     if not is_finite(delay) or delay < 0:
         raise bad_argument("retry_delay", delay, "seconds, finite and >= 0, or None")
     return delay
+
+
+def names_scope(value: object) -> bool:
+    """Say whether *value* is a :data:`TokenScope`."""
+    if callable(value):
+        return not inspect.iscoroutinefunction(value)
+    return value is None or isinstance(value, str)
+
+
+def scope_of(
+    token_scope: TokenScope,
+    ctx: ClientRequestContext,
+    request: HttpRequest,
+    key: Callable[[HttpRequest], str | None],
+) -> str | None:
+    """Return the scope of a call; its *key* by default."""
+    if token_scope is None:
+        return key(request)
+    if isinstance(token_scope, str):
+        return token_scope
+    scope: Any = token_scope(ctx, request)
+    if scope is None or isinstance(scope, str):
+        return scope
+    raise bad_argument("token_scope", scope, "returns a str, or None")
 
 
 async def _settled(answer: Any) -> Any:

@@ -23,8 +23,7 @@ from .classify import classify
 from .error_code import read_error_code
 from .failure import Failure
 from .retried_call import RetriedCall
-from .strategy_tokens import delay_of, tokens_of
-from .token_scope import scope_of
+from .strategy_tokens import delay_of, scope_of, tokens_of
 from .wait import AT_ONCE, Decision, Wait
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from aioretry_smithy import (
     client_decorator,
     new_response,
 )
-from aioretry_smithy._telemetry import traced_attempt
+from aioretry_smithy._telemetry import traced
 from aioretry_smithy.opentelemetry import TracingClient
 from aioretry_smithy.testing import ScriptedTransport
 
@@ -521,7 +521,7 @@ async def test_unsampled_spans_alone_cost_nothing_at_their_end(monkeypatch):
     heard = Heard(sampler=ALWAYS_OFF)
     looked = []
     monkeypatch.setattr(
-        traced_attempt.TracedAttempt,
+        traced.TracedAttempt,
         "_last_attributes",
         lambda *arguments: looked.append(arguments),
     )

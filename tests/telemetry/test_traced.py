@@ -11,7 +11,7 @@ pytest.importorskip("opentelemetry")
 
 from opentelemetry.context import Context
 
-from aioretry_smithy._telemetry.traced_attempt import trace_body
+from aioretry_smithy._telemetry.traced import trace_body
 
 
 class BrokenTracer:
