@@ -176,37 +176,42 @@ _NEVER = _Never()
 
 
 @dataclass(frozen=True, slots=True)
-class _OnUnprocessed(RetryStrategy):
+class _OnFailure(RetryStrategy):
+    """Retries with one backoff what is worth it."""
+
     _ignores_success: ClassVar[bool] = True
+    _made_by: ClassVar[str]
 
     backoff: Backoff
+
+    @abstractmethod
+    def _is_worth_it(
+        self, ctx: ClientRequestContext, cause: Exception | None
+    ) -> bool: ...
 
     def should_retry(
         self, ctx: ClientRequestContext, cause: Exception | None
     ) -> Backoff | None:
-        if cause is None or retry_safety(cause) is not RetrySafety.YES:
-            return None
-        return self.backoff
+        return self.backoff if self._is_worth_it(ctx, cause) else None
 
     def __repr__(self) -> str:
-        return f"RetryStrategy.on_unprocessed({self.backoff})"
+        return f"RetryStrategy.{self._made_by}({self.backoff})"
 
 
-@dataclass(frozen=True, slots=True)
-class _OnServerErrorStatus(RetryStrategy):
-    _ignores_success: ClassVar[bool] = True
+class _OnUnprocessed(_OnFailure):
+    _made_by = "on_unprocessed"
 
-    backoff: Backoff
+    def _is_worth_it(self, ctx: ClientRequestContext, cause: Exception | None) -> bool:
+        return cause is not None and retry_safety(cause) is RetrySafety.YES
 
-    def should_retry(
-        self, ctx: ClientRequestContext, cause: Exception | None
-    ) -> Backoff | None:
+
+class _OnServerErrorStatus(_OnFailure):
+    _made_by = "on_server_error_status"
+
+    def _is_worth_it(self, ctx: ClientRequestContext, cause: Exception | None) -> bool:
         if cause is not None:
-            return None if retry_safety(cause) is RetrySafety.NO else self.backoff
-        return self.backoff if _is_server_error(ctx.log.response_status) else None
-
-    def __repr__(self) -> str:
-        return f"RetryStrategy.on_server_error_status({self.backoff})"
+            return retry_safety(cause) is not RetrySafety.NO
+        return _is_server_error(ctx.log.response_status)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,31 +231,18 @@ class _OnStatus(RetryStrategy):
         return f"RetryStrategy.on_status({self.function!r})"
 
 
-@dataclass(frozen=True, slots=True)
-class _Failsafe(RetryStrategy):
-    _ignores_success: ClassVar[bool] = True
+class _Failsafe(_OnFailure):
+    _made_by = "failsafe"
 
-    backoff: Backoff
-
-    def should_retry(
-        self, ctx: ClientRequestContext, cause: Exception | None
-    ) -> Backoff | None:
+    def _is_worth_it(self, ctx: ClientRequestContext, cause: Exception | None) -> bool:
         if cause is not None:
             safety = retry_safety(cause)
-            again = safety is RetrySafety.YES or (
+            return safety is RetrySafety.YES or (
                 safety is RetrySafety.MAYBE and is_idempotent(ctx)
             )
-        else:
-            status = ctx.log.response_status
-            again = (
-                status is not None
-                and (status >= 500 or status in _THROTTLED)
-                and is_idempotent(ctx)
-            )
-        return self.backoff if again else None
-
-    def __repr__(self) -> str:
-        return f"RetryStrategy.failsafe({self.backoff})"
+        status = ctx.log.response_status
+        may_pass = _is_server_error(status) or status in _THROTTLED
+        return may_pass and is_idempotent(ctx)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,33 +9,19 @@ from typing import TYPE_CHECKING
 from aiohttp import ClientSession
 
 from .._errors import bad_argument
+from .standard import standard_decorators
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-STANDARD = {
-    "attempt_timeout",
-    "circuit_breaker",
-    "inside",
-    "limiter",
-    "logging",
-    "max_total_attempts",
-    "response_timeout",
-    "retrying",
-    "strategy",
-}
+STANDARD = {"response_timeout", *inspect.signature(standard_decorators).parameters}
 """The arguments of the standard chain besides those of a session."""
 
 
 def check_names(given: Iterable[str], *, standard: bool = False) -> None:
     """Refuse unknown arguments of a session, and suggest the nearest name.
 
-    Args:
-        given: The names of the arguments.
-        standard: Whether they are arguments of the standard chain.
-
-    Raises:
-        ValueError: A name is unknown.
+    Of a *standard* chain, its own arguments are known, too.
     """
     parameters = inspect.signature(ClientSession).parameters.values()
     if any(each.kind is each.VAR_KEYWORD for each in parameters):
