@@ -105,6 +105,13 @@ def is_finite(value: object) -> TypeGuard[float]:
     return abs(value) <= sys.float_info.max
 
 
+def positive_integer(name: str, text: str) -> int:
+    """Read a setting that is a number of at most nine digits."""
+    if text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0:
+        return int(text)
+    raise bad_argument(name, text, "a positive integer")
+
+
 def is_plain_function(value: object) -> bool:
     """Say whether *value* can be called, and is not a coroutine function.
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 
-from .._errors import bad_argument, is_finite
+from .._errors import bad_argument, is_finite, positive_integer
 from ..smithy.interfaces import TokenSource, is_smithy_strategy
 from .backoff import Backoff
 from .budget import RetryBudget
@@ -68,11 +68,7 @@ def default_max_total_attempts() -> int:
         ValueError: The variable is not a positive integer.
     """
     text = os.environ.get(_ENVIRONMENT_VARIABLE)
-    if not text:
-        return 10
-    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0):
-        raise bad_argument(_ENVIRONMENT_VARIABLE, text, "a positive integer")
-    return int(text)
+    return positive_integer(_ENVIRONMENT_VARIABLE, text) if text else 10
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING
 
-from .._errors import bad_argument
+from .._errors import bad_argument, positive_integer
 from .aws_config import read_profile
 from .mode import RetryMode, read_mode
 
@@ -51,7 +51,7 @@ def strategy_from_env(
         raise bad_argument("environ", environ, "a mapping, or None")
     (mode_name, mode), (attempts_name, attempts) = _find_settings(variables)
     found = read_mode(mode_name, mode) if mode else RetryMode.STANDARD
-    max_attempts = _read_attempts(attempts_name, attempts) if attempts else None
+    max_attempts = positive_integer(attempts_name, attempts) if attempts else None
     return found.new_strategy(max_attempts=max_attempts)
 
 
@@ -88,9 +88,3 @@ def _read(variables: Mapping[str, object], name: str) -> str:
     if not isinstance(text, str):
         raise bad_argument(name, text, "a str")
     return text.strip()
-
-
-def _read_attempts(name: str, text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0):
-        raise bad_argument(name, text, "a positive integer")
-    return int(text)
