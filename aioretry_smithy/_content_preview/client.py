@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 from .._bodies.response_content import copy_head
 from .._body_text import BodyHead, is_text
-from .._call.client import DecoratingClient, Decorator, HttpClient, find_client
+from .._call.client import DecoratingClient, find_client
 from .._errors import bad_argument
 from .request_preview import preview_of_request
 
 if TYPE_CHECKING:
     import aiohttp
 
+    from .._call.client import Decorator, HttpClient
     from .._call.context import ClientRequestContext
     from .._request.request import HttpRequest
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 import aiohttp
 from aiohttp import ClientSession, ClientTimeout
 
-from .._call.client import Decorator, HttpClient, chain_of, find_client
+from .._call.client import chain_of, find_client
 from .._call.options import UNSET, Unset
 from .._errors import bad_argument, is_finite
 from .._masking.mask import DEFAULT_MASK, Mask
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from aiohttp.typedefs import StrOrURL
 
+    from .._call.client import Decorator, HttpClient
     from .._retry.config import Strategy
     from .._retry.limiter import RetryLimiter
 

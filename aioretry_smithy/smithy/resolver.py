@@ -5,12 +5,15 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
-from .interfaces import RetryStrategy, is_smithy_strategy
+from .interfaces import is_smithy_strategy
 from .mode import RetryMode, read_mode
 from .shared import Shared
 from .simple_mode import check_max_attempts
+
+if TYPE_CHECKING:
+    from .interfaces import RetryStrategy
 
 RetryStrategyType: TypeAlias = Literal["simple", "standard", "adaptive"]
 """The name of a :class:`RetryMode`."""
