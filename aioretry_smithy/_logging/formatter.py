@@ -12,38 +12,19 @@ from .._log.tree import content_preview, describe_cause, describe_stop
 from .._text import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from .._log.request_log import RequestLog
 
 _REQUEST_KEYS = (
-    "name",
-    "request_method",
-    "request_url",
-    "request_headers",
-    "request_content_preview",
-    "request_started_at",
-    "request_length",
-    "request_duration",
-    "response_timeout",
-    "attempt",
-)
+    "name request_method request_url request_headers request_content_preview"
+    " request_started_at request_length request_duration response_timeout attempt"
+).split()
 _RESPONSE_KEYS = (
-    "sent",
-    "response_status",
-    "response_reason",
-    "response_headers",
-    "response_cause",
-    "response_length",
-    "response_content_preview",
-    "duration",
-    "total_duration",
-    "is_complete",
-    "attempt",
-    "total_attempts",
-    "stop_reason",
-    "retry_error",
-)
+    "sent response_status response_reason response_headers response_cause"
+    " response_length response_content_preview duration total_duration is_complete"
+    " attempt total_attempts stop_reason retry_error"
+).split()
 
 
 class LogFormatter(ABC):
@@ -236,6 +217,6 @@ def _seconds(duration: float | None) -> str | None:
     return None if duration is None else f"{duration:.3f}s"
 
 
-def _json_object(kind: str, log: RequestLog, keys: tuple[str, ...]) -> str:
+def _json_object(kind: str, log: RequestLog, keys: Iterable[str]) -> str:
     values: dict[str, Any] = log.to_dict()
     return json.dumps({"type": kind, **{key: values[key] for key in keys}})

@@ -31,22 +31,11 @@ if TYPE_CHECKING:
 
 
 THROTTLING_CODES: frozenset[str] = frozenset(
-    {
-        "BandwidthLimitExceeded",
-        "EC2ThrottledException",
-        "LimitExceededException",
-        "PriorRequestNotComplete",
-        "ProvisionedThroughputExceededException",
-        "RequestLimitExceeded",
-        "RequestThrottled",
-        "RequestThrottledException",
-        "SlowDown",
-        "ThrottledException",
-        "Throttling",
-        "ThrottlingException",
-        "TooManyRequestsException",
-        "TransactionInProgressException",
-    }
+    "BandwidthLimitExceeded EC2ThrottledException LimitExceededException"
+    " PriorRequestNotComplete ProvisionedThroughputExceededException"
+    " RequestLimitExceeded RequestThrottled RequestThrottledException SlowDown"
+    " ThrottledException Throttling ThrottlingException TooManyRequestsException"
+    " TransactionInProgressException".split()
 )
 """The error codes by which AWS services complain of too many requests."""
 

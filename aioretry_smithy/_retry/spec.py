@@ -80,18 +80,11 @@ def _options(spec: str) -> dict[str, str]:
 
 def _base(factories: Any, key: str, values: list[str]) -> Any:
     match key, values:
-        case "exponential", [initial, longest]:
-            return factories.exponential(_seconds(initial), _seconds(longest))
         case "exponential", [initial, longest, multiplier]:
-            return factories.exponential(
-                _seconds(initial), _seconds(longest), _rate(multiplier)
-            )
-        case "fibonacci", [initial, longest]:
-            return factories.fibonacci(_seconds(initial), _seconds(longest))
-        case "fixed", [delay]:
-            return factories.fixed(_seconds(delay))
-        case "random", [shortest, longest]:
-            return factories.random(_seconds(shortest), _seconds(longest))
+            delays = _seconds(initial), _seconds(longest)
+            return factories.exponential(*delays, _rate(multiplier))
+        case ("fixed", [_]) | ("exponential" | "fibonacci" | "random", [_, _]):
+            return getattr(factories, key)(*map(_seconds, values))
     raise ValueError
 
 

@@ -29,12 +29,8 @@ V = TypeVar("V")
 class FromProvider(Generic[P, V]):
     """Makes a tracer or instruments once their provider is set up, also later.
 
-    Args:
-        name: What the argument is called.
-        provider: The provider; None for the global one.
-        function: The name of its function.
-        current: Returns the global provider.
-        make: Makes what is asked for; None where it would do nothing.
+    A provider has a method called *function*, and *current* returns the global one.
+    What *make* returns is None where it would do nothing.
     """
 
     provider: P | None
