@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _KEYS: dict[str | URL | None, str] = {}
 _MAX_KEYS = 1024
 _AFTER_SCHEME = len("https://")
+# After a slash, these make the rest a host: tabs and line ends are left out of a URL.
+_NO_PATH = frozenset("/\t\r\n")
 
 
 def host_key(request: HttpRequest) -> str | None:
@@ -86,7 +88,7 @@ def quick_host_key(target: StrOrURL, base_url: URL | None) -> str | None:
         return None
     end = target.find("/", _AFTER_SCHEME)
     known = _KEYS.get(target[:end]) if end > 0 else None
-    if known is None and target[:1] == "/" != target[1:2]:
+    if known is None and target[:1] == "/" and target[1:2] not in _NO_PATH:
         return _KEYS.get(base_url)
     return known
 

@@ -160,3 +160,12 @@ def test_url_without_a_path_is_no_beginning_of_another():
 
     assert None is quick_host_key("http://quick.exampl/", None)
     assert "quick.exampl:80" == host_key(HttpRequest("GET", "http://quick.exampl/"))
+
+
+@pytest.mark.parametrize("path", ["//else.example/", "/\t/else.example/", "/\n/else"])
+def test_path_that_is_another_server_has_not_the_key_of_the_base(path):
+    """A URL loses its tabs and line ends before it is read."""
+    base = URL("http://base.example/")
+    host_key(HttpRequest("GET", "/orders", base_url=base))
+
+    assert host_key(HttpRequest("GET", path, base_url=base)) != "base.example:80"
