@@ -173,7 +173,10 @@ function of the log)
         is_on, (level, *others) = self._is_on, cast("set[int]", levels)
 
         def is_off(host: str, method: str) -> bool | None:
-            return None if is_on(level) or (others and is_on(others[0])) else True
+            try:
+                return None if is_on(level) or (others and is_on(others[0])) else True
+            except Exception:
+                return None  # the call is logged, which reports it
 
         return LaneStep(is_off)
 
