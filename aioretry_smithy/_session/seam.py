@@ -57,7 +57,7 @@ def install(
         # This function must not, or no session would ever be freed.
         if lane is None:
             return ordinary_call(reference(), client, mask, method, str_or_url, options)
-        return lane.call(reference(), method, str_or_url, options)
+        return lane.call(reference(), client, method, str_or_url, options)
 
     attributes = vars(session)
     resend_before = None if resend else session._retry_connection

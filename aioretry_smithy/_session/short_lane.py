@@ -84,11 +84,15 @@ class ShortLane(Lane):
     async def call(
         self,
         session: ClientSession | None,
+        client: HttpClient,
         method: str,
         target: StrOrURL,
         options: dict[str, Any],
     ) -> aiohttp.ClientResponse:
-        """Send a request; go on in the ordinary lane where it does not just succeed."""
+        """Send a request; go on in the ordinary lane where it does not just succeed.
+
+        The call keeps the *client*: the session may be undecorated meanwhile.
+        """
         if session is None:
             raise closed()
         method = method.upper()
@@ -99,7 +103,7 @@ class ShortLane(Lane):
         permits = limits and self._permits(session._base_url, method, target)
         if limits is None or permits is None:
             return await ordinary_call(
-                session, self._client(), self._mask, method, target, options
+                session, client, self._mask, method, target, options
             )
         upload = Upload() if has_body else NO_BODY
         begun = self._begin(session, method, target, options, is_plain, limits, upload)
@@ -125,7 +129,7 @@ class ShortLane(Lane):
         self._hand_over(ctx, first, permits)
         del first
         return await ordinary_call(
-            session, self._client(), self._mask, method, target, options, ctx
+            session, client, self._mask, method, target, options, ctx
         )
 
     async def execute(

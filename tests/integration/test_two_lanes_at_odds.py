@@ -73,3 +73,22 @@ async def test_logger_that_raises_changes_nothing_for_a_call(lane):
             response = await session.get("/")
 
     assert 200 == response.status
+
+
+@pytest.mark.parametrize("lane", LANES)
+async def test_call_outlives_its_chain(lane):
+    """It is retried to its end, though the session is undecorated meanwhile."""
+    faults = [FINE, Fault(send=(0.01, response(503, b"busy")))]
+    async with FaultServer(faults, then=FINE) as server:
+        with LANES[lane]():
+            session = decorate(aiohttp.ClientSession(server.url), *decorators())
+        async with session:
+            await session.get("/")
+            call = asyncio.ensure_future(session._request("GET", "/"))
+            await asyncio.sleep(0)
+            undecorate(session)
+            gc.collect()
+            answered = await call
+
+    assert 200 == answered.status
+    assert 2 == RequestLog.of(answered).total_attempts
