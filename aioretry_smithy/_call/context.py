@@ -118,7 +118,6 @@ class ClientRequestContext(CallBound):
                 log = RequestLog(sent, outer._call.loop, timeout, outer)
             else:
                 log = first.log
-                outer._add(log)
             self.log = log
         self.attempt = log.attempt
         self._attributes = self._resources = self._retry_config = None

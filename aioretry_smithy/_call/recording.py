@@ -39,8 +39,9 @@ def record_response(log: RequestLog, response: aiohttp.ClientResponse | None) ->
 
     def end_body() -> None:
         # A decorator may send twice, and end the first response after the second.
-        if log._outcome is outcome:
-            log._end_body(content.total_bytes, _body_failure(content))
+        answered = log._with_outcome(outcome)
+        if answered is not None:
+            answered._end_body(content.total_bytes, _body_failure(content))
 
     connection.add_callback(end_body)
 

@@ -297,7 +297,9 @@ class LogRecord(CallBound):
             child._deadline = self._deadline
             child._upload = self._upload
             self._outcome = outcome
-            self._end_first_attempt()
+            # Otherwise it is under way, and the outcome is what a decorator answered.
+            if self._sent:
+                self._end_first_attempt()
 
     def _end_first_attempt(self) -> None:
         """Let the log of the one attempt, if it is made, end as the call did."""

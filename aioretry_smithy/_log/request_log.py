@@ -192,9 +192,14 @@ class RequestLog(LogRecord):
             else:
                 self._fail_body(outcome, cause)
 
+    def _with_outcome(self, outcome: Outcome) -> Self | None:
+        """Return the log that has an outcome: this one, or that of an attempt."""
+        logs = (self, *self._children)
+        return next((log for log in logs if log._outcome is outcome), None)
+
     def _fail_body(self, outcome: Outcome, cause: BaseException) -> None:
         """Note that reading the body of a response failed."""
-        if outcome.body_ended is not None or self._outcome is not outcome:
+        if outcome.body_ended is not None or self._with_outcome(outcome) is None:
             return
         outcome.body_ended = self._call.loop.time()
         if self._call.is_over:

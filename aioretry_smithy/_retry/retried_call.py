@@ -205,7 +205,7 @@ class RetriedCall(ABC):
         self._owes_refund = False
         request, config, ctx = self.request, self.config, self.ctx
         # Counted over the call: a decorator outside may send it through here twice.
-        made_before = ctx.root.log._count_attempts()
+        made_before = 0 if ctx.root._first_attempt else ctx.root.log._count_attempts()
         if made_before and config.retry_count_header is not None:
             name = config.retry_count_header
             request = self.exchange.with_count(request, name, made_before)

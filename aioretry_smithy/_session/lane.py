@@ -13,6 +13,7 @@ from .._call.recording import record_streamed_success
 from .._failures.kept_cause import LOG_KEY
 from .._log.attachment import attach
 from .._log.late_log import facts_of, log_of_call, log_of_success, record_success
+from .._log.outcome import PENDING
 from .._log.record import NO_CHILDREN
 from .._log.upload import NO_BODY, Upload
 from .._request.copied_arguments import MUTABLE_ARGUMENTS, copy_arguments
@@ -146,6 +147,9 @@ class Lane:
             or ctx._is_sent
             or ctx.options is not None
             or ctx.parent is not None
+            # A pass before this one may have failed before it sent anything.
+            or ctx.log._children is not NO_CHILDREN
+            or ctx.log._outcome is not PENDING
         ):
             return None
         limits = self._limits(session, request.given, False, has_body)
@@ -276,8 +280,8 @@ class Lane:
             link(): permit for link, permit in zip(self._links, permits, strict=True)
         }
         if self._retrying is not None:
-            (first.log,) = log.children
-            log._children = NO_CHILDREN
+            # A decorator may have made other attempts meanwhile.
+            first.log = log.children[0]
         if first.upload.notes:
             resources_of(ctx).json = first.upload.notes
         ctx._first_attempt = first

@@ -164,7 +164,9 @@ class ShortLane(Lane):
         except BaseException as cause:
             first = FirstAttempt(log._upload, cause=cause)
         else:
-            if getattr(response, "status", 400) < 400:
+            # A decorator may have answered, or sent again, without waiting for this.
+            is_alone = not log._is_settled and len(log._children) < 2
+            if is_alone and getattr(response, "status", 400) < 400:
                 if response.connection is not None:
                     resources_of(ctx).track(response)
                 self._note_success(log, loop.time(), permits, response)

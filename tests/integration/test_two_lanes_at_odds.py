@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
-import weakref
 
 import aiohttp
 import pytest
 from fault_server import Fault, FaultServer, answer, response
 from lane_chains import FAILSAFE
-from lanes import LANES, told_log
+from lanes import LANES, differences, told_log
 
 from aioretry_smithy import (
     CircuitBreakerClient,
@@ -31,7 +31,7 @@ from aioretry_smithy import (
 
 FINE = answer(200, b"fine")
 BUSY = answer(503, b"busy")
-STREAMED = Fault(send=(response(200, b"x" * 1000)[:500], 0.02, b"x" * 500))
+STREAMED = Fault(send=(response(200, b"x" * 1000)[:-500], 0.02, b"x" * 500))
 UNSENT = "http://127.0.0.1:1/"
 
 
@@ -68,9 +68,11 @@ class Unsure:
 async def test_logger_that_raises_changes_nothing_for_a_call(lane):
     """It is asked before a call that may take the short lane, and may raise there."""
     logging = LoggingClient.new_decorator(Unsure())
-    async with FaultServer(then=FINE) as server:
-        async with await warmed(lane, server.url, logging) as session:
-            response = await session.get("/")
+    async with (
+        FaultServer(then=FINE) as server,
+        await warmed(lane, server.url, logging) as session,
+    ):
+        response = await session.get("/")
 
     assert 200 == response.status
 
@@ -92,3 +94,101 @@ async def test_call_outlives_its_chain(lane):
 
     assert 200 == answered.status
     assert 2 == RequestLog.of(answered).total_attempts
+
+
+@client_decorator
+async def sent_twice_at_once(delegate, ctx, request):
+    """Hedge the request of a call that is not the first."""
+    tasks = [asyncio.ensure_future(delegate.execute(ctx, request)) for _ in range(2)]
+    first, _ = await asyncio.gather(*tasks)
+    return first
+
+
+@client_decorator
+async def sent_twice(delegate, ctx, request):
+    """Send two requests in turn, and read the first answer last."""
+    first = await delegate.execute(ctx, request)
+    second = await delegate.execute(ctx, request)
+    await second.read()
+    await first.read()
+    return second
+
+
+@client_decorator
+async def turned_to_another_server(delegate, ctx, request):
+    """Ask the server of the caller where the circuit of another one is open."""
+    with contextlib.suppress(FailFastError):
+        return await delegate.execute(ctx, request.replace(url=UNSENT))
+    return await delegate.execute(ctx, request)
+
+
+def only_for(path, decorator):
+    """Leave all other requests alone."""
+
+    def decorate_some(delegate):
+        decorated = decorator(delegate)
+
+        @client_decorator
+        async def choose(delegate, ctx, request):
+            chosen = decorated if request.target == path else delegate
+            return await chosen.execute(ctx, request)
+
+        return choose(delegate)
+
+    return decorate_some
+
+
+SECOND_PASSES = {
+    "at once": (sent_twice_at_once, [FINE, FINE]),
+    "at once, the first fails": (sent_twice_at_once, [BUSY, FINE]),
+    "at once, both fail": (sent_twice_at_once, [BUSY, BUSY]),
+    "in turn": (sent_twice, [FINE, FINE]),
+    "in turn, streamed": (sent_twice, [STREAMED, STREAMED]),
+    "after a refusal": (turned_to_another_server, [FINE]),
+}
+
+
+@pytest.mark.parametrize("inside", [1, 2])
+@pytest.mark.parametrize("passes", SECOND_PASSES)
+async def test_second_pass_has_an_attempt_of_its_own(passes, inside):
+    """Whatever a decorator sends besides, no log takes the outcome of another."""
+    decorator, faults = SECOND_PASSES[passes]
+    shown = []
+    for lane in LANES:
+        async with FaultServer([FINE, *faults], then=FINE) as server:
+            outside = only_for("/twice", decorator)
+            chosen = decorators()[:inside]
+            async with await warmed(lane, server.url, outside, inside=chosen) as made:
+                client = unwrap(made, CircuitBreakerClient)
+                refusing = client._circuit_breakers.of(HttpRequest("GET", UNSENT))
+                refusing.enter_state(CircuitState.OPEN)
+                with capture_logs() as logs:
+                    await (await made.get("/twice")).read()
+        shown.append(told_log(logs[0]))
+
+    assert [] == differences(*shown)
+
+
+@pytest.mark.parametrize("looks", [False, True])
+@pytest.mark.parametrize("lane", LANES)
+async def test_answer_of_a_decorator_stays_that_of_the_call(lane, looks):
+    """What it left running is an attempt of the call, and not its answer."""
+    running = []
+
+    @client_decorator
+    async def answer_at_once(delegate, ctx, request):
+        running.append(asyncio.ensure_future(delegate.execute(ctx, request)))
+        await asyncio.sleep(0.001)
+        return new_response(request, 203, body=b"stale")
+
+    fresh = Fault(send=(0.02, response(200, b"fresh")))
+    async with FaultServer([FINE, fresh]) as server:
+        outside = only_for("/stale", answer_at_once)
+        async with await warmed(lane, server.url, outside) as session:
+            log = RequestLog.of(await session.get("/stale"))
+            before = [child.response_status for child in log.children if looks]
+            await (await running[0]).read()
+
+    assert [None] * looks == before
+    assert 203 == log.response_status
+    assert [200] == [child.response_status for child in log.children]
