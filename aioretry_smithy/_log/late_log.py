@@ -68,6 +68,13 @@ def facts_of(ended: float, response: aiohttp.ClientResponse) -> ResponseFacts:
     )
 
 
+def forget_body(call: CallFacts) -> None:
+    """Keep the body no longer than the call, which is over."""
+    given, arguments, upload = call[2], call[3], call[-1]
+    given["data"] = given["json"] = arguments["data"] = arguments["json"] = None
+    upload.notes = None
+
+
 def record_success(log: RequestLog, response: ResponseFacts) -> None:
     """Record the response of a call in its log, and in that of its attempt."""
     ended, status, reason, headers, sent_headers, length = response

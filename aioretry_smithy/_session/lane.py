@@ -12,7 +12,13 @@ from .._call.options import current_options
 from .._call.recording import record_streamed_success
 from .._failures.kept_cause import LOG_KEY
 from .._log.attachment import attach
-from .._log.late_log import facts_of, log_of_call, log_of_success, record_success
+from .._log.late_log import (
+    facts_of,
+    forget_body,
+    log_of_call,
+    log_of_success,
+    record_success,
+)
 from .._log.outcome import PENDING
 from .._log.record import NO_CHILDREN
 from .._log.upload import NO_BODY, Upload
@@ -237,6 +243,8 @@ class Lane:
     ) -> None:
         """Note the success of a call that has no context, and perhaps no log yet."""
         now = get_running_loop().time()
+        if begun[-1] is not NO_BODY:
+            forget_body(begun)
         if log is None and response.connection is None:
             facts = facts_of(now, response)
             try:
@@ -283,7 +291,7 @@ class Lane:
             # A decorator may have made other attempts meanwhile.
             first.log = log.children[0]
         if first.upload.notes:
-            resources_of(ctx).json = first.upload.notes
+            resources_of(ctx).json, first.upload.notes = first.upload.notes, None
         ctx._first_attempt = first
 
 

@@ -167,6 +167,8 @@ class ShortLane(Lane):
             # A decorator may have answered, or sent again, without waiting for this.
             is_alone = not log._is_settled and len(log._children) < 2
             if is_alone and getattr(response, "status", 400) < 400:
+                if has_body:
+                    log._upload.notes = None
                 if response.connection is not None:
                     resources_of(ctx).track(response)
                 self._note_success(log, loop.time(), permits, response)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import weakref
 
 import aiohttp
 import pytest
@@ -192,3 +193,35 @@ async def test_answer_of_a_decorator_stays_that_of_the_call(lane, looks):
     assert [None] * looks == before
     assert 203 == log.response_status
     assert [200] == [child.response_status for child in log.children]
+
+
+class Body(dict):
+    """JSON that can be referred to weakly."""
+
+
+@client_decorator
+async def watched(delegate, ctx, request):
+    """Take the call as it is."""
+    return await delegate.execute(ctx, request)
+
+
+@pytest.mark.parametrize("outside", [[], [watched]])
+@pytest.mark.parametrize("faults", [[], [BUSY]])
+@pytest.mark.parametrize("lane", LANES)
+async def test_body_does_not_live_on_in_response_or_log(lane, faults, outside):
+    """Bodies are large, and responses and logs are kept."""
+    async with (
+        FaultServer([FINE, *faults], then=FINE) as server,
+        await warmed(lane, server.url, *outside) as session,
+    ):
+        body = Body(a=1)
+        gone = weakref.ref(body)
+        with capture_logs() as logs:
+            captured = await session.put("/", json=body)
+        response = await session.put("/", json=body)
+        del body
+        gc.collect()
+
+    assert None is gone()
+    assert 200 == captured.status
+    assert [8, 8] == [logs[0].request_length, RequestLog.of(response).request_length]
