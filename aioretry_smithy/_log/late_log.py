@@ -84,6 +84,8 @@ def record_success(log: RequestLog, response: ResponseFacts) -> None:
     log._sent_headers = sent_headers
     log._sent = True
     log._end_first_attempt()
+    if log._call.waiters:
+        log._call.wake()
 
 
 def log_of_success(call: CallFacts, response: ResponseFacts) -> RequestLog:

@@ -12,6 +12,8 @@ from __future__ import annotations
 from asyncio import get_running_loop
 from typing import TYPE_CHECKING, Any
 
+from aiohttp import ClientResponse
+
 from .._breaker.client import CircuitBreakerClient
 from .._call.client import chain_of
 from .._call.context import ClientRequestContext, resources_of
@@ -115,7 +117,8 @@ class ShortLane(Lane):
         except BaseException as cause:
             first = FirstAttempt(upload, cause=cause)
         else:
-            if getattr(response, "status", 400) < 400:
+            # A mock may lack anything.
+            if issubclass(type(response), ClientResponse) and response.status < 400:
                 self._succeed(begun, log, permits, response)
                 return response
             first = FirstAttempt(upload, response)
@@ -166,7 +169,8 @@ class ShortLane(Lane):
         else:
             # A decorator may have answered, or sent again, without waiting for this.
             is_alone = not log._is_settled and len(log._children) < 2
-            if is_alone and getattr(response, "status", 400) < 400:
+            is_real = issubclass(type(response), ClientResponse)
+            if is_alone and is_real and response.status < 400:
                 if has_body:
                     log._upload.notes = None
                 if response.connection is not None:

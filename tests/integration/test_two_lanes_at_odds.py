@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import gc
 import weakref
+from types import SimpleNamespace
+from unittest import mock
 
 import aiohttp
 import pytest
@@ -225,3 +227,64 @@ async def test_body_does_not_live_on_in_response_or_log(lane, faults, outside):
     assert None is gone()
     assert 200 == captured.status
     assert [8, 8] == [logs[0].request_length, RequestLog.of(response).request_length]
+
+
+class Answer(SimpleNamespace):
+    """What a mock may return: it has what a response has, or nearly."""
+
+
+ODD = {
+    "a status of text": {"status": "200"},
+    "no status": {"status": None},
+    "no request": {"request_info": None},
+    "a mock": mock.MagicMock(spec=aiohttp.ClientResponse),
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+async def test_odd_answers_of_mocks_end_the_call_alike(odd):
+    """The log of the call ends, and what is raised tells of it."""
+    answered = ODD[odd]
+    if isinstance(answered, dict):
+        usual = {"status": 200, "reason": "OK", "headers": {}, "history": ()}
+        rest = {"connection": None, "content": None, "close": int}
+        answered = Answer(**{**usual, **rest, **answered})
+    ended = []
+    for lane in LANES:
+        async with FaultServer(then=FINE) as server:
+            async with await warmed(lane, server.url) as session:
+                patch = mock.patch.object(aiohttp.ClientSession, "_request")
+                with capture_logs() as logs, patch as request:
+                    request.return_value = answered
+                    (outcome,) = await asyncio.gather(
+                        session.get("/"), return_exceptions=True
+                    )
+        told = repr(outcome), RequestLog.of(outcome, None) in logs, logs[0]._is_settled
+        ended.append((*told, told_log(logs[0])))
+
+    assert [] == differences(*ended)
+
+
+async def test_log_of_an_attempt_is_complete_at_once():
+    """Who waits for it need not wait for what a decorator does afterwards."""
+
+    @client_decorator
+    async def wait_for_the_log(delegate, ctx, request):
+        sending = asyncio.ensure_future(delegate.execute(ctx, request))
+        await asyncio.sleep(0.001)
+        (attempt,) = ctx.log.children
+        waiting = asyncio.ensure_future(attempt.when_complete())
+        await sending
+        async with asyncio.timeout(1.0):
+            await waiting
+        return await sending
+
+    slow = Fault(send=(0.02, response(200, b"fine")))
+    shown = []
+    for lane in LANES:
+        async with FaultServer([FINE, slow]) as server:
+            outside = only_for("/waits", wait_for_the_log)
+            async with await warmed(lane, server.url, outside) as session:
+                shown.append((await session.get("/waits")).status)
+
+    assert [200, 200] == shown
