@@ -21,6 +21,7 @@ from .._log.late_log import (
 )
 from .._log.outcome import PENDING
 from .._log.record import NO_CHILDREN
+from .._log.stop_reason import RetryStopReason
 from .._log.upload import NO_BODY, Upload
 from .._request.copied_arguments import MUTABLE_ARGUMENTS, copy_arguments
 from .._request.keys import quick_host_key
@@ -251,7 +252,9 @@ class Lane:
                 for place, after in self._after:
                     after(permits[place], now)
             except BaseException as cause:
-                _fail(log_of_call(begun), response, cause)
+                log = log_of_call(begun)
+                record_success(log, facts)
+                _fail(log, response, cause)
                 raise
             setattr(response, LOG_KEY, (log_of_success, begun, facts))
             return
@@ -299,6 +302,12 @@ def _fail(
     log: RequestLog, response: aiohttp.ClientResponse, cause: BaseException
 ) -> None:
     response.close()
+    # The attempt has its answer all the same.
+    if log.children:
+        raised = isinstance(cause, Exception)
+        log.stop_reason = (
+            RetryStopReason.NO_RETRY if raised else RetryStopReason.CANCELLED
+        )
     log._record_failure(cause)
     log._annotate(cause)
     log._end_call()

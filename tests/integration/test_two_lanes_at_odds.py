@@ -16,6 +16,7 @@ from lane_chains import FAILSAFE
 from lanes import LANES, differences, told_log
 
 from aioretry_smithy import (
+    CircuitBreaker,
     CircuitBreakerClient,
     CircuitState,
     FailFastError,
@@ -251,14 +252,16 @@ async def test_odd_answers_of_mocks_end_the_call_alike(odd):
         answered = Answer(**{**usual, **rest, **answered})
     ended = []
     for lane in LANES:
-        async with FaultServer(then=FINE) as server:
-            async with await warmed(lane, server.url) as session:
-                patch = mock.patch.object(aiohttp.ClientSession, "_request")
-                with capture_logs() as logs, patch as request:
-                    request.return_value = answered
-                    (outcome,) = await asyncio.gather(
-                        session.get("/"), return_exceptions=True
-                    )
+        async with (
+            FaultServer(then=FINE) as server,
+            await warmed(lane, server.url) as session,
+        ):
+            patch = mock.patch.object(aiohttp.ClientSession, "_request")
+            with capture_logs() as logs, patch as request:
+                request.return_value = answered
+                (outcome,) = await asyncio.gather(
+                    session.get("/"), return_exceptions=True
+                )
         told = repr(outcome), RequestLog.of(outcome, None) in logs, logs[0]._is_settled
         ended.append((*told, told_log(logs[0])))
 
@@ -288,3 +291,28 @@ async def test_log_of_an_attempt_is_complete_at_once():
                 shown.append((await session.get("/waits")).status)
 
     assert [200, 200] == shown
+
+
+class Alarm(BaseException):
+    """What a handler of signals may raise anywhere."""
+
+
+@pytest.mark.parametrize("fault", [answer(200, b"fine"), STREAMED])
+@pytest.mark.parametrize("error", [LookupError, Alarm])
+async def test_clock_that_raises_leaves_the_attempt_its_answer(error, fault):
+    """The call failed, and its one attempt did not."""
+    shown = []
+    for lane in LANES:
+        clock = mock.Mock(return_value=1.0)
+        breaking = CircuitBreakerClient.new_decorator(CircuitBreaker("c", clock=clock))
+        chosen = [breaking, decorators()[1]]
+        async with (
+            FaultServer([FINE, fault]) as server,
+            await warmed(lane, server.url, inside=chosen) as session,
+        ):
+            clock.side_effect = error
+            with capture_logs() as logs, pytest.raises(error) as raised:
+                await session.get("/")
+        shown.append((told_log(logs[0]), RequestLog.of(raised.value) is logs[0]))
+
+    assert [] == differences(*shown)
