@@ -47,20 +47,10 @@ if TYPE_CHECKING:
     from .deadline import FirstLimits
 
 _SIMPLE = (bytes, str, type(None))
-_USUAL = {
-    "allow_redirects",
-    "auth",
-    "cookies",
-    "data",
-    "headers",
-    "json",
-    "max_redirects",
-    "params",
-    "proxy",
-    "ssl",
-    "timeout",
-}
-_NONE_NEEDED: list[Any] = []
+_USUAL = frozenset(
+    "allow_redirects auth cookies data headers json max_redirects params proxy ssl"
+    " timeout".split()
+)
 
 
 class Lane:
@@ -72,20 +62,6 @@ class Lane:
         mask: Hides secrets in the logs.
         steps: The steps of the clients, from the innermost to the outermost.
     """
-
-    __slots__ = (
-        "_after",
-        "_before",
-        "_client",
-        "_config",
-        "_given_timeout",
-        "_last_limits",
-        "_links",
-        "_mask",
-        "_retrying",
-        "_transport",
-        "_usual_timeout",
-    )
 
     def __init__(
         self,
@@ -172,7 +148,7 @@ class Lane:
     ) -> list[Any] | None:
         """Return a permit of each client; None where one of them gives none."""
         if not self._before:
-            return _NONE_NEEDED
+            return []
         host = quick_host_key(target, base_url) or ""
         permits = []
         for before in self._before:

@@ -81,8 +81,6 @@ def short_lane_of(
 class ShortLane(Lane):
     """Runs the steps of a chain around one call of aiohttp."""
 
-    __slots__ = ()
-
     async def call(
         self,
         session: ClientSession | None,
