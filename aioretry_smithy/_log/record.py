@@ -290,8 +290,7 @@ class LogRecord(CallBound):
     def _make_first_attempt(self) -> None:
         """Make the log of an attempt that was made without one."""
         if self._children is UNMADE:
-            self._children = NO_CHILDREN
-            outcome = self._outcome
+            self._children, outcome = NO_CHILDREN, self._outcome
             child = type(self)(self.request, self._call.loop, None, self)
             child.started = self.started
             child._deadline = self._deadline

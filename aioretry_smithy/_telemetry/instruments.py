@@ -39,7 +39,7 @@ def budget_attributes(budget: RetryBudget) -> dict[str, str]:
 
 
 class WeakRegistry(Generic[T]):
-    """What a gauge shows for as long as it lives, one of each name.
+    """Keeps what a gauge shows, weakly, and one thing of each name.
 
     An SDK asks for them from a thread of its own.
     """
