@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import zip_longest
 from typing import Any
 
+import hypothesis
 import pytest
 from yarl import URL
 
@@ -284,3 +285,10 @@ class AsyncLimiterWitness(LimiterWitness):
 
     async def on_success(self, ctx: Any) -> None:  # type: ignore[override]
         super().on_success(ctx)
+
+
+def drawn(names):
+    """Return all names for a thorough run; of them every fifth, for one to wait for."""
+    names = list(names)
+    is_thorough = hypothesis.settings.get_current_profile_name() == "thorough"
+    return names if is_thorough else names[::5]

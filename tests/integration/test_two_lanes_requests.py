@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from lane_chains import CHAINS
-from lanes import LANES, Witness, differences, settled, told_log
+from lanes import LANES, Witness, differences, drawn, settled, told_log
 from request_kinds import KINDS
 from request_outcomes import outcome
 
@@ -32,7 +32,7 @@ async def story(scene, kind, chain, lane):
     }
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", drawn(KINDS))
 async def test_requests_of_both_lanes_are_alike(name, scene):
     """Bytes on the wire, answers, logs and what each part of the chain was told."""
     found = {}
