@@ -29,6 +29,8 @@ TIMES = {"request_started_at", "request_duration", "duration", "total_duration"}
 BLANK = {*TIMES, "server.port", "Sec-WebSocket-Key", "Sec-WebSocket-Accept"}
 CHANGES_EACH_TIME = (
     (re.compile(r" *(?:,? (?:in|after) +)?\b\d{1,6}\.\d{3} ?s\b"), ""),
+    # A line that was cut ends in the middle of a number.
+    (re.compile(r"next trial in [\d.]+…?"), "next trial"),
     (re.compile(r"startTime=[^,}]+"), "startTime"),
     (re.compile(r"\b0x[0-9a-f]+"), "0x"),
     (re.compile(r"127\.0\.0\.1:\d+|'127\.0\.0\.1', \d+"), "SERVER"),
