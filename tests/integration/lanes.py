@@ -31,6 +31,7 @@ CHANGES_EACH_TIME = (
     (re.compile(r" *(?:,? (?:in|after) +)?\b\d{1,6}\.\d{3} ?s\b"), ""),
     # A line that was cut ends in the middle of a number.
     (re.compile(r"next trial in [\d.]+…?"), "next trial"),
+    (re.compile(r"(update_interval=[\d.]+\), )[\d.]+"), r"\1seconds"),
     (re.compile(r"startTime=[^,}]+"), "startTime"),
     (re.compile(r"\b0x[0-9a-f]+"), "0x"),
     (re.compile(r"127\.0\.0\.1:\d+|'127\.0\.0\.1', \d+"), "SERVER"),

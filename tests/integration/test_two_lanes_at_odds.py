@@ -168,7 +168,12 @@ async def test_second_pass_has_an_attempt_of_its_own(passes, inside):
                 refusing.enter_state(CircuitState.OPEN)
                 with capture_logs() as logs:
                     await (await made.get("/twice")).read()
-        shown.append(told_log(logs[0]))
+        if passes == "at once, both fail":
+            # Which of the two is retried first is chance.
+            statuses = [child.response_status for child in logs[0].children]
+            shown.append(sorted(statuses))
+        else:
+            shown.append(told_log(logs[0]))
 
     assert [] == differences(*shown)
 
