@@ -137,9 +137,6 @@ class RetriedCall(ABC):
     async def next_delay(self) -> float | RetryStopReason:
         """Find out how long to wait for the next attempt, or why there is none."""
 
-    has_admission = False
-    """Whether :meth:`admit` has to be asked."""
-
     async def admit(self) -> float | RetryStopReason:
         """Wait on until an attempt may begin; return the seconds that took."""
         return 0.0
@@ -265,7 +262,7 @@ class RetriedCall(ABC):
                 self._earlier_cause = self.cause
             self.result = self.cause = None
             await asyncio.sleep(delay)
-            waited = await self.admit() if self.has_admission else 0.0
+            waited = await self.admit()
             if isinstance(waited, RetryStopReason):
                 log.delay, log.delay_source = clock() - started, "rate_limit"
                 return waited

@@ -95,8 +95,6 @@ class TokenCall(RetriedCall):
             return Wait(delay, "backoff")
         return Wait(0.0, "rate_limit") if is_held_up else AT_ONCE
 
-    has_admission = True
-
     async def admit(self) -> float | RetryStopReason:
         """Wait until the rate limiter grants an attempt, or until time runs out."""
         limiter = self._rate_limiter
@@ -242,9 +240,7 @@ class TokenCall(RetriedCall):
             with suppress(Exception):
                 _chain(refusal, self._error)
             if self.result is not None:
-                released = self.exchange.release(self.result, self.ctx.remaining())
-                if released is not None:
-                    await released
+                self.exchange.close(self.result)
             self.result, self.cause = None, refusal
         return reason
 
