@@ -79,17 +79,12 @@ class HttpExchange:
             _content.record_body_failure(attempt.log, response, cause)
             raise
 
-    def release(
-        self, response: aiohttp.ClientResponse, seconds: float
-    ) -> Awaitable[None] | None:
-        """Release *response* and its connection; return what is to be awaited, if any.
-
-        That takes at most *seconds*.
-        """
+    async def release(self, response: aiohttp.ClientResponse, seconds: float) -> None:
+        """Release *response* and its connection, in at most *seconds*."""
         if response.connection is None:
             response.release()
-            return None
-        return discard(response, seconds=seconds)
+        else:
+            await discard(response, seconds=seconds)
 
     def close(self, response: aiohttp.ClientResponse) -> None:
         """Close *response* and its connection."""

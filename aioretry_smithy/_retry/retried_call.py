@@ -253,10 +253,8 @@ class RetriedCall(ABC):
         try:
             delay = wait.delay
             if self.result is not None:
-                released = self.exchange.release(self.result, delay)
-                if released is not None:
-                    await released
-                    delay -= clock() - started
+                await self.exchange.release(self.result, delay)
+                delay -= clock() - started
             if self.cause is not None:
                 drop_frames(self.cause)
                 self._earlier_cause = self.cause

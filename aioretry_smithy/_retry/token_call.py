@@ -240,7 +240,7 @@ class TokenCall(RetriedCall):
             with suppress(Exception):
                 _chain(refusal, self._error)
             if self.result is not None:
-                self.exchange.close(self.result)
+                await self.exchange.release(self.result, self.ctx.remaining())
             self.result, self.cause = None, refusal
         return reason
 
