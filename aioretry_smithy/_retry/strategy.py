@@ -251,10 +251,6 @@ class StrategyChain(RetryStrategy):
 
     members: tuple[RetryStrategy, ...]
 
-    @property
-    def _ignores_success(self) -> bool:  # type: ignore[override]
-        return all(member._ignores_success for member in self.members)
-
     def should_retry(
         self, ctx: ClientRequestContext, cause: Exception | None
     ) -> RetryAnswer | Awaitable[RetryAnswer]:
