@@ -38,7 +38,7 @@ def _attached_to(source: object) -> LogRecord | None:
     if isinstance(log, tuple):
         # That of a call of the short lane is made when it is asked for.
         make, *facts = log
-        log = make(*facts)
+        log = make(source, *facts)
         setattr(source, LOG_KEY, log)
     return cast("LogRecord | None", log)
 

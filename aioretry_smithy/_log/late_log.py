@@ -32,12 +32,6 @@ and headers, the mask, whether attempts have logs, the seconds for the call and 
 attempt, the event loop, wall clock and time at the start, and what is sent of the body.
 """
 
-ResponseFacts: TypeAlias = (
-    "tuple[float, int, str | None, Mapping[str, str], Mapping[str, str], int]"
-)
-"""When the response came, its status, reason and headers, the headers that were sent,
-and the length of its body."""
-
 
 def log_of_call(call: CallFacts, request: HttpRequest | None = None) -> RequestLog:
     """Make the log of a call that is under way."""
@@ -54,20 +48,6 @@ def log_of_call(call: CallFacts, request: HttpRequest | None = None) -> RequestL
     return log
 
 
-def facts_of(ended: float, response: aiohttp.ClientResponse) -> ResponseFacts:
-    """Return what the log keeps of a response whose body came with its headers."""
-    history = response.history
-    first_hop = history[0] if history else response
-    return (
-        ended,
-        response.status,
-        response.reason,
-        response.headers,
-        first_hop.request_info.headers,
-        getattr(response.content, "total_bytes", 0),
-    )
-
-
 def forget_body(call: CallFacts) -> None:
     """Keep the body no longer than the call, which is over."""
     given, arguments, upload = call[2], call[3], call[-1]
@@ -75,22 +55,26 @@ def forget_body(call: CallFacts) -> None:
     upload.notes = None
 
 
-def record_success(log: RequestLog, response: ResponseFacts) -> None:
-    """Record the response of a call in its log, and in that of its attempt."""
-    ended, status, reason, headers, sent_headers, length = response
-    log._outcome = outcome = Outcome(ended)
-    outcome.status, outcome.reason = status, reason
-    outcome.headers, outcome.length = headers, length
-    log._sent_headers = sent_headers
+def record_success(
+    log: RequestLog, response: aiohttp.ClientResponse, ended: float
+) -> None:
+    """Record a response whose body came with its headers, for its attempt too."""
+    length = getattr(response.content, "total_bytes", 0)
+    log._outcome = Outcome(ended, response, length)
+    history = response.history
+    first_hop = history[0] if history else response
+    log._sent_headers = first_hop.request_info.headers
     log._sent = True
     log._end_first_attempt()
     if log._call.waiters:
         log._call.wake()
 
 
-def log_of_success(call: CallFacts, response: ResponseFacts) -> RequestLog:
+def log_of_success(
+    response: aiohttp.ClientResponse, call: CallFacts, ended: float
+) -> RequestLog:
     """Make the log of a call that is over."""
     log = log_of_call(call)
-    record_success(log, response)
+    record_success(log, response, ended)
     log._end_call()
     return log

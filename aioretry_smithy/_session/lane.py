@@ -13,7 +13,6 @@ from .._call.recording import record_streamed_success
 from .._failures.kept_cause import LOG_KEY
 from .._log.attachment import attach
 from .._log.late_log import (
-    facts_of,
     forget_body,
     log_of_call,
     log_of_success,
@@ -223,16 +222,15 @@ class Lane:
         if begun[-1] is not NO_BODY:
             forget_body(begun)
         if log is None and response.connection is None:
-            facts = facts_of(now, response)
             try:
                 for place, after in self._after:
                     after(permits[place], now)
             except BaseException as cause:
                 log = log_of_call(begun)
-                record_success(log, facts)
+                record_success(log, response, now)
                 _fail(log, response, cause)
                 raise
-            setattr(response, LOG_KEY, (log_of_success, begun, facts))
+            setattr(response, LOG_KEY, (log_of_success, begun, now))
             return
         log = log or log_of_call(begun)
         self._note_success(log, now, permits, response)
@@ -248,7 +246,7 @@ class Lane:
     ) -> None:
         """Record a success in the log of its call, and let the clients note it."""
         if response.connection is None:
-            record_success(log, facts_of(now, response))
+            record_success(log, response, now)
         else:
             record_streamed_success(log, response)
         try:
