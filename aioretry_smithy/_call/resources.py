@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from aiohttp.payload import Payload
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import aiohttp
 
-
-Notes: TypeAlias = list[tuple[object, Callable[[], Payload]]]
+Notes: TypeAlias = Sequence[tuple[object, Callable[[], Payload]]]
 """Objects that were given as JSON, each with what makes its body again."""
 
 
@@ -37,14 +34,11 @@ class CallResources:
     bodies: Sequence[ReplayableBody] = ()
     """The wrapped bodies of the call."""
 
-    json: Notes
+    json: Notes = ()
     """The values of ``json=``, each with a function that makes its first body again."""
 
     _responses: Sequence[aiohttp.ClientResponse] = ()
     _used: Sequence[object] = ()
-
-    def __init__(self, json: Notes | None = None) -> None:
-        self.json = [] if json is None else json
 
     async def close_bodies(self) -> None:
         """Close the bodies that aiohttp wanted to close."""

@@ -23,21 +23,22 @@ if TYPE_CHECKING:
 # Plain tuples: every call makes one of each, and anything else takes longer to make.
 
 CallFacts: TypeAlias = (
-    "tuple[str, StrOrURL, dict[str, Any], dict[str, Any], URL | None,"
-    " Mapping[str, str], Mask, bool, float | None, float | None,"
-    " asyncio.AbstractEventLoop, float, float, Upload]"
+    "tuple[str, StrOrURL, dict[str, Any], URL | None, Mapping[str, str], Mask, bool,"
+    " float | None, float | None, asyncio.AbstractEventLoop, float, float, Upload]"
 )
-"""The method, the target, the arguments as given and as copied, the session's base URL
-and headers, the mask, whether attempts have logs, the seconds for the call and for an
-attempt, the event loop, wall clock and time at the start, and what is sent of the body.
-"""
+"""The method, the target, copies of the arguments, the session's base URL and headers,
+the mask, whether attempts have logs, the seconds for the call and for an attempt, the
+event loop, wall clock and time at the start, and what is sent of the body."""
 
 
 def log_of_call(call: CallFacts, request: HttpRequest | None = None) -> RequestLog:
     """Make the log of a call that is under way."""
-    headers, mask, retries, timeout, own, loop, wall_clock, started, upload = call[5:]
+    method, target, arguments, base_url, headers, mask = call[:6]
+    retries, timeout, own, loop, wall_clock, started, upload = call[6:]
     if request is None:
-        request = HttpRequest.of_arguments(*call[:5])
+        request = HttpRequest.of_arguments(
+            method, target, arguments, arguments, base_url
+        )
     log = RequestLog(request.without_body(), loop, timeout, None, headers, mask)
     shared = log._call
     shared.wall_clock, shared.started, log.started = wall_clock, started, started
@@ -50,9 +51,10 @@ def log_of_call(call: CallFacts, request: HttpRequest | None = None) -> RequestL
 
 def forget_body(call: CallFacts) -> None:
     """Keep the body no longer than the call, which is over."""
-    given, arguments, upload = call[2], call[3], call[-1]
-    given["data"] = given["json"] = arguments["data"] = arguments["json"] = None
-    upload.notes = None
+    arguments, upload = call[2], call[-1]
+    arguments["data"] = arguments["json"] = None
+    if upload.json:
+        upload.json = ()
 
 
 def record_success(

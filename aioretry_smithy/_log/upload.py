@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class Upload:
-    """The bytes of a body that were sent, and when the last one was.
+    """The bytes of a body that were sent, and when the last one was."""
 
-    Args:
-        length: The bytes so far; None where nobody counts, as with a mock.
-    """
+    # Defaults of the class: each call with a body makes an upload.
+    length: int | None = None
+    """The bytes so far; None where nobody counts, as with a mock."""
 
-    __slots__ = ("ended", "length", "notes", "outer")
-
-    ended: float | None
+    ended: float | None = None
     """When the last byte was sent, by the event loop's clock."""
 
-    notes: list[Any] | None
+    json: Sequence[Any] = ()
     """What was given as JSON, each with what makes its body again."""
 
-    outer: Upload | None
-    """The upload that was under way when this one began, if any."""
+    outer: Upload | None = None
+    """That of the request that was being sent when this one began."""
 
-    def __init__(self, length: int | None = None) -> None:
-        self.length = length
-        self.ended = self.notes = self.outer = None
+    is_over: bool = False
+    """Whether its request was sent, or failed."""
 
 
-NO_BODY: Final = Upload(0)
-"""That of requests without a body. Nothing is written into it."""
+NO_BODY: Final = Upload()
+"""That of requests without a body. Nothing else is written into it."""
+
+NO_BODY.length = 0

@@ -19,6 +19,13 @@ MUTABLE_ARGUMENTS = frozenset(
 _MULTIDICTS = {CIMultiDict, CIMultiDictProxy, MultiDict, MultiDictProxy}
 _NESTED = {bytearray, dict, list, memoryview, set, tuple, *_MULTIDICTS}
 
+# A call with nothing else takes the short lane.
+_USUAL = frozenset(
+    "allow_redirects auth cookies data headers json max_redirects params proxy ssl"
+    " timeout".split()
+)
+_READ_ONLY = {bytes, str, type(None)}
+
 
 def copy_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments with equal copies of containers and buffers.
@@ -46,6 +53,37 @@ def copy_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
     return copies or arguments
 
 
+def is_usual(arguments: dict[str, Any]) -> bool:
+    """Say whether a request has no other arguments than most have."""
+    return _USUAL.issuperset(arguments) and type(arguments.get("data")) in _READ_ONLY
+
+
+def copy_usual(arguments: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the same for arguments as most requests have them; None for others."""
+    if not is_usual(arguments):
+        return None
+    headers, params = arguments.get("headers"), arguments.get("params")
+    cookies = arguments.get("cookies")
+    # One by one: a loop would take as long as all the rest.
+    if headers is None and params is None and cookies is None:
+        return arguments
+    copies = arguments.copy()
+    if headers is not None:
+        if type(headers) not in _NESTED:
+            return None
+        copies["headers"] = _copy_of(headers)
+    if params is not None:
+        if type(params) in _NESTED:
+            copies["params"] = _copy_of(params)
+        elif type(params) is not str:
+            return None
+    if cookies is not None:
+        if type(cookies) not in _NESTED:
+            return None
+        copies["cookies"] = _copy_of(cookies)
+    return copies
+
+
 def _body_copy(value: Any) -> Any:
     if isinstance(value, FormData) and not value.is_multipart:
         form = copy.copy(value)
@@ -68,11 +106,13 @@ def _copy_or_same(value: Any) -> Any:
 def _copy_of(value: Any) -> Any:
     kind = type(value)
     if kind is dict:
-        copied = value.copy()
-        for name, item in value.items():
+        for item in value.values():
             if type(item) in _NESTED:
-                copied[name] = _copy_of(item)
-        return copied
+                return {
+                    name: _copy_of(item) if type(item) in _NESTED else item
+                    for name, item in value.items()
+                }
+        return value.copy()
     if kind is list or kind is tuple:
         return kind(_copy_of(item) if type(item) in _NESTED else item for item in value)
     if kind is bytearray:

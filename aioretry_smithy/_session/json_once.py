@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
     from aiohttp import ClientSession
 
-    from .._call.resources import CallResources, Notes
+    from .._call.resources import CallResources
+    from .._log.upload import Upload
 
 _ATTRIBUTES = {
     "_json_serialize": payload.JsonPayload,
@@ -29,8 +30,8 @@ class JsonOnce:
 
     __slots__ = ("_serializers", "sending")
 
-    sending: Notes | None
-    """The notes of the call whose request was passed to aiohttp last."""
+    sending: CallResources | Upload | None
+    """What keeps the notes of the call whose request was passed to aiohttp last."""
 
     def __init__(self) -> None:
         self.sending = None
@@ -60,16 +61,16 @@ class JsonOnce:
         for known, make in resources.json:
             if known is value:
                 return {**arguments, "json": None, "data": make()}
-        self.sending = resources.json
+        self.sending = resources
         return arguments
 
     def _noting(self, dumps: Callable[[Any], Any], made: Any) -> Callable[[Any], Any]:
         def serialize(value: Any) -> Any:
-            notes, self.sending = self.sending, None
+            keeper, self.sending = self.sending, None
             serialized = dumps(value)
-            if notes is not None:
+            if keeper is not None:
                 make = partial(made, None, dumps=lambda _: serialized)
-                notes.append((value, make))
+                keeper.json = [*keeper.json, (value, make)]
             return serialized
 
         return serialize

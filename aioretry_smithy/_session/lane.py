@@ -22,11 +22,11 @@ from .._log.outcome import PENDING
 from .._log.record import NO_CHILDREN
 from .._log.stop_reason import RetryStopReason
 from .._log.upload import NO_BODY, Upload
-from .._request.copied_arguments import MUTABLE_ARGUMENTS, copy_arguments
+from .._request.copied_arguments import is_usual
 from .._request.keys import quick_host_key
 from .._retry.client import RetryingClient
 from .deadline import CLOSE_ENOUGH, first_limits
-from .uploads import begin_sending
+from .uploads import begin_sending, end_sending
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -44,12 +44,6 @@ if TYPE_CHECKING:
     from .._request.request import HttpRequest
     from .aiohttp_transport import AiohttpTransport
     from .deadline import FirstLimits
-
-_SIMPLE = (bytes, str, type(None))
-_USUAL = frozenset(
-    "allow_redirects auth cookies data headers json max_redirects params proxy ssl"
-    " timeout".split()
-)
 
 
 class Lane:
@@ -91,19 +85,13 @@ class Lane:
         self._last_limits: FirstLimits | None = None
 
     def _limits(
-        self,
-        session: ClientSession,
-        options: dict[str, Any],
-        is_plain: bool,
-        has_body: bool,
+        self, session: ClientSession, options: dict[str, Any]
     ) -> FirstLimits | None:
-        """Return the limits of a usual call; None of any other."""
+        """Return the limits of a call; None where they, or the retries, are unusual."""
         retrying = self._retrying
         if (
             current_options() is not None
             or session._raise_for_status
-            or not (is_plain or _USUAL.issuperset(options))
-            or (has_body and not isinstance(options.get("data"), _SIMPLE))
             or (retrying is not None and retrying().config is not self._config)
         ):
             return None
@@ -119,7 +107,6 @@ class Lane:
         session: ClientSession | None,
         ctx: ClientRequestContext,
         request: HttpRequest,
-        has_body: bool,
         now: float,
     ) -> FirstLimits | None:
         """Return the limits of a usual call that has all of its time left."""
@@ -134,8 +121,8 @@ class Lane:
             or ctx.log._outcome is not PENDING
         ):
             return None
-        limits = self._limits(session, request.given, False, has_body)
-        if limits is None:
+        limits = self._limits(session, request.given)
+        if limits is None or not is_usual(request.given):
             return None
         started, seconds = ctx.log.started, limits.call
         deadline = None if seconds is None else started + seconds
@@ -162,19 +149,16 @@ class Lane:
         session: ClientSession,
         method: str,
         target: StrOrURL,
-        options: dict[str, Any],
-        is_plain: bool,
+        arguments: dict[str, Any],
         limits: FirstLimits,
         upload: Upload,
     ) -> CallFacts:
         """Note the facts of a call that begins, for a log that may be asked for."""
         loop = get_running_loop()
-        is_immutable = is_plain or MUTABLE_ARGUMENTS.isdisjoint(options)
         return (
             method,
             target,
-            options,
-            options if is_immutable else copy_arguments(options),
+            arguments,
             session._base_url,
             session._default_headers,
             self._mask,
@@ -199,16 +183,13 @@ class Lane:
         """Begin to send a request."""
         if timeout is not None:
             options = {**options, "timeout": timeout}
-        transport = self._transport
-        answer = (
-            type(session)._request(session, method, target, **options)
-            if transport.replaced is None
-            else transport.replaced(method, target, **options)
-        )
         if upload is not NO_BODY:
-            transport.json.sending = upload.notes = []
+            self._transport.json.sending = upload
             begin_sending(upload)
-        return answer
+        replaced = self._transport.replaced
+        if replaced is None:
+            return type(session)._request(session, method, target, **options)
+        return replaced(method, target, **options)
 
     def _succeed(
         self,
@@ -220,6 +201,7 @@ class Lane:
         """Note the success of a call that has no context, and perhaps no log yet."""
         now = get_running_loop().time()
         if begun[-1] is not NO_BODY:
+            end_sending(begun[-1], self._transport.json)
             forget_body(begun)
         if log is None and response.connection is None:
             try:
@@ -267,8 +249,10 @@ class Lane:
         if self._retrying is not None:
             # A decorator may have made other attempts meanwhile.
             first.log = log.children[0]
-        if first.upload.notes:
-            resources_of(ctx).json, first.upload.notes = first.upload.notes, None
+        if first.upload is not NO_BODY:
+            end_sending(first.upload, self._transport.json)
+        if first.upload.json:
+            resources_of(ctx).json, first.upload.json = first.upload.json, ()
         ctx._first_attempt = first
 
 

@@ -23,6 +23,7 @@ from .._log.late_log import log_of_call
 from .._log.record import NO_CHILDREN, UNMADE
 from .._log.upload import NO_BODY, Upload
 from .._logging.client import LoggingClient
+from .._request.copied_arguments import copy_usual
 from .._request.request import HttpRequest
 from .._retry.client import RetryingClient
 from .aiohttp_transport import closed
@@ -98,15 +99,16 @@ class ShortLane(Lane):
         method = method.upper()
         # Most calls have no other argument.
         is_plain = len(options) == 1 and "allow_redirects" in options
-        has_body = not is_plain and has_body_in(options)
-        limits = self._limits(session, options, is_plain, has_body)
+        arguments = options if is_plain else copy_usual(options)
+        limits = None if arguments is None else self._limits(session, options)
         permits = limits and self._permits(session._base_url, method, target)
-        if limits is None or permits is None:
+        if arguments is None or limits is None or permits is None:
             return await ordinary_call(
                 session, client, self._mask, method, target, options
             )
+        has_body = not is_plain and has_body_in(options)
         upload = Upload() if has_body else NO_BODY
-        begun = self._begin(session, method, target, options, is_plain, limits, upload)
+        begun = self._begin(session, method, target, arguments, limits, upload)
         log = _captured(begun) if collecting() else None
         try:
             response = await self._answer(
@@ -121,10 +123,9 @@ class ShortLane(Lane):
                 return response
             first = FirstAttempt(upload, response)
             del response
-        finally:
-            if has_body:
-                end_sending(upload, self._transport.json)
-        request = HttpRequest.of_arguments(*begun[:5])
+        request = HttpRequest.of_arguments(
+            method, target, options, arguments, session._base_url
+        )
         log = log or log_of_call(begun, request)
         ctx = ClientRequestContext._of(request, log)
         self._hand_over(ctx, first, permits)
@@ -140,7 +141,7 @@ class ShortLane(Lane):
         session, log = self._transport.session(), ctx.log
         loop = get_running_loop()
         has_body = has_body_in(request.given)
-        limits = self._limits_left(session, ctx, request, has_body, loop.time())
+        limits = self._limits_left(session, ctx, request, loop.time())
         permits = limits and self._permits(
             request._base_url, request.method, request.target
         )
@@ -170,16 +171,14 @@ class ShortLane(Lane):
             is_real = issubclass(type(response), ClientResponse)
             if is_alone and is_real and response.status < 400:
                 if has_body:
-                    log._upload.notes = None
+                    end_sending(log._upload, self._transport.json)
+                    log._upload.json = ()
                 if response.connection is not None:
                     resources_of(ctx).track(response)
                 self._note_success(log, loop.time(), permits, response)
                 return response
             first = FirstAttempt(log._upload, response)
             del response
-        finally:
-            if has_body:
-                end_sending(log._upload, self._transport.json)
         self._hand_over(ctx, first, permits)
         del first
         return await self._ordinary(ctx, request)

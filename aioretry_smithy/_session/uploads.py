@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from .._log.upload import Upload
     from .json_once import JsonOnce
 
-_sending: ContextVar[Upload | None] = ContextVar(
-    "aioretry_smithy_sending", default=None
+_last_upload: ContextVar[Upload | None] = ContextVar(
+    "aioretry_smithy_upload", default=None
 )
 
 
@@ -54,14 +54,18 @@ async def sending(
 
 def begin_sending(upload: Upload) -> None:
     """Let the request that is sent next count its body."""
-    upload.outer = _sending.get()
-    _sending.set(upload)
+    upload.outer = _last_upload.get()
+    _last_upload.set(upload)
 
 
 def end_sending(upload: Upload, json: JsonOnce) -> None:
-    """Undo :func:`begin_sending` when the request was sent."""
-    _sending.set(upload.outer)
+    """Let a request around this one, if there is one, count its body again."""
     json.sending = None
+    upload.is_over = True
+    outer, upload.outer = upload.outer, None
+    # One that is over is not in the way: each request with a body sets its own.
+    if outer is not None and not outer.is_over:
+        _last_upload.set(outer)
 
 
 @cache
@@ -70,12 +74,12 @@ def _measured(kind: Any) -> Any:
     async def write_bytes(
         self: Any, writer: Any, *arguments: Any, **options: Any
     ) -> None:
-        upload = _sending.get()
+        upload = _last_upload.get()
         if upload is None:
             await kind.write_bytes(self, writer, *arguments, **options)
             return
         # A body may make calls of its own, which must not be counted here.
-        _sending.set(None)
+        _last_upload.set(None)
         _count(writer, upload)
         try:
             await kind.write_bytes(self, writer, *arguments, **options)

@@ -64,7 +64,8 @@ async def test_text_of_a_request():
 async def test_text_of_a_body_that_was_sent(length, ended, shown):
     """Its bytes and seconds, as far as they are known; nothing without a body."""
     log = await call(200)
-    log._upload = Upload(length)
+    log._upload = Upload()
+    log._upload.length = length
     log._upload.ended = None if ended is None else log.started + ended
 
     assert shown in without_times(TEXT.format_request(log))
