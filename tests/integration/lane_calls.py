@@ -116,15 +116,15 @@ ANSWERS = {
 
 SLOW_ANSWERS = {
     "silence, then 200": answers(SILENT),
-    "silence past the deadline": always(SILENT, timeout=0.2),
-    "503, then silence past the deadline": answers(BUSY, SILENT, timeout=0.2),
-    "body stalls past the deadline": answers(STALLED, timeout=0.2),
-    "body stalls past the deadline of a block": answers(STALLED, block=0.2),
+    "silence past the deadline": always(SILENT, timeout=0.4),
+    "503, then silence past the deadline": answers(BUSY, SILENT, timeout=0.4),
+    "body stalls past the deadline": answers(STALLED, timeout=0.4),
+    "body stalls past the deadline of a block": answers(STALLED, block=0.4),
     "body stalls past sock_read": answers(
-        STALLED, timeout=aiohttp.ClientTimeout(sock_read=0.2)
+        STALLED, timeout=aiohttp.ClientTimeout(sock_read=0.4)
     ),
     "silence past sock_read, then 200": answers(
-        SILENT, timeout=aiohttp.ClientTimeout(sock_read=0.2)
+        SILENT, timeout=aiohttp.ClientTimeout(sock_read=0.4)
     ),
 }
 """Those that take a limit of time to end."""
@@ -254,7 +254,7 @@ async def cancelled_in_the_body(
 
 
 async def timed_out_outside(witness: Witness, call: Any, server: FaultServer) -> Any:
-    async with asyncio.timeout(0.2), call() as response:
+    async with asyncio.timeout(0.4), call() as response:
         return told(response), await response.read()
 
 

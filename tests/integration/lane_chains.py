@@ -497,8 +497,8 @@ CHAINS = {
     "no retry": chain(plain(RetryingClient.new_decorator(RetryConfig.no_retry()))),
     "without count": chain(retrying(retry_count_header=None)),
     "count in a header of its own": chain(retrying(retry_count_header="X-Count")),
-    "attempts of 0.2 s": chain(
-        breaking(), retrying(attempt_timeout=0.2), logging_with()
+    "attempts of 0.4 s": chain(
+        breaking(), retrying(attempt_timeout=0.4), logging_with()
     ),
     "attempts of 5 s": chain(breaking(), retrying(attempt_timeout=5.0)),
     "Smithy": chain(breaking(), smithy_retrying, logging_with()),

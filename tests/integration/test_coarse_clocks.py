@@ -19,7 +19,7 @@ from aioretry_smithy import (
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"
 OFFSETS = (0.0, 0.3, 0.5, 0.7, 0.99)
-TIMEOUT = 0.13
+TIMEOUT = 0.33
 
 
 class CoarseLoop(asyncio.SelectorEventLoop):
@@ -76,7 +76,7 @@ def test_call_that_its_deadline_cut_says_so(tick, offset):
     error = run(
         tick,
         offset,
-        retrying(0.0, max_total_attempts=1000, attempt_timeout=0.05),
+        retrying(0.0, max_total_attempts=1000, attempt_timeout=0.125),
         total=TIMEOUT,
     )
 
@@ -92,7 +92,7 @@ def test_call_that_nothing_retries_says_so_too(tick, offset):
     error = run(tick, offset, DecoratingClient, total=TIMEOUT)
 
     assert ResponseTimeoutError is type(error)
-    assert "the call had 0.130 s" == str(error)
+    assert "the call had 0.330 s" == str(error)
 
 
 @each_tick
@@ -106,7 +106,7 @@ def test_body_that_the_deadline_cuts_says_so(tick, offset, decorator):
     error = run(tick, offset, decorator, body=HEAD, read=True, total=TIMEOUT)
 
     assert ResponseTimeoutError is type(error)
-    assert "the call had 0.130 s, which passed while its body was read" == str(error)
+    assert "the call had 0.330 s, which passed while its body was read" == str(error)
     assert TimeoutError is type(error.__cause__)
 
 
@@ -117,11 +117,11 @@ def test_body_that_the_attempt_cuts_says_so(tick, offset):
     error = run(
         tick,
         offset,
-        retrying(0.0, max_total_attempts=1000, attempt_timeout=0.1),
+        retrying(0.0, max_total_attempts=1000, attempt_timeout=0.3),
         body=HEAD,
         read=True,
         total=60.0,
     )
 
-    said = "attempt 1 had 0.100 s, which passed while its body was read"
+    said = "attempt 1 had 0.300 s, which passed while its body was read"
     assert (AttemptTimeoutError, said) == (type(error), str(error))

@@ -290,7 +290,7 @@ async def test_silence_between_bytes_is_a_failed_attempt(serve):
     """The caller's own ``sock_read`` holds while a body is looked at."""
     url = await serve([HEAD + b"Content-Length: 9\r\n\r\nbusy", 3600.0], [sized(b"!")])
     strategy = WhileBusy()
-    async with build(url, strategy, timeout=ClientTimeout(sock_read=0.1)) as session:
+    async with build(url, strategy, timeout=ClientTimeout(sock_read=0.5)) as session:
         await session.get("/")
 
     assert isinstance(strategy.seen[0][1], aiohttp.SocketTimeoutError)
@@ -329,7 +329,7 @@ async def test_deadline_in_the_body_ends_the_call(serve, buffer_response):
     url = await serve(FAILURES["stalls"][0])
     strategy = WhileBusy()
     settings = {"buffer_response": buffer_response}
-    timeout = ClientTimeout(total=0.1)
+    timeout = ClientTimeout(total=0.5)
     async with build(url, strategy, settings, timeout=timeout) as session:
         with pytest.raises(ResponseTimeoutError) as caught:
             await session.get("/")

@@ -138,7 +138,7 @@ async def test_server_stalls(method, point):
         "headers": Fault(send=(ANSWER[: HEAD_ENDS - 1],), end=End.STALL),
         "body": Fault(send=(ANSWER[: HEAD_ENDS + 1],), end=End.STALL),
     }
-    limits = ClientTimeout(sock_read=0.05)
+    limits = ClientTimeout(sock_read=0.3)
     async with FaultServer([faults[point]]) as server, build(server) as session:
         log = await call(session, method, data=b"abc", timeout=limits)
 
@@ -166,7 +166,7 @@ async def test_chunks_are_garbage(method, chunks):
     """The status was good and the body is not: the caller is told, nothing repeated."""
     faults = [Fault(send=(CHUNKED, 0.01, chunks), end=End.CLOSE)]
     # aiohttp sees a bad chunk size after the headers, yet tells nobody but its timer.
-    limits = ClientTimeout(total=0.1)
+    limits = ClientTimeout(total=0.5)
     async with FaultServer(faults) as server, build(server) as session:
         log = await call(session, method, data=b"abc", timeout=limits)
 

@@ -99,7 +99,7 @@ async def test_post_that_found_no_place_is_sent_again(serve):
     connector = aiohttp.TCPConnector(limit=1)
     async with chain.build(connector=connector) as session:
         backoff.response = await session.get(url, timeout=ClientTimeout(total=60.0))
-        response = await session.post(url, timeout=ClientTimeout(connect=0.2))
+        response = await session.post(url, timeout=ClientTimeout(connect=0.5))
         log = RequestLog.of(response)
         await response.read()
 

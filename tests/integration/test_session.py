@@ -339,7 +339,7 @@ async def websocket(request: web.Request) -> web.WebSocketResponse:
     socket = web.WebSocketResponse()
     await socket.prepare(request)
     async for message in socket:
-        await asyncio.sleep(0.13)
+        await asyncio.sleep(0.7)
         await socket.send_str(f"heard {message.data}")
     return socket
 
@@ -362,11 +362,11 @@ async def test_websocket_outlives_the_timeouts_of_its_handshake(serving):
     """Attempt timeout and deadline end with the handshake."""
     server = await serving(websocket)
     decorator = RetryingClient.new_decorator(
-        RetryStrategy.failsafe(AT_ONCE), attempt_timeout=0.1
+        RetryStrategy.failsafe(AT_ONCE), attempt_timeout=0.5
     )
     builder = SessionBuilder(server.make_url("/")).decorator(decorator)
     async with (
-        builder.response_timeout(0.12).build() as session,
+        builder.response_timeout(0.6).build() as session,
         session.ws_connect("/") as socket,
     ):
         await socket.send_str("hello")

@@ -52,7 +52,7 @@ SCENARIOS = {
     },
     **{
         f"{chain}: {name}": Scenario(CHAINS[chain], SLOW_ANSWERS[name])
-        for chain in ("full", "attempts of 0.2 s")
+        for chain in ("full", "attempts of 0.4 s")
         for name in SLOW_ANSWERS
         # Without a limit to an attempt it would wait for minutes.
         if (chain, name) != ("full", "silence, then 200")
