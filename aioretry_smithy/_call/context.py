@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from .._errors import bad_argument, is_finite
 from .._failures.kept_cause import CallBound
+from .._log.attachment import attached_to
+from .._log.late_log import log_of_call, record_success
 from .._log.request_log import RequestLog
 from .._masking.mask import DEFAULT_MASK
 from .._text import printable
@@ -17,6 +19,9 @@ from .resources import CallResources
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import aiohttp
+
+    from .._log.late_log import LateLog
     from .._masking.mask import Mask
     from .._request.request import HttpRequest
     from .options import RequestOptions
@@ -52,9 +57,12 @@ class ClientRequestContext(CallBound):
     """
 
     __slots__ = (
+        "_answer",
+        "_answered_at",
         "_attributes",
         "_first_attempt",
         "_is_sent",
+        "_late",
         "_resources",
         "_retry_config",
         "attempt",
@@ -78,6 +86,13 @@ class ClientRequestContext(CallBound):
 
     options: RequestOptions | None
     """What the block of code around the call asks for."""
+
+    # What the log is made of when it is asked for; None once there is one.
+    _late: LateLog | None
+
+    # What the short lane has brought, and when, as long as there is no log.
+    _answer: aiohttp.ClientResponse | None
+    _answered_at: float
 
     _attributes: dict[Any, Any] | None
     _resources: CallResources | None
@@ -121,20 +136,45 @@ class ClientRequestContext(CallBound):
             self.log = log
         self.attempt = log.attempt
         self._attributes = self._resources = self._retry_config = None
-        self._first_attempt = None
+        self._first_attempt = self._late = self._answer = None
         # Whether anything of the call was sent (on the root).
         self._is_sent = False
 
     @classmethod
-    def _of(cls, request: HttpRequest, log: RequestLog) -> ClientRequestContext:
-        """Make the context of a call that began without one."""
+    def _of(
+        cls,
+        request: HttpRequest,
+        log: RequestLog | None = None,
+        late: LateLog | None = None,
+    ) -> ClientRequestContext:
+        """Make the context of a call with its log, or with what that is made of."""
         ctx = cls.__new__(cls)
         ctx.request = request
-        ctx.log = log
         ctx.parent = ctx.attempt = ctx.options = ctx._first_attempt = None
-        ctx._attributes = ctx._resources = ctx._retry_config = None
-        ctx._is_sent = True
+        ctx._attributes = ctx._resources = ctx._retry_config = ctx._answer = None
+        ctx._late = late
+        ctx._is_sent = False
+        if log is not None:
+            ctx.log = log
         return ctx
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Make the log when it is asked for."""
+            late = self._late if name == "log" else None
+            if late is None:
+                return object.__getattribute__(self, name)  # raises
+            self._late, answer = None, self._answer
+            self._answer = None
+            # That of a call that is over hangs on its response.
+            log = None if answer is None else attached_to(answer)
+            if log is None:
+                log = log_of_call(late, self.request)
+                if answer is not None:
+                    record_success(log, answer, self._answered_at)
+            self.log = log
+            return log
 
     @property
     def root(self) -> ClientRequestContext:

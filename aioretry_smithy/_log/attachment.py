@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from .._errors import raised_from
 from .._failures.frames import sources_of
@@ -25,7 +25,7 @@ def attach(log: LogRecord, source: object) -> None:
 def find_log(source: object) -> LogRecord | None:
     """Return the log attached to *source*, or to what it was raised from."""
     for link in raised_from(source):
-        log = _attached_to(link)
+        log: LogRecord | None = attached_to(link)
         if log is None and isinstance(link, BaseException):
             log = _log_of_body(link)
         if log is not None:
@@ -33,14 +33,15 @@ def find_log(source: object) -> LogRecord | None:
     return None
 
 
-def _attached_to(source: object) -> LogRecord | None:
+def attached_to(source: object) -> Any:
+    """Return the log attached to *source*, or None."""
     log: Any = getattr(source, "__dict__", {}).get(LOG_KEY)
     if isinstance(log, tuple):
         # That of a call of the short lane is made when it is asked for.
         make, *facts = log
         log = make(source, *facts)
         setattr(source, LOG_KEY, log)
-    return cast("LogRecord | None", log)
+    return log
 
 
 def _log_of_body(error: BaseException) -> LogRecord | None:
@@ -50,7 +51,7 @@ def _log_of_body(error: BaseException) -> LogRecord | None:
     status or its JSON. Their frames have the response, or its stream.
     """
     for source, has_failed in sources_of(error):
-        log = _attached_to(source)
+        log: LogRecord | None = attached_to(source)
         if log is not None:
             if has_failed:
                 # Before it was read, so that no wait for it has met the failure.

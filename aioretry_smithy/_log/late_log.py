@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from .._failures.kept_cause import LOG_KEY
 from .._request.request import HttpRequest
 from .outcome import Outcome
 from .record import NO_CHILDREN, UNMADE
@@ -20,41 +21,39 @@ if TYPE_CHECKING:
     from .._masking.mask import Mask
     from .upload import Upload
 
-# Plain tuples: every call makes one of each, and anything else takes longer to make.
+# Plain tuples: every call makes them, and anything else takes longer to make.
 
-CallFacts: TypeAlias = (
-    "tuple[str, StrOrURL, dict[str, Any], URL | None, Mapping[str, str], Mask, bool,"
-    " float | None, float | None, asyncio.AbstractEventLoop, float, float, Upload]"
+Begun: TypeAlias = (
+    "tuple[str, StrOrURL, dict[str, Any], URL | None, Mapping[str, str], Mask,"
+    " asyncio.AbstractEventLoop, float, float]"
 )
 """The method, the target, copies of the arguments, the session's base URL and headers,
-the mask, whether attempts have logs, the seconds for the call and for an attempt, the
-event loop, wall clock and time at the start, and what is sent of the body."""
+the mask, the event loop, and the wall clock and the loop's time at the start."""
+
+Limits: TypeAlias = "tuple[float | None, float | None, bool]"
+"""The seconds for the call and for an attempt, and whether attempts have logs."""
+
+LateLog: TypeAlias = "tuple[Begun, Limits, Upload]"
+"""What the log of a call is made of: how it began, its limits, what is sent of it."""
 
 
-def log_of_call(call: CallFacts, request: HttpRequest | None = None) -> RequestLog:
+def log_of_call(late: LateLog, request: HttpRequest | None = None) -> RequestLog:
     """Make the log of a call that is under way."""
-    method, target, arguments, base_url, headers, mask = call[:6]
-    retries, timeout, own, loop, wall_clock, started, upload = call[6:]
+    begun, (timeout, own, retries), upload = late
+    method, target, arguments, base_url, headers, mask, loop, *times = begun
     if request is None:
         request = HttpRequest.of_arguments(
             method, target, arguments, arguments, base_url
         )
     log = RequestLog(request.without_body(), loop, timeout, None, headers, mask)
     shared = log._call
-    shared.wall_clock, shared.started, log.started = wall_clock, started, started
+    shared.wall_clock, started = times
+    shared.started = log.started = started
     shared.deadline = None if timeout is None else started + timeout
     log._deadline = None if own is None else started + own
     log._upload = upload
     log._children = UNMADE if retries else NO_CHILDREN
     return log
-
-
-def forget_body(call: CallFacts) -> None:
-    """Keep the body no longer than the call, which is over."""
-    arguments, upload = call[2], call[-1]
-    arguments["data"] = arguments["json"] = None
-    if upload.json:
-        upload.json = ()
 
 
 def record_success(
@@ -72,11 +71,15 @@ def record_success(
         log._call.wake()
 
 
-def log_of_success(
-    response: aiohttp.ClientResponse, call: CallFacts, ended: float
+def attach_late(response: aiohttp.ClientResponse, late: LateLog, ended: float) -> None:
+    """Let :meth:`RequestLog.of` make the log of a call that succeeded."""
+    setattr(response, LOG_KEY, (_log_of_success, late, ended))
+
+
+def _log_of_success(
+    response: aiohttp.ClientResponse, late: LateLog, ended: float
 ) -> RequestLog:
-    """Make the log of a call that is over."""
-    log = log_of_call(call)
+    log = log_of_call(late)
     record_success(log, response, ended)
     log._end_call()
     return log

@@ -14,6 +14,7 @@ from .._errors import AttemptTimeoutError, ResponseTimeoutError
 if TYPE_CHECKING:
     from .._call.context import ClientRequestContext
     from .._call.options import RequestOptions
+    from .._log.late_log import Limits
     from .._request.request import HttpRequest
 
 # A limit this close to aiohttp's own needs no timer of ours.
@@ -88,20 +89,28 @@ def attempt_timeout(
 class FirstLimits(NamedTuple):
     """The limits of a call that is about to make its first attempt."""
 
-    call: float | None
-    """Seconds that the call may take; None for no limit."""
-
-    attempt: float | None
-    """Seconds that the attempt may take; None for no limit of its own."""
+    shown: Limits
+    """What the log shows of them."""
 
     timeout: ClientTimeout | None
     """The timeout that aiohttp needs, or None where its own will do."""
 
 
 def first_limits(
-    options: dict[str, Any], session: ClientSession, attempt: float | None
+    options: dict[str, Any],
+    session: ClientSession,
+    attempt: float | None,
+    *,
+    retries: bool,
 ) -> FirstLimits | None:
-    """Return the limits of a call that begins; None where aiohttp has to complain."""
+    """Return the limits of a call that begins; None where aiohttp has to complain.
+
+    Args:
+        options: The arguments of the request.
+        session: The session.
+        attempt: Seconds that an attempt may take; None for no limit of its own.
+        retries: Whether attempts have logs.
+    """
     call = response_timeout(options, session, None)
     timeout = options.get("timeout", sentinel)
     if timeout is sentinel:
@@ -112,7 +121,7 @@ def first_limits(
         return None
     limits = (limit for limit in (call, attempt) if limit is not None)
     limit = min(limits, default=math.inf)
-    return FirstLimits(call, attempt, _timeout_of(timeout, limit))
+    return FirstLimits((call, attempt, retries), _timeout_of(timeout, limit))
 
 
 def _timeout_of(timeout: ClientTimeout, limit: float) -> ClientTimeout | None:

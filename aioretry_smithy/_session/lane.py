@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import weakref
 from asyncio import get_running_loop
 from typing import TYPE_CHECKING, Any
@@ -10,16 +9,12 @@ from typing import TYPE_CHECKING, Any
 from .._call.context import ClientRequestContext, resources_of
 from .._call.options import current_options
 from .._call.recording import record_streamed_success
-from .._failures.kept_cause import LOG_KEY
 from .._log.attachment import attach
 from .._log.late_log import (
-    forget_body,
+    attach_late,
     log_of_call,
-    log_of_success,
     record_success,
 )
-from .._log.outcome import PENDING
-from .._log.record import NO_CHILDREN
 from .._log.stop_reason import RetryStopReason
 from .._log.upload import NO_BODY, Upload
 from .._request.copied_arguments import is_usual
@@ -38,7 +33,7 @@ if TYPE_CHECKING:
 
     from .._call.client import HttpClient
     from .._call.short_lane import FirstAttempt, LaneStep
-    from .._log.late_log import CallFacts
+    from .._log.late_log import LateLog
     from .._log.request_log import RequestLog
     from .._masking.mask import Mask
     from .._request.request import HttpRequest
@@ -98,36 +93,27 @@ class Lane:
         given, usual = options.get("timeout", self), session._timeout
         if self._given_timeout is not given or self._usual_timeout is not usual:
             attempt = getattr(self._config, "attempt_timeout", None)
-            self._last_limits = first_limits(options, session, attempt)
+            self._last_limits = first_limits(
+                options, session, attempt, retries=retrying is not None
+            )
             self._given_timeout, self._usual_timeout = given, usual
         return self._last_limits
 
     def _limits_left(
         self,
-        session: ClientSession | None,
+        session: ClientSession,
         ctx: ClientRequestContext,
         request: HttpRequest,
-        now: float,
+        late: LateLog,
     ) -> FirstLimits | None:
-        """Return the limits of a usual call that has all of its time left."""
-        if (
-            session is None
-            or request is not ctx.request
-            or ctx._is_sent
-            or ctx.options is not None
-            or ctx.parent is not None
-            # A pass before this one may have failed before it sent anything.
-            or ctx.log._children is not NO_CHILDREN
-            or ctx.log._outcome is not PENDING
-        ):
+        """Return the limits of a usual call that nobody has looked at, nor delayed."""
+        if request is not ctx.request or ctx._is_sent or not is_usual(request.given):
             return None
         limits = self._limits(session, request.given)
-        if limits is None or not is_usual(request.given):
-            return None
-        started, seconds = ctx.log.started, limits.call
-        deadline = None if seconds is None else started + seconds
-        is_whole = ctx.log._call.deadline == deadline and now - started <= CLOSE_ENOUGH
-        return limits if is_whole else None
+        started, seconds = late[0][-1], late[1][0]
+        # A decorator outside may have taken its time.
+        is_whole = get_running_loop().time() - started <= CLOSE_ENOUGH
+        return limits if limits and is_whole and limits.shown[0] == seconds else None
 
     def _permits(
         self, base_url: URL | None, method: str, target: StrOrURL
@@ -143,33 +129,6 @@ class Lane:
                 return None
             permits.append(permit)
         return permits
-
-    def _begin(
-        self,
-        session: ClientSession,
-        method: str,
-        target: StrOrURL,
-        arguments: dict[str, Any],
-        limits: FirstLimits,
-        upload: Upload,
-    ) -> CallFacts:
-        """Note the facts of a call that begins, for a log that may be asked for."""
-        loop = get_running_loop()
-        return (
-            method,
-            target,
-            arguments,
-            session._base_url,
-            session._default_headers,
-            self._mask,
-            self._retrying is not None,
-            limits.call,
-            limits.attempt,
-            loop,
-            time.time(),
-            loop.time(),
-            upload,
-        )
 
     def _answer(
         self,
@@ -193,31 +152,60 @@ class Lane:
 
     def _succeed(
         self,
-        begun: CallFacts,
+        late: LateLog,
         log: RequestLog | None,
         permits: list[Any],
         response: aiohttp.ClientResponse,
     ) -> None:
         """Note the success of a call that has no context, and perhaps no log yet."""
+        begun, _, upload = late
         now = get_running_loop().time()
-        if begun[-1] is not NO_BODY:
-            end_sending(begun[-1], self._transport.json)
-            forget_body(begun)
+        if upload is not NO_BODY:
+            end_sending(upload, self._transport.json)
+            # The body is not to live as long as the response.
+            begun[2]["data"] = begun[2]["json"] = None
+            upload.json = ()
         if log is None and response.connection is None:
             try:
                 for place, after in self._after:
                     after(permits[place], now)
             except BaseException as cause:
-                log = log_of_call(begun)
+                log = log_of_call(late)
                 record_success(log, response, now)
                 _fail(log, response, cause)
                 raise
-            setattr(response, LOG_KEY, (log_of_success, begun, now))
+            attach_late(response, late, now)
             return
-        log = log or log_of_call(begun)
+        log = log or log_of_call(late)
         self._note_success(log, now, permits, response)
         log._end_call()
         attach(log, response)
+
+    def _succeed_within(
+        self,
+        ctx: ClientRequestContext,
+        permits: list[Any],
+        response: aiohttp.ClientResponse,
+    ) -> bool:
+        """Note the success of a call with a context; False if it goes on otherwise."""
+        now = get_running_loop().time()
+        if response.connection is None and ctx._late is not None:
+            ctx._answer, ctx._answered_at = response, now
+            try:
+                for place, after in self._after:
+                    after(permits[place], now)
+            except BaseException as cause:
+                _fail(ctx.log, response, cause)
+                raise
+            return True
+        log = ctx.log
+        # A decorator may have answered, or sent again, without waiting for this.
+        if log._is_settled or len(log._children) >= 2:
+            return False
+        if response.connection is not None:
+            resources_of(ctx).track(response)
+        self._note_success(log, now, permits, response)
+        return True
 
     def _note_success(
         self,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from asyncio import get_running_loop
 from typing import TYPE_CHECKING, Any
 
 from .._bodies.new_response import CLOSES_REFUSED
@@ -9,6 +11,8 @@ from .._call.context import ClientRequestContext
 from .._call.options import current_options
 from .._log.attachment import attach
 from .._log.capture import collecting
+from .._log.late_log import attach_late
+from .._log.upload import NO_BODY
 from .._request.request import HttpRequest
 from .aiohttp_transport import closed
 from .deadline import response_timeout
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
     from aiohttp.typedefs import StrOrURL
 
     from .._call.client import HttpClient
+    from .._log.late_log import Begun
     from .._log.request_log import RequestLog
     from .._masking.mask import Mask
 
@@ -33,17 +38,13 @@ async def ordinary_call(
     target: StrOrURL,
     options: dict[str, Any],
     ctx: ClientRequestContext | None = None,
+    *,
+    late: bool = False,
 ) -> aiohttp.ClientResponse:
     """Send a request through the chain that begins with *client*.
 
-    Args:
-        session: The session, or None where it is gone.
-        client: The outermost client.
-        mask: Hides secrets in the log.
-        method: The method, in any case.
-        target: The URL as it was given.
-        options: The other arguments of the request.
-        ctx: The context of a call that has begun already.
+    Without a *ctx* it begins the call; if *late*, without a log, which is made when it
+    is asked for.
     """
     if session is None:
         raise closed()
@@ -55,12 +56,11 @@ async def ordinary_call(
         options["raise_for_status"] = False
     if ctx is None:
         request = HttpRequest.of_call(method, target, options, session._base_url)
-        ctx = _begin(session, mask, request, options)
-    log = ctx.log
+        ctx = _begin(session, mask, request, options, late=late)
     try:
         response = await client.execute(ctx, ctx.request)
     except BaseException as cause:
-        log._annotate(cause)
+        ctx.log._annotate(cause)
         if ctx._resources is not None:
             ctx._resources.close_responses()
         raise
@@ -68,19 +68,32 @@ async def ordinary_call(
         resources, ctx._resources = ctx._resources, None
         if resources is not None and resources.bodies:
             await resources.close_bodies()
-        log._end_call()
-    attach(log, response)
+        if ctx._late is None:
+            ctx.log._end_call()
+    _attach(ctx, response)
     if refuse:
-        await _refuse(response, refuse, log)
+        await _refuse(response, refuse, ctx.log)
     return response
 
 
 def _begin(
-    session: ClientSession, mask: Mask, request: HttpRequest, options: dict[str, Any]
+    session: ClientSession,
+    mask: Mask,
+    request: HttpRequest,
+    options: dict[str, Any],
+    *,
+    late: bool,
 ) -> ClientRequestContext:
     """Make the context of a call, with what the blocks around it ask for."""
     override = current_options()
     timeout = response_timeout(options, session, override)
+    if late and override is None and not collecting():
+        begun = begun_now(
+            session, mask, request.method, request.target, request.arguments
+        )
+        return ClientRequestContext._of(
+            request, None, (begun, (timeout, None, False), NO_BODY)
+        )
     ctx = ClientRequestContext(request, timeout, None, session._default_headers, mask)
     if override is not None:
         ctx.options = override
@@ -89,6 +102,42 @@ def _begin(
     for logs in collecting():
         logs.append(ctx.log)
     return ctx
+
+
+def _attach(ctx: ClientRequestContext, response: aiohttp.ClientResponse) -> None:
+    """Let :meth:`RequestLog.of` find the log of a call from its response."""
+    late = ctx._late
+    if late is None:
+        attach(ctx.log, response)
+        return
+    (method, target, arguments, *others), limits, upload = late
+    if upload is not NO_BODY:
+        # A decorator may have kept the request, with its body.
+        arguments = {**arguments, "data": None, "json": None}
+        late = (method, target, arguments, *others), limits, upload  # type: ignore[assignment]
+    attach_late(response, late, ctx._answered_at)
+
+
+def begun_now(
+    session: ClientSession,
+    mask: Mask,
+    method: str,
+    target: StrOrURL,
+    arguments: dict[str, Any],
+) -> Begun:
+    """Note how a call begins, for a log that may be asked for."""
+    loop = get_running_loop()
+    return (
+        method,
+        target,
+        arguments,
+        session._base_url,
+        session._default_headers,
+        mask,
+        loop,
+        time.time(),
+        loop.time(),
+    )
 
 
 async def _refuse(

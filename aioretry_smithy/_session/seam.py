@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._errors import bad_argument
 from .ordinary_lane import ordinary_call
-from .short_lane import short_lane_of
+from .short_lane import has_short_lane_inside, short_lane_of
 from .uploads import measure_uploads
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def install(
     """
     reference = transport.session = weakref.ref(session)
     lane = short_lane_of(client, transport, mask)
+    late = lane is None and has_short_lane_inside(client)
 
     def _request(
         method: str, str_or_url: StrOrURL, **options: Any
@@ -56,7 +57,9 @@ def install(
         # The coroutine gets the session itself, to keep it alive while a call waits.
         # This function must not, or no session would ever be freed.
         if lane is None:
-            return ordinary_call(reference(), client, mask, method, str_or_url, options)
+            return ordinary_call(
+                reference(), client, mask, method, str_or_url, options, late=late
+            )
         return lane.call(reference(), client, method, str_or_url, options)
 
     attributes = vars(session)

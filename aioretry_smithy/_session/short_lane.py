@@ -9,18 +9,16 @@ nothing but the time they take.
 
 from __future__ import annotations
 
-from asyncio import get_running_loop
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import ClientResponse
 
 from .._breaker.client import CircuitBreakerClient
 from .._call.client import chain_of
-from .._call.context import ClientRequestContext, resources_of
+from .._call.context import ClientRequestContext
 from .._call.short_lane import FirstAttempt
 from .._log.capture import collecting
 from .._log.late_log import log_of_call
-from .._log.record import NO_CHILDREN, UNMADE
 from .._log.upload import NO_BODY, Upload
 from .._logging.client import LoggingClient
 from .._request.copied_arguments import copy_usual
@@ -28,7 +26,7 @@ from .._request.request import HttpRequest
 from .._retry.client import RetryingClient
 from .aiohttp_transport import closed
 from .lane import Lane
-from .ordinary_lane import ordinary_call
+from .ordinary_lane import begun_now, ordinary_call
 from .uploads import end_sending, has_body_in
 
 if TYPE_CHECKING:
@@ -40,7 +38,7 @@ if TYPE_CHECKING:
 
     from .._call.client import HttpClient
     from .._call.short_lane import LaneStep
-    from .._log.late_log import CallFacts
+    from .._log.late_log import LateLog
     from .._log.request_log import RequestLog
     from .._masking.mask import Mask
     from .aiohttp_transport import AiohttpTransport
@@ -79,6 +77,16 @@ def short_lane_of(
     return None
 
 
+def has_short_lane_inside(client: HttpClient) -> bool:
+    """Say whether clients further in have a short lane."""
+    executes = (
+        getattr(link, "__dict__", {}).get("execute") for link in chain_of(client)
+    )
+    return any(
+        isinstance(getattr(each, "__self__", None), ShortLane) for each in executes
+    )
+
+
 class ShortLane(Lane):
     """Runs the steps of a chain around one call of aiohttp."""
 
@@ -108,8 +116,9 @@ class ShortLane(Lane):
             )
         has_body = not is_plain and has_body_in(options)
         upload = Upload() if has_body else NO_BODY
-        begun = self._begin(session, method, target, arguments, limits, upload)
-        log = _captured(begun) if collecting() else None
+        begun = begun_now(session, self._mask, method, target, arguments)
+        late = begun, limits.shown, upload
+        log = _captured(late) if collecting() else None
         try:
             response = await self._answer(
                 session, method, target, options, limits.timeout, upload
@@ -119,15 +128,15 @@ class ShortLane(Lane):
         else:
             # A mock may lack anything.
             if issubclass(type(response), ClientResponse) and response.status < 400:
-                self._succeed(begun, log, permits, response)
+                self._succeed(late, log, permits, response)
                 return response
             first = FirstAttempt(upload, response)
             del response
         request = HttpRequest.of_arguments(
             method, target, options, arguments, session._base_url
         )
-        log = log or log_of_call(begun, request)
-        ctx = ClientRequestContext._of(request, log)
+        ctx = ClientRequestContext._of(request, log or log_of_call(late, request))
+        ctx._is_sent = True
         self._hand_over(ctx, first, permits)
         del first
         return await ordinary_call(
@@ -138,46 +147,37 @@ class ShortLane(Lane):
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> aiohttp.ClientResponse:
         """Do the same where clients outside have seen the call: it has a context."""
-        session, log = self._transport.session(), ctx.log
-        loop = get_running_loop()
-        has_body = has_body_in(request.given)
-        limits = self._limits_left(session, ctx, request, loop.time())
-        permits = limits and self._permits(
-            request._base_url, request.method, request.target
-        )
-        if session is None or limits is None or permits is None:
+        late, session = ctx._late, self._transport.session()
+        limits = permits = None
+        if late is not None and session is not None:
+            limits = self._limits_left(session, ctx, request, late)
+        if limits is not None:
+            permits = self._permits(request._base_url, request.method, request.target)
+        if not (late and session and limits) or permits is None:
             return await self._ordinary(ctx, request)
-        _, attempt_timeout, timeout = limits
-        ctx._is_sent = True
-        if attempt_timeout is not None:
-            log._deadline = log.started + attempt_timeout
-        if has_body:
-            log._upload = Upload()
-        log._children = NO_CHILDREN if self._retrying is None else UNMADE
+        has_body = has_body_in(request.given)
+        upload = Upload() if has_body else NO_BODY
+        ctx._is_sent, ctx._late = True, (late[0], limits.shown, upload)
         try:
             response = await self._answer(
                 session,
                 request.method,
                 request.target,
                 request.given,
-                timeout,
-                log._upload,
+                limits.timeout,
+                upload,
             )
         except BaseException as cause:
-            first = FirstAttempt(log._upload, cause=cause)
+            first = FirstAttempt(upload, cause=cause)
         else:
-            # A decorator may have answered, or sent again, without waiting for this.
-            is_alone = not log._is_settled and len(log._children) < 2
             is_real = issubclass(type(response), ClientResponse)
-            if is_alone and is_real and response.status < 400:
+            if is_real and response.status < 400:
                 if has_body:
-                    end_sending(log._upload, self._transport.json)
-                    log._upload.json = ()
-                if response.connection is not None:
-                    resources_of(ctx).track(response)
-                self._note_success(log, loop.time(), permits, response)
-                return response
-            first = FirstAttempt(log._upload, response)
+                    end_sending(upload, self._transport.json)
+                    upload.json = ()
+                if self._succeed_within(ctx, permits, response):
+                    return response
+            first = FirstAttempt(upload, response)
             del response
         self._hand_over(ctx, first, permits)
         del first
@@ -190,9 +190,9 @@ class ShortLane(Lane):
         return type(client).execute(client, ctx, request)  # type: ignore[no-any-return]
 
 
-def _captured(begun: CallFacts) -> RequestLog:
+def _captured(late: LateLog) -> RequestLog:
     """Give the log of a call that begins to the blocks around that collect logs."""
-    log = log_of_call(begun)
+    log = log_of_call(late)
     for logs in collecting():
         logs.append(log)
     return log

@@ -10,6 +10,7 @@ import pytest
 from aioretry_smithy import (
     CircuitBreaker,
     CircuitBreakerClient,
+    DecoratingClient,
     HttpRequest,
     LoggingClient,
     RequestLog,
@@ -97,3 +98,82 @@ async def test_session_that_is_gone_is_closed(answered):
 
     with pytest.raises(RuntimeError, match="Session is closed"):
         await request("GET", URL)
+
+
+class Keeper(DecoratingClient):
+    """Keeps the context and the request of each call."""
+
+    async def execute(self, ctx, request):
+        response = await super().execute(ctx, request)
+        self.kept = ctx, request
+        return response
+
+
+def build_kept(keeper):
+    def decorator(delegate):
+        keeper.append(Keeper(delegate))
+        return keeper[0]
+
+    return build(RetryingClient.new_decorator(RetryStrategy.failsafe()), decorator)
+
+
+async def test_context_that_is_kept_has_the_log_of_its_call(answered):
+    """Asked for first or last, it is the one that the response leads to."""
+    for first in ("context", "response"):
+        keeper = []
+        async with build_kept(keeper) as session:
+            response = await session.post(URL, json={"a": 1})
+        ctx, _ = keeper[0].kept
+        if first == "context":
+            assert ctx.log is RequestLog.of(response)
+        else:
+            assert RequestLog.of(response) is ctx.log
+        assert ctx.log.is_complete
+        assert ctx.log.request.options == {"data": None, "json": None}
+        assert [200] == [child.response_status for child in ctx.log.children]
+
+
+async def test_request_that_is_kept_has_its_body(answered):
+    """Only the log forgets it: a decorator may send it again."""
+    keeper = []
+    async with build_kept(keeper) as session:
+        await session.post(URL, json={"a": 1})
+
+    _, request = keeper[0].kept
+    assert {"a": 1} == request.options["json"]
+
+
+async def test_context_has_nothing_else(answered):
+    """A name that is misspelt is an error as ever."""
+    keeper = []
+    async with build_kept(keeper) as session:
+        await session.get(URL)
+
+    ctx, _ = keeper[0].kept
+    with pytest.raises(AttributeError, match="logs"):
+        ctx.logs  # noqa: B018
+
+
+@pytest.mark.parametrize("looks", [False, True])
+async def test_clock_that_raises_inside_a_decorator_ends_the_call(looks, answered):
+    """The log has the answer of the attempt and the error of the call."""
+    broken = []
+
+    def clock():
+        if broken:
+            raise LookupError("no time")
+        return 0.0
+
+    class Looks(DecoratingClient):
+        async def execute(self, ctx, request):
+            assert not looks or ctx.log.response_status is None
+            return await super().execute(ctx, request)
+
+    breaking = CircuitBreakerClient.new_decorator(CircuitBreaker(clock=clock))
+    retrying = RetryingClient.new_decorator(RetryStrategy.never())
+    async with build(breaking, retrying, Looks) as session:
+        broken.append(True)
+        with pytest.raises(LookupError, match="no time") as caught:
+            await session.get(URL)
+
+    assert "LookupError('no time')" == repr(RequestLog.of(caught.value).response_cause)
