@@ -17,11 +17,6 @@ L = TypeVar("L")
 class Listeners(Generic[L]):
     """The listeners of one object, which get one event after the other.
 
-    Args:
-        owner: The name of that object in the log, if a listener raises.
-        listeners: The listeners, in the order of delivery.
-        kind: The class of all of them.
-
     Raises:
         ValueError: Something among the *listeners* is of another kind.
     """

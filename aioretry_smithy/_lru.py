@@ -18,11 +18,6 @@ class BoundedMap(Generic[V]):
 
     It is bounded because keys come from URLs, and a crawler meets any number of them.
 
-    Args:
-        factory: Makes the value of a key, once for as long as the key is kept.
-        max_size: The number of values to keep, > 0.
-        kind: The class of all values; None: any.
-
     Raises:
         ValueError: An argument is not as described.
 

@@ -290,12 +290,7 @@ def _checked_name(name: object) -> str:
 def count_success(
     given: tuple[CircuitBreaker, CircuitPermit | None], now: float | None = None
 ) -> None:
-    """Count a success: see :meth:`CircuitBreaker.on_success`.
-
-    Args:
-        given: The circuit breaker, and the permit that it gave.
-        now: The event loop's time, if it was asked for.
-    """
+    """Count a success: see :meth:`CircuitBreaker.on_success`."""
     breaker, permit = given
     state = breaker._state
     if permit is not None and permit.generation != state.generation:

@@ -44,10 +44,6 @@ class SlidingWindow:
     seconds. The totals run along: an event costs the same however many are counted,
     and each bucket is dropped once.
 
-    Args:
-        window: Seconds that an event counts at most.
-        interval: Seconds that a bucket takes events.
-
     >>> window = SlidingWindow(window=20.0, interval=1.0)
     >>> window.add_success(now=0.0)
     >>> window.add_failure(now=10.0)

@@ -130,9 +130,6 @@ class RecordingJoint:
 
     The transport records its own outcome. A user's decorator around it may return
     another response, raise another exception, or answer when the transport failed.
-
-    Args:
-        delegate: The user's client.
     """
 
     __slots__ = ("delegate",)

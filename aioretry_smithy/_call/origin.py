@@ -35,12 +35,7 @@ _WIRE = {"aiohttp.base_protocol", "aiohttp.http_writer"}
 
 
 def judge_origin(cause: BaseException, log: RequestLog) -> None:
-    """Note which side a failure came from, and whether the server saw the request.
-
-    Args:
-        cause: The exception that sending the request raised.
-        log: The log of the attempt, which knows how an earlier send ended.
-    """
+    """Note which side a failure came from, and whether the server saw the request."""
     if was_sent_before(log, cause):
         mark_seen(cause)
     if is_timeout(cause) and waited_in_pool(cause):
@@ -73,12 +68,7 @@ def waited_in_pool(cause: BaseException) -> bool:
 
 
 def was_sent_before(log: RequestLog, cause: BaseException) -> bool:
-    """Say whether the server may have seen the request of *log* before.
-
-    Args:
-        log: The log of one attempt.
-        cause: The failure to judge, which the log may have recorded already.
-    """
+    """Say whether the server may have seen the request of *log* before."""
     earlier = log.response_cause
     if earlier is None:
         return log.response_status is not None

@@ -30,13 +30,7 @@ class LaneStep(NamedTuple):
 
 
 class FirstAttempt:
-    """An attempt that the short lane has made: the ordinary lane goes on from it.
-
-    Args:
-        upload: What was sent of the body, and made of ``json=``.
-        response: The response, if one came.
-        cause: The failure, if none came.
-    """
+    """An attempt that the short lane has made: the ordinary lane goes on from it."""
 
     __slots__ = ("_cause", "_response", "log", "permits", "upload")
 

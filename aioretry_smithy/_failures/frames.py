@@ -30,12 +30,7 @@ _OF_RESPONSES = {"aiohttp.client_reqrep", "aiohttp.streams"}
 def frames_of(
     cause: BaseException | None, links: int = _LINKS
 ) -> Iterator[tuple[Place, FrameType]]:
-    """Yield the frames that a failure came through, then those of its causes.
-
-    Args:
-        cause: The failure.
-        links: How many exceptions to look at.
-    """
+    """Yield the frames that a failure came through, then those of its causes."""
     for _ in range(links):
         if cause is None:
             return

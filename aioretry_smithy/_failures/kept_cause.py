@@ -89,10 +89,8 @@ def without_frames(
 ) -> BaseException:
     """Return a copy with the class and the text of an exception, and no traceback.
 
-    Args:
-        error: The exception. Its attributes are copied too, except objects of the
-            call: responses, requests, contexts, logs, tasks, frames.
-        inside: The ids of exceptions that contain this one.
+    Its attributes are copied too, except objects of the call: responses, requests,
+    contexts, logs, tasks, frames. *inside* are the ids of exceptions that contain it.
     """
     kind: Any = type(error)
     inside = {*inside, id(error)}

@@ -17,12 +17,6 @@ class Outcome:
     """The facts of a response or a failure that a log keeps; not these themselves.
 
     A call shares that of the attempt that it ends with.
-
-    Args:
-        ended: When the headers or the failure came, in seconds of the event loop.
-        response: The response, if one came.
-        length: The bytes of its body, where that came with the headers.
-        cause: The failure, if none came.
     """
 
     __slots__ = (

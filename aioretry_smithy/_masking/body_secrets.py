@@ -49,10 +49,6 @@ def secret_parts(text: str, is_secret: Callable[[str], bool]) -> Iterator[Span]:
     In JSON, cut or not, the values of secret members are, and in its strings, in the
     fields of a form and in any other text all that stands behind a secret name.
 
-    Args:
-        text: The text, with a sign at its end where it was cut.
-        is_secret: Says so of the name of a member.
-
     Yields:
         Where a secret begins and where it ends, in no order; some overlap.
     """

@@ -133,10 +133,6 @@ def classify(
     a hint gets that of the response headers. Without a verdict a failure of the server,
     such as any other 5xx, is not safe to retry; for any other failure that is unknown.
 
-    Args:
-        failure: The outcome.
-        classifiers: The classifiers, in this order.
-
     Returns:
         The error, not raised, with the exception as its ``__cause__``.
 
@@ -144,10 +140,6 @@ def classify(
         ValueError: A classifier returns something other than a verdict or None.
 
     Source: the classifiers of the Rust SDK.
-
-    >>> def retry_conflicts(failure, previous):
-    ...     return RetryAction.retry() if failure.status == 409 else None
-    >>> classifiers = (*DEFAULT_CLASSIFIERS, retry_conflicts)
     """
     verdict: RetryAction | None = None
     for classifier in classifiers:

@@ -40,12 +40,8 @@ async def read_error_code(
     3. in XML the first element ``<Code>``.
 
     Only statuses from 400 are looked at, and only bodies whose ``Content-Type`` is JSON
-    or XML; of those at most 64 KiB, and only the part that arrives within a second. The
-    caller can still read the response, and gets the error of a body that fails.
-
-    Args:
-        response: The response, whose body may be unread.
-        seconds: The time left; at most a second of it is taken.
+    or XML; of those at most 64 KiB, and only the part that arrives within *seconds*,
+    one at most. The caller can still read them, and gets the error of one that fails.
 
     Returns:
         At most 128 printable ASCII characters without a space; None without such a

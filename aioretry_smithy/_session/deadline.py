@@ -103,14 +103,7 @@ def first_limits(
     *,
     retries: bool,
 ) -> FirstLimits | None:
-    """Return the limits of a call that begins; None where aiohttp has to complain.
-
-    Args:
-        options: The arguments of the request.
-        session: The session.
-        attempt: Seconds that an attempt may take; None for no limit of its own.
-        retries: Whether attempts have logs.
-    """
+    """Return the limits of a call that begins; None where aiohttp has to complain."""
     call = response_timeout(options, session, None)
     timeout = options.get("timeout", sentinel)
     if timeout is sentinel:

@@ -42,14 +42,7 @@ if TYPE_CHECKING:
 
 
 class Lane:
-    """Has the steps of a chain, and says which calls are usual enough for them.
-
-    Args:
-        client: The outermost client, for the calls that take the ordinary lane.
-        transport: The innermost one.
-        mask: Hides secrets in the logs.
-        steps: The steps of the clients, from the innermost to the outermost.
-    """
+    """Has the steps of a chain, and says which calls are usual enough for them."""
 
     def __init__(
         self,

@@ -52,11 +52,6 @@ def short_lane_of(
     """Return the short lane of a chain, or None where a client has to see every call.
 
     Where only outer clients have to, the clients inside them get a short lane.
-
-    Args:
-        client: The outermost client.
-        transport: The innermost one.
-        mask: Hides secrets in the logs.
     """
     links = chain_of(client)
     if links.pop() is not transport:
