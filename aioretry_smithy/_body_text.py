@@ -35,12 +35,7 @@ def shortened(text: str, max_length: int) -> str | None:
 
 
 class BodyHead:
-    """Collects the first bytes of a body, and decodes them on demand.
-
-    Args:
-        content_type: The Content-Type of the body.
-        max_length: The number of characters to show.
-    """
+    """Collects the first bytes of a body, and decodes them on demand."""
 
     __slots__ = ("_content_type", "_data", "_limit", "_max_length")
 

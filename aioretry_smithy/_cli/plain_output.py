@@ -12,12 +12,7 @@ if TYPE_CHECKING:
 
 
 class PlainOutput:
-    """Writes headings, logs and tables as they are.
-
-    Args:
-        file: Where to; None, which is what Python has for a stream that the shell
-            closed, for nowhere.
-    """
+    """Writes headings, logs and tables as they are; None is nowhere."""
 
     def __init__(self, file: TextIO | None) -> None:
         if isinstance(file, io.TextIOWrapper):

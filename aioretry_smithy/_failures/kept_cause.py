@@ -42,9 +42,6 @@ class KeptCause:
     The exception of a call refers to the log, so the log must not refer to the
     exception. While other code keeps the exception, :meth:`get` returns it; later it
     returns a copy.
-
-    Args:
-        cause: The exception.
     """
 
     __slots__ = ("_copy", "_reference")

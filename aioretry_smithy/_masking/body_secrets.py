@@ -48,9 +48,6 @@ def secret_parts(text: str, is_secret: Callable[[str], bool]) -> Iterator[Span]:
 
     In JSON, cut or not, the values of secret members are, and in its strings, in the
     fields of a form and in any other text all that stands behind a secret name.
-
-    Yields:
-        Where a secret begins and where it ends, in no order; some overlap.
     """
     if _JSON.match(text):
         parts = _parts_of_json(text, is_secret)

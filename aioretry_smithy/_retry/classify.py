@@ -133,9 +133,6 @@ def classify(
     a hint gets that of the response headers. Without a verdict a failure of the server,
     such as any other 5xx, is not safe to retry; for any other failure that is unknown.
 
-    Returns:
-        The error, not raised, with the exception as its ``__cause__``.
-
     Raises:
         ValueError: A classifier returns something other than a verdict or None.
 

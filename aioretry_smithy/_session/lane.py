@@ -15,6 +15,8 @@ from .._log.late_log import (
     log_of_call,
     record_success,
 )
+from .._log.outcome import PENDING
+from .._log.record import NO_CHILDREN, UNMADE
 from .._log.stop_reason import RetryStopReason
 from .._log.upload import NO_BODY, Upload
 from .._request.copied_arguments import is_usual
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 
     from .._call.client import HttpClient
     from .._call.short_lane import FirstAttempt, LaneStep
-    from .._log.late_log import LateLog
+    from .._log.late_log import LateLog, Limits
     from .._log.request_log import RequestLog
     from .._masking.mask import Mask
     from .._request.request import HttpRequest
@@ -93,20 +95,47 @@ class Lane:
         return self._last_limits
 
     def _limits_left(
-        self,
-        session: ClientSession,
-        ctx: ClientRequestContext,
-        request: HttpRequest,
-        late: LateLog,
+        self, session: ClientSession, ctx: ClientRequestContext, request: HttpRequest
     ) -> FirstLimits | None:
-        """Return the limits of a usual call that nobody has looked at, nor delayed."""
-        if request is not ctx.request or ctx._is_sent or not is_usual(request.given):
+        """Return the limits of a usual call that has all of its time left."""
+        if (
+            request is not ctx.request
+            or ctx._is_sent
+            or ctx.options is not None
+            or ctx.parent is not None
+            or not is_usual(request.given)
+        ):
             return None
         limits = self._limits(session, request.given)
-        started, seconds = late[0][-1], late[1][0]
+        late = ctx._late
+        if limits is None:
+            return None
+        seconds = limits.shown[0]
+        if late is not None:
+            started, is_same = late[0][-1], late[1][0] == seconds
+        else:
+            log = ctx.log
+            started = log.started
+            deadline = None if seconds is None else started + seconds
+            # A pass before this one may have failed before it sent anything.
+            is_new = log._children is NO_CHILDREN and log._outcome is PENDING
+            is_same = is_new and log._call.deadline == deadline
         # A decorator outside may have taken its time.
         is_whole = get_running_loop().time() - started <= CLOSE_ENOUGH
-        return limits if limits and is_whole and limits.shown[0] == seconds else None
+        return limits if is_same and is_whole else None
+
+    def _begin_attempt(
+        self, ctx: ClientRequestContext, limits: Limits, upload: Upload
+    ) -> None:
+        """Note the first attempt of a call that has a context."""
+        ctx._is_sent, late = True, ctx._late
+        if late is not None:
+            ctx._late = late[0], limits, upload
+            return
+        log, (_, seconds, retries) = ctx.log, limits
+        log._deadline = None if seconds is None else log.started + seconds
+        log._children = UNMADE if retries else NO_CHILDREN
+        log._upload = upload
 
     def _permits(
         self, base_url: URL | None, method: str, target: StrOrURL

@@ -142,17 +142,16 @@ class ShortLane(Lane):
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> aiohttp.ClientResponse:
         """Do the same where clients outside have seen the call: it has a context."""
-        late, session = ctx._late, self._transport.session()
-        limits = permits = None
-        if late is not None and session is not None:
-            limits = self._limits_left(session, ctx, request, late)
+        session, limits, permits = self._transport.session(), None, None
+        if session is not None:
+            limits = self._limits_left(session, ctx, request)
         if limits is not None:
             permits = self._permits(request._base_url, request.method, request.target)
-        if not (late and session and limits) or permits is None:
+        if session is None or limits is None or permits is None:
             return await self._ordinary(ctx, request)
         has_body = has_body_in(request.given)
         upload = Upload() if has_body else NO_BODY
-        ctx._is_sent, ctx._late = True, (late[0], limits.shown, upload)
+        self._begin_attempt(ctx, limits.shown, upload)
         try:
             response = await self._answer(
                 session,

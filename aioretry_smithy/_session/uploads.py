@@ -22,11 +22,7 @@ _last_upload: ContextVar[Upload | None] = ContextVar(
 
 
 def measure_uploads(session: ClientSession) -> type[ClientRequest]:
-    """Make the requests of a session count the bytes of their bodies.
-
-    Returns:
-        The session's request class before.
-    """
+    """Make the requests of a session count their bytes; return the class before."""
     before: Any = session._request_class
     # A mock or a function instead of a class stays as it is.
     if isinstance(before, type):

@@ -21,9 +21,6 @@ class RateMeter:
 
     Requests are counted in half seconds of the clock. Each time one is over, the count
     goes into the rate: ``0.8 * count / seconds + 0.2 * rate``.
-
-    Args:
-        now: When the measuring begins.
     """
 
     __slots__ = ("_count", "_since", "rate")

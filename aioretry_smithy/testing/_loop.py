@@ -78,11 +78,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         self,
         timeout: float | None = None,  # noqa: ASYNC109 (asyncio's own signature)
     ) -> None:
-        """Wait for the threads of the default executor, however long they take.
-
-        Args:
-            timeout: Ignored, because the clock stands still meanwhile.
-        """
+        """Wait for the threads of the default executor, however long they take."""
         self._thread_calls += 1
         try:
             await super().shutdown_default_executor()
