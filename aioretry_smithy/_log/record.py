@@ -7,9 +7,10 @@ import weakref
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, cast
 
-from .._failures.kept_cause import CallBound, KeptCause
+from .._failures.kept_cause import KeptCause
 from .._masking.mask import DEFAULT_MASK
 from .call_facts import CallFacts
+from .calls_inside import CallsInside
 from .outcome import PENDING, Outcome
 from .upload import NO_BODY, Upload
 
@@ -28,7 +29,7 @@ UNMADE: Final[list[Any]] = []
 """In place of the log of the only attempt, which is made when it is asked for."""
 
 
-class LogRecord(CallBound):
+class LogRecord(CallsInside):
     """The facts of a call or an attempt, as they can be read; see :class:`RequestLog`.
 
     Written by :class:`RequestLog` alone.
@@ -102,7 +103,7 @@ class LogRecord(CallBound):
         self._outcome = PENDING
         self._was_refused = self._is_settled = self._sent = False
         self._upload = NO_BODY
-        self._refusal = self._request_preview = self._sent_headers = None
+        self._calls = self._refusal = self._request_preview = self._sent_headers = None
         self.delay = self.delay_source = self.stop_reason = self._retry_error = None
         if parent is None:
             self.attempt = None
