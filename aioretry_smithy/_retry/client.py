@@ -12,6 +12,7 @@ from .._errors import bad_argument
 from .._log.stop_reason import RetryStopReason
 from .config import RetryConfig
 from .config_mapping import RetryConfigMapping
+from .http_exchange import HTTP
 from .strategy_call import StrategyCall
 from .token_call import TokenCall
 
@@ -129,7 +130,7 @@ class RetryingClient(DecoratingClient):
                 raise
         kind = TokenCall if config.uses_tokens else StrategyCall
         response: aiohttp.ClientResponse = await kind(
-            self.delegate, config, ctx, request
+            self.delegate, config, ctx, request, HTTP
         ).run()
         return response
 

@@ -11,6 +11,7 @@ from .._bodies.drain import discard
 from .._bodies.request_body import SpentBodyError, is_spent
 from .._call.time_limits import IN_BODY, passed_limit
 from .._request.keys import host_key
+from .exchange import Exchange
 from .hints import retry_after
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
-class HttpExchange:
+class HttpExchange(Exchange):
     """All that a retried call does to requests and responses of HTTP."""
 
     __slots__ = ()
@@ -50,6 +51,10 @@ class HttpExchange:
     def hint(self, response: aiohttp.ClientResponse) -> float | None:
         """Return the seconds that the server asks to be left alone, or None."""
         return retry_after(response.headers, now=time.time())
+
+    async def content(self, response: aiohttp.ClientResponse, limit: int) -> bytes:
+        """Return the first *limit* bytes of a body; the response stays readable."""
+        return await _content.read_head(response, limit)
 
     async def read(
         self,

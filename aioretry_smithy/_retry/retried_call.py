@@ -14,7 +14,7 @@ from .._failures.kept_cause import drop_frames
 from .._failures.retry_info import RetryInfo
 from .._failures.safety import is_timeout, mark_queued, mark_seen, peel, was_queued
 from .._log.stop_reason import RetryStopReason
-from .http_exchange import HTTP
+from .exchange import NOTHING
 from .limiter_calls import acquired, report, tell
 from .wait import AT_ONCE, Wait, plan_wait
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .._call.context import ClientRequestContext
     from .._request.request import HttpRequest
     from .config import RetryConfig
+    from .exchange import Exchange
     from .limiter import RetryLimiter
     from .wait import Decision
 
@@ -58,7 +59,7 @@ class RetriedCall(ABC):
     """The attempt under way, or the last one; before the first, the call."""
 
     result: Any
-    """What the last attempt brought; None where it failed."""
+    """What the last attempt brought; :data:`NOTHING` where it failed."""
 
     cause: Exception | None
     """What the last attempt failed with."""
@@ -74,17 +75,19 @@ class RetriedCall(ABC):
         config: RetryConfig,
         ctx: ClientRequestContext,
         request: HttpRequest,
+        exchange: Exchange,
     ) -> None:
         self.delegate = delegate
         self.config = config
         self.ctx = self.attempt = ctx
         self.request = request
-        self.exchange = HTTP
+        self.exchange = exchange
         self.attempts_made = 0
         # Whether a retry was paid for that has not begun yet.
         self._owes_refund = False
         self._leave: ClientRequestContext | None = None
-        self.result = self.cause = self._earlier_cause = self.refusal = None
+        self.result = NOTHING
+        self.cause = self._earlier_cause = self.refusal = None
         (ctx.parent or ctx)._retry_config = config
 
     async def run(self) -> Any:
@@ -156,13 +159,13 @@ class RetriedCall(ABC):
         """Return the seconds that the server asks to be left alone, or 0."""
         if not self.config.use_retry_after:
             return 0.0
-        if self.result is None:
+        if self.result is NOTHING:
             return RetryInfo.of(self.cause and peel(self.cause)).retry_after or 0.0
         return self.exchange.hint(self.result) or 0.0
 
     def succeeded(self) -> bool:
         """Say whether the last attempt brought a success."""
-        return self.result is not None and self.exchange.is_success(self.result)
+        return self.result is not NOTHING and self.exchange.is_success(self.result)
 
     def time_out(self) -> RetryStopReason:
         """Let the call end with a :class:`ResponseTimeoutError`."""
@@ -181,7 +184,7 @@ class RetriedCall(ABC):
 
     async def read(self, look: Callable[[Any], Awaitable[_T]] | None = None) -> Any:
         """Read what is wanted of a body; where that fails, the attempt has failed."""
-        if self.result is None:
+        if self.result is NOTHING:
             return None
         whole = self.config.buffer_response
         try:
@@ -189,12 +192,13 @@ class RetriedCall(ABC):
                 self.attempt, self.result, look, whole=whole
             )
         except Exception as cause:
-            self.result, self.cause = None, cause
+            self.result, self.cause = NOTHING, cause
         return None
 
     def forget_outcomes(self) -> None:
         """Drop the outcomes: this object is in the frames of what is raised."""
-        self.result = self.cause = self._earlier_cause = self.refusal = None
+        self.result = NOTHING
+        self.cause = self._earlier_cause = self.refusal = None
 
     async def _send(self) -> None:
         """Make an attempt: its own context and log, timeout and retry count."""
@@ -252,13 +256,13 @@ class RetriedCall(ABC):
         log.delay, log.delay_source = wait
         try:
             delay = wait.delay
-            if self.result is not None:
+            if self.result is not NOTHING:
                 await self.exchange.release(self.result, delay)
                 delay -= clock() - started
             if self.cause is not None:
                 drop_frames(self.cause)
                 self._earlier_cause = self.cause
-            self.result = self.cause = None
+            self.result, self.cause = NOTHING, None
             await asyncio.sleep(delay)
             waited = await self.admit()
             if isinstance(waited, RetryStopReason):
@@ -281,7 +285,7 @@ class RetriedCall(ABC):
             log.stop_reason = reason
             log._retry_error = self.refusal
             log._record_answer(self.attempt.log)
-        if self.result is not None:
+        if self.result is not NOTHING:
             return self.result
         cause: Any = self.cause
         self.forget_outcomes()
@@ -299,7 +303,7 @@ class RetriedCall(ABC):
         is_open = not log._is_settled and (
             log.duration is None or self.attempt is self.ctx
         )
-        if self.result is not None:
+        if self.result is not NOTHING:
             self.exchange.close(self.result)
         raised = isinstance(error, Exception)
         if is_open:

@@ -8,7 +8,6 @@ from collections.abc import Awaitable
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from .._bodies import response_content as _content
 from .._log.stop_reason import RetryStopReason
 from .backoff import Backoff
 from .content_strategy import RetryStrategyWithContent
@@ -67,7 +66,7 @@ class StrategyCall(RetriedCall):
     ) -> RetryAnswer:
         cause, content = self.cause, None
         if strategy._looks_at(self.attempt):
-            look = partial(_content.read_head, limit=strategy.max_content_length)
+            look = partial(self.exchange.content, limit=strategy.max_content_length)
             content = await self.read(look)
         if self.cause is not cause:
             return RetryDecision.no_retry()

@@ -21,6 +21,7 @@ from ..smithy.errors import (
 )
 from .classify import classify
 from .error_code import read_error_code
+from .exchange import NOTHING
 from .failure import Failure
 from .retried_call import RetriedCall
 from .strategy_tokens import delay_of, scope_of, tokens_of
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from .._request.request import HttpRequest
     from ..smithy.rate_limiter import ClientRateLimiter
     from .config import RetryConfig
+    from .exchange import Exchange
 
 logger = logging.getLogger("aioretry_smithy")
 
@@ -54,8 +56,9 @@ class TokenCall(RetriedCall):
         config: RetryConfig,
         ctx: ClientRequestContext,
         request: HttpRequest,
+        exchange: Exchange,
     ) -> None:
-        super().__init__(delegate, config, ctx, request)
+        super().__init__(delegate, config, ctx, request, exchange)
         self._tokens = tokens_of(config.strategy)
         self._rate_limiter: ClientRateLimiter | None = None
         self._token: Any = None
@@ -187,16 +190,12 @@ class TokenCall(RetriedCall):
         return RetryStopReason.DEADLINE if late else decision
 
     async def _read_code(self) -> str | None:
-        response = self.result
+        has_code = self.result is not NOTHING and not self.succeeded()
+        look = partial(read_error_code, seconds=self.attempt.remaining())
         if self.config.buffer_response:
-            seconds = self.attempt.remaining()
-            code: str | None = await self.read(
-                partial(read_error_code, seconds=seconds)
-            )
+            code: str | None = await self.read(look if has_code else None)
             return code
-        if response is None or response.status < 400:
-            return None
-        return await read_error_code(response, seconds=self.attempt.remaining())
+        return await look(self.result) if has_code else None
 
     def _measure(self, *, throttled: bool) -> None:
         if self._rate_limiter is not None:
@@ -239,9 +238,9 @@ class TokenCall(RetriedCall):
             refusal = cast("Exception", self.refusal)
             with suppress(Exception):
                 _chain(refusal, self._error)
-            if self.result is not None:
+            if self.result is not NOTHING:
                 await self.exchange.release(self.result, self.ctx.remaining())
-            self.result, self.cause = None, refusal
+            self.result, self.cause = NOTHING, refusal
         return reason
 
     def _reason_of(self, refusal: Exception) -> RetryStopReason:

@@ -1,0 +1,80 @@
+"""Name what the retry loop leaves to the kind of call: HTTP, or any function."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from .._call.context import ClientRequestContext
+
+_T = TypeVar("_T")
+
+
+class _Nothing(Enum):
+    NOTHING = "NOTHING"
+
+
+NOTHING: Final = _Nothing.NOTHING
+"""Stands for the result of an attempt that has none, since None may be a result."""
+
+
+class Exchange(ABC):
+    """Handles the requests and the results of one kind of call.
+
+    It has no state: one object serves all calls of its kind.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def key(self, request: Any) -> str | None:
+        """Return the name of those calls that share a quota with *request*."""
+
+    @abstractmethod
+    def with_count(self, request: Any, name: str, count: int) -> Any:
+        """Return *request* with the number of attempts before it, under a name."""
+
+    @abstractmethod
+    def is_success(self, result: Any) -> bool:
+        """Say whether *result* is a success, as far as one can tell by itself."""
+
+    @abstractmethod
+    def is_spent(
+        self, ctx: ClientRequestContext, request: Any, cause: Exception | None
+    ) -> bool:
+        """Say whether *request* cannot be sent again."""
+
+    @abstractmethod
+    def hint(self, result: Any) -> float | None:
+        """Return the seconds that *result* asks to wait, or None."""
+
+    @abstractmethod
+    async def content(self, result: Any, limit: int) -> Any:
+        """Return what strategies with content look at, bytes up to a *limit*."""
+
+    @abstractmethod
+    async def read(
+        self,
+        attempt: ClientRequestContext,
+        result: Any,
+        look: Callable[[Any], Awaitable[_T]] | None,
+        *,
+        whole: bool,
+    ) -> _T | None:
+        """Read a result within its attempt: whole, by *look*, or both.
+
+        Raises:
+            Exception: That failed; so the attempt has failed, also in its log.
+        """
+
+    @abstractmethod
+    async def release(self, result: Any, seconds: float) -> None:
+        """Give up what *result* holds, in at most *seconds*."""
+
+    @abstractmethod
+    def close(self, result: Any) -> None:
+        """Give up what *result* holds, at once."""
