@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from .._call.client import DecoratingClient
-from .._call.recording import record_response
+from .._call.client import ClientT, DecoratingClient, HttpClient
+from .._call.recording import record_result
 from .._call.short_lane import LaneStep
 from .._errors import bad_argument
 from .breaker import CircuitBreaker, count_success
@@ -18,38 +18,33 @@ from .state import CircuitState
 from .strategy import CircuitBreakerStrategy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     import aiohttp
 
-    from .._call.client import Decorator, HttpClient
     from .._call.context import ClientRequestContext
-    from .._request.request import HttpRequest
     from .per_key import CircuitBreakers
-    from .per_key_decorators import Fallback
     from .state import CircuitPermit
 
 _CLOSED = CircuitState.CLOSED  # members of enumerations are slow to reach
 
 
-class CircuitBreakerClient(PerKeyDecorators, DecoratingClient):
-    """Refuses requests while their circuit is open; after Armeria's class of that name.
+class GuardedCalls(DecoratingClient[ClientT]):
+    """Guards calls of any kind by circuit breakers.
 
-    Inside a retrying client, as usual, the circuit breaker sees every attempt; outside
-    one outcome per call. The response is handed on unread, whatever is made of it.
-
-    A refused call raises :class:`FailFastError`, or gets what *fallback* returns. A
-    cancelled one is not counted. An error of the strategy goes to the caller.
-
-    >>> decorator = CircuitBreakerClient.new_per_host_decorator()
+    Args:
+        delegate: The next client inwards.
+        circuit_breakers: Finds the one to ask.
+        strategy: Judges outcomes.
+        fallback: Called in place of what is refused.
     """
 
     def __init__(
         self,
-        delegate: HttpClient,
+        delegate: ClientT,
         circuit_breakers: CircuitBreakers,
         strategy: CircuitBreakerStrategy,
-        fallback: Fallback | None,
+        fallback: Callable[[ClientRequestContext, Any], Any] | None,
     ) -> None:
         super().__init__(delegate)
         self._circuit_breakers = circuit_breakers
@@ -62,11 +57,11 @@ class CircuitBreakerClient(PerKeyDecorators, DecoratingClient):
         circuit_breaker: CircuitBreaker,
         strategy: CircuitBreakerStrategy | None = None,
         *,
-        fallback: Fallback | None = None,
-    ) -> Decorator:
+        fallback: Callable[[ClientRequestContext, Any], Any] | None = None,
+    ) -> Callable[[ClientT], ClientT]:
         """Return a decorator with one circuit breaker for all requests.
 
-        For a session that talks to one server: a server that fails stops all requests.
+        For what talks to one server: a server that fails stops all requests.
 
         Args:
             circuit_breaker: The one to ask.
@@ -95,8 +90,8 @@ class CircuitBreakerClient(PerKeyDecorators, DecoratingClient):
         cls,
         circuit_breakers: CircuitBreakers,
         strategy: CircuitBreakerStrategy | None,
-        fallback: Fallback | None,
-    ) -> Decorator:
+        fallback: Callable[[ClientRequestContext, Any], Any] | None,
+    ) -> Callable[[ClientT], ClientT]:
         if strategy is None:
             strategy = CircuitBreakerStrategy.on_server_error_status()
         if not isinstance(strategy, CircuitBreakerStrategy):
@@ -104,15 +99,14 @@ class CircuitBreakerClient(PerKeyDecorators, DecoratingClient):
         if fallback is not None and not callable(fallback):
             raise bad_argument("fallback", fallback, "(ctx, request) -> response")
 
-        def decorator(delegate: HttpClient) -> CircuitBreakerClient:
+        def decorator(delegate: ClientT) -> Any:
             return cls(delegate, circuit_breakers, strategy, fallback)
 
         return decorator
 
-    async def execute(
-        self, ctx: ClientRequestContext, request: HttpRequest
-    ) -> aiohttp.ClientResponse:
-        """Send *request* if its circuit breaker permits it, and report the outcome."""
+    async def execute(self, ctx: ClientRequestContext, request: Any) -> Any:
+        """Pass *request* on if its circuit breaker permits it, and report back."""
+        delegate: Any = self.delegate
         first = (ctx.parent or ctx)._first_attempt
         permit: CircuitPermit | None
         if first is not None:
@@ -124,13 +118,13 @@ class CircuitBreakerClient(PerKeyDecorators, DecoratingClient):
                 ctx.log._record_failure(error)
                 raise
             if circuit_breaker is None:
-                return await self.delegate.execute(ctx, request)
+                return await delegate.execute(ctx, request)
             permit = circuit_breaker.try_request()
         if permit is None:
             return await self._refuse(circuit_breaker, ctx, request)
         ctx.log._was_refused = False
         try:
-            response = await self.delegate.execute(ctx, request)
+            result = await delegate.execute(ctx, request)
         except Exception as cause:
             await self._report(circuit_breaker, permit, ctx, cause)
             raise
@@ -140,30 +134,12 @@ class CircuitBreakerClient(PerKeyDecorators, DecoratingClient):
         try:
             await self._report(circuit_breaker, permit, ctx, None)
         except BaseException:
-            response.close()
+            self._give_up(result)
             raise
-        return response
+        return result
 
-    def _lane_step(self) -> LaneStep | None:
-        if self._strategy is not CircuitBreakerStrategy.on_server_error_status():
-            return None
-        find = self._circuit_breakers.quick()
-        if find is None:
-            return None
-
-        def ask(
-            host: str, method: str
-        ) -> tuple[CircuitBreaker, CircuitPermit | None] | None:
-            circuit_breaker = find(host, method)
-            # A subclass may do more than its state shows.
-            if type(circuit_breaker) is not CircuitBreaker:
-                return None
-            state = circuit_breaker._state
-            if state.circuit is not _CLOSED:
-                return None
-            return circuit_breaker, state.permit
-
-        return LaneStep(ask, count_success)
+    def _give_up(self, result: Any) -> None:
+        """Close what is not handed on after all."""
 
     @property
     def circuit_breakers(self) -> Mapping[str, CircuitBreaker]:
@@ -211,22 +187,62 @@ class CircuitBreakerClient(PerKeyDecorators, DecoratingClient):
         self,
         circuit_breaker: CircuitBreaker,
         ctx: ClientRequestContext,
-        request: HttpRequest,
-    ) -> aiohttp.ClientResponse:
+        request: Any,
+    ) -> Any:
         ctx.log._was_refused = True
         if self._fallback is None:
             # Not by way of a variable: the error has this frame.
             raise _refusal(circuit_breaker, ctx)
         _refusal(circuit_breaker, ctx)
         try:
-            response = self._fallback(ctx, request)
-            if isinstance(response, Awaitable):
-                response = await response
-            record_response(ctx.log, response)
+            result = self._fallback(ctx, request)
+            if isinstance(result, Awaitable):
+                result = await result
+            record_result(ctx.log, result)
         except BaseException as cause:
             ctx.log._record_failure(cause)
             raise
-        return response
+        return result
+
+
+class CircuitBreakerClient(GuardedCalls[HttpClient], PerKeyDecorators):
+    """Refuses requests while their circuit is open; after Armeria's class of that name.
+
+    Inside a retrying client, as usual, the circuit breaker sees every attempt; outside
+    one outcome per call. The response is handed on unread, whatever is made of it.
+
+    A refused call raises :class:`FailFastError`, or gets what *fallback* returns. A
+    cancelled one is not counted. An error of the strategy goes to the caller.
+
+    >>> decorator = CircuitBreakerClient.new_per_host_decorator()
+    """
+
+    _serves = "sessions"
+    _counterpart = "CircuitBreakerRpcClient"
+
+    def _lane_step(self) -> LaneStep | None:
+        if self._strategy is not CircuitBreakerStrategy.on_server_error_status():
+            return None
+        find = self._circuit_breakers.quick()
+        if find is None:
+            return None
+
+        def ask(
+            host: str, method: str
+        ) -> tuple[CircuitBreaker, CircuitPermit | None] | None:
+            circuit_breaker = find(host, method)
+            # A subclass may do more than its state shows.
+            if type(circuit_breaker) is not CircuitBreaker:
+                return None
+            state = circuit_breaker._state
+            if state.circuit is not _CLOSED:
+                return None
+            return circuit_breaker, state.permit
+
+        return LaneStep(ask, count_success)
+
+    def _give_up(self, result: aiohttp.ClientResponse) -> None:
+        result.close()
 
 
 def _refusal(

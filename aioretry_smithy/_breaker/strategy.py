@@ -92,7 +92,10 @@ class _OnServerErrorStatus(CircuitBreakerStrategy):
         if cause is not None:
             return False if _concerns_the_server(cause) else None
         status = ctx.log.response_status
-        return None if status is None else status < _SERVER_ERROR
+        if status is None:
+            # A function that has returned has no status.
+            return None if ctx.log.duration is None else True
+        return status < _SERVER_ERROR
 
     def __repr__(self) -> str:
         return "CircuitBreakerStrategy.on_server_error_status()"

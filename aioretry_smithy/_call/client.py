@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    overload,
+    runtime_checkable,
+)
 
 from .._errors import bad_argument
-from .recording import record_response
+from .recording import record_result
 
 if TYPE_CHECKING:
     import aiohttp
+    from typing_extensions import TypeVar as TypeVarWithDefault
 
     from .._masking.mask import Mask
     from .._request.request import HttpRequest
+    from .._request.rpc_request import RpcRequest
     from .context import ClientRequestContext
 
 _C = TypeVar("_C")
@@ -36,11 +49,47 @@ class HttpClient(Protocol):
         ...
 
 
+@runtime_checkable
+class RpcClient(Protocol):
+    """Anything that executes the call of a function. After Armeria's ``RpcClient``."""
+
+    async def execute(self, ctx: ClientRequestContext, request: RpcRequest) -> Any:
+        """Call the function and return what it returns.
+
+        Args:
+            ctx: The call, or the attempt, that the request belongs to.
+            request: The name and the arguments of the call; not always those that the
+                caller gave, because each decorator may pass on a changed copy.
+        """
+        ...
+
+
 Decorator: TypeAlias = Callable[[HttpClient], HttpClient]
 """A function that wraps a client in another one."""
 
+RpcDecorator: TypeAlias = Callable[[RpcClient], RpcClient]
+"""The same for the calls of a function."""
 
-class DecoratingClient:
+if TYPE_CHECKING:
+    # Type checkers know typing_extensions without having it; programs need not.
+    ClientT = TypeVarWithDefault("ClientT", default=HttpClient)
+else:
+    ClientT = TypeVar("ClientT")
+
+
+class ForOneKind:
+    """A client that may be made for one kind of chain."""
+
+    __slots__ = ()
+
+    _serves: ClassVar[Literal["sessions", "functions"] | None] = None
+    """What it decorates, where it cannot serve both."""
+
+    _counterpart: ClassVar[str] = ""
+    """The name of the class that does the same for the other kind, if there is one."""
+
+
+class DecoratingClient(ForOneKind, Generic[ClientT]):
     """A client around another: the base of decorators written as classes.
 
     Override :meth:`execute` and await the delegate in it:
@@ -51,25 +100,29 @@ class DecoratingClient:
     ...         return await self.delegate.execute(ctx, request)
 
     The class itself is the decorator: ``SessionBuilder().decorator(UserAgentClient)``.
+    It serves the calls of :func:`rpc` too; for type checkers derive from
+    ``DecoratingClient[RpcClient]`` there.
 
     Args:
         delegate: The next client inwards.
     """
 
-    delegate: HttpClient
+    delegate: ClientT
     """The next client inwards."""
+
+    _retries: ClassVar[bool] = False
+    """Whether it retries, so that there may be no other such client in a chain."""
 
     mask: Mask | None = None
     """Names to hide in logs, besides the usual secrets."""
 
-    def __init__(self, delegate: HttpClient) -> None:
+    def __init__(self, delegate: ClientT) -> None:
         self.delegate = recorded(delegate)
 
-    async def execute(
-        self, ctx: ClientRequestContext, request: HttpRequest
-    ) -> aiohttp.ClientResponse:
+    async def execute(self, ctx: ClientRequestContext, request: Any) -> Any:
         """Pass the request on unchanged."""
-        return await self.delegate.execute(ctx, request)
+        delegate: Any = self.delegate
+        return await delegate.execute(ctx, request)
 
     def describe(self) -> str:
         """Return one line for ``SessionBuilder.describe()``: name and settings."""
@@ -80,36 +133,42 @@ DecoratingFunction: TypeAlias = Callable[
     [HttpClient, "ClientRequestContext", "HttpRequest"],
     Awaitable["aiohttp.ClientResponse"],
 ]
+RpcDecoratingFunction: TypeAlias = Callable[
+    [RpcClient, "ClientRequestContext", "RpcRequest"], Awaitable[Any]
+]
 
 
-class _FunctionClient(DecoratingClient):
-    def __init__(self, delegate: HttpClient, function: DecoratingFunction) -> None:
+class _FunctionClient(DecoratingClient[Any]):
+    def __init__(self, delegate: Any, function: Callable[..., Awaitable[Any]]) -> None:
         super().__init__(delegate)
         self._function = function
 
-    async def execute(
-        self, ctx: ClientRequestContext, request: HttpRequest
-    ) -> aiohttp.ClientResponse:
+    async def execute(self, ctx: ClientRequestContext, request: Any) -> Any:
         try:
-            response = await self._function(self.delegate, ctx, request)
-            if ctx._answer is None or response is not ctx._answer:
-                record_response(ctx.log, response)
+            result = await self._function(self.delegate, ctx, request)
+            if ctx._answer is None or result is not ctx._answer:
+                record_result(ctx.log, result)
         except BaseException as cause:
             ctx.log._record_failure(cause)
             raise
-        return response
+        return result
 
     def describe(self) -> str:
         name = getattr(self._function, "__name__", None)
         return name or type(self._function).__name__
 
 
-def client_decorator(function: DecoratingFunction) -> Decorator:
+@overload
+def client_decorator(function: DecoratingFunction) -> Decorator: ...
+@overload
+def client_decorator(function: RpcDecoratingFunction) -> RpcDecorator: ...
+def client_decorator(function: Any) -> Any:
     """Make a decorator of a coroutine function.
 
     Args:
         function: ``async def function(delegate, ctx, request)``; it awaits
-            ``delegate.execute(ctx, request)`` and returns a response.
+            ``delegate.execute(ctx, request)`` and returns a response, or around a
+            function of :func:`rpc` any value.
 
     >>> @client_decorator
     ... async def user_agent(delegate, ctx, request):
@@ -119,7 +178,7 @@ def client_decorator(function: DecoratingFunction) -> Decorator:
     if not callable(function):
         raise bad_argument("function", function, "async (delegate, ctx, request)")
 
-    def decorator(delegate: HttpClient) -> HttpClient:
+    def decorator(delegate: Any) -> Any:
         return _FunctionClient(delegate, function)
 
     return decorator
@@ -134,29 +193,27 @@ class RecordingJoint:
 
     __slots__ = ("delegate",)
 
-    def __init__(self, delegate: HttpClient) -> None:
+    def __init__(self, delegate: Any) -> None:
         self.delegate = delegate
 
-    async def execute(
-        self, ctx: ClientRequestContext, request: HttpRequest
-    ) -> aiohttp.ClientResponse:
+    async def execute(self, ctx: ClientRequestContext, request: Any) -> Any:
         """Pass the request on, and record the outcome if it is a new one."""
         try:
-            response = await self.delegate.execute(ctx, request)
-            if ctx._answer is None or response is not ctx._answer:
-                record_response(ctx.log, response)
+            result = await self.delegate.execute(ctx, request)
+            if ctx._answer is None or result is not ctx._answer:
+                record_result(ctx.log, result)
         except BaseException as cause:
             ctx.log._record_failure(cause)
             raise
-        return response
+        return result
 
 
-def recorded(client: HttpClient) -> HttpClient:
+def recorded(client: Any) -> Any:
     """Return a client that records its outcome: *client*, or a joint around it."""
     return client if _records_outcome(client) else RecordingJoint(client)
 
 
-def _records_outcome(client: HttpClient) -> bool:
+def _records_outcome(client: object) -> bool:
     if "execute" in getattr(client, "__dict__", ()):
         return False
     # The module of the method counts: a user's subclass may override it.
@@ -165,14 +222,14 @@ def _records_outcome(client: HttpClient) -> bool:
     return written_in.partition(".")[0] == __name__.partition(".")[0]
 
 
-def find_client(client: HttpClient, wanted: type[_C]) -> _C | None:
+def find_client(client: HttpClient | RpcClient, wanted: type[_C]) -> _C | None:
     """Return the outermost client of a class in a chain, or None."""
     return next((link for link in chain_of(client) if isinstance(link, wanted)), None)
 
 
-def chain_of(client: HttpClient) -> list[HttpClient]:
+def chain_of(client: HttpClient | RpcClient) -> list[HttpClient]:
     """Return the clients of a chain from the outside in, without the joints."""
-    chain = [client]
+    chain: list[Any] = [client]
     while isinstance(delegate := _delegate_of(chain[-1]), HttpClient):
         if any(link is delegate for link in chain):
             break
@@ -180,7 +237,7 @@ def chain_of(client: HttpClient) -> list[HttpClient]:
     return [link for link in chain if type(link) is not RecordingJoint]
 
 
-def _delegate_of(client: HttpClient) -> object:
+def _delegate_of(client: object) -> object:
     # Static first: a mock makes up an endless chain of delegates.
     if inspect.getattr_static(client, "delegate", None) is None:
         return None

@@ -270,9 +270,8 @@ class ClientRequestContext(CallBound):
 
     def __repr__(self) -> str:
         attempt = "" if self.attempt is None else f", attempt {self.attempt}"
-        request = self.request
-        url = self.log.mask.text(str(request.full_url()))
-        return printable(f"<{type(self).__name__} {request.method} {url}{attempt}>")
+        request = self.request.described(self.log.mask)
+        return printable(f"<{type(self).__name__} {request}{attempt}>")
 
 
 def resources_of(ctx: ClientRequestContext) -> CallResources:

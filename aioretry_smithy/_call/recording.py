@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import aiohttp
 
@@ -14,6 +14,14 @@ if TYPE_CHECKING:
     from .._log.request_log import RequestLog
 
 _SWITCHING_PROTOCOLS = 101
+
+
+def record_result(log: RequestLog, result: Any) -> None:
+    """Record what a client returned: a response, or what a function returned."""
+    if log.request._brings_response:
+        record_response(log, result)
+    else:
+        log._record_return()
 
 
 def record_response(log: RequestLog, response: aiohttp.ClientResponse | None) -> None:

@@ -43,6 +43,8 @@ class ContentPreviewingClient(DecoratingClient):
         max_length: How many characters to keep.
     """
 
+    _serves = "sessions"
+
     def __init__(self, delegate: HttpClient, max_length: int) -> None:
         super().__init__(delegate)
         self._max_length = max_length

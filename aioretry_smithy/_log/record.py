@@ -172,24 +172,24 @@ class LogRecord(CallsInside):
 
     @property
     def name(self) -> str:
-        """The name of the call in logs: its method."""
-        return self.request_method
+        """The name of the call in logs: its method, or that of the function."""
+        return self._first.request.name
 
     @property
-    def request_method(self) -> str:
-        """The method, in upper case."""
+    def request_method(self) -> str | Any:
+        """The method, in upper case; None of a function."""
         return self._first.request.method
 
     @property
-    def request_url(self) -> URL:
-        """The URL, joined with the session's base, with ``params`` and credentials."""
+    def request_url(self) -> URL | Any:
+        """The joined URL, with ``params`` and credentials; None of a function."""
         return self._first.request.full_url()
 
     @property
-    def request_headers(self) -> Mapping[str, str]:
+    def request_headers(self) -> Mapping[str, str] | Any:
         """The headers of the session and of the request.
 
-        Once there is a response: what aiohttp sent on the first hop.
+        Once there is a response: what aiohttp sent first. None of a function.
         """
         first = self._first
         if first._sent_headers is not None:

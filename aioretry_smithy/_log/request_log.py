@@ -161,6 +161,16 @@ class RequestLog(LogRecord):
         if length is not None and self._call.waiters:
             self._call.wake()
 
+    def _record_return(self) -> None:
+        """Note that a function returned; twice is once, and its value is not kept."""
+        outcome = self._outcome
+        if not self._is_settled and (
+            outcome.ended is None or outcome.cause is not None
+        ):
+            self._outcome = Outcome(self._call.loop.time())
+            if self._call.waiters:
+                self._call.wake()
+
     def _record_failure(self, cause: BaseException) -> None:
         """Note that there is no response, because of *cause*; twice is once."""
         if not self._is_settled and self.response_cause is not cause:

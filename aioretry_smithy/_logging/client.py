@@ -7,9 +7,9 @@ import random
 import traceback
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from .._call.client import DecoratingClient, Decorator, HttpClient
+from .._call.client import ClientT, DecoratingClient, HttpClient
 from .._call.short_lane import LaneStep
 from .._errors import raised_from
 from .._masking.mask import Mask
@@ -29,11 +29,8 @@ from .settings import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    import aiohttp
-
     from .._call.context import ClientRequestContext
     from .._log.request_log import RequestLog
-    from .._request.request import HttpRequest
 
 _LOGGER = logging.getLogger("aioretry_smithy")
 
@@ -41,37 +38,15 @@ _SUCCESS = "successful_response_log_level"
 _FAILURE = "failure_response_log_level"
 
 
-class LoggingClient(DecoratingClient):
-    """Writes a line for the request and a line for the response of each call.
-
-    Inside a retrying client it writes one pair of lines per attempt; from the second on
-    the request has the header ``armeria-retry-count``. Outside it writes one pair per
-    call, the first attempt's request and the last one's response, with
-    ``totalAttempts``. After Armeria's ``LoggingClient``.
-
-    Both lines are written once the outcome is known, at the headers of the response or
-    at the failure, the request line first. No other call comes between them, and
-    sampling can look at the outcome. A success is a response with a status < 400;
-    everything else is a failure, a cancelled call too.
-
-    - Of a success, each line is written whose own level is on.
-    - Of a failure, both lines are written: one whose level is off takes the level of
-      the other. If both are off, nothing is written.
-    - A formatter may leave a line out; the other one then has its own level.
-
-    Nothing is formatted for a level that is off. Levels and sampling may be functions
-    of the log, which then has the outcome. Each record has the log as
-    ``record.request_log``, which is None on a pickled record; a logger of
-    structlog gets it as the value ``request_log`` of the event. An error in a
-    formatter, a handler, a filter or one of the functions is reported once, through the
-    logger ``aioretry_smithy``, and changes nothing for the call.
+class LoggedCalls(DecoratingClient[ClientT]):
+    """Logs calls of any kind.
 
     Args:
         delegate: The next client inwards.
         settings: The arguments of :meth:`new_decorator`, checked.
     """
 
-    def __init__(self, delegate: HttpClient, settings: LoggingSettings) -> None:
+    def __init__(self, delegate: ClientT, settings: LoggingSettings) -> None:
         super().__init__(delegate)
         self._settings = settings
         self._is_on = level_check(settings.logger)
@@ -96,8 +71,8 @@ class LoggingClient(DecoratingClient):
         sensitive_headers: Iterable[str] = (),
         sensitive_query_parameters: Iterable[str] = (),
         random: Callable[[], float] = random.random,
-    ) -> Decorator:
-        """Make a decorator for a session builder.
+    ) -> Callable[[ClientT], ClientT]:
+        """Make a decorator.
 
         Args:
             logger: Where the lines go; a :class:`logging.LoggerAdapter`, a logger of
@@ -149,36 +124,19 @@ function of the log)
             random=random,
         )
 
-        return partial(cls, settings=settings)
+        decorator: Any = partial(cls, settings=settings)
+        return decorator  # type: ignore[no-any-return]
 
-    async def execute(
-        self, ctx: ClientRequestContext, request: HttpRequest
-    ) -> aiohttp.ClientResponse:
-        """Send *request* and log its outcome."""
+    async def execute(self, ctx: ClientRequestContext, request: Any) -> Any:
+        """Pass *request* on and log its outcome."""
+        delegate: Any = self.delegate
         try:
-            response = await self.delegate.execute(ctx, request)
+            result = await delegate.execute(ctx, request)
         except BaseException:
             self._write(ctx.log)
             raise
         self._write(ctx.log)
-        return response
-
-    def _lane_step(self) -> LaneStep | None:
-        levels = {
-            self._settings.request_log_level,
-            self._settings.successful_response_log_level,
-        }
-        if any(map(callable, levels)):
-            return None
-        is_on, (level, *others) = self._is_on, cast("set[int]", levels)
-
-        def is_off(host: str, method: str) -> bool | None:
-            try:
-                return None if is_on(level) or (others and is_on(others[0])) else True
-            except Exception:
-                return None  # the call is logged, which reports it
-
-        return LaneStep(is_off)
+        return result
 
     def describe(self) -> str:
         """Return one line for ``SessionBuilder.describe()``: name and settings."""
@@ -187,7 +145,10 @@ function of the log)
     def _write(self, log: RequestLog) -> None:
         try:
             status = log.response_status
-            success = status is not None and status < 400 and log.response_cause is None
+            # A function that has returned has no status.
+            success = log.response_cause is None and (
+                log.duration is not None if status is None else status < 400
+            )
             settings, is_on = self._settings, self._is_on
             # Without a helper function: every call pays for this, even with both off.
             level = settings.request_log_level
@@ -227,6 +188,57 @@ function of the log)
         except Exception:
             with suppress(Exception):
                 traceback.print_exception(error)
+
+
+class LoggingClient(LoggedCalls[HttpClient]):
+    """Writes a line for the request and a line for the response of each call.
+
+    Inside a retrying client it writes one pair of lines per attempt; from the second on
+    the request has the header ``armeria-retry-count``. Outside it writes one pair per
+    call, the first attempt's request and the last one's response, with
+    ``totalAttempts``. After Armeria's ``LoggingClient``.
+
+    Both lines are written once the outcome is known, at the headers of the response or
+    at the failure, the request line first. No other call comes between them, and
+    sampling can look at the outcome. A success is a response with a status < 400;
+    everything else is a failure, a cancelled call too.
+
+    - Of a success, each line is written whose own level is on.
+    - Of a failure, both lines are written: one whose level is off takes the level of
+      the other. If both are off, nothing is written.
+    - A formatter may leave a line out; the other one then has its own level.
+
+    Nothing is formatted for a level that is off. Levels and sampling may be functions
+    of the log, which then has the outcome. Each record has the log as
+    ``record.request_log``, which is None on a pickled record; a logger of
+    structlog gets it as the value ``request_log`` of the event. An error in a
+    formatter, a handler, a filter or one of the functions is reported once, through the
+    logger ``aioretry_smithy``, and changes nothing for the call.
+
+    Args:
+        delegate: The next client inwards.
+        settings: The arguments of :meth:`new_decorator`, checked.
+    """
+
+    _serves = "sessions"
+    _counterpart = "LoggingRpcClient"
+
+    def _lane_step(self) -> LaneStep | None:
+        levels = {
+            self._settings.request_log_level,
+            self._settings.successful_response_log_level,
+        }
+        if any(map(callable, levels)):
+            return None
+        is_on, (level, *others) = self._is_on, cast("set[int]", levels)
+
+        def is_off(host: str, method: str) -> bool | None:
+            try:
+                return None if is_on(level) or (others and is_on(others[0])) else True
+            except Exception:
+                return None  # the call is logged, which reports it
+
+        return LaneStep(is_off)
 
 
 def _lines(

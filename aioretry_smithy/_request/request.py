@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import aiohttp
 from multidict import CIMultiDict
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from aiohttp.typedefs import StrOrURL
+
+    from .._masking.mask import Mask
 
 
 class HttpRequest(CallBound):
@@ -53,6 +55,8 @@ class HttpRequest(CallBound):
 
     given: dict[str, Any]
     """The caller's own objects, for the first attempt; not to be changed."""
+
+    _brings_response: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -108,6 +112,11 @@ class HttpRequest(CallBound):
         self.arguments = arguments
         self._base_url = base_url
         self._url: URL | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the call in logs: its method."""
+        return self.method
 
     @property
     def url(self) -> URL:
@@ -188,6 +197,10 @@ class HttpRequest(CallBound):
             return self
         return self.replace(data=None, json=None)
 
+    def described(self, mask: Mask) -> str:
+        """Return the method and the URL, credentials hidden."""
+        return f"{self.method} {mask.text(str(self.full_url()))}"
+
     def full_url(self) -> URL:
         """Return the URL with ``params``; never raises, for logs."""
         try:
@@ -209,5 +222,4 @@ class HttpRequest(CallBound):
         return merged
 
     def __repr__(self) -> str:
-        url = DEFAULT_MASK.text(str(self.full_url()))
-        return printable(f"<{type(self).__name__} {self.method} {url}>")
+        return printable(f"<{type(self).__name__} {self.described(DEFAULT_MASK)}>")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack
 
-from .._call.client import DecoratingClient
+from .._call.client import ClientT, DecoratingClient, HttpClient
 from .._call.options import UNSET, Unset
 from .._call.short_lane import LaneStep
 from .._errors import bad_argument
@@ -17,15 +17,104 @@ from .strategy_call import StrategyCall
 from .token_call import TokenCall
 
 if TYPE_CHECKING:
-    import aiohttp
+    from collections.abc import Callable, Mapping
 
-    from .._call.client import Decorator, HttpClient
+    from .._call.client import Decorator
     from .._call.context import ClientRequestContext
-    from .._request.request import HttpRequest
     from .config import FurtherSettings, Strategy
+    from .exchange import Exchange
 
 
-class RetryingClient(DecoratingClient):
+class RetriedCalls(DecoratingClient[ClientT]):
+    """Retries calls of any kind.
+
+    Args:
+        delegate: The next client inwards.
+        config: How to retry; or how to retry which call.
+    """
+
+    config: RetryConfig | RetryConfigMapping
+    """How to retry."""
+
+    _retries = True
+
+    _exchange: ClassVar[Exchange]
+    """Handles the requests and the results."""
+
+    def __init__(
+        self, delegate: ClientT, config: RetryConfig | RetryConfigMapping
+    ) -> None:
+        super().__init__(delegate)
+        self.config = config
+        # What each attempt is sent through.
+        self._sender: Any = self.delegate
+
+    @classmethod
+    def _new_decorator(
+        cls,
+        strategy: Strategy | RetryConfig,
+        max_total_attempts: int | Literal[Unset.UNSET],
+        attempt_timeout: float | Literal[Unset.UNSET] | None,
+        settings: Mapping[str, Any],
+    ) -> Callable[[ClientT], ClientT]:
+        """Make a decorator of settings, or of a whole :class:`RetryConfig`."""
+        given: dict[str, Any] = {**settings}
+        if max_total_attempts is not UNSET:
+            given["max_total_attempts"] = max_total_attempts
+        if attempt_timeout is not UNSET:
+            given["attempt_timeout"] = attempt_timeout
+        if not isinstance(strategy, RetryConfig):
+            config = RetryConfig(strategy, **given)
+        elif given:
+            raise bad_argument("settings", given, "none beside a RetryConfig")
+        else:
+            config = strategy
+        return cls._decorator(config)
+
+    @classmethod
+    def _decorator(
+        cls, config: RetryConfig | RetryConfigMapping
+    ) -> Callable[[ClientT], ClientT]:
+        def decorator(delegate: ClientT) -> Any:
+            return cls(delegate, config)
+
+        return decorator
+
+    async def execute(self, ctx: ClientRequestContext, request: Any) -> Any:
+        """Make attempts until the strategy or a limit says stop."""
+        options, config = ctx.options, self.config
+        if options is not None and options.retry is not None:
+            config = options.retry
+        elif not isinstance(config, RetryConfig):
+            try:
+                config = config.config_for(ctx, request)
+            except Exception as cause:
+                ctx.root.log.stop_reason = RetryStopReason.ERROR
+                ctx.log._record_failure(cause)
+                raise
+        kind = TokenCall if config.uses_tokens else StrategyCall
+        return await kind(self._sender, config, ctx, request, self._exchange).run()
+
+    def describe(self) -> str:
+        """Return one line for ``SessionBuilder.describe()``: name and settings."""
+        config = self.config
+        if not isinstance(config, RetryConfig):
+            return f"{type(self).__name__}(mapping={config!r})"
+        shown = {
+            setting.name: repr(getattr(config, setting.name))
+            for setting in fields(config)
+            if setting.repr
+        }
+        if config.uses_tokens:
+            shown["classifiers"] = f"({', '.join(map(_name, config.classifiers))})"
+            shown["raise_retry_error"] = repr(config.raise_retry_error)
+            if config.token_scope is not None:
+                shown["token_scope"] = _name(config.token_scope)
+        settings = ", ".join(f"{name}={value}" for name, value in shown.items())
+        return f"{type(self).__name__}({settings})"
+
+
+class RetryingClient(RetriedCalls[HttpClient]):
     """Sends a request again for as long as its strategy wants another attempt.
 
     Each attempt gets a context, a log and a timeout of its own. When it stops, the
@@ -37,14 +126,9 @@ class RetryingClient(DecoratingClient):
         config: How to retry; or how to retry which call.
     """
 
-    config: RetryConfig | RetryConfigMapping
-    """How to retry."""
-
-    def __init__(
-        self, delegate: HttpClient, config: RetryConfig | RetryConfigMapping
-    ) -> None:
-        super().__init__(delegate)
-        self.config = config
+    _serves = "sessions"
+    _counterpart = "RetryingRpcClient"
+    _exchange = HTTP
 
     @classmethod
     def new_decorator(
@@ -71,18 +155,9 @@ class RetryingClient(DecoratingClient):
         ... )
         >>> decorator = RetryingClient.new_decorator(RetryStrategy.failsafe(), 3, 2.0)
         """
-        given: dict[str, Any] = {**settings}
-        if max_total_attempts is not UNSET:
-            given["max_total_attempts"] = max_total_attempts
-        if attempt_timeout is not UNSET:
-            given["attempt_timeout"] = attempt_timeout
-        if not isinstance(strategy, RetryConfig):
-            config = RetryConfig(strategy, **given)
-        elif given:
-            raise bad_argument("settings", given, "none beside a RetryConfig")
-        else:
-            config = strategy
-        return cls._decorator(config)
+        return cls._new_decorator(
+            strategy, max_total_attempts, attempt_timeout, settings
+        )
 
     @classmethod
     def new_mapped_decorator(cls, mapping: RetryConfigMapping) -> Decorator:
@@ -107,33 +182,6 @@ class RetryingClient(DecoratingClient):
             raise bad_argument("mapping", mapping, "a RetryConfigMapping")
         return cls._decorator(mapping)
 
-    @classmethod
-    def _decorator(cls, config: RetryConfig | RetryConfigMapping) -> Decorator:
-        def decorator(delegate: HttpClient) -> HttpClient:
-            return cls(delegate, config)
-
-        return decorator
-
-    async def execute(
-        self, ctx: ClientRequestContext, request: HttpRequest
-    ) -> aiohttp.ClientResponse:
-        """Send *request* until the strategy or a limit says stop."""
-        options, config = ctx.options, self.config
-        if options is not None and options.retry is not None:
-            config = options.retry
-        elif not isinstance(config, RetryConfig):
-            try:
-                config = config.config_for(ctx, request)
-            except Exception as cause:
-                ctx.root.log.stop_reason = RetryStopReason.ERROR
-                ctx.log._record_failure(cause)
-                raise
-        kind = TokenCall if config.uses_tokens else StrategyCall
-        response: aiohttp.ClientResponse = await kind(
-            self.delegate, config, ctx, request, HTTP
-        ).run()
-        return response
-
     def _lane_step(self) -> LaneStep | None:
         config = self.config
         if (
@@ -145,24 +193,6 @@ class RetryingClient(DecoratingClient):
             return None
         limiter = config.limiter
         return LaneStep() if limiter is None else limiter._lane_step()
-
-    def describe(self) -> str:
-        """Return one line for ``SessionBuilder.describe()``: name and settings."""
-        config = self.config
-        if not isinstance(config, RetryConfig):
-            return f"{type(self).__name__}(mapping={config!r})"
-        shown = {
-            setting.name: repr(getattr(config, setting.name))
-            for setting in fields(config)
-            if setting.repr
-        }
-        if config.uses_tokens:
-            shown["classifiers"] = f"({', '.join(map(_name, config.classifiers))})"
-            shown["raise_retry_error"] = repr(config.raise_retry_error)
-            if config.token_scope is not None:
-                shown["token_scope"] = _name(config.token_scope)
-        settings = ", ".join(f"{name}={value}" for name, value in shown.items())
-        return f"{type(self).__name__}({settings})"
 
 
 def _name(setting: object) -> str:

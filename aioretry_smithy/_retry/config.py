@@ -33,17 +33,22 @@ _ENVIRONMENT_VARIABLE = "AIORETRY_SMITHY_DEFAULT_MAX_TOTAL_ATTEMPTS"
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
-class FurtherSettings(TypedDict, total=False):
-    """The arguments of :class:`RetryConfig` that have to be named."""
+class SharedSettings(TypedDict, total=False):
+    """The named arguments of :class:`RetryConfig` that concern calls of any kind."""
 
     limiter: RetryLimiter | None
     use_retry_after: bool
     max_retry_after: float | None
-    buffer_response: bool
-    retry_count_header: str | None
     classifiers: Sequence[Classifier]
     raise_retry_error: bool
     token_scope: TokenScope
+
+
+class FurtherSettings(SharedSettings, total=False):
+    """The arguments of :class:`RetryConfig` that have to be named."""
+
+    buffer_response: bool
+    retry_count_header: str | None
 
 
 class RetrySettings(FurtherSettings, total=False):

@@ -10,6 +10,7 @@ from .._failures.safety import RetrySafety, safety_by_kind, was_queued, was_refu
 
 if TYPE_CHECKING:
     from .._call.context import ClientRequestContext
+    from .._log.request_log import RequestLog
     from .limiter import RetryLimiter
 
 _logger = logging.getLogger("aioretry_smithy")
@@ -42,7 +43,7 @@ async def report(
     wanted: bool,
 ) -> None:
     """Tell a limiter how an attempt ended, where that says something."""
-    failed = _is_failure(ctx.log.response_status, cause, wanted)
+    failed = _is_failure(ctx.log, cause, wanted)
     # A fallback's answer says as little of the server as the refusal it stands for.
     if failed is None or ctx.log._was_refused:
         return
@@ -66,9 +67,7 @@ async def tell(
         _logger.warning("%r raised, which is ignored", limiter, exc_info=True)
 
 
-def _is_failure(
-    status: int | None, cause: Exception | None, wanted: bool
-) -> bool | None:
+def _is_failure(log: RequestLog, cause: Exception | None, wanted: bool) -> bool | None:
     # What an open circuit refuses was not sent, so it says nothing of the server.
     # Nor does a wait for a place in the session's own pool.
     if was_refused(cause) or was_queued(cause):
@@ -77,4 +76,8 @@ def _is_failure(
         return True
     if cause is not None:
         return None if safety_by_kind(cause) is RetrySafety.NO else True
-    return None if status is None else status >= _SERVER_ERROR
+    status = log.response_status
+    if status is None:
+        # A function that has returned has no status.
+        return None if log.duration is None else False
+    return status >= _SERVER_ERROR

@@ -53,6 +53,8 @@ def sdk_headers(delegate: HttpClient) -> HttpClient:
 class SdkHeadersClient(DecoratingClient):
     """Adds the headers of :func:`sdk_headers`."""
 
+    _serves = "sessions"
+
     async def execute(
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> aiohttp.ClientResponse:

@@ -10,14 +10,19 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 import aiohttp
 from aiohttp import ClientSession, ClientTimeout
 
+from .._call.chain import (
+    assemble,
+    check_attempt_timeout,
+    checked_decorator,
+    describe_client,
+    retrying_client,
+)
 from .._call.client import chain_of, find_client
 from .._call.options import UNSET, Unset
 from .._errors import bad_argument, is_finite
 from .._masking.mask import DEFAULT_MASK, Mask
-from .._retry.client import RetryingClient
 from . import seam as _seam
 from .aiohttp_transport import AiohttpTransport
-from .chain import assemble, check_attempt_timeout, checked_decorator, describe_client
 from .deadline import keep_session_limit, limit_of, means_no_limit
 from .session_arguments import check_names
 from .standard import Retrying, standard_decorators
@@ -202,7 +207,7 @@ class SessionBuilder:
         base_url = DEFAULT_MASK.text(str(self._base_url))
         where = "" if self._base_url is None else f"base_url={base_url!r}, "
         session = f"aiohttp.ClientSession({where}response_timeout={total})"
-        clients = chain_of(assemble(AiohttpTransport(), self._decorators))
+        clients = chain_of(assemble(AiohttpTransport(), self._decorators, "sessions"))
         if isinstance(clients[-1], AiohttpTransport):
             clients.pop()
         lines = [*map(describe_client, clients), session]
@@ -217,7 +222,7 @@ class SessionBuilder:
                 others: its client has no ``.delegate``.
         """
         transport = AiohttpTransport()
-        client = assemble(transport, self._decorators)
+        client = assemble(transport, self._decorators, "sessions")
         check_attempt_timeout(client, self._total)
         session = ClientSession(self._base_url, **self._arguments)
         if self._keeps_limit:
@@ -247,7 +252,7 @@ def decorate(session: ClientSession, *decorators: Decorator) -> ClientSession:
     if _seam.installed(_checked(session)) is not None:
         raise bad_argument("session", session, "not decorated yet")
     transport = AiohttpTransport()
-    client = assemble(transport, decorators)
+    client = assemble(transport, decorators, "sessions")
     check_attempt_timeout(client, lambda: limit_of(session.timeout.total))
     return _install(session, transport, client)
 
@@ -288,6 +293,6 @@ def _install(
     masks = (mask for mask in wanted if isinstance(mask, Mask))
     mask = reduce(or_, masks, DEFAULT_MASK)
     # Even one that never retries: a block of code may tell it to.
-    resend = find_client(client, RetryingClient) is None
+    resend = retrying_client(client) is None
     _seam.install(session, transport, client, mask=mask, resend=resend)
     return session

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from .._bodies.request_body import SpentBodyError, prepare
+from .._call.client import ForOneKind
 from .._call.context import resources_of
 from .._call.origin import judge_origin
 from .._call.recording import record_failed_send, record_response
@@ -21,10 +22,12 @@ if TYPE_CHECKING:
     from .._request.request import HttpRequest
 
 
-class Transport(ABC):
+class Transport(ForOneKind, ABC):
     """Sends requests, and keeps the log and the resources of a call."""
 
     __slots__ = ()
+
+    _serves = "sessions"
 
     @abstractmethod
     def _prepare(

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from .._call.client import (
-    DecoratingClient,
-    Decorator,
-    HttpClient,
-    chain_of,
-    find_client,
-    recorded,
-)
 from .._errors import bad_argument, is_plain_function
-from .._retry.client import RetryingClient
+from .client import DecoratingClient, ForOneKind, HttpClient, chain_of, recorded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from .client import RpcClient
 
-def checked_decorator(decorator: Decorator) -> Decorator:
+    Client = HttpClient | RpcClient
+
+_D = TypeVar("_D")
+
+_CLIENTS = {"sessions": "HttpClient", "functions": "RpcClient"}
+
+
+def checked_decorator(decorator: _D) -> _D:
     """Return a decorator, checked.
 
     Raises:
@@ -49,18 +49,28 @@ def _is_not_called(decorator: object, maker: type) -> bool:
     return len(inspect.signature(maker).parameters) > 1
 
 
-def assemble(transport: HttpClient, decorators: Iterable[Decorator]) -> HttpClient:
+def assemble(
+    transport: Client,
+    decorators: Iterable[Callable[[Any], Any]],
+    serves: Literal["sessions", "functions"],
+) -> Any:
     """Put decorators around a transport, the innermost first; return the outermost.
 
+    Args:
+        transport: The innermost client.
+        decorators: The decorators.
+        serves: What the chain is for.
+
     Raises:
-        ValueError: A decorator returns no client or hides the one it wraps, or two
-            clients retry.
+        ValueError: A decorator returns no client, hides the one it wraps or is for the
+            other kind of chain, or two clients retry.
     """
     client, may_be_hidden = transport, True
     for decorator in map(checked_decorator, decorators):
         wrapped: object = decorator(client)
         if not isinstance(wrapped, HttpClient):
-            raise bad_argument("decorator", decorator, "one that returns an HttpClient")
+            expected = f"one that returns an {_CLIENTS[serves]}"
+            raise bad_argument("decorator", decorator, expected)
         outermost = chain_of(client)[0]  # without the joint
         if not may_be_hidden and _hides(wrapped, outermost):
             name = describe_client(outermost).partition("(")[0]
@@ -69,21 +79,39 @@ def assemble(transport: HttpClient, decorators: Iterable[Decorator]) -> HttpClie
                 f" it hides {name}"
             )
             raise bad_argument("decorator", decorator, expected)
+        _check_kind(wrapped, serves)
         # A scripted transport is a decorator that ignores the client it wraps.
         may_be_hidden &= any(wrapped is each for each in (decorator, transport))
         client = recorded(wrapped)
-    retrying = [link for link in chain_of(client) if isinstance(link, RetryingClient)]
+    retrying = [link for link in chain_of(client) if _retries(link)]
     if len(retrying) > 1:
-        raise bad_argument("decorators", len(retrying), "at most one RetryingClient")
+        expected = f"at most one {type(retrying[0]).__name__}"
+        raise bad_argument("decorators", len(retrying), expected)
     return client
 
 
+def _check_kind(client: object, serves: str) -> None:
+    """Refuse a client that serves chains of the other kind."""
+    if isinstance(client, ForOneKind) and client._serves not in {None, serves}:
+        other = client._counterpart and f", {client._counterpart}"
+        expected = f"a decorator for {serves}{other}"
+        raise bad_argument("decorator", type(client).__name__, expected)
+
+
+def retrying_client(client: Client) -> Any:
+    """Return the client of a chain that retries, or None."""
+    return next((link for link in chain_of(client) if _retries(link)), None)
+
+
+def _retries(client: object) -> bool:
+    return isinstance(client, DecoratingClient) and client._retries
+
+
 def check_attempt_timeout(
-    client: HttpClient, response_timeout: Callable[[], float | None]
+    client: Client, response_timeout: Callable[[], float | None]
 ) -> None:
     """Refuse a chain whose attempts may take longer than its calls."""
-    retrying = find_client(client, RetryingClient)
-    config = None if retrying is None else retrying.config
+    config = getattr(retrying_client(client), "config", None)
     attempt: float | None = getattr(config, "attempt_timeout", None)
     limit = None if attempt is None else response_timeout()
     if limit is not None and attempt is not None and attempt > limit:
@@ -91,11 +119,11 @@ def check_attempt_timeout(
         raise bad_argument("attempt_timeout", attempt, expected)
 
 
-def describe_client(client: HttpClient) -> str:
+def describe_client(client: Client) -> str:
     """Return one line about a client: its own words, or its class."""
     describe = getattr(client, "describe", None)
     return type(client).__name__ if describe is None else str(describe())
 
 
-def _hides(wrapped: HttpClient, client: HttpClient) -> bool:
+def _hides(wrapped: Client, client: Client) -> bool:
     return all(link is not client for link in chain_of(wrapped))
