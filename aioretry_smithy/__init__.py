@@ -15,7 +15,13 @@ from ._breaker.rule import CircuitBreakerRule
 from ._breaker.state import CircuitPermit, CircuitState
 from ._breaker.strategy import CircuitBreakerStrategy
 from ._breaker.window import EventCount
-from ._call.client import DecoratingClient, Decorator, HttpClient, client_decorator
+from ._call.client import (
+    DecoratingClient,
+    Decorator,
+    HttpClient,
+    RpcClient,
+    client_decorator,
+)
 from ._call.context import ClientRequestContext, ResponseTimeoutMode
 from ._content_preview.client import ContentPreviewingClient
 from ._errors import AttemptTimeoutError, ResponseTimeoutError, UnprocessedRequestError
@@ -32,6 +38,7 @@ from ._log.stop_reason import RetryStopReason
 from ._logging.client import LoggingClient
 from ._logging.formatter import LogFormatter
 from ._request.request import HttpRequest
+from ._request.rpc_request import RpcRequest
 from ._retry.backoff import Backoff
 from ._retry.budget import PerHostRetryBudget, RetryBudget, RetryBudgetListener
 from ._retry.client import RetryingClient
@@ -43,6 +50,10 @@ from ._retry.decision import RetryDecision
 from ._retry.limiter import RetryLimiter
 from ._retry.rule import RetryRule
 from ._retry.strategy import IDEMPOTENT_METHODS, RetryStrategy
+from ._rpc.circuit_breaker_client import CircuitBreakerRpcClient
+from ._rpc.decorate import rpc
+from ._rpc.logging_client import LoggingRpcClient
+from ._rpc.retrying_client import RetryingRpcClient
 from ._session.builder import SessionBuilder, decorate, undecorate, unwrap
 from ._session.request_options import request_options
 
@@ -53,6 +64,7 @@ __all__ = [
     "CircuitBreaker",
     "CircuitBreakerClient",
     "CircuitBreakerListener",
+    "CircuitBreakerRpcClient",
     "CircuitBreakerRule",
     "CircuitBreakerStrategy",
     "CircuitPermit",
@@ -67,6 +79,7 @@ __all__ = [
     "HttpRequest",
     "LogFormatter",
     "LoggingClient",
+    "LoggingRpcClient",
     "PerHostRetryBudget",
     "RequestLog",
     "ResponseTimeoutError",
@@ -84,6 +97,9 @@ __all__ = [
     "RetryStrategy",
     "RetryStrategyWithContent",
     "RetryingClient",
+    "RetryingRpcClient",
+    "RpcClient",
+    "RpcRequest",
     "SessionBuilder",
     "UnprocessedRequestError",
     "capture_logs",
@@ -95,6 +111,7 @@ __all__ = [
     "peel",
     "request_options",
     "retry_safety",
+    "rpc",
     "undecorate",
     "unwrap",
 ]

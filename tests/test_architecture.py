@@ -32,7 +32,7 @@ FLOORS = (
     {"_call"},
     {"_bodies", "_rules", "smithy.*"},
     {"_breaker", "_content_preview", "_logging", "_retry"},
-    {"_session"},
+    {"_rpc", "_session"},
     {"smithy"},
     {"__init__"},
     {"_telemetry"},

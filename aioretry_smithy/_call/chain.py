@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import inspect
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from .._errors import bad_argument, is_plain_function
+from .._masking.mask import DEFAULT_MASK, Mask
 from .client import DecoratingClient, ForOneKind, HttpClient, chain_of, recorded
 
 if TYPE_CHECKING:
@@ -117,6 +120,13 @@ def check_attempt_timeout(
     if limit is not None and attempt is not None and attempt > limit:
         expected = f"<= response_timeout, {limit}"
         raise bad_argument("attempt_timeout", attempt, expected)
+
+
+def mask_of(client: Client) -> Mask:
+    """Return what hides the usual secrets, and those that a chain was told of."""
+    wanted = (getattr(link, "mask", None) for link in chain_of(client))
+    masks = (mask for mask in wanted if isinstance(mask, Mask))
+    return reduce(or_, masks, DEFAULT_MASK)
 
 
 def describe_client(client: Client) -> str:

@@ -60,6 +60,8 @@ class ClientRequestContext(CallBound):
         "_answer",
         "_answered_at",
         "_attributes",
+        "_cap",
+        "_cut",
         "_first_attempt",
         "_is_sent",
         "_late",
@@ -95,6 +97,13 @@ class ClientRequestContext(CallBound):
     _answered_at: float
 
     _attributes: dict[Any, Any] | None
+
+    # When the attempt ends that the call is made in (on the root).
+    _cap: float | None
+
+    # What cuts the attempt of a function.
+    _cut: Any
+
     _resources: CallResources | None
 
     # What the short lane has sent (on the root), until the transport takes it.
@@ -136,7 +145,7 @@ class ClientRequestContext(CallBound):
             self.log = log
         self.attempt = log.attempt
         self._attributes = self._resources = self._retry_config = None
-        self._first_attempt = self._late = self._answer = None
+        self._cap = self._cut = self._first_attempt = self._late = self._answer = None
         # Whether anything of the call was sent (on the root).
         self._is_sent = False
 
@@ -152,6 +161,7 @@ class ClientRequestContext(CallBound):
         ctx.request = request
         ctx.parent = ctx.attempt = ctx.options = ctx._first_attempt = None
         ctx._attributes = ctx._resources = ctx._retry_config = ctx._answer = None
+        ctx._cap = ctx._cut = None
         ctx._late = late
         ctx._is_sent = False
         if log is not None:
@@ -221,6 +231,7 @@ class ClientRequestContext(CallBound):
         """Move the deadline of the call; on a child, of that attempt alone.
 
         A request that is already under way keeps the deadline that it started with.
+        Inside an attempt of a function a call ends with that attempt at the latest.
 
         Args:
             seconds: The new timeout, > 0 and finite; with ``EXTEND`` what is added to
@@ -250,7 +261,8 @@ class ClientRequestContext(CallBound):
 
     def _move_deadline(self, deadline: float | None) -> None:
         if self.parent is None:
-            self.log._call.deadline = deadline
+            limits = (limit for limit in (deadline, self._cap) if limit is not None)
+            self.log._call.deadline = min(limits, default=None)
         else:
             self.log._deadline = deadline
 

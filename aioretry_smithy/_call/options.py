@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from contextvars import ContextVar
+from contextlib import AbstractContextManager, suppress
+from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,6 +37,9 @@ class RequestOptions:
     attributes: Mapping[Any, Any] = field(default_factory=dict)
     """Attributes for the context of each call."""
 
+    enclosing: Any = field(default=None, repr=False, compare=False)
+    """The :class:`EnclosingAttempt` of a function that the code is part of, if any."""
+
     def within(self, outer: RequestOptions) -> RequestOptions:
         """Return these options, completed by those of the block around."""
         unset = self.response_timeout is UNSET
@@ -45,6 +48,7 @@ class RequestOptions:
             response_timeout=outer.response_timeout if unset else self.response_timeout,
             idempotent=outer.idempotent if self.idempotent is None else self.idempotent,
             attributes={**outer.attributes, **self.attributes},
+            enclosing=outer.enclosing if self.enclosing is None else self.enclosing,
         )
 
 
@@ -90,6 +94,30 @@ def _set_blocks(blocks: tuple[OptionsBlock, ...]) -> None:
     _blocks.set(blocks)
     # Merged once here, not again in each call.
     _options.set(merged)
+
+
+_Entered: TypeAlias = "tuple[Token[Any], Token[Any]]"
+
+
+def enter_attempt(enclosing: object) -> _Entered:
+    """Leave the settings around for the code of an attempt, and keep the attributes.
+
+    Returns:
+        What :func:`leave_attempt` needs.
+    """
+    around = _options.get()
+    attributes = {} if around is None else around.attributes
+    options = RequestOptions(attributes=attributes, enclosing=enclosing)
+    return _blocks.set((OptionsBlock(options),)), _options.set(options)
+
+
+def leave_attempt(entered: _Entered) -> None:
+    """Go back to the settings around an attempt."""
+    blocks, options = entered
+    # Another task may close the coroutine, and has nothing to undo.
+    with suppress(ValueError):
+        _blocks.reset(blocks)
+        _options.reset(options)
 
 
 current_options: Callable[[], RequestOptions | None] = _options.get

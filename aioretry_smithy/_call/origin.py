@@ -76,6 +76,18 @@ def was_sent_before(log: RequestLog, cause: BaseException) -> bool:
     return is_other and not is_unprocessed(earlier)
 
 
+def was_sent_inside(attempt: RequestLog, cause: BaseException) -> bool:
+    """Say whether a server may have seen something of an attempt that failed.
+
+    A decorator of the caller's own may have made attempts inside this one, and a
+    function other calls.
+    """
+    inner = attempt.root.children[attempt.attempt :]
+    return any(was_sent_before(each, cause) for each in inner) or any(
+        call.sent for call in attempt.calls
+    )
+
+
 def _comes_from_body(cause: BaseException) -> bool:
     for link in (cause, cause.__cause__):
         places = [place for place, _ in frames_of(link, 1)]

@@ -24,13 +24,16 @@ def attach(log: LogRecord, source: object) -> None:
 
 def find_log(source: object) -> LogRecord | None:
     """Return the log attached to *source*, or to what it was raised from."""
-    for link in raised_from(source):
-        log: LogRecord | None = attached_to(link)
-        if log is None and isinstance(link, BaseException):
-            log = _log_of_body(link)
-        if log is not None:
-            return log
-    return None
+    found = (log_of(link) for link in raised_from(source))
+    return next((log for log in found if log is not None), None)
+
+
+def log_of(source: object) -> LogRecord | None:
+    """Return the log attached to *source* itself, or to the response that raised it."""
+    log: LogRecord | None = attached_to(source)
+    if log is None and isinstance(source, BaseException):
+        return _log_of_body(source)
+    return log
 
 
 def attached_to(source: object) -> Any:

@@ -18,6 +18,7 @@ class CallFacts:
     __slots__ = (
         "deadline",
         "default_headers",
+        "gave_up_inside",
         "is_over",
         "loop",
         "mask",
@@ -29,6 +30,9 @@ class CallFacts:
 
     root: Callable[[], Any]
     """Finds the log of the call, which must not be kept alive from here."""
+
+    gave_up_inside: bool
+    """Whether it failed with what a call made inside of it has given up on."""
 
     is_over: bool
     """Whether the caller has the response or the exception."""
@@ -49,7 +53,7 @@ class CallFacts:
         self.wall_clock = time.time()
         self.started = started = loop.time()
         self.deadline = None if timeout is None else started + timeout
-        self.is_over = False
+        self.is_over = self.gave_up_inside = False
         self.waiters = ()
 
     def wake(self) -> None:

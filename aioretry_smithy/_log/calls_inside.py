@@ -29,6 +29,8 @@ class CallsInside(CallBound):
 
     _calls: _Calls | None
 
+    started: float
+
     @property
     def calls(self) -> tuple[Self, ...]:
         """The logs of the calls made inside this attempt, in order, at most 100.
@@ -41,6 +43,11 @@ class CallsInside(CallBound):
     def dropped_calls(self) -> int:
         """How many more calls were made inside, whose logs were not kept."""
         return 0 if self._calls is None else self._calls.dropped
+
+    def _has_call(self, log: Self) -> bool:
+        """Say whether a call was made inside; for one that was not kept by its time."""
+        kept = any(each is log for each in self.calls)
+        return kept or (self.dropped_calls > 0 and log.started >= self.started)
 
     def _add_call(self, log: Self) -> None:
         """Keep the log of a call that begins inside, or count it."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from contextlib import contextmanager
-from contextvars import ContextVar
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -70,6 +70,23 @@ def capture_logs() -> Iterator[list[RequestLog]]:
             # Nor where they began, and that context cannot be reached from here.
             block.is_open = False
         _captures.set(others)
+
+
+def leave_captures() -> Token[tuple[_Block, ...]] | None:
+    """Let the blocks around collect nothing, because their call is in the log.
+
+    Returns:
+        What :func:`return_to_captures` needs.
+    """
+    return _captures.set(()) if _captures.get() else None
+
+
+def return_to_captures(token: Token[tuple[_Block, ...]] | None) -> None:
+    """Let them collect again."""
+    # Another task may close the coroutine, and has nothing to undo.
+    with suppress(ValueError):
+        if token is not None:
+            _captures.reset(token)
 
 
 collecting: Callable[[], tuple[_Block, ...]] = _captures.get

@@ -220,12 +220,15 @@ class RequestLog(LogRecord):
         if self._call.waiters:
             self._call.wake()
 
-    def _annotate(self, cause: BaseException) -> None:
-        """Let *cause*, which the caller gets, tell of the call."""
+    def _annotate(self, cause: BaseException, *, is_from_inside: bool = False) -> None:
+        """Let *cause*, which the caller gets, tell of the call.
+
+        Where it comes out of a call made inside, it goes on telling of that too.
+        """
         attach(self, cause)
         # An exception of the user's own may refuse to be written on.
         with suppress(Exception):
-            add_notes(self, cause)
+            add_notes(self, cause, keep=is_from_inside)
 
     def _end_call(self) -> None:
         """Keep no exception of the call alive, and no frames (on the root)."""

@@ -144,21 +144,22 @@ def cells(text: str) -> int:
     return sum(1 + (east_asian_width(character) in "FW") for character in text)
 
 
-def add_notes(log: LogRecord, error: BaseException) -> None:
+def add_notes(log: LogRecord, error: BaseException, *, keep: bool = False) -> None:
     """Note the attempts of a call, where it made several, on what ended it.
 
     An exception that had ended another call before loses the notes of that one: some
-    are raised again and again, in aiohttp as well as in tests.
+    are raised again and again, in aiohttp as well as in tests. *keep* those of a call
+    made inside this one.
     """
     attempts = log.children if len(log.children) > 1 else ()
     notes = [note(attempt) for attempt in attempts]
     attributes = vars(error)
-    stale = attributes.pop(_NOTES, ())
+    stale = () if keep else attributes.pop(_NOTES, ())
     if stale:
         kept = getattr(error, "__notes__", ())
         error.__notes__ = [line for line in kept if line not in stale]
     if notes:
-        attributes[_NOTES] = notes
+        attributes[_NOTES] = [*attributes.get(_NOTES, ()), *notes]
         for line in notes:
             error.add_note(line)
 

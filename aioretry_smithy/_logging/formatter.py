@@ -116,17 +116,11 @@ class LogFormatter(ABC):
 
 class _TextFormatter(LogFormatter):
     def format_request(self, log: RequestLog) -> str:
-        url = log.request_url
         fields = {
             "startTime": log.request_started_at.isoformat(),
             "length": log.request_length or None,
             "duration": _seconds(log.request_duration),
-            "scheme": url.scheme,
-            "host": url.host_port_subcomponent,
-            "method": log.request_method,
-            # Without a host, the text before it belongs to the path.
-            "path": log.mask.text(url.raw_path_qs if url.host else str(url)),
-            "headers": _headers(log.mask.headers(log.request_headers)),
+            **_target(log),
             "preview": _quoted(content_preview(log.request_content_preview, log.mask)),
             "currentAttempt": log.attempt,
         }
@@ -181,6 +175,20 @@ class _NestedJsonFormatter(LogFormatter):
 _TEXT = _TextFormatter()
 _JSON = _JsonFormatter()
 _NESTED_JSON = _NestedJsonFormatter()
+
+
+def _target(log: RequestLog) -> dict[str, object]:
+    url = log.request_url
+    if url is None:
+        return {"name": log.mask.text(log.name)}
+    return {
+        "scheme": url.scheme,
+        "host": url.host_port_subcomponent,
+        "method": log.request_method,
+        # Without a host, the text before it belongs to the path.
+        "path": log.mask.text(url.raw_path_qs if url.host else str(url)),
+        "headers": _headers(log.mask.headers(log.request_headers)),
+    }
 
 
 def _braced(fields: Mapping[str, object]) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
-from .._failures.safety import RetrySafety, retry_safety
+from .._failures.safety import RetrySafety
 from .._rules.arguments import check_function, checked_answer
 from .._rules.conditions import Conditions, RuleConditions
 from .content_strategy import RetryStrategyWithContent, checked_length
+from .given_up import safety_in
 from .rule import RetryConditions
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 class ContentRuleConditions(RuleConditions, total=False):
     """The keyword arguments of :meth:`RetryRuleWithContent.no_retry`."""
 
-    on_content: Callable[[bytes | None], bool] | None
+    on_content: Callable[[Any], bool] | None
     max_content_length: int
 
 
@@ -35,8 +36,9 @@ class RetryRuleWithContent(RetryConditions, RetryStrategyWithContent):
 
     Args:
         on_content: A plain function that says whether the beginning of a body meets it;
-            called with ``b""`` without a body, and with None if the attempt failed. It
-            is called last, and not for permanent failures.
+            called with ``b""`` without a body, with None if the attempt failed, and
+            with what a function of :func:`rpc` returned. It is called last, and not for
+            permanent failures.
         max_content_length: Bytes of each body to look at, >= 1; 1 MiB unless given.
         methods: This and the others as for :class:`RetryRule`.
 
@@ -52,7 +54,7 @@ class RetryRuleWithContent(RetryConditions, RetryStrategyWithContent):
     True
     """
 
-    on_content: Callable[[bytes | None], bool] | None = None
+    on_content: Callable[[Any], bool] | None = None
     max_content_length: int = RetryStrategyWithContent.max_content_length
 
     _made_by: ClassVar[str] = "RetryRuleWithContent"
@@ -85,12 +87,12 @@ class RetryRuleWithContent(RetryConditions, RetryStrategyWithContent):
         self,
         ctx: ClientRequestContext,
         cause: Exception | None,
-        content: bytes | None,
+        content: Any,
     ) -> RetryAnswer:
         """Return the backoff, or no_retry, if a condition is met; else None."""
         if not self._is_about(ctx.request):
             return None
-        if self._is_met(ctx, cause) or self._is_met_by_content(cause, content):
+        if self._is_met(ctx, cause) or self._is_met_by_content(ctx, cause, content):
             return self._answer(cause)
         return None
 
@@ -103,11 +105,11 @@ class RetryRuleWithContent(RetryConditions, RetryStrategyWithContent):
         )
 
     def _is_met_by_content(
-        self, cause: Exception | None, content: bytes | None
+        self, ctx: ClientRequestContext, cause: Exception | None, content: Any
     ) -> bool:
         if self.on_content is None:
             return False
-        if cause is not None and retry_safety(cause) is RetrySafety.NO:
+        if cause is not None and safety_in(ctx, cause) is RetrySafety.NO:
             return False
         return checked_answer("on_content", self.on_content(content))
 

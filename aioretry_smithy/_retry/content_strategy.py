@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .._errors import bad_argument
 from .decision import RetryAnswer, first_answer
@@ -48,7 +48,7 @@ class RetryStrategyWithContent(ABC):
         self,
         ctx: ClientRequestContext,
         cause: Exception | None,
-        content: bytes | None,
+        content: Any,
     ) -> RetryAnswer | Awaitable[RetryAnswer]:
         """Say whether to retry; plain or ``async``.
 
@@ -63,7 +63,7 @@ class RetryStrategyWithContent(ABC):
                 types.
             content: The first ``max_content_length`` bytes of the body, decoded by its
                 ``Content-Encoding`` as in aiohttp; empty without a body. None when
-                there is a *cause*.
+                there is a *cause*. Of a function of :func:`rpc`: what it returned.
 
         Returns:
             The backoff, the same object each time; None to leave it to the next
@@ -118,7 +118,7 @@ class StrategyChainWithContent(RetryStrategyWithContent):
         self,
         ctx: ClientRequestContext,
         cause: Exception | None,
-        content: bytes | None,
+        content: Any,
     ) -> RetryAnswer | Awaitable[RetryAnswer]:
         return first_answer(self._answers(ctx, cause, content))
 
@@ -126,11 +126,13 @@ class StrategyChainWithContent(RetryStrategyWithContent):
         self,
         ctx: ClientRequestContext,
         cause: Exception | None,
-        content: bytes | None,
+        content: Any,
     ) -> Iterator[RetryAnswer | Awaitable[RetryAnswer]]:
         for member in self.members:
             if isinstance(member, RetryStrategyWithContent):
-                start = content and content[: member.max_content_length]
+                start = content
+                if isinstance(content, bytes):
+                    start = content[: member.max_content_length]
                 yield member.should_retry(ctx, cause, start)
             else:
                 yield member.should_retry(ctx, cause)

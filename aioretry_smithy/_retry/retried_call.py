@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .._call.origin import was_sent_before
+from .._call.origin import was_sent_inside
 from .._call.time_limits import time_left
 from .._errors import ResponseTimeoutError, bad_argument, is_finite, raised_from
 from .._failures.kept_cause import drop_frames
@@ -215,10 +215,7 @@ class RetriedCall(ABC):
             # Not in a variable, which would keep it alive through a wait.
             self.result = await self.delegate.execute(attempt, request)
         except Exception as cause:
-            log = attempt.log
-            # A decorator of the caller's own may have made attempts inside this one.
-            inner = log.root.children[log.attempt :]
-            if any(was_sent_before(each, cause) for each in inner):
+            if was_sent_inside(attempt.log, cause):
                 mark_seen(cause)
             self.cause = cause
         attempt.log._is_settled = True

@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Unpack
 
 from .._errors import bad_argument
-from .._failures.safety import RetrySafety, forbids_retry, retry_safety
+from .._failures.safety import forbids_retry
 from .._rules.conditions import Conditions, RuleConditions
 from .decision import RetryAnswer, RetryDecision
+from .given_up import safety_in
 from .strategy import RetryStrategy, backoff_or_default
 
 if TYPE_CHECKING:
     from .._call.context import ClientRequestContext
+    from .._failures.safety import RetrySafety
     from .backoff import Backoff
 
 
@@ -35,8 +37,8 @@ class RetryConditions(Conditions):
             expected = "none where retries are forbidden"
             raise bad_argument("backoff", self.backoff, expected)
 
-    def _safety_of(self, cause: Exception) -> RetrySafety:
-        return retry_safety(cause)
+    def _safety_of(self, ctx: ClientRequestContext, cause: Exception) -> RetrySafety:
+        return safety_in(ctx, cause)
 
     def _answer(self, cause: Exception | None) -> RetryAnswer:
         if self._forbids:

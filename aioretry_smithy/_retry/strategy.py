@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from .._errors import bad_argument
-from .._failures.safety import RetrySafety, retry_safety
+from .._failures.safety import RetrySafety
 from .._rules.chain import Member, chained
 from .backoff import Backoff
 from .decision import RetryAnswer, first_answer
+from .given_up import safety_in
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -202,7 +203,7 @@ class _OnUnprocessed(_OnFailure):
     _made_by = "on_unprocessed"
 
     def _is_worth_it(self, ctx: ClientRequestContext, cause: Exception | None) -> bool:
-        return cause is not None and retry_safety(cause) is RetrySafety.YES
+        return cause is not None and safety_in(ctx, cause) is RetrySafety.YES
 
 
 class _OnServerErrorStatus(_OnFailure):
@@ -210,7 +211,7 @@ class _OnServerErrorStatus(_OnFailure):
 
     def _is_worth_it(self, ctx: ClientRequestContext, cause: Exception | None) -> bool:
         if cause is not None:
-            return retry_safety(cause) is not RetrySafety.NO
+            return safety_in(ctx, cause) is not RetrySafety.NO
         return _is_server_error(ctx.log.response_status)
 
 
@@ -223,7 +224,7 @@ class _OnStatus(RetryStrategy):
     ) -> RetryAnswer:
         if cause is None:
             return self.function(ctx.log.response_status, None)
-        if retry_safety(cause) is RetrySafety.NO:
+        if safety_in(ctx, cause) is RetrySafety.NO:
             return None
         return self.function(None, cause)
 
@@ -236,7 +237,7 @@ class _Failsafe(_OnFailure):
 
     def _is_worth_it(self, ctx: ClientRequestContext, cause: Exception | None) -> bool:
         if cause is not None:
-            safety = retry_safety(cause)
+            safety = safety_in(ctx, cause)
             return safety is RetrySafety.YES or (
                 safety is RetrySafety.MAYBE and is_idempotent(ctx)
             )

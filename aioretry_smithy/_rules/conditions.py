@@ -160,7 +160,7 @@ class Conditions:
         entries = cast("tuple[Failure, ...]", self.exceptions)
         classes = tuple(entry for entry in entries if isinstance(entry, type))
         peeled = cast("Exception", peel(cause))
-        safety = self._safety_of(cause)
+        safety = self._safety_of(ctx, cause)
         if safety is RetrySafety.NO:
             return type(peeled) in classes
         return (
@@ -177,7 +177,7 @@ class Conditions:
             )
         )
 
-    def _safety_of(self, cause: Exception) -> RetrySafety:
+    def _safety_of(self, ctx: ClientRequestContext, cause: Exception) -> RetrySafety:
         """Judge a failure by its class and fault; a retry rule also by its safety."""
         return safety_by_kind(cause)
 

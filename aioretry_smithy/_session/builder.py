@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import reduce
-from operator import or_
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import aiohttp
@@ -15,12 +13,13 @@ from .._call.chain import (
     check_attempt_timeout,
     checked_decorator,
     describe_client,
+    mask_of,
     retrying_client,
 )
 from .._call.client import chain_of, find_client
 from .._call.options import UNSET, Unset
 from .._errors import bad_argument, is_finite
-from .._masking.mask import DEFAULT_MASK, Mask
+from .._masking.mask import DEFAULT_MASK
 from . import seam as _seam
 from .aiohttp_transport import AiohttpTransport
 from .deadline import keep_session_limit, limit_of, means_no_limit
@@ -289,10 +288,7 @@ def _checked(session: object) -> ClientSession:
 def _install(
     session: ClientSession, transport: AiohttpTransport, client: HttpClient
 ) -> ClientSession:
-    wanted = (getattr(link, "mask", None) for link in chain_of(client))
-    masks = (mask for mask in wanted if isinstance(mask, Mask))
-    mask = reduce(or_, masks, DEFAULT_MASK)
     # Even one that never retries: a block of code may tell it to.
     resend = retrying_client(client) is None
-    _seam.install(session, transport, client, mask=mask, resend=resend)
+    _seam.install(session, transport, client, mask=mask_of(client), resend=resend)
     return session

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._bodies.new_response import CLOSES_REFUSED
 from .._call.context import ClientRequestContext
+from .._call.enclosing import begin_call
 from .._call.options import current_options
 from .._log.attachment import attach
 from .._log.capture import collecting
@@ -95,12 +96,7 @@ def _begin(
             request, None, (begun, (timeout, None, False), NO_BODY)
         )
     ctx = ClientRequestContext(request, timeout, None, session._default_headers, mask)
-    if override is not None:
-        ctx.options = override
-        if override.attributes:
-            ctx.attributes.update(override.attributes)
-    for logs in collecting():
-        logs.append(ctx.log)
+    begin_call(ctx, override)
     return ctx
 
 

@@ -1,0 +1,56 @@
+"""Begin a call, where it is made inside an attempt of a function as part of that."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._log.capture import collecting
+
+if TYPE_CHECKING:
+    from .context import ClientRequestContext
+    from .options import RequestOptions
+
+
+class EnclosingAttempt:
+    """An attempt of a function, for the calls that are made in it while it lasts.
+
+    Tasks and connections that begin in an attempt keep its context variables, some for
+    long. So this refers to the attempt only until it is over.
+
+    Args:
+        ctx: The attempt; or the call, where nothing retries.
+    """
+
+    __slots__ = ("_ctx",)
+
+    def __init__(self, ctx: ClientRequestContext) -> None:
+        self._ctx: ClientRequestContext | None = ctx
+
+    def end(self) -> None:
+        """Note that the attempt is over: no further call is part of it."""
+        self._ctx = None
+
+    def take(self, ctx: ClientRequestContext) -> None:
+        """Let a call that begins be part of the attempt, and end with it."""
+        attempt = self._ctx
+        if attempt is not None:
+            attempt.log._add_call(ctx.log)
+            ctx._cap = attempt.deadline
+            ctx._move_deadline(ctx.deadline)
+
+
+def begin_call(ctx: ClientRequestContext, options: RequestOptions | None) -> None:
+    """Give a call that begins what the code around it asks for.
+
+    Args:
+        ctx: The context of the call.
+        options: The options of the blocks around it.
+    """
+    if options is not None:
+        ctx.options = options
+        if options.attributes:
+            ctx.attributes.update(options.attributes)
+        if options.enclosing is not None:
+            options.enclosing.take(ctx)
+    for logs in collecting():
+        logs.append(ctx.log)

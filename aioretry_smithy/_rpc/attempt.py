@@ -1,0 +1,56 @@
+"""Run an attempt of a function: its time limit, and the calls that are part of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .._call.enclosing import EnclosingAttempt
+from .._call.options import enter_attempt, leave_attempt
+from .._log.capture import leave_captures, return_to_captures
+from .cut import Cut
+
+if TYPE_CHECKING:
+    from .._call.client import RpcClient
+    from .._call.context import ClientRequestContext
+    from .._request.rpc_request import RpcRequest
+
+
+class Attempts:
+    """Sends attempts through a client, with all that is further in.
+
+    It stands between a retrying client and the rest; where nothing retries, outside of
+    all.
+
+    Args:
+        delegate: The client.
+    """
+
+    __slots__ = ("delegate",)
+
+    def __init__(self, delegate: RpcClient) -> None:
+        self.delegate = delegate
+
+    async def execute(self, ctx: ClientRequestContext, request: RpcRequest) -> Any:
+        """Send *request* as one attempt, which ends at its deadline."""
+        enclosing = EnclosingAttempt(ctx)
+        entered, captures = enter_attempt(enclosing), leave_captures()
+        cut = ctx._cut = None if ctx.deadline is None else Cut(ctx)
+        try:
+            try:
+                return await self.delegate.execute(ctx, request)
+            except BaseException as cause:
+                # What cut a decorator; the function's own client has named the rest.
+                passed = None if cut is None else cut.passed_by(cause)
+                if passed is None:
+                    raise
+                raise passed() from cause
+        except BaseException as cause:
+            ctx.log._record_failure(cause)
+            raise
+        finally:
+            ctx._cut = None
+            enclosing.end()
+            return_to_captures(captures)
+            leave_attempt(entered)
+            if cut is not None:
+                cut.end()

@@ -1,0 +1,158 @@
+"""Put decorators around a coroutine function."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from .._call.chain import assemble, check_attempt_timeout, mask_of, retrying_client
+from .._call.context import ClientRequestContext
+from .._call.enclosing import begin_call
+from .._call.options import RequestOptions, current_options
+from .._errors import bad_argument, is_finite
+from .._request.rpc_request import RpcRequest, checked_name
+from .._retry.given_up import call_inside, gave_up
+from .attempt import Attempts
+from .function_client import FunctionClient
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from .._call.client import RpcDecorator
+    from .._log.request_log import RequestLog
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+def rpc(
+    *decorators: RpcDecorator,
+    response_timeout: float | None = None,
+    name: str | None = None,
+    idempotent: bool = False,
+) -> Callable[
+    [Callable[_P, Coroutine[Any, Any, _T]]], Callable[_P, Coroutine[Any, Any, _T]]
+]:
+    """Decorate a coroutine function: an operation of several requests, any client's.
+
+    What is called in an attempt of the function, through a decorated session or another
+    such function, is part of that attempt: it has no more time, and its log is among
+    the ``calls`` of the attempt's log. After Armeria's ``RpcClient`` and its
+    decorators.
+
+    Args:
+        decorators: The decorators, from the innermost to the outermost, such as what
+            :meth:`RetryingRpcClient.new_decorator` returns.
+        response_timeout: Seconds that a call may take, with all its attempts, finite
+            and > 0; None for no limit.
+        name: The name of the call in logs; the qualified name of the function unless
+            given.
+        idempotent: Whether the function may be called again after a failure that may
+            have come too late: :meth:`RetryStrategy.failsafe` asks for it.
+
+    Raises:
+        ValueError: An argument is not as described, a decorator is for sessions, there
+            are two retrying clients, an attempt may take longer than the call, or what
+            is decorated is no coroutine function.
+
+    >>> @rpc(
+    ...     CircuitBreakerRpcClient.new_decorator(CircuitBreaker("reports")),
+    ...     RetryingRpcClient.new_decorator(
+    ...         RetryRule(exceptions=[KeyError], on_timeout=True), attempt_timeout=3.0
+    ...     ),
+    ...     response_timeout=10.0,
+    ... )
+    ... async def fetch_report(session, day):
+    ...     async with session.get(f"/reports/{day}") as response:
+    ...         return await response.json()
+    """
+    for decorator in decorators:
+        if inspect.iscoroutinefunction(decorator):
+            expected = (
+                "decorators; write @rpc() with parentheses above a function, and"
+                " @client_decorator above one that decorates"
+            )
+            raise bad_argument("decorators", decorator, expected)
+    seconds = response_timeout
+    if not (seconds is None or (is_finite(seconds) and seconds > 0)):
+        raise bad_argument("response_timeout", seconds, "finite and > 0, or None")
+    if not isinstance(idempotent, bool):
+        raise bad_argument("idempotent", idempotent, "True or False")
+    if name is not None:
+        checked_name(name)
+    options = RequestOptions(response_timeout=seconds, idempotent=idempotent)
+
+    def decorate(
+        function: Callable[_P, Coroutine[Any, Any, _T]],
+    ) -> Callable[_P, Coroutine[Any, Any, _T]]:
+        calls = _Calls(_checked(function), decorators, name, options)
+
+        @functools.wraps(function)
+        async def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+            result: _T = await calls.make(args, kwargs)
+            return result
+
+        return call
+
+    return decorate
+
+
+def _checked(function: Any) -> Any:
+    if inspect.iscoroutinefunction(function):
+        return function
+    expected = "a coroutine function, written with async def and without yield"
+    if isinstance(function, staticmethod | classmethod):
+        kind = type(function).__name__
+        expected = f"a coroutine function; write @{kind} above @rpc(...)"
+    raise bad_argument("function", function, expected)
+
+
+class _Calls:
+    """Makes the calls of one function."""
+
+    __slots__ = ("_client", "_mask", "_options", "_request")
+
+    def __init__(
+        self,
+        function: Any,
+        decorators: tuple[RpcDecorator, ...],
+        name: str | None,
+        options: RequestOptions,
+    ) -> None:
+        innermost: Any = FunctionClient(function)
+        client = assemble(innermost, decorators, "functions")
+        timeout: Any = options.response_timeout
+        check_attempt_timeout(client, lambda: timeout)
+        self._mask = mask_of(client)
+        is_retried = retrying_client(client) is not None
+        self._client = client if is_retried else Attempts(client)
+        self._options = options
+        # A partial function has no name of its own.
+        inner = getattr(function, "func", function)
+        self._request = RpcRequest(name or inner.__qualname__)
+
+    async def make(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the function through its chain."""
+        request: Any = self._request.called_with(args, kwargs)
+        around, options = current_options(), self._options
+        if around is not None:
+            options = around.within(options)
+        timeout: Any = options.response_timeout
+        ctx = ClientRequestContext(request, timeout, None, None, self._mask)
+        begin_call(ctx, options)
+        log = ctx.log
+        try:
+            return await self._client.execute(ctx, request)
+        except BaseException as cause:
+            _annotate(log, cause)
+            raise
+        finally:
+            log._end_call()
+
+
+def _annotate(log: RequestLog, cause: BaseException) -> None:
+    last = log.children[-1] if log.children else log
+    inside = call_inside(last, cause)
+    log._call.gave_up_inside = gave_up(inside)
+    log._annotate(cause, is_from_inside=inside is not None)

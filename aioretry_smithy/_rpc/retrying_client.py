@@ -1,0 +1,109 @@
+"""Retry a function, until its strategy or a limit says stop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, Unpack
+
+from .._call.client import RpcClient
+from .._call.options import UNSET, Unset
+from .._errors import bad_argument
+from .._retry.client import RetriedCalls
+from .._retry.config import RetryConfig
+from .._retry.config_mapping import RetryConfigMapping
+from .._retry.rpc_exchange import RPC
+from .attempt import Attempts
+
+if TYPE_CHECKING:
+    from .._call.client import RpcDecorator
+    from .._retry.config import SharedSettings, Strategy
+
+
+class RetryingRpcClient(RetriedCalls[RpcClient]):
+    """Calls a function again for as long as its strategy wants another attempt.
+
+    It is :class:`RetryingClient` for the functions of :func:`rpc`: the same loop and
+    the same settings but those that concern HTTP. What a function returns is a success,
+    unless a :class:`RetryStrategyWithContent`, which gets it as ``content``, wants
+    another attempt. An attempt is cut at its timeout by cancelling the function; the
+    next one starts when that has cleaned up. After Armeria's ``RetryingRpcClient``.
+
+    A failure that a retrying client further in has given up on is not retried again,
+    unless a rule names its very class, or a strategy of your own wants it.
+
+    Args:
+        delegate: The next client inwards.
+        config: How to retry; or how to retry which call.
+    """
+
+    _serves = "functions"
+    _counterpart = "RetryingClient"
+    _exchange = RPC
+
+    def __init__(
+        self, delegate: RpcClient, config: RetryConfig | RetryConfigMapping
+    ) -> None:
+        super().__init__(delegate, config)
+        self._sender = Attempts(self.delegate)
+
+    @classmethod
+    def new_decorator(
+        cls,
+        strategy: Strategy | RetryConfig,
+        max_total_attempts: int | Literal[Unset.UNSET] = UNSET,
+        attempt_timeout: float | Literal[Unset.UNSET] | None = UNSET,
+        **settings: Unpack[SharedSettings],
+    ) -> RpcDecorator:
+        """Make a decorator for :func:`rpc`.
+
+        Args:
+            strategy: Decides after each attempt; or a whole :class:`RetryConfig`.
+            max_total_attempts: As for :class:`RetryConfig`.
+            attempt_timeout: Seconds that one attempt of the function may take, with the
+                decorators further in.
+            settings: The other arguments of :class:`RetryConfig`, by name, without
+                ``buffer_response`` and ``retry_count_header``. By default the scope of
+                a Smithy strategy is the name of the call.
+
+        Raises:
+            ValueError: An argument is out of range or concerns HTTP alone, or there are
+                settings beside a whole configuration.
+
+        >>> decorator = RetryingRpcClient.new_decorator(
+        ...     RetryRule(exceptions=[ConnectionError], on_timeout=True),
+        ...     max_total_attempts=3,
+        ...     attempt_timeout=2.0,
+        ... )
+        """
+        given: dict[str, object] = {**settings}
+        for name in ("buffer_response", "retry_count_header"):
+            if name in given:
+                raise bad_argument(name, given[name], "only for sessions")
+        if isinstance(strategy, RetryConfig) and strategy.buffer_response:
+            expected = "one without buffer_response, which is only for sessions"
+            raise bad_argument("strategy", strategy, expected)
+        return cls._new_decorator(
+            strategy, max_total_attempts, attempt_timeout, settings
+        )
+
+    @classmethod
+    def new_mapped_decorator(cls, mapping: RetryConfigMapping) -> RpcDecorator:
+        """Make a decorator that retries each call by the settings for its key.
+
+        Args:
+            mapping: What :meth:`RetryConfigMapping.of` returns. It is asked once per
+                call.
+
+        Raises:
+            ValueError: *mapping* is something else.
+
+        >>> decorator = RetryingRpcClient.new_mapped_decorator(
+        ...     RetryConfigMapping.of(
+        ...         lambda ctx, request: str(request.args[0]),
+        ...         lambda region: RetryConfig.standard(max_total_attempts=2),
+        ...     )
+        ... )
+        """
+        is_mapping = isinstance(mapping, RetryConfigMapping)
+        if not is_mapping or mapping._name != "of":
+            raise bad_argument("mapping", mapping, "what RetryConfigMapping.of returns")
+        return cls._decorator(mapping)
