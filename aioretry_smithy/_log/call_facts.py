@@ -16,6 +16,7 @@ class CallFacts:
     """Outlives the log of the call, for logs of attempts that are kept alone."""
 
     __slots__ = (
+        "around",
         "deadline",
         "default_headers",
         "gave_up_inside",
@@ -30,6 +31,9 @@ class CallFacts:
 
     root: Callable[[], Any]
     """Finds the log of the call, which must not be kept alive from here."""
+
+    around: CallFacts
+    """The call in whose attempt this call was made; absent where there is none."""
 
     gave_up_inside: bool
     """Whether it failed with what a call made inside of it has given up on."""
@@ -56,8 +60,23 @@ class CallFacts:
         self.is_over = self.gave_up_inside = False
         self.waiters = ()
 
+    def surround(self, inside: CallFacts) -> None:
+        """Begin to hide what *inside* hides, a call that an attempt of this makes.
+
+        The failure of a call inside is often that of the calls around it.
+        """
+        inside.around = self
+        call: CallFacts | None = self
+        while call is not None and not call.mask.covers(inside.mask):
+            call.mask |= inside.mask
+            call = _around(call)
+
     def wake(self) -> None:
         """Call the waiters, because something has ended."""
         waiters, self.waiters = self.waiters, ()
         for waiter in waiters:
             waiter()
+
+
+def _around(call: CallFacts) -> CallFacts | None:
+    return getattr(call, "around", None)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from .._failures.kept_cause import CallBound
+
+if TYPE_CHECKING:
+    from .._masking.mask import Mask
+    from .call_facts import CallFacts
 
 _MOST_CALLS: Final = 100
 
@@ -27,9 +31,18 @@ class CallsInside(CallBound):
 
     __slots__ = ("_calls",)
 
+    _call: CallFacts
     _calls: _Calls | None
 
     started: float
+
+    @property
+    def mask(self) -> Mask:
+        """The mask that hides secrets in the views of this log.
+
+        From the moment that a call inside begins, it hides the secrets of that one too.
+        """
+        return self._call.mask
 
     @property
     def calls(self) -> tuple[Self, ...]:
@@ -51,6 +64,7 @@ class CallsInside(CallBound):
 
     def _add_call(self, log: Self) -> None:
         """Keep the log of a call that begins inside, or count it."""
+        self._call.surround(log._call)
         calls = self._calls
         if calls is None:
             self._calls = calls = _Calls()

@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING, Any
 from .tree import content_preview, describe_cause, describe_error
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .._masking.mask import Mask
     from .record import LogRecord
 
 
 def to_dict(log: LogRecord) -> dict[str, Any]:
     """Return a log and its attempts as plain JSON values."""
     mask = log.mask
-    reason, headers = log.response_reason, log.response_headers
     return {
         "name": mask.text(log.name),
-        "request_method": mask.text(log.request_method),
-        "request_url": mask.text(str(log.request_url)),
-        "request_headers": mask.headers(log.request_headers),
+        "request_method": _text(log.request_method, mask),
+        "request_url": _text(log.request_url, mask),
+        "request_headers": _headers(log.request_headers, mask),
         "request_content_preview": content_preview(log.request_content_preview, mask),
         "request_started_at": log.request_started_at.isoformat(),
         "request_length": log.request_length,
@@ -26,8 +28,8 @@ def to_dict(log: LogRecord) -> dict[str, Any]:
         "sent": log.sent,
         "response_timeout": log.response_timeout,
         "response_status": log.response_status,
-        "response_reason": None if reason is None else mask.text(reason),
-        "response_headers": None if headers is None else mask.headers(headers),
+        "response_reason": _text(log.response_reason, mask),
+        "response_headers": _headers(log.response_headers, mask),
         "response_cause": describe_cause(log),
         "response_length": log.response_length,
         "response_content_preview": content_preview(log.response_content_preview, mask),
@@ -41,4 +43,20 @@ def to_dict(log: LogRecord) -> dict[str, Any]:
         "stop_reason": log.stop_reason and str(log.stop_reason),
         "retry_error": log.retry_error and describe_error(log.retry_error, mask),
         "children": [to_dict(child) for child in log.children],
-    }
+    } | _calls(log)
+
+
+def _calls(log: LogRecord) -> dict[str, Any]:
+    """Return what only the log of a call of a function has."""
+    if log.request_method is not None:
+        return {}
+    calls = [to_dict(call) for call in log.calls]
+    return {"calls": calls, "dropped_calls": log.dropped_calls}
+
+
+def _text(value: object, mask: Mask) -> str | None:
+    return None if value is None else mask.text(str(value))
+
+
+def _headers(headers: Mapping[str, str] | None, mask: Mask) -> dict[str, str] | None:
+    return None if headers is None else mask.headers(headers)

@@ -75,7 +75,6 @@ class LogRecord(CallsInside):
     started: float
     """When it began, in seconds of the event loop's clock."""
 
-    _call: CallFacts
     _children: list[Self]
     _deadline: float | None
     _is_settled: bool  # handed on; what a decorator left running changes nothing
@@ -149,11 +148,6 @@ class LogRecord(CallsInside):
         a decorator made. A mock and a :class:`.ScriptedTransport` stand for a server.
         """
         return self._sent or any(child._sent for child in self._children)
-
-    @property
-    def mask(self) -> Mask:
-        """The mask that hides secrets in the views of this log."""
-        return self._call.mask
 
     @property
     def children(self) -> tuple[Self, ...]:

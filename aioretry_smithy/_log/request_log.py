@@ -13,9 +13,10 @@ from .._failures.kept_cause import KeptCause
 from .._text import encodable
 from .attachment import attach, find_log
 from .json_values import to_dict
+from .notes import add_notes
 from .outcome import Outcome
 from .record import LogRecord
-from .tree import add_notes, render
+from .tree import headline, render
 
 if TYPE_CHECKING:
     import asyncio
@@ -86,7 +87,7 @@ class RequestLog(LogRecord):
         return self
 
     def __repr__(self) -> str:
-        return f"<RequestLog {self.render().splitlines()[0]}>"
+        return f"<RequestLog {headline(self, self.children)}>"
 
     @overload
     @staticmethod

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from itertools import groupby, starmap
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rich.text import Text
 
+from .branches import Node, branches
 from .timeline import COLOURS, Bar, OutcomeKind, Span, Timeline, timeline
-from .tree import branches, preview_lines, tree
+from .tree import Headline, Row, preview_lines, previews_of_call, tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -23,7 +24,7 @@ _MARGIN: Final = 3
 _SHORTEST_BESIDE: Final = 24
 """Columns that a bar needs to stand beside the words; otherwise it goes below."""
 
-_SHADES: Final = {"wait": "░", "body": "▒", "attempt": "█"}
+_SHADES: Final = {"wait": "░", "body": "▒", "call": "▒", "attempt": "█"}
 _TYPED: Final = str.maketrans("├└│─█▒░…", "|`|-#=..")
 """Stand in where the encoding of a terminal lacks the signs."""
 
@@ -60,51 +61,114 @@ def _written(text: str, encoding: str) -> str:
 
 
 def _lines(times: Timeline, console: Console, room: int) -> Iterator[Text]:
-    def wrapped(lines: list[Text]) -> list[Text]:
-        parts = [part for line in lines for part in line.wrap(console, room)]
+    sheet = _Sheet.of(times, console, room)
+    previews = _dimmed(previews_of_call(times.log, times.attempts))
+    lines = [
+        _headline(times.headline, OutcomeKind.of(times.log)),
+        *sheet.wrapped(previews, 0),
+    ]
+    drawn = branches(Node(lines, [*_nodes(_shown(times), sheet)]))
+    return starmap(Text.assemble, drawn)
+
+
+def _shown(times: Timeline) -> tuple[Bar, ...]:
+    """Return what gets lines: attempts, or the calls inside a call without any."""
+    return times.bars if times.attempts else times.bars[-1].inside
+
+
+class _Sheet(NamedTuple):
+    """Knows how wide words and bars may be."""
+
+    console: Console
+    room: int
+    deepest: int
+    longest: int
+    width: int
+    columns: float  # for a second
+
+    @classmethod
+    def of(cls, times: Timeline, console: Console, room: int) -> _Sheet:
+        """Look for the line that reaches farthest."""
+        lines = [*_indented(_shown(times))] or [(0, Text())]
+        deepest = max(indent for indent, _ in lines)
+        longest = max(indent + line.cell_len for indent, line in lines) + _MARGIN
+        is_beside = room - longest >= _SHORTEST_BESIDE
+        width = max(1, room - (longest if is_beside else deepest))
+        columns = width / times.end if times.end else 0.0
+        return cls(console, room, deepest, longest if is_beside else 0, width, columns)
+
+    def block(self, line: Text, drawn: Text, indent: int) -> list[Text]:
+        """Put a bar beside the words, or below them."""
+        if not drawn:
+            return [line]
+        if self.longest:
+            line.pad_right(self.longest - indent - line.cell_len)
+            return [line + drawn]
+        return [line, Text(" " * (self.deepest - indent)) + drawn]
+
+    def wrapped(self, lines: list[Text], indent: int) -> list[Text]:
+        """Break lines that are too long."""
+        room = max(1, self.room - indent)
+        parts = [part for line in lines for part in line.wrap(self.console, room)]
         for part in parts:
             part.rstrip()
         return parts
 
-    request, result, rest = times.headline
-    colour = COLOURS[OutcomeKind.of(times.log)][0]
-    headline = Text.assemble(request, "  ->  ", (result, colour), rest)
-    previews = _dimmed(preview_lines(times.log, ">" if times.attempts else "><"))
-    blocks = _blocks(times, room) if times.attempts else ()
-    lines = branches([headline, *wrapped(previews)], [*map(wrapped, blocks)])
-    return starmap(Text.assemble, lines)
+
+def _indented(bars: tuple[Bar, ...], indent: int = 0) -> Iterator[tuple[int, Text]]:
+    """Yield the words of all bars, each with the columns that it stands further in."""
+    _, bars = _first_wait(bars)
+    for bar in bars:
+        yield indent, _words(bar)
+        yield from _indented(bar.inside, indent + _MARGIN)
 
 
-def _blocks(times: Timeline, room: int) -> Iterator[list[Text]]:
-    """Yield the lines of each attempt: words, bar and how its body begins."""
-    bars = times.bars
-    first: Mapping[str, Span] = {}
-    if "attempt" not in bars[0].parts:
-        # The wait before the first attempt belongs to its line.
-        first, bars = bars[0].parts, bars[1:]
-    lines = [_words(bar) for bar in bars]
-    longest = max(line.cell_len for line in lines) + _MARGIN
-    is_beside = room - longest >= _SHORTEST_BESIDE
-    width = room - longest if is_beside else room
-    columns = width / times.end if times.end else 0.0
-    for bar, line in zip(bars, lines, strict=True):
-        block = [line, _drawn(bar, first, columns, width)]
-        if is_beside:
-            line.pad_right(longest - line.cell_len)
-            block = [line + block[1]]
-        yield block + _dimmed(preview_lines(bar.log, "<"))
+def _first_wait(
+    bars: tuple[Bar, ...],
+) -> tuple[Mapping[str, Span], tuple[Bar, ...]]:
+    """Take away the wait before the first attempt, which belongs to its line."""
+    for bar in bars[:1]:
+        if isinstance(bar.row, Row) and bar.parts.keys() == {"wait"}:
+            return bar.parts, bars[1:]
+    return {}, bars
+
+
+def _nodes(
+    bars: tuple[Bar, ...], sheet: _Sheet, indent: int = 0
+) -> Iterator[Node[Text]]:
+    """Yield the lines of each attempt or call: words, bar and how its body begins."""
+    first, bars = _first_wait(bars)
+    for bar in bars:
+        block = sheet.block(_words(bar), _drawn(bar, first, sheet), indent)
+        block += _dimmed(_previews(bar))
+        inside = [*_nodes(bar.inside, sheet, indent + _MARGIN)]
+        yield Node(sheet.wrapped(block, indent), inside)
         first = {}
 
 
+def _previews(bar: Bar) -> list[str]:
+    if isinstance(bar.row, Headline):
+        return previews_of_call(bar.log, bar.log.children)
+    return preview_lines(bar.log, "<")
+
+
 def _words(bar: Bar) -> Text:
+    if isinstance(bar.row, Headline):
+        return _headline(bar.row, bar.outcome)
     styles = "", COLOURS[bar.outcome][0], "", _DIM
     line = Text.assemble(*zip(bar.row, styles, strict=True))
     line.rstrip()
     return line
 
 
-def _drawn(bar: Bar, first: Mapping[str, Span], columns: float, width: int) -> Text:
+def _headline(words: Headline, kind: OutcomeKind) -> Text:
+    request, result, rest = words
+    return Text.assemble(request, "  ->  ", (result, COLOURS[kind][0]), rest)
+
+
+def _drawn(bar: Bar, first: Mapping[str, Span], sheet: _Sheet) -> Text:
     """Draw the time of an attempt, and of the waits around it, to scale."""
+    width, columns = sheet.width, sheet.columns
     cells = [(" ", "")] * width
     for part, span in (*first.items(), *bar.parts.items()):
         start = min(int(span.start * columns), width - 1)

@@ -8,7 +8,7 @@ from itertools import pairwise, starmap
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .._errors import RefusedRequestError, UnprocessedRequestError
-from .tree import Headline, Row, aligned_rows, describe_outcome, headline
+from .tree import Headline, Row, aligned_rows, describe_outcome, headline, more_calls
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,7 +39,7 @@ class OutcomeKind(StrEnum):
         if status is not None and status >= 400:
             return cls.FAILURE
         if cause is None:
-            return cls.RUNNING if status is None else cls.SUCCESS
+            return cls.RUNNING if log.duration is None else cls.SUCCESS
         if isinstance(cause, RefusedRequestError | UnprocessedRequestError):
             return cls.REFUSED
         return cls.ERROR if isinstance(cause, Exception) else cls.CANCELLED
@@ -65,17 +65,32 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """An attempt and the wait after it; or the wait before the first one, alone."""
+    """An attempt and the wait after it; or the wait before the first one, alone.
+
+    A call that was made inside an attempt has one too.
+    """
 
     log: LogRecord
     """The log of the attempt; that of the call for a wait before the first one."""
 
     outcome: OutcomeKind
-    row: Row
+    row: Row | Headline
     """The words for it."""
 
     parts: Mapping[str, Span]
-    """Its ``wait``, ``body`` and ``attempt``, as far as there are, to draw in turn."""
+    """Its ``wait``, ``body`` and ``attempt``, as far as there are, to draw in turn.
+
+    Just ``call`` for a call inside that has attempts.
+    """
+
+    inside: tuple[Bar, ...] = ()
+    """What belongs into this bar: calls into an attempt, attempts into a call."""
+
+    @property
+    def end(self) -> float:
+        """When the last thing of it ended."""
+        ends = (span.end for span in self.parts.values())
+        return max((*ends, *(bar.end for bar in self.inside)), default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,24 +119,55 @@ def timeline(log: LogRecord) -> Timeline:
     A wait has no time of its own in the log, only a length. It ends when the next
     attempt begins; the last one, which was cut short or goes on, when all ends.
     """
-    attempts, delay = log.children, log.delay
+    attempts = log.children
+    bars = _bars(log, attempts, log.started)
+    words = headline(log, attempts)
+    end = max(bar.end for bar in bars)
+    return Timeline(log, words, attempts, bars, end, log.response_timeout)
+
+
+def _bars(
+    log: LogRecord, attempts: tuple[LogRecord, ...], origin: float
+) -> tuple[Bar, ...]:
+    """Lay out the attempts of a call, in seconds from *origin*."""
+    delay = log.delay
     # A call that was waiting for leave to begin has made no attempt.
     shown = attempts or ((log,) if delay is None else ())
     rows = aligned_rows(attempts) or [Row(outcome=describe_outcome(log))]
-    now = _elapsed(log) if log.duration is None else log.duration
-    times = [*(attempt.started - log.started for attempt in shown), now]
+    now = log.started - origin
+    now += _elapsed(log) if log.duration is None else log.duration
+    times = [*(attempt.started - origin for attempt in shown), now]
     bars = []
     if delay is not None:
         row = Row(wait=f"waited {delay:.3f} s ({log.delay_source})")
-        parts = {"wait": _wait(delay, 0.0, times[0])}
+        parts = {"wait": _wait(delay, log.started - origin, times[0])}
         bars.append(Bar(log, OutcomeKind.of(log), row, parts))
     spans = starmap(Span, pairwise(times))
     for attempt, row, span in zip(shown, rows, spans, strict=False):
         parts = _parts(attempt, span, now)
-        bars.append(Bar(attempt, OutcomeKind.of(attempt), row, parts))
-    end = max(span.end for bar in bars for span in bar.parts.values())
-    words = headline(log, attempts)
-    return Timeline(log, words, attempts, tuple(bars), end, log.response_timeout)
+        calls = _calls(attempt, origin)
+        bars.append(Bar(attempt, OutcomeKind.of(attempt), row, parts, calls))
+    return tuple(bars)
+
+
+def _calls(log: LogRecord, origin: float) -> tuple[Bar, ...]:
+    """Lay out the calls that were made inside an attempt."""
+    bars = [_call(call, origin) for call in log.calls]
+    rest = more_calls(log)
+    if rest is not None:
+        bars.append(Bar(log, OutcomeKind.of(log), Row(wait=rest), {}))
+    return tuple(bars)
+
+
+def _call(log: LogRecord, origin: float) -> Bar:
+    attempts = log.children
+    inside = _bars(log, attempts, origin)
+    kind, words = OutcomeKind.of(log), headline(log, attempts)
+    if attempts:
+        start, end = log.started - origin, max(bar.end for bar in inside)
+        return Bar(log, kind, words, {"call": Span(start, end)}, inside)
+    (only,) = inside
+    return Bar(log, kind, words, only.parts, only.inside)
 
 
 def _parts(log: LogRecord, until_next: Span, now: float) -> dict[str, Span]:

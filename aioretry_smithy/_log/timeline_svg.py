@@ -7,11 +7,11 @@ from html import escape
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from .timeline import COLOURS, Bar, OutcomeKind, Timeline, timeline
-from .tree import cells, describe_cause, describe_outcome, excerpt, tree
+from .timeline import COLOURS, Bar, OutcomeKind, Span, Timeline, timeline
+from .tree import Headline, cells, describe_cause, describe_outcome, excerpt, tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from .record import LogRecord
 
@@ -20,6 +20,7 @@ _LEFT: Final = 20
 _RIGHT: Final = _WIDTH - _LEFT
 _ROOM: Final = _RIGHT - _LEFT
 _EDGE: Final = 6
+_INDENT: Final = 18
 _TOP: Final = 68
 _DEADLINE_HEIGHT: Final = 16
 _ROW_HEIGHT: Final = 38
@@ -84,7 +85,7 @@ def draw(log: LogRecord) -> str:
     times = timeline(log)
     axis = _Axis.of(times)
     top = _TOP if times.deadline is None else _TOP + _DEADLINE_HEIGHT
-    bottom = top + _ROW_HEIGHT * len(times.bars)
+    bottom = top + _ROW_HEIGHT * sum(map(_count, times.bars))
     height = bottom + _AXIS_HEIGHT
     size = f'width="{_WIDTH}" height="{height}"'
     request, result, rest = times.headline
@@ -101,8 +102,7 @@ def draw(log: LogRecord) -> str:
         *_scale(axis, top, bottom),
         *_deadline(times, axis, bottom),
     ]
-    for number, bar in enumerate(times.bars):
-        lines += _row(bar, axis, top + _ROW_HEIGHT * number)
+    lines += _rows(times.bars, axis, top)
     return "\n".join([*lines, "</svg>", ""])
 
 
@@ -158,21 +158,53 @@ def _centred(name: str, x: float, y: int, kind: str) -> str:
     return _text(name, max(half, min(x, _WIDTH - half)), y, kind, anchor="middle")
 
 
-def _row(bar: Bar, axis: _Axis, y: int) -> Iterator[str]:
-    """Draw an attempt or a wait: the words, and its bars below."""
-    kinds: tuple[str, ...] = "muted", bar.outcome, "ink", "muted"
-    words = [*zip(bar.row, kinds, strict=True)]
+def _count(bar: Bar) -> int:
+    """Return how many rows a bar takes, with what is inside of it."""
+    return 1 + sum(map(_count, bar.inside))
+
+
+def _rows(bars: Sequence[Bar], axis: _Axis, y: int, depth: int = 0) -> Iterator[str]:
+    """Draw bars one below the other, and frame those that belong into one of them."""
+    for bar in bars:
+        height = _ROW_HEIGHT * _count(bar)
+        span = bar.parts.get("attempt")
+        if span is not None and bar.inside:
+            x, length = _place(span, axis, _NARROWEST)
+            yield (
+                f'<rect class="{bar.outcome}" fill-opacity="0.1" x="{x:.1f}"'
+                f' y="{y + 20}" width="{length:.1f}" height="{height - 24}"/>'
+            )
+        yield from _row(bar, axis, y, depth)
+        yield from _rows(bar.inside, axis, y + _ROW_HEIGHT, depth + 1)
+        y += height
+
+
+def _words(bar: Bar, axis: _Axis) -> Iterator[tuple[str, str]]:
+    """Yield the words for a bar, each with its class."""
+    if isinstance(bar.row, Headline):
+        request, outcome, rest = bar.row
+        yield from ((f"{request}  ", "ink"), (outcome, bar.outcome), (rest, "muted"))
+    else:
+        yield from zip(bar.row, ("muted", bar.outcome, "ink", "muted"), strict=True)
     body = bar.parts.get("body")
     if body is not None and body.end - body.start >= axis.end * _LONG_BODY:
-        words.append((f"   body {body.end - body.start:.3f} s", "muted"))
-    yield from _line(words, y + 14)
-    for part, (start, end) in bar.parts.items():
+        yield f"   body {body.end - body.start:.3f} s", "muted"
+
+
+def _place(span: Span, axis: _Axis, least: float) -> tuple[float, float]:
+    """Return where the bar of a time begins, and how long it is."""
+    length = max(least, axis.x(span.end) - axis.x(span.start))
+    return min(axis.x(span.start), _RIGHT - length), length
+
+
+def _row(bar: Bar, axis: _Axis, y: int, depth: int) -> Iterator[str]:
+    """Draw an attempt, a wait or a call: the words, and its bars below."""
+    yield from _line([*_words(bar, axis)], y + 14, indent=depth * _INDENT)
+    for part, span in bar.parts.items():
         height = _WAIT_HEIGHT if part == "wait" else _BAR_HEIGHT
-        least = 0.0 if part == "body" else _NARROWEST
-        length = max(least, axis.x(end) - axis.x(start))
-        x = min(axis.x(start), _RIGHT - length)
+        x, length = _place(span, axis, 0.0 if part == "body" else _NARROWEST)
         kind, words_of_part = _labels(bar, part)
-        tip = escape(f"{words_of_part}, {start:.3f} s to {end:.3f} s")
+        tip = escape(f"{words_of_part}, {span.start:.3f} s to {span.end:.3f} s")
         yield (
             f'<rect class="{kind}" x="{x:.1f}" y="{y + 25 - height // 2}"'
             f' width="{length:.1f}" height="{height}"><title>{tip}</title></rect>'
@@ -187,6 +219,8 @@ def _labels(bar: Bar, part: str) -> tuple[str, str]:
         return part, f"wait ({log.delay_source})"
     if part == "body":
         return f"{bar.outcome} body", f"{name}, body"
+    if part == "call":
+        return f"{bar.outcome} body", "call with all its attempts"
     cause = describe_cause(log)
     said = describe_outcome(log) if cause is None else excerpt(cause, _LONGEST_TIP)
     return bar.outcome, f"{name}: {said}"
@@ -216,18 +250,19 @@ def _text(
 
 
 def _line(
-    parts: list[tuple[str, str]], y: int, size: int = _TEXT_SIZE
+    parts: list[tuple[str, str]], y: int, size: int = _TEXT_SIZE, indent: int = 0
 ) -> Iterator[str]:
     """Write texts of various kinds in a line; cut the longest so that all fit."""
-    excess = sum(cells(content) for content, _ in parts) - int(_ROOM / (_CELL * size))
+    room = int((_ROOM - indent) / (_CELL * size))
+    excess = sum(cells(content) for content, _ in parts) - room
     longest = max(parts, key=lambda part: cells(part[0]))
-    x: float = _LEFT
+    x: float = _LEFT + indent
     for part in parts:
         content, kind = part
         if part is longest and excess > 0:
-            room = cells(content) - excess
+            kept = cells(content) - excess
             ends = accumulate(map(cells, content))
-            content = f"{content[: sum(end < room for end in ends)]}…"
+            content = f"{content[: sum(end < kept for end in ends)]}…"
         end = x + _width(content, size)
         # XML swallows blanks at both ends.
         blanks = len(content) - len(content.lstrip())

@@ -1,9 +1,9 @@
-"""The views of a log in words: a tree of lines, notes on an exception."""
+"""The view of a log in words: a tree of lines."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 from unicodedata import east_asian_width
 
 import aiohttp
@@ -11,21 +11,19 @@ import aiohttp
 from .._body_text import CUT
 from .._errors import ResponseTimeoutError
 from .._text import printable
+from .branches import Node, branches
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from .._masking.mask import Mask
     from .record import LogRecord
-
-_T = TypeVar("_T")
 
 _LONGEST_CAUSE = 72
 _HEAD = 29
 _NO_TIME = "0.000 s"
 # Stop reasons that leave open what a strategy refused another attempt for.
 _VAGUE = {"limiter", "no_retry"}
-_NOTES = "_aioretry_smithy_notes"
 _HIDDEN_BYTES = "b'****'"
 _QUOTED_BYTES = re.compile(
     r"""(?sx) \bb
@@ -42,27 +40,34 @@ def render(log: LogRecord) -> str:
 
 def tree(log: LogRecord, attempts: Sequence[LogRecord]) -> str:
     """Draw a call and these attempts: one that is under way may get more."""
-    previews = preview_lines(log, ">" if attempts else "><")
-    blocks = [
-        ["".join(row).rstrip(), *preview_lines(child, "<")]
-        for child, row in zip(attempts, aligned_rows(attempts), strict=True)
-    ]
-    lines = branches([str(headline(log, attempts)), *previews], blocks)
-    return "\n".join(f"{branch}{line}" for branch, line in lines)
+    drawn = branches(_call(log, attempts))
+    return "\n".join(f"{branch}{line}" for branch, line in drawn)
 
 
-def branches(call: list[_T], attempts: list[list[_T]]) -> Iterator[tuple[str, _T]]:
-    """Yield the lines of a call, then those of each attempt, each after its branch."""
-    start, trunk = "", "│  " if attempts else "   "
-    for line in call:
-        yield start, line
-        start = trunk
-    for number, lines in enumerate(attempts, 1):
-        is_last = number == len(attempts)
-        start, trunk = ("└─ ", "   ") if is_last else ("├─ ", "│  ")
-        for line in lines:
-            yield start, line
-            start = f"{trunk}   "
+def _call(log: LogRecord, attempts: Sequence[LogRecord]) -> Node[str]:
+    rows = (
+        Node(["".join(row).rstrip(), *preview_lines(attempt, "<")], _calls(attempt))
+        for attempt, row in zip(attempts, aligned_rows(attempts), strict=True)
+    )
+    lines = [str(headline(log, attempts)), *previews_of_call(log, attempts)]
+    return Node(lines, [*_calls(log), *rows])
+
+
+def _calls(log: LogRecord) -> list[Node[str]]:
+    calls = [_call(call, call.children) for call in log.calls]
+    rest = more_calls(log)
+    return calls if rest is None else [*calls, Node([rest], [])]
+
+
+def more_calls(log: LogRecord) -> str | None:
+    """Say how many calls were made inside whose logs were not kept, if any."""
+    number = log.dropped_calls
+    return f"and {_count(number, 'more call')}" if number else None
+
+
+def previews_of_call(log: LogRecord, attempts: Sequence[LogRecord]) -> list[str]:
+    """Show how the bodies of a call begin; attempts show what came back themselves."""
+    return preview_lines(log, ">" if attempts else "><")
 
 
 def preview_lines(log: LogRecord, arrows: str) -> list[str]:
@@ -91,7 +96,6 @@ class Headline(NamedTuple):
 
 def headline(log: LogRecord, attempts: Sequence[LogRecord]) -> Headline:
     """Say what was asked for and what became of it."""
-    url = log.mask.text(str(log.request_url))
     outcome = _answer_or_cause(log)
     parts = []
     if _was_never_sent(log):
@@ -99,15 +103,18 @@ def headline(log: LogRecord, attempts: Sequence[LogRecord]) -> Headline:
     else:
         parts.append(_time(log, outcome, "  in ", "  after "))
         if attempts:
-            number = len(attempts)
-            parts.append(f", {number} attempt{'' if number == 1 else 's'}")
+            parts.append(f", {_count(len(attempts), 'attempt')}")
     if log.attempt is None and log.delay is not None:
         parts.append(f", first waited {log.delay:.3f} s ({log.delay_source})")
     stop = describe_stop(log)
     if stop is not None:
         parts.append(f", stopped: {stop}")
-    request = printable(f"{log.request_method} {url}")
+    request = printable(log._first.request.described(log.mask))
     return Headline(request, outcome, "".join(parts))
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 class Row(NamedTuple):
@@ -121,10 +128,8 @@ class Row(NamedTuple):
 
 def aligned_rows(attempts: Sequence[LogRecord]) -> list[Row]:
     """Say what became of each attempt, in columns that are as wide as each other."""
-    rows = [
-        (f"{log.attempt}", describe_outcome(log), _took(log), _wait(log))
-        for log in attempts
-    ]
+    views = describe_outcome, describe_seconds, describe_wait
+    rows = [(f"{log.attempt}", *(view(log) for view in views)) for log in attempts]
     widths = [max(map(cells, column)) for column in zip(*rows, strict=True)]
     return [
         Row(
@@ -144,26 +149,6 @@ def cells(text: str) -> int:
     return sum(1 + (east_asian_width(character) in "FW") for character in text)
 
 
-def add_notes(log: LogRecord, error: BaseException, *, keep: bool = False) -> None:
-    """Note the attempts of a call, where it made several, on what ended it.
-
-    An exception that had ended another call before loses the notes of that one: some
-    are raised again and again, in aiohttp as well as in tests. *keep* those of a call
-    made inside this one.
-    """
-    attempts = log.children if len(log.children) > 1 else ()
-    notes = [note(attempt) for attempt in attempts]
-    attributes = vars(error)
-    stale = () if keep else attributes.pop(_NOTES, ())
-    if stale:
-        kept = getattr(error, "__notes__", ())
-        error.__notes__ = [line for line in kept if line not in stale]
-    if notes:
-        attributes[_NOTES] = [*attributes.get(_NOTES, ()), *notes]
-        for line in notes:
-            error.add_note(line)
-
-
 def describe_outcome(log: LogRecord) -> str:
     """Say in a few words how a call or an attempt ended."""
     said = _answer_or_cause(log)
@@ -181,8 +166,12 @@ def _answer_or_cause(log: LogRecord) -> str:
         answer = printable(log.mask.text(text))
         return answer if cause is None else f"{answer}, {_beside_status(log, cause)}"
     if cause is None:
-        return "no response yet"
-    if log.attempt and isinstance(cause, ResponseTimeoutError):
+        return "no response yet" if log.duration is None else "returned"
+    if (
+        log.attempt
+        and isinstance(cause, ResponseTimeoutError)
+        and not _came_from_inside(log, cause)
+    ):
         # What it says, its number and its seconds, stands beside it.
         return type(cause).__name__
     described = describe_error(cause, log.mask)
@@ -190,6 +179,11 @@ def _answer_or_cause(log: LogRecord) -> str:
         # The reason is at the end, and the host stands at the beginning of the line.
         return _without_middle(described)
     return excerpt(described)
+
+
+def _came_from_inside(log: LogRecord, cause: BaseException) -> bool:
+    described = describe_error(cause, log.mask)
+    return any(describe_cause(call) == described for call in log.calls)
 
 
 def _without_middle(text: str) -> str:
@@ -201,7 +195,7 @@ def _without_middle(text: str) -> str:
 
 def _time(log: LogRecord, outcome: str, after_answer: str, after_time: str) -> str:
     """Say how long it took, unless that was said, or no time at all unsent."""
-    took = _took(log)
+    took = describe_seconds(log)
     if not took or outcome.endswith(took) or (took == _NO_TIME and not log.sent):
         return ""
     return f"{after_time if outcome.endswith(' s') else after_answer}{took}"
@@ -266,7 +260,7 @@ def excerpt(text: str, longest: int = _LONGEST_CAUSE) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}{CUT}"
 
 
-def _took(log: LogRecord) -> str:
+def describe_seconds(log: LogRecord) -> str:
     """Return the seconds to the headers or the failure, that of the body too."""
     outcome = log._outcome
     has_failed_body = outcome.status is not None and outcome.cause is not None
@@ -274,14 +268,7 @@ def _took(log: LogRecord) -> str:
     return "" if duration is None else f"{duration:.3f} s"
 
 
-def note(attempt: LogRecord) -> str:
-    """Say in a line what became of an attempt."""
-    wait = _wait(attempt)
-    parts = [describe_outcome(attempt), _took(attempt)]
-    return f"attempt {attempt.attempt}: {', '.join(filter(None, [*parts, wait]))}"
-
-
-def _wait(log: LogRecord) -> str:
+def describe_wait(log: LogRecord) -> str:
     if log.delay is None:
         return ""
     return f"then waited {log.delay:.3f} s ({log.delay_source})"

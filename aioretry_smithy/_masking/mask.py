@@ -79,6 +79,12 @@ class Mask:
             self._headers | other._headers, self._parameters | other._parameters
         )
 
+    def covers(self, other: Mask) -> bool:
+        """Say whether this mask hides all that *other* hides."""
+        return other is self or (
+            other._headers <= self._headers and other._parameters <= self._parameters
+        )
+
     def headers(self, headers: Mapping[str, str]) -> dict[str, str]:
         """Return *headers* as one line a name, secret values hidden.
 

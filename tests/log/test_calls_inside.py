@@ -6,6 +6,7 @@ import gc
 import weakref
 
 from aioretry_smithy import ClientRequestContext, HttpRequest
+from aioretry_smithy._masking.mask import Mask
 
 PLAIN = HttpRequest("GET", "http://example.com/")
 
@@ -58,3 +59,33 @@ async def test_call_inside_does_not_keep_the_call_around_it_alive():
         assert outer_log() is None
     finally:
         gc.enable()
+
+
+def masking(*names):
+    return ClientRequestContext(PLAIN, None, None, None, Mask((), names)).log
+
+
+async def test_secrets_of_calls_inside_are_hidden_outside():
+    """The failure of a call inside is shown around it as well, as deep as it was."""
+    outer, middle, inner = masking("a"), masking("b"), masking("c")
+    outer._add_call(middle)
+    middle._add_call(inner)
+    url = "http://example.com/?a=1&b=2&c=3&d=4"
+
+    assert "http://example.com/?a=****&b=****&c=****&d=4" == outer.mask.text(url)
+    assert "http://example.com/?a=1&b=****&c=****&d=4" == middle.mask.text(url)
+    assert "http://example.com/?a=1&b=2&c=****&d=4" == inner.mask.text(url)
+
+
+async def test_mask_stays_where_a_call_inside_hides_no_more():
+    """Most calls hide the usual secrets, so that no mask is made for them."""
+    outer, same, more = call().log, call().log, masking("a")
+    before = outer.mask
+    outer._add_call(same)
+    unchanged = outer.mask
+    outer._add_call(more)
+    after = outer.mask
+    outer._add_call(masking("a"))
+
+    assert before is unchanged
+    assert after is outer.mask is not before

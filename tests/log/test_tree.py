@@ -1,4 +1,4 @@
-"""The views of a log: the tree, the plain values and the notes."""
+"""The views of a log: the tree and the plain values."""
 
 from __future__ import annotations
 
@@ -21,12 +21,8 @@ from aioretry_smithy import (
 )
 from aioretry_smithy._call.recording import record_response as record
 from aioretry_smithy._log.json_values import to_dict
-from aioretry_smithy._log.tree import (
-    add_notes,
-    describe_cause,
-    describe_outcome,
-    render,
-)
+from aioretry_smithy._log.notes import add_notes
+from aioretry_smithy._log.tree import describe_cause, describe_outcome, render
 from aioretry_smithy._masking.mask import Mask
 from aioretry_smithy._text import printable
 from aioretry_smithy.testing import ScriptedTransport
@@ -349,52 +345,3 @@ async def test_no_view_shows_a_secret():
 
     assert not [view for view in views if SECRET in view]
     assert "page=1" in render(ctx.log)
-
-
-async def test_notes_tell_every_attempt():
-    """An exception gets one note per attempt, in order."""
-    ctx = call()
-    first = ctx.derive(ctx.request)
-    await asyncio.sleep(0.25)
-    answer(first, 500)
-    first.log.delay, first.log.delay_source = 1.0, "backoff"
-    second = ctx.derive(ctx.request)
-    second.log._sent = True
-    second.log._record_failure(TimeoutError())
-    error = TimeoutError()
-    add_notes(ctx.log, error)
-
-    assert [
-        "attempt 1: 500 Internal Server Error, 0.250 s, then waited 1.000 s (backoff)",
-        "attempt 2: TimeoutError, 0.000 s",
-    ] == error.__notes__
-
-
-async def test_single_attempt_has_no_note():
-    """What an exception says of itself is enough there."""
-    ctx, error = call(), TimeoutError()
-    ctx.derive(ctx.request).log._record_failure(error)
-    add_notes(ctx.log, error)
-
-    assert not hasattr(error, "__notes__")
-
-
-async def test_notes_of_an_earlier_call_go():
-    """An exception that is raised again and again does not collect notes for ever."""
-    error = TimeoutError()
-    error.add_note("somebody's own")
-    for attempts in (3, 2, 2):
-        ctx = call()
-        for _ in range(attempts):
-            log = ctx.derive(ctx.request).log
-            log._sent = True
-            log._record_failure(error)
-        add_notes(ctx.log, error)
-    assert [
-        "somebody's own",
-        "attempt 1: TimeoutError, 0.000 s",
-        "attempt 2: TimeoutError, 0.000 s",
-    ] == error.__notes__
-    add_notes(call().log, error)
-
-    assert ["somebody's own"] == error.__notes__

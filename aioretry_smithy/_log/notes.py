@@ -1,0 +1,43 @@
+"""Note on an exception which attempts of its call went before."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from .._text import printable
+from .tree import describe_outcome, describe_seconds, describe_wait
+
+if TYPE_CHECKING:
+    from .record import LogRecord
+
+_NOTES: Final = "_aioretry_smithy_notes"
+
+
+def add_notes(log: LogRecord, error: BaseException, *, keep: bool = False) -> None:
+    """Note the attempts of a call, where it made several, on what ended it.
+
+    An exception that had ended another call before loses the notes of that one: some
+    are raised again and again, in aiohttp as well as in tests. *keep* those of a call
+    made inside this one.
+    """
+    attempts = log.children if len(log.children) > 1 else ()
+    notes = [note(attempt) for attempt in attempts]
+    attributes = vars(error)
+    stale = () if keep else attributes.pop(_NOTES, ())
+    if stale:
+        kept = getattr(error, "__notes__", ())
+        error.__notes__ = [line for line in kept if line not in stale]
+    if notes:
+        attributes[_NOTES] = [*attributes.get(_NOTES, ()), *notes]
+        for line in notes:
+            error.add_note(line)
+
+
+def note(attempt: LogRecord) -> str:
+    """Say in a line what became of an attempt."""
+    name = f"attempt {attempt.attempt}"
+    if attempt.request_method is None:
+        # It may stand below the attempts of a call inside.
+        name = printable(attempt.mask.text(f"{name} of {attempt.name}"))
+    views = describe_outcome, describe_seconds, describe_wait
+    return f"{name}: {', '.join(filter(None, (view(attempt) for view in views)))}"

@@ -1,0 +1,137 @@
+"""The notes on an exception that ended a call."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+
+from functions import end, end_call, function, http
+
+from aioretry_smithy import ClientRequestContext, HttpRequest, new_response
+from aioretry_smithy._call.recording import record_response as record
+from aioretry_smithy._log.notes import add_notes
+
+
+def record_response(log, response):
+    """Record what a server answered."""
+    log._sent = True
+    record(log, response)
+
+
+def call():
+    return ClientRequestContext(HttpRequest("GET", "http://example.com/"))
+
+
+def answer(ctx, status):
+    record_response(ctx.log, new_response(ctx.request, status))
+
+
+def fail(ctx, error, attempts=2):
+    """End a call with a failure, after so many attempts that ended with it."""
+    for _ in range(attempts):
+        attempt = ctx.derive(ctx.request)
+        end(attempt, error)
+    ctx.log._annotate(error)
+    end_call(ctx, attempt)
+
+
+async def test_notes_tell_every_attempt():
+    """An exception gets one note per attempt, in order."""
+    ctx = call()
+    first = ctx.derive(ctx.request)
+    await asyncio.sleep(0.25)
+    answer(first, 500)
+    first.log.delay, first.log.delay_source = 1.0, "backoff"
+    second = ctx.derive(ctx.request)
+    second.log._sent = True
+    second.log._record_failure(TimeoutError())
+    error = TimeoutError()
+    add_notes(ctx.log, error)
+
+    assert [
+        "attempt 1: 500 Internal Server Error, 0.250 s, then waited 1.000 s (backoff)",
+        "attempt 2: TimeoutError, 0.000 s",
+    ] == error.__notes__
+
+
+async def test_single_attempt_has_no_note():
+    """What an exception says of itself is enough there."""
+    ctx, error = call(), TimeoutError()
+    ctx.derive(ctx.request).log._record_failure(error)
+    add_notes(ctx.log, error)
+
+    assert not hasattr(error, "__notes__")
+
+
+async def test_notes_of_an_earlier_call_go():
+    """An exception that is raised again and again does not collect notes for ever."""
+    error = TimeoutError()
+    error.add_note("somebody's own")
+    for attempts in (3, 2, 2):
+        ctx = call()
+        for _ in range(attempts):
+            log = ctx.derive(ctx.request).log
+            log._sent = True
+            log._record_failure(error)
+        add_notes(ctx.log, error)
+    assert [
+        "somebody's own",
+        "attempt 1: TimeoutError, 0.000 s",
+        "attempt 2: TimeoutError, 0.000 s",
+    ] == error.__notes__
+    add_notes(call().log, error)
+
+    assert ["somebody's own"] == error.__notes__
+
+
+async def test_exception_keeps_the_notes_of_calls_inside():
+    """One that ends a call inside and the call around it has the notes of both."""
+    outer, error = function("fetch"), TimeoutError("late")
+    first, second = outer.derive(outer.request), outer.derive(outer.request)
+    end(first, LookupError(), delay=1.0)
+    fail(http("http://example.com/", second.log), error)
+    end(second, error)
+    outer.log._annotate(error, is_from_inside=True)
+
+    assert [
+        "attempt 1: TimeoutError: late, 0.000 s",
+        "attempt 2: TimeoutError: late, 0.000 s",
+        "attempt 1 of fetch: LookupError, 0.000 s, then waited 1.000 s (backoff)",
+        "attempt 2 of fetch: TimeoutError: late, 0.000 s",
+    ] == error.__notes__
+    assert error.__notes__ == pickle.loads(pickle.dumps(error)).__notes__
+
+
+async def test_exception_keeps_notes_through_a_call_that_adds_none():
+    """A call between two others, which made one attempt, takes nothing away."""
+    outer, error = function("outer"), TimeoutError()
+    between = function("between", outer.log)
+    fail(http("http://example.com/", between.log), error)
+    for ctx in between, outer:
+        ctx.log._annotate(error, is_from_inside=True)
+
+    assert 2 == len(error.__notes__)
+
+
+async def test_exception_loses_the_notes_of_another_call_inside():
+    """One that is raised again and again has the notes of its last way out."""
+    outer, error = function("outer"), TimeoutError()
+    for attempts in (3, 2):
+        fail(function("inner", outer.log), error, attempts)
+    outer.log._annotate(error, is_from_inside=True)
+
+    assert [
+        "attempt 1 of inner: TimeoutError, 0.000 s",
+        "attempt 2 of inner: TimeoutError, 0.000 s",
+    ] == error.__notes__
+
+
+async def test_names_of_calls_are_masked_and_escaped():
+    """Whoever names a call after its URL has no secret in its notes."""
+    ctx, error = function("http://user:S3CR3T@example.com/\n"), TimeoutError()
+    fail(ctx, error)
+
+    assert (
+        r"attempt 1 of http://****@example.com/\n: TimeoutError, 0.000 s"
+        == (error.__notes__[0])
+    )
