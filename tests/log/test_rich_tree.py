@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import io
+import re
 
 import pytest
+from functions import end, end_call, function, http, report
 
 from aioretry_smithy import (
     Backoff,
@@ -331,3 +333,78 @@ async def test_body_of_no_length_has_no_bar():
     child._end_body(1)
 
     assert "▒" not in shown(ctx.log)
+
+
+async def test_calls_inside_have_bars_of_the_same_scale():
+    """However deep a call is, its bar is in the column of its time."""
+    log = await report()
+    drawn = lines(log, 130)
+    longest = max(map(len, log.render().splitlines()))
+    begin = [len(line) - len(line[longest:].lstrip()) for line in drawn[1:]]
+    second = (130 - 3 - begin[0]) / 3.6
+
+    assert log.render().splitlines() == [line.rstrip(" █▒░") for line in drawn]
+    assert [
+        begin[0] + int(start * second)
+        for start in (0.0, 0.0, 0.0, 0.6, 0.9, 0.9, 0.9, 1.4, 1.4, 2.7, 2.7, 2.7, 3.3)
+    ] == begin
+
+
+async def test_calls_inside_have_bars_below_where_there_is_no_room():
+    """All bars then begin right of the deepest branch, and long lines hang."""
+    ctx = function("fetch")
+    attempt = ctx.derive(ctx.request)
+    call = http("http://h/", attempt.log)
+    for status in 503, 200:
+        inner = call.derive(call.request)
+        await asyncio.sleep(1.0)
+        end(inner, status, delay=1.0 if status == 503 else 0.0)
+        await asyncio.sleep(inner.log.delay or 0.0)
+    end_call(call, inner)
+    attempt.log._calls.dropped = 2
+    end(attempt)
+    end_call(ctx, attempt)
+
+    assert [
+        "└─ 1  returned   3.000 s",
+        f"   │        {'█' * 28}",
+        "   ├─ GET http://h/  ->  200 OK  in",
+        "   │  │  3.000 s, 2 attempts",
+        f"   │  │     {'▒' * 28}",
+        "   │  ├─ 1  503 Service Unavailable",
+        "   │  │     1.000 s   then waited 1.000",
+        "   │  │     s (backoff)",
+        f"   │  │     {'█' * 9}{'░' * 10}",
+        "   │  └─ 2  200 OK",
+        "   │        1.000 s",
+        f"   │        {' ' * 18}{'█' * 10}",
+        "   └─ and 2 more calls",
+    ] == lines(ctx.log, 40)[2:]
+
+
+async def test_call_inside_has_the_previews_of_its_bodies():
+    """Both of them, where it has no attempts to show what came back."""
+    ctx = function("fetch")
+    call = http("http://example.com/", ctx.log).log
+    call._request_preview = "sent"
+    call._record_response(new_response(REQUEST))
+    call._outcome.preview = preview_of(b"received")
+
+    assert ["      > sent", "      < received"] == lines(ctx.log, 110)[2:]
+    assert ["      > sent", "      < received"] == ctx.log.render().splitlines()[2:]
+
+
+async def test_wait_before_a_call_inside_belongs_to_its_first_attempt():
+    """A rate limit holds up calls inside as well."""
+    ctx = function("fetch")
+    call = http("http://h/", ctx.log)
+    call.log.delay, call.log.delay_source = 1.0, "rate_limit"
+    await asyncio.sleep(1.0)
+    inner = call.derive(call.request)
+    await asyncio.sleep(1.0)
+    end(inner, 200)
+    end_call(call, inner)
+    *_, last = lines(ctx.log, 130)
+
+    assert 3 == len(lines(ctx.log, 130))
+    assert re.fullmatch(r"   └─ 1  200 OK   1\.000 s +░+█+", last)

@@ -6,6 +6,7 @@ import asyncio
 
 import aiohttp
 import pytest
+from functions import end, function, http, report
 
 from aioretry_smithy import (
     Backoff,
@@ -296,3 +297,58 @@ async def test_timeout_shows_the_figure_that_was_asked_for():
     await asyncio.sleep(1e6 + 0.1)
 
     assert 0.3 == call(timeout=0.3).log.response_timeout
+
+
+async def test_calls_inside_count_from_the_start_of_the_outermost():
+    """So that all of a tree is on one axis, and its end is that of the last of it."""
+    times = timeline(await report())
+    first, second = times.bars
+    day, rows = first.inside
+    failed, succeeded = rows.inside
+
+    assert {"call": (0.0, 0.9)} == rounded(day.parts)
+    assert [(0.0, 0.3), (0.6, 0.9)] == [
+        rounded(bar.parts)["attempt"] for bar in day.inside
+    ]
+    assert {"call": (0.9, 1.5)} == rounded(rows.parts)
+    assert {"wait": (1.0, 1.4), "attempt": (0.9, 1.0)} == rounded(failed.parts)
+    assert {"attempt": (1.4, 1.5)} == rounded(succeeded.inside[0].parts)
+    assert {"call": (2.7, 3.6)} == rounded(second.inside[0].parts)
+    assert 3.6 == pytest.approx(times.end)
+
+
+def rounded(parts):
+    return {part: tuple(round(at, 6) for at in span) for part, span in parts.items()}
+
+
+async def test_call_inside_that_goes_on_ends_all():
+    """A call that outlives the one around it is drawn to now."""
+    ctx = function("fetch")
+    http("http://example.com/", ctx.log)
+    end(ctx)
+    await asyncio.sleep(2.0)
+
+    assert 2.0 == timeline(ctx.log).end
+
+
+async def test_call_inside_that_waits_for_leave_is_a_wait():
+    """It has made no attempt yet."""
+    ctx = function("fetch")
+    call = http("http://example.com/", ctx.log).log
+    call.delay, call.delay_source = 1.0, "rate_limit"
+    await asyncio.sleep(1.0)
+    (bar,) = timeline(ctx.log).bars[0].inside
+
+    assert {"wait": (0.0, 1.0)} == bar.parts
+
+
+async def test_function_that_returned_is_a_success():
+    """It has no status to tell so."""
+    ctx = function("fetch")
+    before = OutcomeKind.of(ctx.log)
+    end(ctx)
+
+    assert (OutcomeKind.RUNNING, OutcomeKind.SUCCESS) == (
+        before,
+        OutcomeKind.of(ctx.log),
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import pytest
 from chains import log_of, response_of, retrying, session
+from functions import end, end_call, function, report
 
 from aioretry_smithy import ContentPreviewingClient, RequestLog, new_response
 from aioretry_smithy._log.upload import Upload
@@ -365,3 +367,37 @@ def test_formatter_of_ones_own_needs_both_methods():
 
     with pytest.raises(TypeError, match="format_response"):
         Half()
+
+
+async def test_text_of_the_call_of_a_function():
+    """Its name stands in place of the target, and nothing of HTTP is said."""
+    ctx = function(f"fetch{ESCAPES}")
+    attempt = ctx.derive(ctx.request)
+    await asyncio.sleep(0.25)
+    end(attempt)
+    end_call(ctx, attempt)
+    asked = without_times(TEXT.format_request(ctx.log))
+
+    assert asked.startswith(r"Request: {startTime=..., name=fetch\x1b[2J\r\n")
+    assert "currentAttempt=1}" in TEXT.format_request(attempt.log)
+    assert (
+        "Response: {duration=0.250s, totalDuration=0.250s}, {totalAttempts=1}"
+    ) == TEXT.format_response(ctx.log)
+
+
+async def test_json_of_the_call_of_a_function():
+    """The keys of a line are always the same; nested, the calls inside are there."""
+    log = await report()
+    request, response = (json.loads(line) for line in _json_lines(JSON, log))
+    whole = json.loads(LogFormatter.json(nested=True).format_response(log))
+
+    assert ("fetch_report", None) == (request["name"], request["request_url"])
+    assert (None, None) == (response["response_status"], response["response_cause"])
+    assert "calls" not in response
+    assert ["GET", "Store.load_rows"] == [
+        call["name"] for call in whole["children"][0]["calls"]
+    ]
+
+
+def _json_lines(formatter: LogFormatter, log: RequestLog) -> list[str]:
+    return [f"{formatter.format_request(log)}", f"{formatter.format_response(log)}"]
