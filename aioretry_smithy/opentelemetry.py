@@ -16,17 +16,20 @@ try:
     from ._telemetry.instruments import (
         CircuitBreakerInstruments,
         RetryBudgetInstruments,
-        TrafficInstruments,
         breaker_attributes,
         budget_attributes,
+        http_instruments,
+        rpc_instruments,
     )
 except ModuleNotFoundError as _cause:
     raise missing_extra("opentelemetry", _cause) from _cause
 
-from ._telemetry.client import Observation, TelemetryClient
+from ._call.client import HttpClient, RpcClient
+from ._telemetry.labels import http_subject, rpc_subject
 from ._telemetry.providers import check_has, instruments_from, tracer_from
-from ._telemetry.spans import Telemetry, is_suppressed
-from ._telemetry.traced import TracedAttempt, TracedCall
+from ._telemetry.spans import Telemetry
+from ._telemetry.traced import TracedAttempt, TracedRpcAttempt
+from ._telemetry.tracing import TracedClient
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
@@ -35,14 +38,22 @@ if TYPE_CHECKING:
 
     from ._breaker.state import CircuitState
     from ._breaker.window import EventCount
-    from ._call.client import Decorator, HttpClient
+    from ._call.client import Decorator, RpcDecorator
     from ._call.context import ClientRequestContext
     from ._request.request import HttpRequest
+    from ._request.rpc_request import RpcRequest
+    from ._telemetry.instruments import TrafficInstruments
+    from ._telemetry.labels import Subject
 
-__all__ = ["CircuitBreakerMetrics", "RetryBudgetMetrics", "TracingClient"]
+__all__ = [
+    "CircuitBreakerMetrics",
+    "RetryBudgetMetrics",
+    "TracingClient",
+    "TracingRpcClient",
+]
 
 
-class TracingClient(TelemetryClient):
+class TracingClient(TracedClient[HttpClient]):
     """Makes spans and metrics of attempts and calls.
 
     Inside the retrying client it sees attempts: each is a CLIENT span by the semantic
@@ -60,9 +71,9 @@ class TracingClient(TelemetryClient):
         telemetry: The arguments of :meth:`new_decorator`, checked.
     """
 
-    def __init__(self, delegate: HttpClient, telemetry: Telemetry) -> None:
-        super().__init__(delegate, telemetry.target)
-        self._telemetry = telemetry
+    _serves = "sessions"
+    _counterpart = "TracingRpcClient"
+    _attempt = TracedAttempt
 
     @classmethod
     def new_decorator(
@@ -95,26 +106,70 @@ class TracingClient(TelemetryClient):
         check_has("propagator", propagator, "inject")
         telemetry = Telemetry(
             tracer_from(tracer_provider),
-            instruments_from(meter_provider, TrafficInstruments),
+            instruments_from(meter_provider, http_instruments),
             propagator,
         )
         return partial(cls, telemetry=telemetry)
 
-    def begin(
-        self, ctx: ClientRequestContext, request: HttpRequest
-    ) -> Observation | None:
-        """Begin the span of an attempt, or of a call; None without an SDK."""
-        telemetry, injects = self._telemetry, self.is_innermost
-        if telemetry.tracer.get() is None and telemetry.instruments.get() is None:
-            return None
-        if is_suppressed():
-            return None
-        if not self.sees_calls:
-            return TracedAttempt(telemetry, ctx, request, injects=injects)
-        is_retried = self.surrounds_retries
-        return TracedCall(
-            telemetry, ctx, request, injects=injects, is_retried=is_retried
+    def _subject(
+        self,
+        ctx: ClientRequestContext,
+        request: HttpRequest,
+        instruments: TrafficInstruments | None,
+    ) -> Subject:
+        return http_subject(request)
+
+
+class TracingRpcClient(TracedClient[RpcClient]):
+    """Makes spans and metrics of the calls of a function, and of their attempts.
+
+    The same as :class:`TracingClient` for :func:`~aioretry_smithy.rpc`: put one
+    decorator on both sides of the retrying client. All spans are INTERNAL and have the
+    name of the call. The spans of the calls that an attempt makes, of HTTP or of other
+    functions, are inside that of the attempt.
+
+    Args:
+        delegate: The next client inwards.
+        telemetry: The arguments of :meth:`new_decorator`, checked.
+    """
+
+    _serves = "functions"
+    _counterpart = "TracingClient"
+    _attempt = TracedRpcAttempt
+
+    @classmethod
+    def new_decorator(
+        cls,
+        tracer_provider: TracerProvider | None = None,
+        meter_provider: MeterProvider | None = None,
+    ) -> RpcDecorator:
+        """Make a decorator for functions, to be used in one place or in two.
+
+        Args:
+            tracer_provider: Makes the spans; by default the global one, even if it
+                is set later. ``NoOpTracerProvider()`` for no spans.
+            meter_provider: The same for the metrics.
+
+        Raises:
+            ValueError: An argument is not as described.
+
+        >>> tracing = TracingRpcClient.new_decorator()
+        """
+        telemetry = Telemetry(
+            tracer_from(tracer_provider),
+            instruments_from(meter_provider, rpc_instruments),
+            None,
         )
+        return partial(cls, telemetry=telemetry)
+
+    def _subject(
+        self,
+        ctx: ClientRequestContext,
+        request: RpcRequest,
+        instruments: TrafficInstruments | None,
+    ) -> Subject:
+        name = ctx.log.mask.text(request.name)
+        return rpc_subject(name, instruments.names[name] if instruments else name)
 
 
 class CircuitBreakerMetrics(CircuitBreakerListener):

@@ -5,7 +5,6 @@ Needs the extra ``prometheus``, which installs ``prometheus-client``.
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,28 +16,37 @@ except ModuleNotFoundError as _cause:
     raise missing_extra("prometheus", _cause) from _cause
 
 from ._breaker.breaker import CircuitBreaker, CircuitBreakerListener
+from ._call.client import HttpClient, RpcClient
 from ._request.keys import host_key
 from ._retry.budget import RetryBudget, RetryBudgetListener
-from ._telemetry.client import Observation, TelemetryClient
-from ._telemetry.labels import error_type, known_method, status_class
+from ._telemetry.labels import known_method
+from ._telemetry.metered import MeteredClient
 from ._telemetry.prometheus_metrics import (
     BreakerMetrics,
     BudgetMetrics,
-    ClientMetrics,
+    http_metrics,
     metrics_in,
+    rpc_metrics,
 )
 
 if TYPE_CHECKING:
     from ._breaker.state import CircuitState
     from ._breaker.window import EventCount
-    from ._call.client import Decorator, HttpClient
+    from ._call.client import Decorator, RpcDecorator
     from ._call.context import ClientRequestContext
     from ._request.request import HttpRequest
+    from ._request.rpc_request import RpcRequest
+    from ._telemetry.metered import Labels
 
-__all__ = ["CircuitBreakerMetrics", "MetricsClient", "RetryBudgetMetrics"]
+__all__ = [
+    "CircuitBreakerMetrics",
+    "MetricsClient",
+    "MetricsRpcClient",
+    "RetryBudgetMetrics",
+]
 
 
-class MetricsClient(TelemetryClient):
+class MetricsClient(MeteredClient[HttpClient]):
     """Counts and times calls and attempts.
 
     Put the same decorator in twice: inside the retrying client it sees attempts,
@@ -70,9 +78,8 @@ class MetricsClient(TelemetryClient):
     ... )
     """
 
-    def __init__(self, delegate: HttpClient, metrics: ClientMetrics) -> None:
-        super().__init__(delegate, metrics)
-        self._metrics = metrics
+    _serves = "sessions"
+    _counterpart = "MetricsRpcClient"
 
     @classmethod
     def new_decorator(cls, registry: CollectorRegistry = REGISTRY) -> Decorator:
@@ -87,13 +94,50 @@ class MetricsClient(TelemetryClient):
 
         >>> decorator = MetricsClient.new_decorator(CollectorRegistry())
         """
-        return partial(cls, metrics=metrics_in(registry, ClientMetrics))
+        return partial(cls, metrics=metrics_in(registry, http_metrics))
 
-    def begin(self, ctx: ClientRequestContext, request: HttpRequest) -> Observation:
-        """Begin to measure a call, or an attempt."""
-        if self.sees_calls:
-            return _Call(self._metrics, request)
-        return _Attempt(self._metrics, request, ctx)
+    def _subject(self, ctx: ClientRequestContext, request: HttpRequest) -> Labels:
+        return self._metrics.names[host_key(request) or ""], known_method(request)
+
+
+class MetricsRpcClient(MeteredClient[RpcClient]):
+    """Counts and times the calls of functions, and their attempts.
+
+    The same as :class:`MetricsClient` for :func:`~aioretry_smithy.rpc`: put one
+    decorator on both sides of the retrying client.
+
+    Attempts are counted in ``aioretry_smithy_rpc_attempts_total``, those after the
+    first of a call also in ``aioretry_smithy_rpc_retries_total``, and timed in
+    ``aioretry_smithy_rpc_attempt_duration_seconds``, by ``name`` and ``outcome``:
+    ``returned``, ``error``, ``refused``, ``unsent`` or ``cancelled``. Calls are counted
+    and timed in ``aioretry_smithy_rpc_call_duration_seconds``, by ``name`` and
+    ``stop_reason``. After 1024 names every further one is ``_OTHER``.
+
+    Args:
+        delegate: The next client inwards.
+        metrics: The metrics of one registry.
+    """
+
+    _serves = "functions"
+    _counterpart = "MetricsClient"
+
+    @classmethod
+    def new_decorator(cls, registry: CollectorRegistry = REGISTRY) -> RpcDecorator:
+        """Make a decorator for functions.
+
+        Args:
+            registry: Holds the metrics; all with the same registry share them.
+
+        Raises:
+            ValueError: *registry* is none, or has a metric of that name that is not
+                ours.
+
+        >>> decorator = MetricsRpcClient.new_decorator(CollectorRegistry())
+        """
+        return partial(cls, metrics=metrics_in(registry, rpc_metrics))
+
+    def _subject(self, ctx: ClientRequestContext, request: RpcRequest) -> Labels:
+        return (self._metrics.names[ctx.log.mask.text(request.name)],)
 
 
 class CircuitBreakerMetrics(CircuitBreakerListener):
@@ -179,57 +223,3 @@ class RetryBudgetMetrics(RetryBudgetListener):
     def on_retry_refused(self, budget: RetryBudget, ctx: ClientRequestContext) -> None:
         """Count the refusal."""
         self._metrics.refusals.labels(self._metrics.show(budget)).inc()
-
-
-class _Timed(Observation):
-    """The common part of a call and an attempt: a start, a host and a method."""
-
-    __slots__ = ("_labels", "_loop", "_metrics", "_started")
-
-    def __init__(self, metrics: ClientMetrics, request: HttpRequest) -> None:
-        self.request = request
-        self._metrics = metrics
-        self._labels = metrics.names[host_key(request) or ""], known_method(request)
-        self._loop = asyncio.get_running_loop()
-        self._started = self._loop.time()
-
-    def _elapsed(self) -> float:
-        return self._loop.time() - self._started
-
-
-class _Call(_Timed):
-    __slots__ = ()
-
-    def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
-        labels = (*self._labels, _stop_reason(ctx, cause))
-        self._metrics.call_duration.labels(*labels).observe(self._elapsed())
-
-
-class _Attempt(_Timed):
-    __slots__ = ("_is_retry",)
-
-    def __init__(
-        self, metrics: ClientMetrics, request: HttpRequest, ctx: ClientRequestContext
-    ) -> None:
-        super().__init__(metrics, request)
-        # Not the attempt's number: a decorator may send twice in one attempt.
-        self._is_retry = metrics in ctx.attributes
-        ctx.attributes[metrics] = True
-
-    def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
-        metrics = self._metrics
-        labels = (*self._labels, status_class(ctx, cause))
-        metrics.attempts.labels(*labels).inc()
-        # By 0 too: the series must exist to be divided by that of the attempts.
-        metrics.retries.labels(*labels).inc(self._is_retry)
-        metrics.attempt_duration.labels(*labels).observe(self._elapsed())
-
-
-def _stop_reason(ctx: ClientRequestContext, cause: BaseException | None) -> str:
-    if cause is not None and not isinstance(cause, Exception):
-        return "cancelled"
-    reason = ctx.log.root.stop_reason
-    if reason is not None:
-        return reason.value
-    # Without a stop reason, another decorator raised, or retried until a failure.
-    return "error" if error_type(ctx, cause) else "none"

@@ -60,6 +60,14 @@ class CallFacts:
         self.is_over = self.gave_up_inside = False
         self.waiters = ()
 
+    @property
+    def outermost(self) -> CallFacts:
+        """The call around all others, which may be this one."""
+        call = self
+        while (around := _around(call)) is not None:
+            call = around
+        return call
+
     def surround(self, inside: CallFacts) -> None:
         """Begin to hide what *inside* hides, a call that an attempt of this makes.
 

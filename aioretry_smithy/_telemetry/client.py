@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from .._call.client import DecoratingClient, HttpClient, chain_of
-from .._retry.client import RetryingClient
+from .._call.chain import retrying_client
+from .._call.client import ClientT, DecoratingClient, chain_of
 
 if TYPE_CHECKING:
-    import aiohttp
-
     from .._call.context import ClientRequestContext
-    from .._request.request import HttpRequest
 
 _logger = logging.getLogger("aioretry_smithy")
 
@@ -23,10 +20,10 @@ class Observation(ABC):
 
     __slots__ = ("request", "response")
 
-    request: HttpRequest
+    request: Any
     """What to send on."""
 
-    response: aiohttp.ClientResponse
+    response: Any
     """What came back; nothing is set where nothing came."""
 
     @abstractmethod
@@ -34,12 +31,13 @@ class Observation(ABC):
         """Record how it went; *cause* is None where there is a response."""
 
 
-class TelemetryClient(DecoratingClient, ABC):
+class TelemetryClient(DecoratingClient[ClientT], ABC):
     """Observes attempts inside the retrying client, and calls outside of it.
 
-    Where nothing retries, the call is its one attempt. Only :class:`RetryingClient` is
-    recognised; around a retrying decorator of your own put the same client on both
-    sides. An error of an observation is logged and changes nothing for the call.
+    Where nothing retries, the call is its one attempt. Only the retrying clients of
+    this library are recognised; around a retrying decorator of your own put the same
+    client on both sides. An error of an observation is logged and changes nothing for
+    the call.
 
     Args:
         delegate: The next client inwards.
@@ -55,23 +53,19 @@ class TelemetryClient(DecoratingClient, ABC):
     surrounds_retries: bool
     """Whether a retrying client stands further in."""
 
-    def __init__(self, delegate: HttpClient, target: object) -> None:
+    def __init__(self, delegate: ClientT, target: object) -> None:
         super().__init__(delegate)
         self.target = target
-        inside = [*chain_of(delegate)]
+        inside: Any = delegate
         self.is_innermost = not any(
             isinstance(link, TelemetryClient) and link.target == target
-            for link in inside
+            for link in chain_of(inside)
         )
-        self.surrounds_retries = any(
-            isinstance(link, RetryingClient) for link in inside
-        )
+        self.surrounds_retries = retrying_client(inside) is not None
         self.sees_calls = self.surrounds_retries or not self.is_innermost
 
     @abstractmethod
-    def begin(
-        self, ctx: ClientRequestContext, request: HttpRequest
-    ) -> Observation | None:
+    def begin(self, ctx: ClientRequestContext, request: Any) -> Observation | None:
         """Begin to observe a call (where :attr:`sees_calls`) or an attempt.
 
         None where nobody listens; the request then passes through unseen.
@@ -82,19 +76,18 @@ class TelemetryClient(DecoratingClient, ABC):
         seen = "calls" if self.sees_calls else "attempts"
         return f"{type(self).__name__}(sees={seen!r})"
 
-    async def execute(
-        self, ctx: ClientRequestContext, request: HttpRequest
-    ) -> aiohttp.ClientResponse:
-        """Send *request*, and observe how it goes."""
+    async def execute(self, ctx: ClientRequestContext, request: Any) -> Any:
+        """Pass *request* on, and observe how it goes."""
+        delegate: Any = self.delegate
         try:
             observation = self.begin(ctx, request)
         except Exception as error:
             log_error(error)
             observation = None
         if observation is None:
-            return await self.delegate.execute(ctx, request)
+            return await delegate.execute(ctx, request)
         try:
-            response = await self.delegate.execute(ctx, observation.request)
+            response = await delegate.execute(ctx, observation.request)
         except BaseException as cause:
             _end(observation, ctx, cause)
             raise

@@ -9,7 +9,7 @@ from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
 from .._breaker.state import CircuitState
 from .._text import encodable
-from .labels import DURATION_BUCKETS
+from .labels import DURATION_BUCKETS, Names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,29 +59,43 @@ class WeakRegistry(Generic[T]):
 
 
 class TrafficInstruments:
-    """The instruments for attempts and calls."""
+    """The instruments for attempts and calls, of HTTP or of functions."""
 
-    def __init__(self, meter: Meter) -> None:
-        self.request_duration = meter.create_histogram(
-            "http.client.request.duration",
+    def __init__(self, meter: Meter, prefix: str, attempt: tuple[str, str]) -> None:
+        name, description = attempt
+        self.names = Names()
+        self.attempt_duration = meter.create_histogram(
+            name,
             "s",
-            "Duration of HTTP client requests.",
+            description,
             explicit_bucket_boundaries_advisory=DURATION_BUCKETS,
         )
         self.call_duration = meter.create_histogram(
-            "aioretry_smithy.call.duration",
+            f"{prefix}.call.duration",
             "s",
             "Duration of calls, with all their attempts and waits.",
             explicit_bucket_boundaries_advisory=DURATION_BUCKETS,
         )
         self.attempts = meter.create_counter(
-            "aioretry_smithy.attempts", "{attempt}", "Attempts of calls."
+            f"{prefix}.attempts", "{attempt}", "Attempts of calls."
         )
         self.retries = meter.create_counter(
-            "aioretry_smithy.retries",
+            f"{prefix}.retries",
             "{attempt}",
             "Attempts after the first of a call.",
         )
+
+
+def http_instruments(meter: Meter) -> TrafficInstruments:
+    """Make the instruments for HTTP calls."""
+    attempt = "http.client.request.duration", "Duration of HTTP client requests."
+    return TrafficInstruments(meter, "aioretry_smithy", attempt)
+
+
+def rpc_instruments(meter: Meter) -> TrafficInstruments:
+    """Make the instruments for calls of functions."""
+    attempt = "aioretry_smithy.rpc.attempt.duration", "Duration of attempts."
+    return TrafficInstruments(meter, "aioretry_smithy.rpc", attempt)
 
 
 class CircuitBreakerInstruments:

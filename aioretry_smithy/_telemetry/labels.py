@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from .._text import encodable
 
@@ -20,11 +20,56 @@ KNOWN_METHODS: Final = frozenset(
 ANOTHER_METHOD: Final = "_OTHER"
 """What stands for every other method."""
 
+ANOTHER_NAME: Final = "_OTHER"
+"""What stands for all names beyond the first ones."""
+
+CALL_NAME: Final = "aioretry_smithy.name"
+"""The attribute with the name of a call of a function."""
+
 DURATION_BUCKETS: Final = (
     *(0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0),
     *(2.5, 5.0, 7.5, 10.0),
 )
 """The limits of a histogram of seconds, as the same conventions have them."""
+
+
+_MAX_NAMES: Final = 1024
+
+
+class Names(dict[str, str]):
+    """Label values for names that come from outside: so many, and no more."""
+
+    def __missing__(self, name: str) -> str:
+        if len(self) >= _MAX_NAMES:
+            return ANOTHER_NAME
+        # Otherwise it might break every scrape from now on.
+        shown = self[name] = encodable(name)
+        return shown
+
+
+class Subject(NamedTuple):
+    """The words for a call in spans and metrics."""
+
+    name: str
+    """What the spans are called after."""
+
+    shown: Attributes
+    """What the span of the call has from the start."""
+
+    measured: Attributes
+    """What tells it from other calls where something is measured."""
+
+
+def http_subject(request: HttpRequest) -> Subject:
+    """Describe a call by its method and its server."""
+    method, server = known_method(request), server_attributes(request)
+    name = "HTTP" if method == ANOTHER_METHOD else method
+    return Subject(name, server, {"http.request.method": method, **server})
+
+
+def rpc_subject(name: str, label: str) -> Subject:
+    """Describe the call of a function by its name, which the *label* shortens."""
+    return Subject(name, {CALL_NAME: name}, {CALL_NAME: label})
 
 
 def known_method(request: HttpRequest) -> str:
@@ -69,7 +114,7 @@ def status_class(ctx: ClientRequestContext, cause: BaseException | None) -> str:
     """Sort an outcome: ``2xx`` and the like, or how it came to have no status.
 
     ``cancelled`` by the caller, ``refused`` by an open circuit, ``unsent`` for anything
-    else that no server has seen, ``error`` otherwise.
+    else that no server has seen, ``error`` otherwise. A function has ``returned``.
     """
     if cause is not None and not isinstance(cause, Exception):
         return "cancelled"
@@ -79,4 +124,6 @@ def status_class(ctx: ClientRequestContext, cause: BaseException | None) -> str:
         return "unsent"
     if cause is not None:
         return "error"
+    if ctx.log.request_method is None:
+        return "returned"
     return f"{(ctx.log.response_status or 0) // 100}xx"

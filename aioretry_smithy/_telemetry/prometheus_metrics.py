@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakSet
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from .._breaker.state import CircuitState
 from .._errors import bad_argument
-from .._text import encodable
-from .labels import DURATION_BUCKETS
+from .labels import ANOTHER_NAME, DURATION_BUCKETS, Names
 from .made_once import made_once
 
 if TYPE_CHECKING:
@@ -22,20 +21,6 @@ if TYPE_CHECKING:
     from .._breaker.breaker import CircuitBreaker
     from .._retry.budget import RetryBudget
 
-_MAX_NAMES: Final = 1024
-_ANOTHER_NAME: Final = "_OTHER"
-
-
-class Names(dict[str, str]):
-    """Label values for names that come from outside: so many, and no more."""
-
-    def __missing__(self, name: str) -> str:
-        if len(self) >= _MAX_NAMES:
-            return _ANOTHER_NAME
-        # Otherwise it might break every scrape from now on.
-        shown = self[name] = encodable(name)
-        return shown
-
 
 class RegisteredMetrics:
     """Metrics that are registered together."""
@@ -45,37 +30,53 @@ class RegisteredMetrics:
         self.names: Names = Names()
 
 
-class ClientMetrics(RegisteredMetrics):
-    """The counters and histograms of a metrics client."""
+class TrafficMetrics(RegisteredMetrics):
+    """The counters and histograms of a metrics client.
 
-    def __init__(self) -> None:
-        of_attempts = ("host", "method", "status_class")
+    Args:
+        prefix: What the names of the metrics begin with.
+        subject: The labels that tell calls from one another.
+        outcome: The label for what became of an attempt.
+    """
+
+    def __init__(self, prefix: str, subject: tuple[str, ...], outcome: str) -> None:
+        of_attempts = (*subject, outcome)
         self.attempts: Counter = Counter(
-            "aioretry_smithy_attempts", "Attempts.", of_attempts, registry=None
+            f"{prefix}attempts", "Attempts.", of_attempts, registry=None
         )
         self.retries: Counter = Counter(
-            "aioretry_smithy_retries",
+            f"{prefix}retries",
             "Attempts after the first of a call.",
             of_attempts,
             registry=None,
         )
         self.attempt_duration: Histogram = Histogram(
-            "aioretry_smithy_attempt_duration_seconds",
+            f"{prefix}attempt_duration_seconds",
             "Seconds from an attempt's start to its headers or its failure.",
             of_attempts,
             buckets=DURATION_BUCKETS,
             registry=None,
         )
         self.call_duration: Histogram = Histogram(
-            "aioretry_smithy_call_duration_seconds",
+            f"{prefix}call_duration_seconds",
             "Seconds from a call's start to its headers or its failure.",
-            ("host", "method", "stop_reason"),
+            (*subject, "stop_reason"),
             buckets=DURATION_BUCKETS,
             registry=None,
         )
         super().__init__(
             self.attempts, self.retries, self.attempt_duration, self.call_duration
         )
+
+
+def http_metrics() -> TrafficMetrics:
+    """Make the metrics of HTTP calls."""
+    return TrafficMetrics("aioretry_smithy_", ("host", "method"), "status_class")
+
+
+def rpc_metrics() -> TrafficMetrics:
+    """Make the metrics of calls of functions."""
+    return TrafficMetrics("aioretry_smithy_rpc_", ("name",), "outcome")
 
 
 class BreakerMetrics(RegisteredMetrics):
@@ -111,7 +112,7 @@ class BreakerMetrics(RegisteredMetrics):
         self.rejections.labels(name)
         for state in CircuitState:
             self.transitions.labels(name, state.value)
-            if name != _ANOTHER_NAME:
+            if name != ANOTHER_NAME:
                 self.state.labels(name, state.value).set(state is present)
 
 
@@ -138,7 +139,7 @@ class BudgetMetrics(RegisteredMetrics):
         """Show the tokens of a budget, and return what it is called."""
         name = self.names[budget.name]
         self.refusals.labels(name)
-        if name != _ANOTHER_NAME:
+        if name != ANOTHER_NAME:
             self.tokens.labels(name).set(budget.tokens)
         return name
 

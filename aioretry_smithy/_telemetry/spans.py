@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from opentelemetry import context as contexts
 from opentelemetry.context import (
@@ -24,13 +24,7 @@ from opentelemetry.trace import (
 
 from .._log.tree import describe_error
 from .client import Observation, log_error
-from .labels import (
-    ANOTHER_METHOD,
-    Attributes,
-    error_type,
-    known_method,
-    server_attributes,
-)
+from .labels import Attributes, Subject, error_type
 
 if TYPE_CHECKING:
     from contextvars import Token
@@ -41,7 +35,6 @@ if TYPE_CHECKING:
     from .._call.context import ClientRequestContext
     from .._log.request_log import RequestLog
     from .._masking.mask import Mask
-    from .._request.request import HttpRequest
     from .instruments import TrafficInstruments
     from .providers import FromProvider
 
@@ -50,7 +43,7 @@ _SUPPRESSED_KEYS: Final = (_SUPPRESS_INSTRUMENTATION_KEY, "suppress_instrumentat
 
 
 class Telemetry(NamedTuple):
-    """The checked arguments of :meth:`TracingClient.new_decorator`."""
+    """The checked arguments of ``new_decorator()``."""
 
     tracer: FromProvider[TracerProvider, Tracer]
     instruments: FromProvider[MeterProvider, TrafficInstruments]
@@ -87,15 +80,13 @@ class Traced(Observation):
         "_context",
         "_instruments",
         "_loop",
-        "_method",
-        "_server",
         "_span",
         "_start",
+        "_subject",
         "_token",
         "_tracer",
     )
 
-    request: HttpRequest
     _kind: SpanKind
     _name: str
     _token: Token[Context]
@@ -104,16 +95,16 @@ class Traced(Observation):
         self,
         telemetry: Telemetry,
         ctx: ClientRequestContext,
-        request: HttpRequest,
+        request: Any,
+        subject: Subject,
         *,
         injects: bool,
     ) -> None:
         self.request = request
+        self._subject = subject
         self._instruments = telemetry.instruments.get()
         self._loop = asyncio.get_running_loop()
         self._start = nanoseconds(ctx.log, self._loop.time())
-        self._method = known_method(request)
-        self._server = server_attributes(request)
         self._span: Span | None = None
         # Measured with it, a long duration leads to the span that took so long.
         self._context: Context | None = None
@@ -126,7 +117,7 @@ class Traced(Observation):
             self._token = contexts.attach(self._context)
 
     def _first_attributes(self, ctx: ClientRequestContext) -> Attributes:
-        return self._server
+        return self._subject.shown
 
     @abstractmethod
     def _last_attributes(
@@ -142,10 +133,9 @@ class Traced(Observation):
         """Add what happened meanwhile."""
 
     def _open(self, tracer: Tracer, ctx: ClientRequestContext) -> None:
-        method = "HTTP" if self._method == ANOTHER_METHOD else self._method
         try:
             span = tracer.start_span(
-                self._name.format(method),
+                self._name.format(self._subject.name),
                 kind=self._kind,
                 attributes=self._first_attributes(ctx),
                 start_time=self._start,
@@ -196,9 +186,9 @@ class Traced(Observation):
             last["aioretry_smithy.sent"] = False
         try:
             if self._instruments is not None:
-                method: Attributes = {"http.request.method": self._method}
                 seconds = (end - self._start) / 1e9
-                self._measure(self._instruments, seconds, method | self._server | last)
+                attributes = self._subject.measured | last
+                self._measure(self._instruments, seconds, attributes)
         finally:
             if self._span is not None:
                 self._close(self._span, ctx, cause, end, last)
@@ -243,9 +233,9 @@ def show_failure(
 def nanoseconds(log: RequestLog, time: float) -> int:
     """Return a time of the event loop as one of the day.
 
-    All spans of a call count from its one start, so they fit into each other whatever
-    happens to the clock of the machine meanwhile.
+    All spans of a call, and of the calls inside, count from its one start, so they fit
+    into each other whatever happens to the clock of the machine meanwhile.
     """
-    root = log.root
-    microseconds = round(root.request_started_at.timestamp() * 1e6)
-    return microseconds * 1000 + round((time - root.started) * 1e9)
+    call = log._call.outermost
+    microseconds = round(call.wall_clock * 1e6)
+    return microseconds * 1000 + round((time - call.started) * 1e9)

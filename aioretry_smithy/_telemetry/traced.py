@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry.trace import Span, SpanKind, Tracer
 
 from .._masking.mask import HIDDEN
 from .._text import encodable
 from .client import log_error
-from .labels import ANOTHER_METHOD, Attributes, class_name
+from .labels import ANOTHER_METHOD, Attributes, Subject, class_name
 from .spans import Telemetry, Traced, nanoseconds, show_failure
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from .._call.context import ClientRequestContext
     from .._log.request_log import RequestLog
-    from .._request.request import HttpRequest
     from .instruments import TrafficInstruments
 
 _SENDS: Final = "aioretry_smithy.opentelemetry.sends"
@@ -36,7 +35,8 @@ class TracedAttempt(Traced):
         self,
         telemetry: Telemetry,
         ctx: ClientRequestContext,
-        request: HttpRequest,
+        request: Any,
+        subject: Subject,
         *,
         injects: bool,
     ) -> None:
@@ -45,7 +45,7 @@ class TracedAttempt(Traced):
         self._sends: Counter[str] = ctx.attributes.setdefault(key, Counter())
         self._number = self._sends["begun"]
         self._sends["begun"] += 1
-        super().__init__(telemetry, ctx, request, injects=injects)
+        super().__init__(telemetry, ctx, request, subject, injects=injects)
 
     def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
         """End the span, and measure."""
@@ -60,10 +60,10 @@ class TracedAttempt(Traced):
 
     def _first_attributes(self, ctx: ClientRequestContext) -> Attributes:
         request = self.request
-        attributes: Attributes = {"http.request.method": self._method, **self._server}
-        if self._method == ANOTHER_METHOD:
+        attributes = self._subject.measured.copy()
+        if attributes["http.request.method"] == ANOTHER_METHOD:
             attributes["http.request.method_original"] = encodable(request.method)
-        if self._server:
+        if self._subject.shown:
             url = ctx.log.mask.text(str(request.full_url()))
             attributes["url.full"] = url.replace(
                 f"//{HIDDEN}@", "//REDACTED:REDACTED@"
@@ -87,11 +87,28 @@ class TracedAttempt(Traced):
     def _measure(
         self, instruments: TrafficInstruments, seconds: float, attributes: Attributes
     ) -> None:
-        instruments.request_duration.record(seconds, attributes, self._context)
+        instruments.attempt_duration.record(seconds, attributes, self._context)
         attributes.pop("network.protocol.version", None)
         instruments.attempts.add(1, attributes, self._context)
         if self._number:
             instruments.retries.add(1, attributes, self._context)
+
+
+class TracedRpcAttempt(TracedAttempt):
+    """An INTERNAL span around what the function does, calls inside included."""
+
+    __slots__ = ()
+
+    _kind = SpanKind.INTERNAL
+
+    def _first_attributes(self, ctx: ClientRequestContext) -> Attributes:
+        attempt: Attributes = {"aioretry_smithy.attempt": ctx.attempt or 1}
+        return self._subject.shown | attempt
+
+    def _last_attributes(
+        self, ctx: ClientRequestContext, cause: BaseException | None
+    ) -> Attributes:
+        return {}
 
 
 class TracedCall(Traced):
@@ -109,14 +126,15 @@ class TracedCall(Traced):
         self,
         telemetry: Telemetry,
         ctx: ClientRequestContext,
-        request: HttpRequest,
+        request: Any,
+        subject: Subject,
         *,
         injects: bool,
         is_retried: bool,
     ) -> None:
         self._is_retried = is_retried
         self._attempts_before = len(ctx.log.children)
-        super().__init__(telemetry, ctx, request, injects=injects)
+        super().__init__(telemetry, ctx, request, subject, injects=injects)
 
     def _last_attributes(
         self, ctx: ClientRequestContext, cause: BaseException | None

@@ -1,0 +1,62 @@
+"""The client that makes spans and metrics of calls and attempts of any kind."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from .._call.client import ClientT
+from .client import Observation, TelemetryClient
+from .spans import Telemetry, is_suppressed
+from .traced import TracedAttempt, TracedCall
+
+if TYPE_CHECKING:
+    from .._call.context import ClientRequestContext
+    from .instruments import TrafficInstruments
+    from .labels import Subject
+
+
+class TracedClient(TelemetryClient[ClientT]):
+    """Makes spans and metrics of calls and attempts.
+
+    Args:
+        delegate: The next client inwards.
+        telemetry: The arguments of ``new_decorator()``, checked.
+    """
+
+    _attempt: ClassVar[type[TracedAttempt]]
+
+    def __init__(self, delegate: ClientT, telemetry: Telemetry) -> None:
+        super().__init__(delegate, telemetry.target)
+        self._telemetry = telemetry
+
+    def begin(self, ctx: ClientRequestContext, request: Any) -> Observation | None:
+        """Begin the span of an attempt, or of a call; None without an SDK."""
+        telemetry = self._telemetry
+        instruments = telemetry.instruments.get()
+        if telemetry.tracer.get() is None and instruments is None:
+            return None
+        if is_suppressed():
+            return None
+        subject = self._subject(ctx, request, instruments)
+        # A server can be told of a span, a function knows it.
+        injects = self.is_innermost and self._serves == "sessions"
+        if not self.sees_calls:
+            return self._attempt(telemetry, ctx, request, subject, injects=injects)
+        return TracedCall(
+            telemetry,
+            ctx,
+            request,
+            subject,
+            injects=injects,
+            is_retried=self.surrounds_retries,
+        )
+
+    @abstractmethod
+    def _subject(
+        self,
+        ctx: ClientRequestContext,
+        request: Any,
+        instruments: TrafficInstruments | None,
+    ) -> Subject:
+        """Return the words for a call."""
