@@ -37,9 +37,12 @@ class TrafficMetrics(RegisteredMetrics):
         prefix: What the names of the metrics begin with.
         subject: The labels that tell calls from one another.
         outcome: The label for what became of an attempt.
+        end: The words for when a call or an attempt ends.
     """
 
-    def __init__(self, prefix: str, subject: tuple[str, ...], outcome: str) -> None:
+    def __init__(
+        self, prefix: str, subject: tuple[str, ...], outcome: str, end: str
+    ) -> None:
         of_attempts = (*subject, outcome)
         self.attempts: Counter = Counter(
             f"{prefix}attempts", "Attempts.", of_attempts, registry=None
@@ -52,14 +55,14 @@ class TrafficMetrics(RegisteredMetrics):
         )
         self.attempt_duration: Histogram = Histogram(
             f"{prefix}attempt_duration_seconds",
-            "Seconds from an attempt's start to its headers or its failure.",
+            f"Seconds from an attempt's start to its {end}.",
             of_attempts,
             buckets=DURATION_BUCKETS,
             registry=None,
         )
         self.call_duration: Histogram = Histogram(
             f"{prefix}call_duration_seconds",
-            "Seconds from a call's start to its headers or its failure.",
+            f"Seconds from a call's start to its {end}.",
             (*subject, "stop_reason"),
             buckets=DURATION_BUCKETS,
             registry=None,
@@ -71,12 +74,13 @@ class TrafficMetrics(RegisteredMetrics):
 
 def http_metrics() -> TrafficMetrics:
     """Make the metrics of HTTP calls."""
-    return TrafficMetrics("aioretry_smithy_", ("host", "method"), "status_class")
+    subject, end = ("host", "method"), "headers or its failure"
+    return TrafficMetrics("aioretry_smithy_", subject, "status_class", end)
 
 
 def rpc_metrics() -> TrafficMetrics:
     """Make the metrics of calls of functions."""
-    return TrafficMetrics("aioretry_smithy_rpc_", ("name",), "outcome")
+    return TrafficMetrics("aioretry_smithy_rpc_", ("name",), "outcome", "end")
 
 
 class BreakerMetrics(RegisteredMetrics):
