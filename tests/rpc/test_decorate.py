@@ -1,0 +1,426 @@
+"""What may be decorated, what the decorated function is, and what is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+from typing import Any
+
+import aiohttp
+import pytest
+from chains import NOW, now
+
+from aioretry_smithy import (
+    Backoff,
+    CircuitBreaker,
+    CircuitBreakerClient,
+    ContentPreviewingClient,
+    DecoratingClient,
+    LoggingClient,
+    LoggingRpcClient,
+    RequestLog,
+    ResponseTimeoutError,
+    RetryConfig,
+    RetryingClient,
+    RetryingRpcClient,
+    RetryRule,
+    RetryStrategy,
+    SessionBuilder,
+    capture_logs,
+    client_decorator,
+    decorate,
+    request_options,
+    rpc,
+)
+from aioretry_smithy.testing import ScriptedTransport
+
+ON_KEY_ERROR = RetryRule(exceptions=[KeyError], backoff=NOW)
+
+
+async def fetch(day: str, *, page: int = 1) -> tuple[str, int]:
+    """Fetch a page."""
+    return day, page
+
+
+async def test_decorated_function_is_called_as_before():
+    """Its arguments go through, and what it returns comes back."""
+    decorated = rpc(RetryingRpcClient.new_decorator(ON_KEY_ERROR))(fetch)
+
+    assert ("monday", 2) == await decorated("monday", page=2)
+
+
+async def test_function_may_be_decorated_with_nothing():
+    """Then calls have a log, a deadline and a place in the tree, and no more."""
+    with capture_logs() as logs:
+        result = await rpc()(fetch)("monday")
+
+    assert ("monday", 1) == result
+    assert [(1, None, ())] == [
+        (log.total_attempts, log.response_cause, log.children) for log in logs
+    ]
+
+
+def test_function_keeps_its_signature_name_and_docstring():
+    """Frameworks look at all of them."""
+    decorated = rpc()(fetch)
+
+    assert inspect.signature(fetch) == inspect.signature(decorated)
+    assert ("fetch", "Fetch a page.") == (decorated.__name__, decorated.__doc__)
+    assert inspect.iscoroutinefunction(decorated)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [({}, "fetch"), ({"name": "reports.fetch"}, "reports.fetch")],
+)
+async def test_log_has_the_name_of_the_function(settings, expected):
+    """The qualified one, or what was given; it has nothing that HTTP has."""
+    with capture_logs() as logs:
+        await rpc(**settings)(fetch)("monday")
+
+    (log,) = logs
+    assert expected == log.name
+    assert [None] * 5 == [
+        log.request_method,
+        log.request_url,
+        log.request_headers,
+        log.response_status,
+        log.response_headers,
+    ]
+
+
+class Reports:
+    """A class with decorated methods of each kind."""
+
+    def __init__(self, region: str) -> None:
+        self.region = region
+
+    @rpc()
+    async def read(self, day: str) -> tuple[str, str]:
+        return self.region, day
+
+    @classmethod
+    @rpc()
+    async def kind(cls, day: str) -> tuple[str, str]:
+        return cls.__name__, day
+
+    @staticmethod
+    @rpc()
+    async def plain(day: str) -> str:
+        return day
+
+
+async def test_methods_are_bound():
+    """To the object, to the class, or not at all."""
+    reports = Reports("eu")
+    with capture_logs() as logs:
+        results = [
+            await reports.read("monday"),
+            await Reports.kind("monday"),
+            await reports.plain("monday"),
+        ]
+
+    assert [("eu", "monday"), ("Reports", "monday"), "monday"] == results
+    assert ["Reports.read", "Reports.kind", "Reports.plain"] == [
+        log.name for log in logs
+    ]
+
+
+def shouted(function: Any) -> Any:
+    """Decorate as anyone might."""
+
+    @functools.wraps(function)
+    async def call(*args: Any) -> str:
+        return str(await function(*args)).upper()
+
+    return call
+
+
+async def test_functions_in_other_decorators_work():
+    """Inside and outside; a partial has the name of its function."""
+
+    @shouted
+    @rpc()
+    @shouted
+    async def greet(name: str) -> str:
+        return f"hello {name}"
+
+    with capture_logs() as logs:
+        greeting = await greet("you")
+        page = await rpc()(functools.partial(fetch, page=3))("monday")
+
+    assert ("HELLO YOU", ("monday", 3)) == (greeting, page)
+    assert ["greet", "fetch"] == [log.name.rpartition(".")[2] for log in logs]
+
+
+def plain() -> None:
+    """Return at once."""
+
+
+def generator() -> Any:
+    """Yield at once."""
+    yield
+
+
+async def async_generator() -> Any:
+    """Yield later."""
+    yield
+
+
+@pytest.mark.parametrize("function", [plain, generator, async_generator, Reports, 7])
+def test_what_is_no_coroutine_function_is_refused(function):
+    """Where it is decorated, with what to write."""
+    expected = r"^function: .*\(expected: a coroutine function, written with async def"
+    with pytest.raises(ValueError, match=expected):
+        rpc()(function)
+
+
+@pytest.mark.parametrize("kind", [staticmethod, classmethod])
+def test_order_of_decorators_of_methods_is_told(kind):
+    """A static method is no function before the class is made."""
+    expected = rf"\(expected: a coroutine function; write @{kind.__name__} above @rpc"
+    with pytest.raises(ValueError, match=expected):
+        rpc()(kind(fetch))
+
+
+def test_missing_parentheses_are_told():
+    """A function in the place of the decorators is one without parentheses."""
+    expected = r"^decorators: .*\(expected: decorators; write @rpc\(\) with parentheses"
+    with pytest.raises(ValueError, match=expected):
+        rpc(fetch)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"response_timeout": 0}, r"^response_timeout: 0 \(expected: finite and > 0"),
+        ({"response_timeout": float("inf")}, "^response_timeout: inf"),
+        ({"name": ""}, "^name: '' "),
+        ({"idempotent": None}, r"^idempotent: None \(expected: True or False\)"),
+    ],
+)
+def test_bad_arguments_are_refused_at_once(settings, expected):
+    """Before any function is decorated."""
+    with pytest.raises(ValueError, match=expected):
+        rpc(**settings)
+
+
+RETRYING = RetryingClient.new_decorator(RetryStrategy.never())
+RETRYING_RPC = RetryingRpcClient.new_decorator(RetryStrategy.never())
+GUARDING = CircuitBreakerClient.new_decorator(CircuitBreaker())
+
+
+@pytest.mark.parametrize(
+    ("decorator", "expected"),
+    [
+        (RETRYING, "'RetryingClient' .*for functions, RetryingRpcClient"),
+        (LoggingClient.new_decorator(), "'LoggingClient' .*, LoggingRpcClient"),
+        (GUARDING, "'CircuitBreakerClient' .*, CircuitBreakerRpcClient"),
+        (ContentPreviewingClient.new_decorator(9), r"'Con.*for functions\)$"),
+        (ScriptedTransport([200]), "'ScriptedTransport' .*for functions"),
+    ],
+)
+def test_clients_for_sessions_are_refused_around_functions(decorator, expected):
+    """The message says what to write in their place."""
+    with pytest.raises(ValueError, match=f"^decorator: {expected}"):
+        rpc(decorator)(fetch)
+
+
+@pytest.mark.parametrize(
+    ("decorator", "expected"),
+    [
+        (RETRYING_RPC, "'RetryingRpcClient' .*for sessions, RetryingClient"),
+        (LoggingRpcClient.new_decorator(), "'LoggingRpcClient' .*, LoggingClient"),
+    ],
+)
+async def test_clients_for_functions_are_refused_in_sessions(decorator, expected):
+    """The same the other way round."""
+    with pytest.raises(ValueError, match=f"^decorator: {expected}"):
+        SessionBuilder().decorator(decorator).build()
+    async with aiohttp.ClientSession() as session:
+        with pytest.raises(ValueError, match=f"^decorator: {expected}"):
+            decorate(session, decorator)
+
+
+def test_two_retrying_clients_are_refused():
+    """Attempts of attempts are never meant."""
+    with pytest.raises(ValueError, match="at most one RetryingRpcClient"):
+        rpc(RETRYING_RPC, RETRYING_RPC)(fetch)
+
+
+def test_attempt_that_may_take_longer_than_the_call_is_refused():
+    """As in a session."""
+    decorator = RetryingRpcClient.new_decorator(ON_KEY_ERROR, attempt_timeout=5.0)
+    with pytest.raises(ValueError, match=r"attempt_timeout: 5.0 .*<= response_timeout"):
+        rpc(decorator, response_timeout=4.0)(fetch)
+
+
+def test_decorator_that_returns_no_client_is_refused():
+    """It would fail in each call."""
+    with pytest.raises(ValueError, match="one that returns an RpcClient"):
+        rpc(lambda delegate: None)(fetch)
+
+
+class Shifted(DecoratingClient):
+    """Asks for the page after the one that the caller wants."""
+
+    async def execute(self, ctx, request):
+        page = request.kwargs.get("page", 1) + 1
+        return await self.delegate.execute(ctx, request.replace(kwargs={"page": page}))
+
+
+@client_decorator
+async def doubled(delegate, ctx, request):
+    """Answer twice."""
+    return (await delegate.execute(ctx, request)) * 2
+
+
+async def test_classes_and_functions_decorate_calls_too():
+    """The last one is outermost; each may pass on a changed request or result."""
+    seen = []
+
+    @client_decorator
+    async def seeing(delegate, ctx, request):
+        seen.append((request.kwargs, repr(ctx)))
+        return await delegate.execute(ctx, request)
+
+    decorated = rpc(seeing, Shifted, doubled, name="fetch")(fetch)
+
+    assert ("monday", 6, "monday", 6) == await decorated("monday", page=5)
+    assert [({"page": 6}, "<ClientRequestContext fetch>")] == seen
+
+
+async def test_client_that_is_no_class_of_ours_decorates_calls():
+    """What it answers or raises in place of the function is in the log."""
+
+    class Caching:
+        def __init__(self, delegate):
+            self.delegate = delegate
+
+        async def execute(self, ctx, request):
+            try:
+                return await self.delegate.execute(ctx, request)
+            except KeyError:
+                return "kept"
+
+    @rpc(Caching)
+    async def failing():
+        raise KeyError
+
+    with capture_logs() as logs:
+        result = await failing()
+
+    assert ("kept", None) == (result, logs[0].response_cause)
+    assert logs[0].is_complete
+
+
+async def test_deadline_of_the_call_cuts_the_function():
+    """Where nothing retries, the call is its one attempt."""
+
+    @rpc(response_timeout=2.0)
+    async def hang():
+        await asyncio.sleep(9)
+
+    with pytest.raises(ResponseTimeoutError) as caught:
+        await hang()
+
+    assert ("the call had 2.000 s", 2.0) == (str(caught.value), now())
+    assert RequestLog.of(caught.value).response_cause is caught.value
+
+
+async def test_log_says_when_and_how_a_call_ended():
+    """A function that returns has neither status nor cause."""
+
+    @rpc()
+    async def slow():
+        await asyncio.sleep(1.5)
+
+    with capture_logs() as logs:
+        await slow()
+
+    (log,) = logs
+    assert (1.5, 1.5) == (log.duration, log.total_duration)
+    assert (True, True, None) == (log.is_complete, log.sent, log.stop_reason)
+    assert log is await log.when_complete()
+
+
+async def test_log_of_a_call_can_be_awaited_while_it_runs():
+    """As that of a request."""
+
+    @rpc()
+    async def slow():
+        await asyncio.sleep(1.5)
+
+    with capture_logs() as logs:
+        task = asyncio.create_task(slow())
+        await asyncio.sleep(1)
+        await logs[0].when_complete()
+        await task
+
+    assert 1.5 == now()
+
+
+async def test_block_of_options_applies_to_a_call():
+    """Its settings replace those of the decorators."""
+    calls = []
+
+    @rpc(RetryingRpcClient.new_decorator(ON_KEY_ERROR), response_timeout=1.0)
+    async def slow():
+        calls.append(now())
+        await asyncio.sleep(2)
+        raise KeyError
+
+    with (
+        request_options(retry=RetryConfig(ON_KEY_ERROR, 2), response_timeout=None),
+        pytest.raises(KeyError),
+    ):
+        await slow()
+
+    assert [0.0, 2.0] == calls
+
+
+async def test_block_with_a_shorter_limit_replaces_that_of_the_function():
+    """``response_timeout`` of the block comes first."""
+
+    @rpc(response_timeout=5.0)
+    async def hang():
+        await asyncio.sleep(9)
+
+    with request_options(response_timeout=2.0), pytest.raises(ResponseTimeoutError):
+        await hang()
+
+    assert 2.0 == now()
+
+
+@pytest.mark.parametrize(
+    ("declared", "block", "attempts"),
+    [(False, None, 1), (True, None, 2), (True, False, 1), (False, True, 2)],
+)
+async def test_idempotent_function_may_be_called_again(declared, block, attempts):
+    """``failsafe()`` asks for it; a block of options comes first."""
+    failsafe = RetryStrategy.failsafe(Backoff.fixed(1.0))
+
+    @rpc(RetryingRpcClient.new_decorator(failsafe, 2), idempotent=declared)
+    async def failing():
+        raise ConnectionResetError
+
+    with request_options(idempotent=block), pytest.raises(ConnectionResetError) as it:
+        await failing()
+
+    assert attempts == RequestLog.of(it.value).total_attempts
+
+
+async def test_attributes_of_a_block_are_on_the_context():
+    """As in a session."""
+    seen = []
+
+    @client_decorator
+    async def seeing(delegate, ctx, request):
+        seen.append(ctx.attributes["tenant"])
+        return await delegate.execute(ctx, request)
+
+    with request_options(attributes={"tenant": 7}):
+        await rpc(seeing)(fetch)("monday")
+
+    assert [7] == seen
