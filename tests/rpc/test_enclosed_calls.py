@@ -1,0 +1,478 @@
+"""Calls made inside an attempt: one deadline, one log, no options of the outside."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+
+import aiohttp
+import pytest
+from chains import NOW, URL, now, retrying, session, silence
+
+from aioretry_smithy import (
+    AttemptTimeoutError,
+    Backoff,
+    RequestLog,
+    ResponseTimeoutError,
+    RetryConfig,
+    RetryingRpcClient,
+    RetryRule,
+    RetryStrategy,
+    capture_logs,
+    client_decorator,
+    request_options,
+    rpc,
+)
+
+
+def retried(strategy=None, attempt_timeout=3.0, **settings):
+    """Retry a function whose attempts have so many seconds."""
+    strategy = strategy or RetryRule(
+        exceptions=[KeyError], on_timeout=True, backoff=NOW
+    )
+    return RetryingRpcClient.new_decorator(
+        strategy, attempt_timeout=attempt_timeout, **settings
+    )
+
+
+def names(log):
+    """Return the names of a log, of its attempts' calls, and so on, nested."""
+    records = log.children or (log,)
+    return [log.name, *([names(call) for call in each.calls] for each in records)]
+
+
+async def test_request_inside_has_no_more_time_than_its_attempt():
+    """Whatever its session says; what times out is the attempt, which is retried."""
+
+    @rpc(retried(max_total_attempts=2))
+    async def operation(client):
+        await client.get(URL)
+
+    async with session([silence, silence], retrying(1.0), timeout=60.0) as client:
+        with pytest.raises(AttemptTimeoutError, match=r"^attempt 2 had 3\.000 s"):
+            await operation(client)
+
+    assert 6.0 == now()
+
+
+async def test_limit_of_a_request_that_is_shorter_stays():
+    """The attempt has time left, and the failure is the request's."""
+
+    @rpc(retried(max_total_attempts=1))
+    async def operation(client):
+        await client.get(URL)
+
+    async with session([silence], timeout=2.0) as client:
+        with pytest.raises(ResponseTimeoutError, match=r"^the call had 2\.000 s"):
+            await operation(client)
+
+    assert 2.0 == now()
+
+
+async def test_function_inside_has_no_more_time_than_its_attempt():
+    """The inner one loses its own, longer limit."""
+    limits = []
+
+    @client_decorator
+    async def seeing(delegate, ctx, request):
+        limits.append(ctx.remaining())
+        return await delegate.execute(ctx, request)
+
+    @rpc(seeing, response_timeout=60.0)
+    async def inner():
+        await asyncio.sleep(9.0)
+
+    @rpc(retried(max_total_attempts=1))
+    async def outer():
+        await asyncio.sleep(1.0)
+        await inner()
+
+    with pytest.raises(AttemptTimeoutError):
+        await outer()
+
+    assert ([2.0], 3.0) == (limits, now())
+
+
+@pytest.mark.parametrize(
+    "options", [{"response_timeout": None}, {"response_timeout": 9.0}]
+)
+async def test_no_block_takes_a_call_beyond_its_attempt(options):
+    """Nor does it where the function itself has the block."""
+
+    @rpc(retried(max_total_attempts=1))
+    async def operation(client):
+        with request_options(**options):
+            await client.get(URL)
+
+    async with session([silence]) as client:
+        with pytest.raises(AttemptTimeoutError):
+            await operation(client)
+
+    assert 3.0 == now()
+
+
+async def test_no_decorator_moves_the_deadline_beyond_the_attempt():
+    """It may make it shorter, and longer up to there."""
+    limits = []
+
+    @client_decorator
+    async def moving(delegate, ctx, request):
+        for seconds in (60.0, 1.0):
+            ctx.set_response_timeout(seconds)
+            limits.append(ctx.remaining())
+        ctx.clear_response_timeout()
+        limits.append(ctx.remaining())
+        return await delegate.execute(ctx, request)
+
+    @rpc(retried())
+    async def operation(client):
+        return await client.get(URL)
+
+    async with session([200], moving) as client:
+        await operation(client)
+
+    assert [3.0, 1.0, 3.0] == limits
+
+
+async def test_attempt_without_a_limit_leaves_calls_their_own():
+    """There is nothing to inherit."""
+
+    @rpc()
+    async def operation(client):
+        await client.get(URL)
+
+    async with session([silence], timeout=2.0) as client:
+        with pytest.raises(ResponseTimeoutError, match=r"^the call had 2\.000 s"):
+            await operation(client)
+
+
+async def test_logs_of_calls_are_in_that_of_their_attempt():
+    """In order, of both kinds, and of tasks started in it."""
+    attempts = iter([KeyError, None])
+
+    @rpc(name="inner")
+    async def inner(client):
+        await client.get(URL)
+
+    @rpc(retried(), name="outer")
+    async def outer(client):
+        await client.get(URL)
+        await asyncio.create_task(inner(client))
+        if error := next(attempts):
+            raise error
+
+    async with session([200] * 4) as client:
+        with capture_logs() as logs:
+            await outer(client)
+
+    made = [["GET", []], ["inner", [["GET", []]]]]
+    assert [["outer", made, made]] == [names(log) for log in logs]
+
+
+async def test_calls_are_roots_of_their_own():
+    """Nothing leads from them to the attempt that they are part of."""
+
+    @rpc(name="outer")
+    async def outer(client):
+        await client.get(URL)
+
+    async with session([503, 200], retrying(0.0)) as client:
+        with capture_logs() as logs:
+            await outer(client)
+
+    (call,) = logs[0].calls
+    assert (None, None, call) == (call.parent, call.attempt, call.root)
+    assert [503, 200] == [child.response_status for child in call.children]
+
+
+async def test_first_hundred_calls_are_kept():
+    """The others are counted."""
+
+    @rpc(name="outer")
+    async def outer(client):
+        for _ in range(103):
+            await client.get(URL)
+
+    async with session([200] * 103) as client:
+        with capture_logs() as logs:
+            await outer(client)
+
+    assert (100, 3) == (len(logs[0].calls), logs[0].dropped_calls)
+
+
+async def test_exception_leads_to_the_outermost_log():
+    """By way of the inner calls that it came through."""
+
+    @rpc(name="inner")
+    async def inner(client):
+        await client.get(URL)
+
+    @rpc(retried(), name="outer")
+    async def outer(client):
+        await inner(client)
+
+    async with session([aiohttp.ServerDisconnectedError()]) as client:
+        with pytest.raises(aiohttp.ServerDisconnectedError) as caught:
+            await outer(client)
+
+    assert ["outer", [["inner", [["GET", []]]]]] == names(RequestLog.of(caught.value))
+
+
+async def test_response_that_a_call_returns_leads_to_its_request():
+    """It is the request's, wherever it goes."""
+
+    @rpc(retried())
+    async def operation(client):
+        return await client.get(URL)
+
+    async with session([200]) as client:
+        response = await operation(client)
+
+    assert "GET" == RequestLog.of(response).name
+
+
+async def test_exception_tells_of_the_attempts_of_each_call():
+    """One note for each attempt; the inner ones first."""
+
+    @rpc(retried(RetryRule(exceptions=[KeyError], backoff=NOW)), name="outer")
+    async def outer(client):
+        if now() < 1.0:
+            await asyncio.sleep(1.0)
+            raise KeyError("early")
+        await client.get(URL)
+
+    failures = [ConnectionResetError("once"), ConnectionResetError("last")]
+    inner = retrying(1.0, max_total_attempts=2)
+    async with session(failures, inner) as client:
+        with pytest.raises(ConnectionResetError) as caught:
+            await outer(client)
+
+    assert [
+        "attempt 1: ConnectionResetError: once, 0.000 s, then waited 1.000 s (backoff)",
+        "attempt 2: ConnectionResetError: last, 0.000 s",
+        "attempt 1: KeyError: 'early', 1.000 s, then waited 0.000 s (backoff)",
+        "attempt 2: ConnectionResetError: last, 1.000 s",
+    ] == caught.value.__notes__
+
+
+async def test_exception_that_is_raised_again_loses_its_old_notes():
+    """They are about another call."""
+    error = KeyError("always")
+
+    @rpc(retried(max_total_attempts=2), name="outer")
+    async def outer():
+        raise error
+
+    for _ in range(2):
+        with pytest.raises(KeyError):
+            await outer()
+
+    assert 2 == len(error.__notes__)
+
+
+async def test_captures_around_collect_outermost_calls():
+    """One inside a function collects what that calls."""
+    inside = []
+
+    @rpc(name="outer")
+    async def outer(client):
+        await client.get(URL)
+        with capture_logs() as logs:
+            await client.get(URL)
+        inside.extend(logs)
+        await client.get(URL)
+
+    async with session([200] * 4) as client:
+        with capture_logs() as logs:
+            await outer(client)
+            await client.get(URL)
+
+    assert ["outer", "GET"] == [log.name for log in logs]
+    assert logs[0].calls[1:2] == (*inside,)
+
+
+async def test_options_around_do_not_reach_the_calls_inside():
+    """But for the attributes; a block in the function applies there."""
+    seen = []
+
+    @client_decorator
+    async def seeing(delegate, ctx, request):
+        options = ctx.options
+        seen.append((options.retry, options.idempotent, ctx.attributes))
+        return await delegate.execute(ctx, request)
+
+    config = RetryConfig(RetryStrategy.never())
+
+    @rpc()
+    async def outer(client):
+        await client.get(URL)
+        with request_options(retry=config, attributes={"page": 1}):
+            await client.get(URL)
+        await client.get(URL)
+
+    block = request_options(
+        retry=RetryConfig.no_retry(),
+        idempotent=True,
+        response_timeout=7.0,
+        attributes={"tenant": 7},
+    )
+    async with session([200] * 3, seeing) as client:
+        with block, capture_logs() as logs:
+            await outer(client)
+
+    inherited = (None, None, {"tenant": 7})
+    assert [inherited, (config, None, {"tenant": 7, "page": 1}), inherited] == seen
+    assert 7.0 == logs[0].response_timeout
+
+
+async def test_options_around_hold_again_after_a_call():
+    """As if it had not been."""
+
+    @rpc()
+    async def quick():
+        return None
+
+    @rpc(retried(max_total_attempts=1))
+    async def hang():
+        await asyncio.sleep(9.0)
+
+    with request_options(response_timeout=2.0), capture_logs() as logs:
+        await quick()
+        with pytest.raises(ResponseTimeoutError):
+            await hang()
+
+    assert (2.0, 2) == (now(), len(logs))
+
+
+async def test_task_that_outlives_its_attempt_is_free():
+    """What it calls later has neither the deadline nor a place in the log."""
+    tasks = []
+
+    async def later(client):
+        await asyncio.sleep(5.0)
+        return await client.get(URL)
+
+    @rpc(retried(), name="outer")
+    async def outer(client):
+        tasks.append(asyncio.create_task(later(client)))
+
+    async with session([200]) as client:
+        with capture_logs() as logs:
+            await outer(client)
+            response = await tasks[0]
+
+    assert (5.0, 200) == (now(), response.status)
+    assert [["outer", []]] == [names(log) for log in logs]
+
+
+async def test_task_that_lives_on_keeps_nothing_of_the_attempt():
+    """Neither the arguments of the call, nor its context."""
+
+    class Large:
+        pass
+
+    tasks = []
+
+    @rpc()
+    async def outer(argument):
+        tasks.append(asyncio.create_task(asyncio.sleep(5.0)))
+        return Large()
+
+    gc.disable()
+    try:
+        argument = Large()
+        kept = [weakref.ref(argument), weakref.ref(await outer(argument))]
+        del argument
+        await asyncio.sleep(1.0)
+        found = [each() for each in kept]
+    finally:
+        gc.enable()
+    await tasks[0]
+
+    assert [None, None] == found
+
+
+async def test_log_keeps_neither_arguments_nor_results():
+    """Nor does any view of it."""
+
+    class Large:
+        pass
+
+    @rpc(retried())
+    async def outer(argument, *, named):
+        return Large()
+
+    gc.disable()
+    try:
+        arguments = Large(), Large()
+        with capture_logs() as logs:
+            result = await outer(arguments[0], named=arguments[1])
+        kept = [weakref.ref(each) for each in (*arguments, result)]
+        del arguments, result
+        found = [each() for each in kept]
+    finally:
+        gc.enable()
+
+    assert ([None] * 3, 1) == (found, len(logs))
+
+
+async def test_failed_call_leaves_no_cycle():
+    """What it raised is freed with the last reference to it."""
+
+    class LostError(Exception):
+        pass
+
+    class Large:
+        pass
+
+    @rpc(retried(RetryRule(exceptions=[LostError], backoff=NOW), max_total_attempts=2))
+    async def outer(argument):
+        if argument is None:
+            await asyncio.sleep(9.0)
+        raise LostError
+
+    async def fail(argument):
+        try:
+            await outer(argument)
+        except (LostError, TimeoutError) as error:
+            return weakref.ref(error)
+
+    gc.collect()
+    gc.disable()
+    try:
+        argument = Large()
+        kept = [await fail(argument), await fail(None), weakref.ref(argument)]
+        del argument
+        found = [each() for each in kept]
+    finally:
+        gc.enable()
+
+    assert [None] * 3 == found
+
+
+async def test_trees_of_many_calls_at_once_do_not_mix():
+    """Each has its own requests, and no others."""
+
+    @rpc(retried(RetryRule(exceptions=[KeyError], backoff=Backoff.fixed(0.1))))
+    async def outer(client, number):
+        for step in range(3):
+            await asyncio.sleep(0.01 * (number % 7))
+            await client.get(f"{URL}/{number}/{step}")
+        if number % 2 and len(seen := asked.setdefault(number, [])) < 1:
+            seen.append(now())
+            raise KeyError
+
+    asked = {}
+    async with session([200] * 900) as client:
+        with capture_logs() as logs:
+            await asyncio.gather(*(outer(client, number) for number in range(200)))
+
+    trees = [
+        [[call.request_url.path for call in each.calls] for each in log.children]
+        for log in logs
+    ]
+    assert [
+        [[f"/orders/{number}/{step}" for step in range(3)]] * (1 + number % 2)
+        for number in range(200)
+    ] == trees
