@@ -251,8 +251,8 @@ async def test_exception_tells_of_the_attempts_of_each_call():
     assert [
         "attempt 1: ConnectionResetError: once, 0.000 s, then waited 1.000 s (backoff)",
         "attempt 2: ConnectionResetError: last, 0.000 s",
-        "attempt 1: KeyError: 'early', 1.000 s, then waited 0.000 s (backoff)",
-        "attempt 2: ConnectionResetError: last, 1.000 s",
+        "attempt 1 of outer: KeyError: 'early', 1.000 s, then waited 0.000 s (backoff)",
+        "attempt 2 of outer: ConnectionResetError: last, 1.000 s",
     ] == caught.value.__notes__
 
 

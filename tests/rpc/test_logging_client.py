@@ -31,9 +31,8 @@ async def lines_of(caplog, outcome, *decorators):
             raise outcome
         return outcome
 
-    with caplog.at_level(logging.DEBUG, "aioretry_smithy"):
-        with suppress(KeyError):
-            await call("argument")
+    with caplog.at_level(logging.DEBUG, "aioretry_smithy"), suppress(KeyError):
+        await call("argument")
     return [(record.levelname, record.message) for record in caplog.records]
 
 

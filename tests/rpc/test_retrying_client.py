@@ -81,8 +81,8 @@ async def test_last_failure_is_raised_as_it_is():
     assert logs[0] is RequestLog.of(last)
     assert "call" == functions[-1]
     assert [
-        "attempt 1: KeyError: 'a', 0.000 s, then waited 1.000 s (backoff)",
-        "attempt 2: KeyError: 'last', 0.000 s",
+        "attempt 1 of call: KeyError: 'a', 0.000 s, then waited 1.000 s (backoff)",
+        "attempt 2 of call: KeyError: 'last', 0.000 s",
     ] == last.__notes__
 
 
