@@ -43,11 +43,11 @@ OTHER_NAMES = (
 ).split()
 # What signatures name and the text beside them explains.
 OUR_NAMES = (
-    "AdaptiveSettings CircuitBreakerFactory CircuitBreakers ClientMetrics "
+    "AdaptiveSettings CircuitBreakerFactory CircuitBreakers ClientT "
     "ContentRuleConditions DecoratingFunction Exceptions Fallback FurtherSettings "
     "Logger LoggingSettings LogLevel Mask RetryAnswer Retrying RetrySettings "
     "RuleConditions Sampling StandardChanges StandardSettings Strategy Telemetry "
-    "TokenScope"
+    "TokenScope TrafficMetrics"
 ).split()
 nitpick_ignore_regex = [
     (r"py:.*", rf"({'|'.join(OTHER_PROJECTS)})(\..*)?"),

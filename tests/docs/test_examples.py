@@ -201,6 +201,13 @@ def test_readme_shows_the_quickstart():
     assert shown_beside(quickstart) in blocks_of_readme("text")
 
 
+def test_readme_shows_calls_inside_others():
+    """The README has the tree of three levels as its example prints it."""
+    _, tree = shown_beside(EXAMPLES / "see_calls_inside.py").split("\n\n")
+
+    assert tree in blocks_of_readme("text")
+
+
 def test_readme_shows_the_demo(demo_run):
     """What the README shows of the demo is what the demo prints."""
 
