@@ -6,9 +6,19 @@ import json
 
 import aiohttp
 import pytest
+from chains import NOW, session
 from functions import end, end_call, function, http, report
 
-from aioretry_smithy import AttemptTimeoutError, RetryStopReason
+from aioretry_smithy import (
+    AttemptTimeoutError,
+    LoggingClient,
+    LoggingRpcClient,
+    RequestLog,
+    RetryingRpcClient,
+    RetryRule,
+    RetryStopReason,
+    rpc,
+)
 from aioretry_smithy._log.json_values import to_dict
 from aioretry_smithy._masking.mask import Mask
 
@@ -197,3 +207,36 @@ async def test_repr_is_the_first_line():
     assert "<RequestLog fetch_report  ->  returned  in 3.600 s, 2 attempts>" == (
         repr(log)
     )
+
+
+async def test_functions_hide_what_their_sessions_hide(caplog):
+    """What a session's own chain calls a secret is in no line of the functions."""
+    client = session(
+        [404, 404, 404, 404],
+        LoggingClient.new_decorator(sensitive_query_parameters=["code"]),
+    )
+    retry = RetryingRpcClient.new_decorator(
+        RetryRule(exceptions=[aiohttp.ClientResponseError], backoff=NOW),
+        max_total_attempts=2,
+    )
+
+    @rpc(LoggingRpcClient.new_decorator())
+    async def ask():
+        async with client.get("http://example.com/", params={"code": SECRET}) as answer:
+            answer.raise_for_status()
+
+    @rpc(LoggingRpcClient.new_decorator(), retry, LoggingRpcClient.new_decorator())
+    async def ask_twice():
+        await ask()
+
+    caplog.set_level("DEBUG", "aioretry_smithy")
+    async with client:
+        with pytest.raises(aiohttp.ClientResponseError) as caught:
+            await ask_twice()
+    log = RequestLog.of(caught.value)
+    views = [log.render(), json.dumps(to_dict(log)), *caught.value.__notes__]
+    views += caplog.messages
+
+    assert "ClientResponseError: 404, message='Not Found'" in log.render()
+    assert 2 * (2 + 2 + 2) + 2 == len(caplog.messages)
+    assert [] == [view for view in views if SECRET in view]
