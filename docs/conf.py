@@ -46,7 +46,8 @@ OUR_NAMES = (
     "AdaptiveSettings CircuitBreakerFactory CircuitBreakers ClientT "
     "ContentRuleConditions DecoratingFunction Exceptions Fallback FurtherSettings "
     "Logger LoggingSettings LogLevel Mask RetryAnswer Retrying RetrySettings "
-    "RuleConditions Sampling StandardChanges StandardSettings Strategy Telemetry "
+    "RpcDecoratingFunction RpcDecorator RuleConditions Sampling SharedSettings "
+    "StandardChanges StandardSettings Strategy Telemetry "
     "TokenScope TrafficMetrics"
 ).split()
 nitpick_ignore_regex = [
