@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .._call.time_limits import TimeLimits
 from .._errors import ResponseTimeoutError
@@ -39,7 +39,8 @@ class Cut:
         if task is None:
             message = "a function with a time limit runs in a task"
             raise RuntimeError(message)
-        self._task: asyncio.Task[object] | None = task
+        # None when the attempt is over.
+        self._task: Any = task
         self._before = task.cancelling()
         self._has_cancelled = self._is_named = False
         self._arm(ctx)
@@ -52,9 +53,8 @@ class Cut:
         )
 
     def _cancel(self) -> None:
-        if self._task is not None:
-            self._has_cancelled = True
-            self._task.cancel()
+        self._has_cancelled = True
+        self._task.cancel()
 
     def begin(self, ctx: ClientRequestContext) -> None:
         """Follow a deadline that was moved, and let nothing begin after it.
@@ -105,4 +105,5 @@ class Cut:
     def _take_back(self) -> bool:
         """Take our cancellation back; say whether there are others."""
         self._has_cancelled = False
-        return self._task is not None and self._task.uncancel() > self._before
+        has_others: bool = self._task.uncancel() > self._before
+        return has_others
