@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, assert_type
 
 import aiohttp
+from prometheus_client import CollectorRegistry
 
 from aioretry_smithy import (
     CircuitBreaker,
@@ -18,6 +19,7 @@ from aioretry_smithy import (
     HttpRequest,
     LoggingClient,
     LoggingRpcClient,
+    RequestLog,
     RetryConfig,
     RetryConfigMapping,
     RetryingClient,
@@ -27,7 +29,10 @@ from aioretry_smithy import (
     RpcClient,
     RpcRequest,
     SessionBuilder,
+    capture_logs,
     client_decorator,
+    opentelemetry,
+    prometheus,
     rpc,
 )
 
@@ -150,6 +155,25 @@ def strategies() -> None:
         UntilFresh(),
         buffer_response=True,  # type: ignore[call-arg]
     )
+
+
+def watched() -> None:
+    """Trace and count functions, and read what was called inside."""
+    traced = opentelemetry.TracingRpcClient.new_decorator()
+    counted = prometheus.MetricsRpcClient.new_decorator(CollectorRegistry())
+    assert_type(rpc(traced, counted)(load), Callable[[], Coroutine[Any, Any, Report]])
+    with capture_logs() as logs:
+        assert_type(logs[0].children[0].calls, tuple[RequestLog, ...])
+        assert_type(logs[0].dropped_calls, int)
+    rpc(opentelemetry.TracingClient.new_decorator())  # type: ignore[arg-type]
+    rpc(prometheus.MetricsClient.new_decorator())  # type: ignore[arg-type]
+    SessionBuilder().decorator(traced)  # type: ignore[arg-type]
+    SessionBuilder().decorator(counted)  # type: ignore[arg-type]
+
+
+async def load() -> Report:
+    """Be decorated."""
+    return Report()
 
 
 def wrong_kind() -> None:
