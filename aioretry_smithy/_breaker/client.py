@@ -154,6 +154,27 @@ class GuardedCalls(DecoratingClient[ClientT]):
         """
         return MappingProxyType(self._circuit_breakers.in_use())
 
+    def _lane_step(self) -> LaneStep | None:
+        if self._strategy is not CircuitBreakerStrategy.on_server_error_status():
+            return None
+        find = self._circuit_breakers.quick()
+        if find is None:
+            return None
+
+        def ask(
+            host: str, method: str
+        ) -> tuple[CircuitBreaker, CircuitPermit | None] | None:
+            circuit_breaker = find(host, method)
+            # A subclass may do more than its state shows.
+            if type(circuit_breaker) is not CircuitBreaker:
+                return None
+            state = circuit_breaker._state
+            if state.circuit is not _CLOSED:
+                return None
+            return circuit_breaker, state.permit
+
+        return LaneStep(ask, count_success)
+
     def describe(self) -> str:
         """Return the name and the settings of this client."""
         given = self._fallback
@@ -219,27 +240,6 @@ class CircuitBreakerClient(GuardedCalls[HttpClient], PerKeyDecorators):
 
     _serves = "sessions"
     _counterpart = "CircuitBreakerRpcClient"
-
-    def _lane_step(self) -> LaneStep | None:
-        if self._strategy is not CircuitBreakerStrategy.on_server_error_status():
-            return None
-        find = self._circuit_breakers.quick()
-        if find is None:
-            return None
-
-        def ask(
-            host: str, method: str
-        ) -> tuple[CircuitBreaker, CircuitPermit | None] | None:
-            circuit_breaker = find(host, method)
-            # A subclass may do more than its state shows.
-            if type(circuit_breaker) is not CircuitBreaker:
-                return None
-            state = circuit_breaker._state
-            if state.circuit is not _CLOSED:
-                return None
-            return circuit_breaker, state.permit
-
-        return LaneStep(ask, count_success)
 
     def _give_up(self, result: aiohttp.ClientResponse) -> None:
         result.close()

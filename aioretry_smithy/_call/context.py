@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .._log.late_log import LateLog
     from .._masking.mask import Mask
     from .._request.request import HttpRequest
-    from .options import RequestOptions
+    from .options import Options
     from .short_lane import FirstAttempt
 
 
@@ -86,7 +86,7 @@ class ClientRequestContext(CallBound):
     attempt: int | None
     """Which attempt of the call this is, from 1; None on the root."""
 
-    options: RequestOptions | None
+    options: Options | None
     """What the block of code around the call asks for."""
 
     # What the log is made of when it is asked for; None once there is one.

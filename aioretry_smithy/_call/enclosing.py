@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .._log.capture import collecting
+from .options import AttemptOptions
 
 if TYPE_CHECKING:
     from .context import ClientRequestContext
-    from .options import RequestOptions
+    from .options import Options
 
 
-class EnclosingAttempt:
+class EnclosingAttempt(AttemptOptions):
     """An attempt of a function, for the calls that are made in it while it lasts.
 
     Tasks and connections that begin in an attempt keep its context variables, some for
@@ -39,7 +40,7 @@ class EnclosingAttempt:
             ctx._move_deadline(ctx.deadline)
 
 
-def begin_call(ctx: ClientRequestContext, options: RequestOptions | None) -> None:
+def begin_call(ctx: ClientRequestContext, options: Options | None) -> None:
     """Give a call that begins what the code around it asks for.
 
     Args:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, suppress
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
 from contextvars import ContextVar, Token
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,10 +39,13 @@ class RequestOptions:
     attributes: Mapping[Any, Any] = field(default_factory=dict)
     """Attributes for the context of each call."""
 
-    enclosing: Any = field(default=None, repr=False, compare=False)
-    """The :class:`EnclosingAttempt` of a function that the code is part of, if any."""
+    enclosing: AttemptOptions | None = field(default=None, repr=False, compare=False)
+    """The attempt of a function that the code is part of, if any."""
 
-    def within(self, outer: RequestOptions) -> RequestOptions:
+    blocks: tuple[OptionsBlock, ...] = field(default=(), repr=False, compare=False)
+    """The blocks that these were made of, the outermost first."""
+
+    def within(self, outer: Options) -> RequestOptions:
         """Return these options, completed by those of the block around."""
         unset = self.response_timeout is UNSET
         return RequestOptions(
@@ -48,13 +53,63 @@ class RequestOptions:
             response_timeout=outer.response_timeout if unset else self.response_timeout,
             idempotent=outer.idempotent if self.idempotent is None else self.idempotent,
             attributes={**outer.attributes, **self.attributes},
-            enclosing=outer.enclosing if self.enclosing is None else self.enclosing,
+            enclosing=self.enclosing or outer.enclosing,
         )
 
 
-_options: ContextVar[RequestOptions | None] = ContextVar(
+_NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
+
+
+class AttemptOptions(ABC):
+    """The options of the code of an attempt of a function: none but the attributes.
+
+    Made for each attempt, so it is the attempt too, for the calls made inside.
+    """
+
+    __slots__ = ("attributes",)
+
+    retry: ClassVar[None] = None
+    response_timeout: ClassVar[Literal[Unset.UNSET]] = UNSET
+    idempotent: ClassVar[None] = None
+    blocks: ClassVar[tuple[OptionsBlock, ...]] = ()
+
+    attributes: Mapping[Any, Any]
+
+    @property
+    def enclosing(self) -> Self:
+        """The attempt."""
+        return self
+
+    def enter(self) -> Token[Options | None]:
+        """Leave the blocks around; return what :func:`leave_attempt` needs."""
+        around = _options.get()
+        self.attributes = _NOTHING if around is None else around.attributes
+        return _options.set(self)
+
+    def within(self, outer: RequestOptions) -> RequestOptions:
+        """Return these options, completed by *outer* ones."""
+        attributes = {**outer.attributes, **self.attributes}
+        return replace(outer, attributes=attributes, enclosing=self)
+
+    @abstractmethod
+    def take(self, ctx: Any) -> None:
+        """Let a call that begins be part of the attempt, while that lasts."""
+
+
+Options: TypeAlias = "RequestOptions | AttemptOptions"
+
+_options: ContextVar[Options | None] = ContextVar(
     "aioretry_smithy_options", default=None
 )
+
+
+def leave_attempt(token: Token[Options | None]) -> None:
+    """Go back to the blocks around an attempt."""
+    try:
+        _options.reset(token)
+    except ValueError:
+        # Another task closes the coroutine, and has nothing to undo.
+        return
 
 
 class OptionsBlock(AbstractContextManager[None]):
@@ -70,10 +125,10 @@ class OptionsBlock(AbstractContextManager[None]):
         self.options = options
 
     def __enter__(self) -> None:
-        _set_blocks((*_blocks.get(), self))
+        _set_blocks((*_blocks(), self))
 
     def __exit__(self, *error: object) -> None:
-        blocks = _blocks.get()
+        blocks = _blocks()
         # Another task may close a generator, and has nothing to undo. Or a block that
         # was entered later may end before it.
         if self in blocks:
@@ -81,44 +136,21 @@ class OptionsBlock(AbstractContextManager[None]):
             _set_blocks(blocks[:last] + blocks[last + 1 :])
 
 
-_blocks: ContextVar[tuple[OptionsBlock, ...]] = ContextVar(
-    "aioretry_smithy_blocks", default=()
-)
+def _blocks() -> tuple[OptionsBlock, ...]:
+    around = _options.get()
+    return () if around is None else around.blocks
 
 
 def _set_blocks(blocks: tuple[OptionsBlock, ...]) -> None:
     """Make these the current blocks, the outermost first."""
-    merged: RequestOptions | None = None
+    around = _options.get()
+    merged: Options | None = None if around is None else around.enclosing
     for block in blocks:
-        merged = block.options if merged is None else block.options.within(merged)
-    _blocks.set(blocks)
-    # Merged once here, not again in each call.
+        options = block.options if merged is None else block.options.within(merged)
+        # Merged once here, not again in each call.
+        merged = replace(options, blocks=blocks)
     _options.set(merged)
 
 
-_Entered: TypeAlias = "tuple[Token[Any], Token[Any]]"
-
-
-def enter_attempt(enclosing: object) -> _Entered:
-    """Leave the settings around for the code of an attempt, and keep the attributes.
-
-    Returns:
-        What :func:`leave_attempt` needs.
-    """
-    around = _options.get()
-    attributes = {} if around is None else around.attributes
-    options = RequestOptions(attributes=attributes, enclosing=enclosing)
-    return _blocks.set((OptionsBlock(options),)), _options.set(options)
-
-
-def leave_attempt(entered: _Entered) -> None:
-    """Go back to the settings around an attempt."""
-    blocks, options = entered
-    # Another task may close the coroutine, and has nothing to undo.
-    with suppress(ValueError):
-        _blocks.reset(blocks)
-        _options.reset(options)
-
-
-current_options: Callable[[], RequestOptions | None] = _options.get
+current_options: Callable[[], Options | None] = _options.get
 """Return the merged options of the current blocks, or None outside of any."""

@@ -138,6 +138,23 @@ function of the log)
         self._write(ctx.log)
         return result
 
+    def _lane_step(self) -> LaneStep | None:
+        levels = {
+            self._settings.request_log_level,
+            self._settings.successful_response_log_level,
+        }
+        if any(map(callable, levels)):
+            return None
+        is_on, (level, *others) = self._is_on, cast("set[int]", levels)
+
+        def is_off(host: str, method: str) -> bool | None:
+            try:
+                return None if is_on(level) or (others and is_on(others[0])) else True
+            except Exception:
+                return None  # the call is logged, which reports it
+
+        return LaneStep(is_off)
+
     def describe(self) -> str:
         """Return one line for ``SessionBuilder.describe()``: name and settings."""
         return f"{type(self).__name__}({self._settings})"
@@ -222,23 +239,6 @@ class LoggingClient(LoggedCalls[HttpClient]):
 
     _serves = "sessions"
     _counterpart = "LoggingRpcClient"
-
-    def _lane_step(self) -> LaneStep | None:
-        levels = {
-            self._settings.request_log_level,
-            self._settings.successful_response_log_level,
-        }
-        if any(map(callable, levels)):
-            return None
-        is_on, (level, *others) = self._is_on, cast("set[int]", levels)
-
-        def is_off(host: str, method: str) -> bool | None:
-            try:
-                return None if is_on(level) or (others and is_on(others[0])) else True
-            except Exception:
-                return None  # the call is logged, which reports it
-
-        return LaneStep(is_off)
 
 
 def _lines(

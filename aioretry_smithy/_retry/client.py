@@ -95,6 +95,18 @@ class RetriedCalls(DecoratingClient[ClientT]):
         kind = TokenCall if config.uses_tokens else StrategyCall
         return await kind(self._sender, config, ctx, request, self._exchange).run()
 
+    def _lane_step(self) -> LaneStep | None:
+        config = self.config
+        if (
+            not isinstance(config, RetryConfig)
+            or config.uses_tokens
+            or config.buffer_response
+            or not all(each._ignores_success for each in config.strategies)
+        ):
+            return None
+        limiter = config.limiter
+        return LaneStep() if limiter is None else limiter._lane_step()
+
     def describe(self) -> str:
         """Return one line for ``SessionBuilder.describe()``: name and settings."""
         config = self.config
@@ -181,18 +193,6 @@ class RetryingClient(RetriedCalls[HttpClient]):
         if not isinstance(mapping, RetryConfigMapping):
             raise bad_argument("mapping", mapping, "a RetryConfigMapping")
         return cls._decorator(mapping)
-
-    def _lane_step(self) -> LaneStep | None:
-        config = self.config
-        if (
-            not isinstance(config, RetryConfig)
-            or config.uses_tokens
-            or config.buffer_response
-            or not all(each._ignores_success for each in config.strategies)
-        ):
-            return None
-        limiter = config.limiter
-        return LaneStep() if limiter is None else limiter._lane_step()
 
 
 def _name(setting: object) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .._call.enclosing import EnclosingAttempt
-from .._call.options import enter_attempt, leave_attempt
+from .._call.options import leave_attempt
 from .._log.capture import leave_captures, return_to_captures
 from .cut import Cut
 
@@ -33,7 +33,7 @@ class Attempts:
     async def execute(self, ctx: ClientRequestContext, request: RpcRequest) -> Any:
         """Send *request* as one attempt, which ends at its deadline."""
         enclosing = EnclosingAttempt(ctx)
-        entered, captures = enter_attempt(enclosing), leave_captures()
+        entered, captures = enclosing.enter(), leave_captures()
         cut = ctx._cut = None if ctx.deadline is None else Cut(ctx)
         try:
             try:

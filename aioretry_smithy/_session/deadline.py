@@ -13,7 +13,7 @@ from .._errors import AttemptTimeoutError, ResponseTimeoutError
 
 if TYPE_CHECKING:
     from .._call.context import ClientRequestContext
-    from .._call.options import RequestOptions
+    from .._call.options import Options
     from .._log.late_log import Limits
     from .._request.request import HttpRequest
 
@@ -27,7 +27,7 @@ _NUMBER_OR_NONE = (*_NUMBER, type(None))
 
 
 def response_timeout(
-    options: dict[str, Any], session: ClientSession, override: RequestOptions | None
+    options: dict[str, Any], session: ClientSession, override: Options | None
 ) -> float | None:
     """Return the seconds that a call may take, or None for no limit."""
     if override is not None and override.response_timeout is not UNSET:
