@@ -8,6 +8,7 @@ from .._log.capture import collecting
 from .options import AttemptOptions
 
 if TYPE_CHECKING:
+    from .._log.request_log import RequestLog
     from .context import ClientRequestContext
     from .options import Options
 
@@ -35,9 +36,14 @@ class EnclosingAttempt(AttemptOptions):
         """Let a call that begins be part of the attempt, and end with it."""
         attempt = self._ctx
         if attempt is not None:
-            attempt.log._add_call(ctx.log)
-            ctx._cap = attempt.deadline
-            ctx._move_deadline(ctx.deadline)
+            join(ctx, attempt.log, attempt.deadline)
+
+
+def join(ctx: ClientRequestContext, log: RequestLog, deadline: float | None) -> None:
+    """Let a call be part of an attempt: of its *log*, and of its time."""
+    log._add_call(ctx.log)
+    ctx._cap = deadline
+    ctx._move_deadline(ctx.deadline)
 
 
 def begin_call(ctx: ClientRequestContext, options: Options | None) -> None:

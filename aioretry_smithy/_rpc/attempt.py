@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from .._call.enclosing import EnclosingAttempt
 from .._call.options import leave_attempt
 from .._log.capture import leave_captures, return_to_captures
-from .cut import Cut
+from .cut import Cut, passed_by
 
 if TYPE_CHECKING:
     from .._call.client import RpcClient
@@ -32,16 +32,21 @@ class Attempts:
 
     async def execute(self, ctx: ClientRequestContext, request: RpcRequest) -> Any:
         """Send *request* as one attempt, which ends at its deadline."""
+        if (ctx.parent or ctx)._first_attempt is not None:
+            # The quick lane has made it.
+            return await self.delegate.execute(ctx, request)
         enclosing = EnclosingAttempt(ctx)
         entered, captures = enclosing.enter(), leave_captures()
-        cut = ctx._cut = None if ctx.deadline is None else Cut(ctx)
+        deadline = ctx.deadline
+        if deadline is not None:
+            ctx._cut = Cut(ctx.log._call.loop, deadline)
+        cut = ctx._cut
         try:
             try:
                 return await self.delegate.execute(ctx, request)
             except BaseException as cause:
                 # What cut a decorator; the function's own client has named the rest.
-                passed = None if cut is None else cut.passed_by(cause)
-                if passed is None:
+                if (passed := passed_by(ctx, cause)) is None:
                     raise
                 raise passed() from cause
         except BaseException as cause:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from .._call.time_limits import TimeLimits
+from .._call.time_limits import TimeLimits, time_left
 from .._errors import ResponseTimeoutError
 from .._failures.safety import peel
 
@@ -22,19 +22,20 @@ class Cut:
     So ``cancelling()`` is as before, and one from outside is told from ours.
 
     Args:
-        ctx: The attempt; or the call, where nothing retries. It has a deadline.
+        loop: The event loop.
+        deadline: When.
     """
 
     __slots__ = (
         "_before",
+        "_deadline",
         "_handle",
         "_has_cancelled",
         "_is_named",
-        "_limits",
         "_task",
     )
 
-    def __init__(self, ctx: ClientRequestContext) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, deadline: float) -> None:
         task = asyncio.current_task()
         if task is None:
             message = "a function with a time limit runs in a task"
@@ -43,14 +44,8 @@ class Cut:
         self._task: Any = task
         self._before = task.cancelling()
         self._has_cancelled = self._is_named = False
-        self._arm(ctx)
-
-    def _arm(self, ctx: ClientRequestContext) -> None:
-        self._limits = limits = TimeLimits.of(ctx)
-        when = limits.attempt_deadline
-        self._handle = (
-            None if when is None else ctx.log._call.loop.call_at(when, self._cancel)
-        )
+        self._deadline: float | None = deadline
+        self._handle = loop.call_at(deadline, self._cancel)
 
     def _cancel(self) -> None:
         self._has_cancelled = True
@@ -62,15 +57,20 @@ class Cut:
         Raises:
             ResponseTimeoutError: It has passed.
         """
-        if ctx.deadline != self._limits.attempt_deadline and not self._has_cancelled:
-            self._disarm()
-            self._arm(ctx)
-        passed = self._limits.passed()
-        if passed is not None:
+        deadline = ctx.deadline
+        if deadline != self._deadline and not self._has_cancelled:
+            self._handle.cancel()
+            self._deadline = deadline
+            if deadline is not None:
+                self._handle = ctx.log._call.loop.call_at(deadline, self._cancel)
+        if time_left(ctx) <= 0:
             self._is_named = True
-            raise passed()
+            error = _error_of(TimeLimits.of(ctx))
+            raise error()
 
-    def passed_by(self, cause: BaseException) -> Callable[[], Exception] | None:
+    def passed_by(
+        self, cause: BaseException, limits: TimeLimits
+    ) -> Callable[[], Exception] | None:
         """Return what makes the error of the limit that ended an attempt; else None.
 
         A call inside has no more time than the attempt, so where its deadline ends it,
@@ -84,26 +84,34 @@ class Cut:
             if self._take_back():
                 # Cancelled from outside as well, in that very moment.
                 return None
-        elif not isinstance(peel(cause), ResponseTimeoutError):
+        elif not isinstance(peel(cause), ResponseTimeoutError) or not limits.passed():
             return None
-        passed = self._limits.passed()
-        self._is_named = passed is not None
-        return passed
+        self._is_named = True
+        return _error_of(limits)
 
     def end(self) -> None:
         """Leave no timer and no cancellation behind."""
-        self._disarm()
+        self._handle.cancel()
         if self._has_cancelled:
             self._take_back()
         # The frames of what is raised have this object, and the task has them.
         self._task = None
-
-    def _disarm(self) -> None:
-        if self._handle is not None:
-            self._handle.cancel()
 
     def _take_back(self) -> bool:
         """Take our cancellation back; say whether there are others."""
         self._has_cancelled = False
         has_others: bool = self._task.uncancel() > self._before
         return has_others
+
+
+def passed_by(
+    ctx: ClientRequestContext, cause: BaseException
+) -> Callable[[], Exception] | None:
+    """Return what makes the error of the limit that ended an attempt; else None."""
+    cut: Cut | None = ctx._cut
+    return None if cut is None else cut.passed_by(cause, TimeLimits.of(ctx))
+
+
+def _error_of(limits: TimeLimits) -> Callable[[], Exception]:
+    # A limit may have been moved since.
+    return limits.passed() or ResponseTimeoutError

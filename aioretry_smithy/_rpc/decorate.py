@@ -15,12 +15,14 @@ from .._request.rpc_request import RpcRequest, checked_name
 from .._retry.given_up import call_inside, gave_up
 from .attempt import Attempts
 from .function_client import FunctionClient
+from .quick_lane import quick_lane_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from .._call.client import RpcDecorator
     from .._log.request_log import RequestLog
+    from .quick_lane import QuickLane
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -74,28 +76,26 @@ def rpc(
                 " @client_decorator above one that decorates"
             )
             raise bad_argument("decorators", decorator, expected)
-    seconds = response_timeout
-    if not (seconds is None or (is_finite(seconds) and seconds > 0)):
-        raise bad_argument("response_timeout", seconds, "finite and > 0, or None")
-    if not isinstance(idempotent, bool):
-        raise bad_argument("idempotent", idempotent, "True or False")
+    options = _checked_options(response_timeout, idempotent)
     if name is not None:
         checked_name(name)
-    options = RequestOptions(response_timeout=seconds, idempotent=idempotent)
 
     def decorate(
         function: Callable[_P, Coroutine[Any, Any, _T]],
     ) -> Callable[_P, Coroutine[Any, Any, _T]]:
-        calls = _Calls(_checked(function), decorators, name, options)
-
-        @functools.wraps(function)
-        async def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-            result: _T = await calls.make(args, kwargs)
-            return result
-
-        return call
+        return _decorated(
+            function, _Calls(_checked(function), decorators, name, options)
+        )
 
     return decorate
+
+
+def _checked_options(seconds: object, idempotent: object) -> RequestOptions:
+    if not (seconds is None or (is_finite(seconds) and seconds > 0)):
+        raise bad_argument("response_timeout", seconds, "finite and > 0, or None")
+    if not isinstance(idempotent, bool):
+        raise bad_argument("idempotent", idempotent, "True or False")
+    return RequestOptions(response_timeout=seconds, idempotent=idempotent)
 
 
 def _checked(function: Any) -> Any:
@@ -108,10 +108,39 @@ def _checked(function: Any) -> Any:
     raise bad_argument("function", function, expected)
 
 
+def _decorated(
+    function: Callable[_P, Coroutine[Any, Any, _T]], calls: _Calls
+) -> Callable[_P, Coroutine[Any, Any, _T]]:
+    lane = calls.lane
+
+    @functools.wraps(function)
+    async def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        attempt = None if lane is None else lane.begin()
+        if lane is None or attempt is None:
+            ctx = calls.begin(args, kwargs)
+        else:
+            try:
+                result = await function(*args, **kwargs)
+            except BaseException as cause:
+                ctx = lane.hand_over(attempt, cause, args, kwargs)
+            else:
+                lane.succeed(attempt)
+                return result
+            finally:
+                attempt.end()
+        answer: _T = await calls.run(ctx)
+        return answer
+
+    return call
+
+
 class _Calls:
     """Makes the calls of one function."""
 
-    __slots__ = ("_client", "_mask", "_options", "_request")
+    __slots__ = ("_client", "_mask", "_options", "_request", "lane")
+
+    lane: QuickLane | None
+    """Makes those that succeed at once and that nobody looks at, if it can."""
 
     def __init__(
         self,
@@ -131,9 +160,12 @@ class _Calls:
         # A partial function has no name of its own.
         inner = getattr(function, "func", function)
         self._request = RpcRequest(name or inner.__qualname__)
+        self.lane = quick_lane_of(client, self._request, self._mask, options)
 
-    async def make(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call the function through its chain."""
+    def begin(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> ClientRequestContext:
+        """Make the context of a call, with what the blocks around it ask for."""
         request: Any = self._request.called_with(args, kwargs)
         around, options = current_options(), self._options
         if around is not None:
@@ -141,7 +173,12 @@ class _Calls:
         timeout: Any = options.response_timeout
         ctx = ClientRequestContext(request, timeout, None, None, self._mask)
         begin_call(ctx, options)
+        return ctx
+
+    async def run(self, ctx: ClientRequestContext) -> Any:
+        """Send a call through the chain, and end it."""
         log = ctx.log
+        request: Any = ctx.request
         try:
             return await self._client.execute(ctx, request)
         except BaseException as cause:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .cut import passed_by
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
@@ -25,17 +27,20 @@ class FunctionClient:
 
     async def execute(self, ctx: ClientRequestContext, request: RpcRequest) -> Any:
         """Call the function with the arguments of *request*."""
-        log, cut = ctx.log, ctx._cut
+        log, cut, root = ctx.log, ctx._cut, ctx.parent or ctx
+        # What the quick lane has called is not called again.
+        first, root._first_attempt = root._first_attempt, None
         try:
             try:
                 if cut is not None:
                     cut.begin(ctx)
                 # Nobody knows what it reaches.
                 log._sent = True
+                if first is not None:
+                    await first.outcome()
                 result = await self._function(*request.args, **request.kwargs)
             except BaseException as cause:
-                passed = None if cut is None else cut.passed_by(cause)
-                if passed is None:
+                if (passed := passed_by(ctx, cause)) is None:
                     raise
                 raise passed() from cause
         except BaseException as cause:
