@@ -70,6 +70,7 @@ PUBLIC_AIOHTTP = {"abc", "payload", "test_utils", "typedefs", "web"}
 READ_CLOCKS = {
     "_log.call_facts": {"time.time"},  # the time of day, for people
     "_session.ordinary_lane": {"time.time"},  # the same
+    "_rpc.quick_lane": {"time.time"},  # the same
     "_retry.http_exchange": {"time.time"},  # for a Retry-After without a Date
     "_clock": {"time.monotonic"},  # what is used outside of any event loop
 }

@@ -57,7 +57,7 @@ class RequestOptions:
         )
 
 
-_NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
+NO_ATTRIBUTES: Final[Mapping[Any, Any]] = MappingProxyType({})
 
 
 class AttemptOptions(ABC):
@@ -83,7 +83,7 @@ class AttemptOptions(ABC):
     def enter(self) -> Token[Options | None]:
         """Leave the blocks around; return what :func:`leave_attempt` needs."""
         around = _options.get()
-        self.attributes = _NOTHING if around is None else around.attributes
+        self.attributes = NO_ATTRIBUTES if around is None else around.attributes
         return _options.set(self)
 
     def within(self, outer: RequestOptions) -> RequestOptions:
@@ -101,6 +101,10 @@ Options: TypeAlias = "RequestOptions | AttemptOptions"
 _options: ContextVar[Options | None] = ContextVar(
     "aioretry_smithy_options", default=None
 )
+
+
+enter_attempt: Callable[[AttemptOptions], Token[Options | None]] = _options.set
+"""Enter an attempt where no block is around, without looking."""
 
 
 def leave_attempt(token: Token[Options | None]) -> None:

@@ -124,7 +124,8 @@ def _decorated(
             except BaseException as cause:
                 ctx = lane.hand_over(attempt, cause, args, kwargs)
             else:
-                lane.succeed(attempt)
+                if lane.after:
+                    lane.succeed(attempt)
                 return result
             finally:
                 attempt.end()

@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any
 from .._call.client import chain_of
 from .._call.context import ClientRequestContext
 from .._call.enclosing import join
-from .._call.options import AttemptOptions, current_options, leave_attempt
+from .._call.options import (
+    NO_ATTRIBUTES,
+    AttemptOptions,
+    current_options,
+    enter_attempt,
+    leave_attempt,
+)
 from .._call.short_lane import FirstAttempt
 from .._call.time_limits import TimeLimits
 from .._log.capture import collecting
@@ -27,11 +33,10 @@ from .retrying_client import RetryingRpcClient
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Sequence
-    from contextvars import Token
+    from collections.abc import Mapping, Sequence
 
     from .._call.client import RpcClient
-    from .._call.options import Options, RequestOptions
+    from .._call.options import RequestOptions
     from .._call.short_lane import LaneStep
     from .._log.late_log import Begun
     from .._log.request_log import RequestLog
@@ -63,8 +68,11 @@ class QuickAttempt(AttemptOptions):
         "wall_clock",
     )
 
+    # There are no options around.
+    attributes: Mapping[Any, Any] = NO_ATTRIBUTES
+
     _log: RequestLog | None
-    _token: Token[Options | None] | None
+    _token: Any
 
     def __init__(self, lane: QuickLane, permits: Sequence[Any]) -> None:
         self._lane = lane
@@ -78,7 +86,7 @@ class QuickAttempt(AttemptOptions):
         if seconds is not None:
             self._deadline = started + seconds
             self._cut = Cut(self.loop, self._deadline)
-        self._token = self.enter()
+        self._token = enter_attempt(self)
 
     @property
     def log(self) -> RequestLog:
@@ -113,9 +121,9 @@ class QuickAttempt(AttemptOptions):
     def end(self) -> None:
         """Go back to the options around it, and keep nothing for what lives on."""
         self._is_over, self._log = True, None
+        # The token leads back here.
         token, self._token = self._token, None
-        if token is not None:
-            leave_attempt(token)
+        leave_attempt(token)
         if self._cut is not None:
             self._cut.end()
 
@@ -132,7 +140,6 @@ class QuickLane:
     """
 
     __slots__ = (
-        "_after",
         "_attempt_seconds",
         "_before",
         "_links",
@@ -142,6 +149,7 @@ class QuickLane:
         "_request",
         "_retries",
         "_seconds",
+        "after",
         "shortest",
     )
 
@@ -165,7 +173,7 @@ class QuickLane:
         places = {link: place for place, link in enumerate(asked)}
         self._links = tuple(asked)
         self._before = tuple(asked.values())
-        self._after = tuple(
+        self.after = tuple(
             (places[link], step.after) for link, step in steps.items() if step.after
         )
 
@@ -173,6 +181,8 @@ class QuickLane:
         """Begin a call; None where it has to take the ordinary lane."""
         if current_options() is not None or collecting():
             return None
+        if not self._before:
+            return QuickAttempt(self, ())
         permits = []
         for before in self._before:
             permit = before("", self._name)
@@ -183,10 +193,9 @@ class QuickLane:
 
     def succeed(self, attempt: QuickAttempt) -> None:
         """Let the clients note a success."""
-        if self._after:
-            now = attempt.loop.time()
-            for place, after in self._after:
-                after(attempt.permits[place], now)
+        now = attempt.loop.time()
+        for place, after in self.after:
+            after(attempt.permits[place], now)
 
     def hand_over(
         self,
