@@ -7,6 +7,14 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from calling import BARE, BY_HAND
+from functions import (
+    BARE_FUNCTION,
+    FUNCTIONS,
+    MARKED,
+    RPC,
+    RPC_RETRY,
+    STAMINA_FUNCTION,
+)
 from peers import AIOHTTP_RETRY
 from report import Results
 from rich.console import Console
@@ -48,10 +56,16 @@ BOUNDS: dict[str, tuple[Bound, ...]] = {
     "loopback-50": (Bound(FULL, BARE, 1.15), Bound(STANDARD, BARE, 1.20)),
     "flaky": (Bound(FULL, BY_HAND, 1.35), Bound(RETRY, BY_HAND, 1.25)),
     "memory": (Bound(FULL, BARE, 1100.0),),
+    "function": (
+        Bound(RPC, BARE_FUNCTION, 18.0),
+        Bound(RPC, MARKED, 2.4),
+        Bound(RPC_RETRY, STAMINA_FUNCTION, 0.40),
+    ),
 }
 """By the name of the scenario."""
 
-NAMED = (BARE, BY_HAND, AIOHTTP_RETRY, RETRY, FULL, STANDARD, STANDARD_AND_MORE)
+_SESSIONS = (BARE, BY_HAND, AIOHTTP_RETRY, RETRY, FULL, STANDARD, STANDARD_AND_MORE)
+NAMED = (*_SESSIONS, *FUNCTIONS)
 """The variants that bounds speak of."""
 
 

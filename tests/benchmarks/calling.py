@@ -38,6 +38,9 @@ class Variant:
     needs: tuple[str, ...] = ()
     """The packages that have to be installed."""
 
+    is_function: bool = False
+    """Whether it calls a function that sends nothing."""
+
 
 def getting(session: aiohttp.ClientSession) -> Call:
     """Return the call that needs no care for failures, since the session takes it."""

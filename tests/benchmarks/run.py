@@ -39,6 +39,8 @@ async def measure(
 
 
 def _takes_part(variant: Variant, scenario: Scenario) -> bool:
+    if scenario.is_function or variant.is_function:
+        return scenario.is_function and variant.is_function
     if scenario.retries:
         return variant.retries
     # Not all of the others have a place for options.

@@ -14,6 +14,7 @@ from http import HTTPStatus
 from itertools import count
 
 from calling import BARE, BY_HAND, Call, Variant
+from functions import BARE_FUNCTION, in_turn
 from rounds import differences, ratios
 from stub import ADDRESS, Gate, stubbed
 
@@ -37,6 +38,9 @@ class Scenario:
     compare: Callable[[Sequence[float], Sequence[float]], list[float]] = ratios
     retries: bool = False
     """Whether only those can take part who retry."""
+
+    is_function: bool = False
+    """Whether only functions that send nothing take part."""
 
     posts: bool = False
     """Whether only those can take part who pass options on."""
@@ -170,6 +174,13 @@ SCENARIOS = {
         retries=True,
     ),
     # Counted, not timed: two rounds hardly ever differ.
+    "function": Scenario(
+        "a function that returns at once",
+        "us",
+        partial(in_turn, 20_000),
+        base=BARE_FUNCTION,
+        is_function=True,
+    ),
     "memory": Scenario(
         "memory per call in flight",
         "bytes",

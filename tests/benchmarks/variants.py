@@ -10,6 +10,7 @@ from functools import partial
 
 import aiohttp
 from calling import ATTEMPTS, BARE, Call, Variant, getting
+from functions import functions
 from peers import peers
 from thin import thin
 
@@ -148,7 +149,7 @@ def installed() -> tuple[list[Variant], list[Variant]]:
         Variant(BARE, bare, "bare", retries=False),
         Variant("3 empty decorators, context, logs", thin, "by hand", retries=False),
     ]
-    for variant in [*measures, *peers(), *ours()]:
+    for variant in [*measures, *peers(), *ours(), *functions()]:
         there = all(map(importlib.util.find_spec, variant.needs))
         (here if there else missing).append(variant)
     return here, missing
