@@ -42,8 +42,10 @@ class EnclosingAttempt(AttemptOptions):
 def join(ctx: ClientRequestContext, log: RequestLog, deadline: float | None) -> None:
     """Let a call be part of an attempt: of its *log*, and of its time."""
     log._add_call(ctx.log)
-    ctx._cap = deadline
-    ctx._move_deadline(ctx.deadline)
+    # The loop of another thread has a clock of its own.
+    if log._call.loop is ctx.log._call.loop:
+        ctx._cap = deadline
+        ctx._move_deadline(ctx.deadline)
 
 
 def begin_call(ctx: ClientRequestContext, options: Options | None) -> None:

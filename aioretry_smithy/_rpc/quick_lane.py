@@ -28,6 +28,7 @@ from .._log.late_log import log_of_call
 from .._log.upload import NO_BODY
 from .circuit_breaker_client import CircuitBreakerRpcClient
 from .cut import Cut
+from .function_client import FunctionClient
 from .logging_client import LoggingRpcClient
 from .retrying_client import RetryingRpcClient
 
@@ -237,7 +238,10 @@ def quick_lane_of(
         mask: Hides secrets in the log.
         options: The settings of the function.
     """
-    *links, _ = chain_of(client)
+    *links, innermost = chain_of(client)
+    is_called: bool = isinstance(innermost, FunctionClient)
+    if not is_called:
+        return None
     steps: dict[Any, LaneStep] = {}
     config = None
     for link in map(_ours, links):

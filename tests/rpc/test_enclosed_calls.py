@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import gc
+import threading
 import weakref
 
 import aiohttp
@@ -184,6 +186,56 @@ async def test_calls_are_roots_of_their_own():
     (call,) = logs[0].calls
     assert (None, None, call) == (call.parent, call.attempt, call.root)
     assert [503, 200] == [child.response_status for child in call.children]
+
+
+async def test_call_that_a_decorator_of_a_session_makes_is_the_function_s():
+    """An attempt of a request has no calls of its own."""
+    other = session([200])
+
+    @client_decorator
+    async def asking(delegate, ctx, request):
+        await other.get(f"{URL}/token")
+        return await delegate.execute(ctx, request)
+
+    @rpc(retried(), name="outer")
+    async def outer(client):
+        await client.get(URL)
+
+    async with other, session([200], asking, retrying(0.0)) as client:
+        with capture_logs() as logs:
+            await outer(client)
+
+    calls = logs[0].children[0].calls
+    assert ["/orders", "/orders/token"] == [call.request_url.path for call in calls]
+    assert ((), ()) == (calls[0].calls, calls[0].children[0].calls)
+
+
+async def test_call_in_the_loop_of_another_thread_has_its_own_clock():
+    """Its log is in the tree; what is left of the attempt there, nobody can tell."""
+    limits = []
+
+    @client_decorator
+    async def seeing(delegate, ctx, request):
+        limits.append(ctx.deadline)
+        return await delegate.execute(ctx, request)
+
+    async def elsewhere():
+        async with session([200], seeing) as client:
+            limits.append((await client.get(URL)).status)
+
+    @rpc(retried(), name="outer")
+    async def outer():
+        thread = threading.Thread(
+            target=contextvars.copy_context().run, args=(asyncio.run, elsewhere())
+        )
+        thread.start()
+        thread.join()
+
+    with capture_logs() as logs:
+        await outer()
+
+    assert (limits[0] - 3.0 > now(), 200) == (True, limits[1])
+    assert [["outer", [["GET", []]]]] == [names(log) for log in logs]
 
 
 async def test_first_hundred_calls_are_kept():

@@ -197,6 +197,20 @@ async def test_chain_of_usual_clients_makes_no_log(decorators, made, logs):
     assert (7, made) == (await call(), len(logs))
 
 
+async def test_client_in_place_of_the_function_answers():
+    """As a scripted transport does in a session."""
+
+    class Fake:
+        async def execute(self, ctx, request):
+            return "fake"
+
+    @rpc(lambda delegate: Fake(), RETRYING)
+    async def call():
+        raise AssertionError
+
+    assert "fake" == await call()
+
+
 async def test_call_in_a_block_is_not_quick(logs):
     """Its log is captured, or its options are to be looked at."""
 
