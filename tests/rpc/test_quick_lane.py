@@ -252,6 +252,25 @@ async def test_limit_is_kept_without_a_log():
     assert 4.0 == now()
 
 
+async def test_task_that_outlives_a_quick_call_is_free():
+    """What it calls later is part of nothing, and has its own time."""
+    tasks = []
+
+    async def later(client):
+        await asyncio.sleep(5.0)
+        return await client.get(URL)
+
+    @rpc(RetryingRpcClient.new_decorator(RULE, 2, 2.0))
+    async def call(client):
+        tasks.append(asyncio.create_task(later(client)))
+
+    async with session([200]) as client:
+        await call(client)
+        response = await tasks[0]
+
+    assert (5.0, 200) == (now(), response.status)
+
+
 async def test_closed_coroutine_ends_its_attempt():
     """In any task: nothing is left of it in the other's context."""
 
