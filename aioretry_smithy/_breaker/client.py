@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from .._call.client import ClientT, DecoratingClient, HttpClient
-from .._call.recording import record_result
+from .._call.recording import record_response
 from .._call.short_lane import LaneStep
 from .._errors import bad_argument
 from .breaker import CircuitBreaker, count_success
@@ -219,7 +219,7 @@ class GuardedCalls(DecoratingClient[ClientT]):
             result = self._fallback(ctx, request)
             if isinstance(result, Awaitable):
                 result = await result
-            record_result(ctx.log, result)
+            record_response(ctx.log, result)
         except BaseException as cause:
             ctx.log._record_failure(cause)
             raise

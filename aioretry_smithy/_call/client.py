@@ -18,7 +18,7 @@ from typing import (
 )
 
 from .._errors import bad_argument
-from .recording import record_result
+from .recording import record_response
 
 if TYPE_CHECKING:
     import aiohttp
@@ -147,7 +147,7 @@ class _FunctionClient(DecoratingClient[Any]):
         try:
             result = await self._function(self.delegate, ctx, request)
             if ctx._answer is None or result is not ctx._answer:
-                record_result(ctx.log, result)
+                record_response(ctx.log, result)
         except BaseException as cause:
             ctx.log._record_failure(cause)
             raise
@@ -201,7 +201,7 @@ class RecordingJoint:
         try:
             result = await self.delegate.execute(ctx, request)
             if ctx._answer is None or result is not ctx._answer:
-                record_result(ctx.log, result)
+                record_response(ctx.log, result)
         except BaseException as cause:
             ctx.log._record_failure(cause)
             raise

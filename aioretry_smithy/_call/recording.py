@@ -16,20 +16,15 @@ if TYPE_CHECKING:
 _SWITCHING_PROTOCOLS = 101
 
 
-def record_result(log: RequestLog, result: Any) -> None:
-    """Record what a client returned: a response, or what a function returned."""
-    if log.request._brings_response:
-        record_response(log, result)
-    else:
-        log._record_return()
-
-
-def record_response(log: RequestLog, response: aiohttp.ClientResponse | None) -> None:
+def record_response(log: RequestLog, response: Any) -> None:
     """Record a response in a log, and the end of its body when it comes.
 
-    The stream is not wrapped. aiohttp releases the connection at the end of the body,
+    Of what a function returned, only that it did. The stream is not wrapped. aiohttp releases the connection at the end of the body,
     also after a failure or an early exit, and then calls its callbacks.
     """
+    if not log.request._brings_response:
+        log._record_return()
+        return
     if response is None:
         message = "response: None (expected: what the delegate returned)"
         raise TypeError(message)
