@@ -19,8 +19,9 @@ _SWITCHING_PROTOCOLS = 101
 def record_response(log: RequestLog, response: Any) -> None:
     """Record a response in a log, and the end of its body when it comes.
 
-    Of what a function returned, only that it did. The stream is not wrapped. aiohttp releases the connection at the end of the body,
-    also after a failure or an early exit, and then calls its callbacks.
+    Of what a function returned, only that it did. The stream is not wrapped: aiohttp
+    releases the connection at the end of the body, also after a failure or an early
+    exit, and then calls its callbacks.
     """
     if not log.request._brings_response:
         log._record_return()

@@ -35,12 +35,11 @@ class Attempts:
         if (ctx.parent or ctx)._first_attempt is not None:
             # The quick lane has made it.
             return await self.delegate.execute(ctx, request)
+        deadline, cut = ctx.deadline, None
+        if deadline is not None:
+            cut = ctx._cut = Cut(ctx.log._call.loop, deadline)
         enclosing = EnclosingAttempt(ctx)
         entered, captures = enclosing.enter(), leave_captures()
-        deadline = ctx.deadline
-        if deadline is not None:
-            ctx._cut = Cut(ctx.log._call.loop, deadline)
-        cut = ctx._cut
         try:
             try:
                 return await self.delegate.execute(ctx, request)
