@@ -11,7 +11,7 @@ from yarl import URL
 from .._failures.kept_cause import CallBound
 from .._masking.mask import DEFAULT_MASK
 from .._text import printable
-from .copied_arguments import MUTABLE_ARGUMENTS, copy_arguments, copy_usual
+from .copied_arguments import MUTABLE_ARGUMENTS, copy_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -79,9 +79,7 @@ class HttpRequest(CallBound):
         """Make a request of keyword arguments in a dictionary."""
         # Checked here already: a call without any of them pays nothing.
         is_fixed = MUTABLE_ARGUMENTS.isdisjoint(arguments)
-        copies = arguments if is_fixed else copy_usual(arguments)
-        if copies is None:
-            copies = copy_arguments(arguments)
+        copies = arguments if is_fixed else copy_arguments(arguments)
         return cls.of_arguments(method, target, arguments, copies, base_url)
 
     @classmethod

@@ -103,7 +103,7 @@ class Lane:
             or ctx._is_sent
             or ctx.options is not None
             or ctx.parent is not None
-            or not is_usual(request.given)
+            or (ctx._late is None and not is_usual(request.given))
         ):
             return None
         limits = self._limits(session, request.given)

@@ -14,6 +14,7 @@ from .._log.attachment import attach
 from .._log.capture import collecting
 from .._log.late_log import attach_late
 from .._log.upload import NO_BODY
+from .._request.copied_arguments import copy_usual
 from .._request.request import HttpRequest
 from .aiohttp_transport import closed
 from .deadline import response_timeout
@@ -55,9 +56,9 @@ async def ordinary_call(
     if refuse:
         # The decorators are to see the status, and the body where they need it.
         options["raise_for_status"] = False
-    if ctx is None:
-        request = HttpRequest.of_call(method, target, options, session._base_url)
-        ctx = _begin(session, mask, request, options, late=late)
+    if ctx is None and late:
+        ctx = _begin_late(session, mask, method, target, options)
+    ctx = ctx or _begin(session, mask, method, target, options)
     try:
         response = await client.execute(ctx, ctx.request)
     except BaseException as cause:
@@ -80,24 +81,36 @@ async def ordinary_call(
 def _begin(
     session: ClientSession,
     mask: Mask,
-    request: HttpRequest,
+    method: str,
+    target: StrOrURL,
     options: dict[str, Any],
-    *,
-    late: bool,
 ) -> ClientRequestContext:
     """Make the context of a call, with what the blocks around it ask for."""
+    request = HttpRequest.of_call(method, target, options, session._base_url)
     override = current_options()
     timeout = response_timeout(options, session, override)
-    if late and override is None and not collecting():
-        begun = begun_now(
-            session, mask, request.method, request.target, request.arguments
-        )
-        return ClientRequestContext._of(
-            request, None, (begun, (timeout, None, False), NO_BODY)
-        )
     ctx = ClientRequestContext(request, timeout, None, session._default_headers, mask)
     begin_call(ctx, override)
     return ctx
+
+
+def _begin_late(
+    session: ClientSession,
+    mask: Mask,
+    method: str,
+    target: StrOrURL,
+    options: dict[str, Any],
+) -> ClientRequestContext | None:
+    """Make the context of a usual call, without a log; None of any other."""
+    arguments = copy_usual(options)
+    if arguments is None or current_options() is not None or collecting():
+        return None
+    request = HttpRequest.of_arguments(
+        method, target, options, arguments, session._base_url
+    )
+    begun = begun_now(session, mask, request.method, target, arguments)
+    limits = response_timeout(options, session, None), None, False
+    return ClientRequestContext._of(request, None, (begun, limits, NO_BODY))
 
 
 def _attach(ctx: ClientRequestContext, response: aiohttp.ClientResponse) -> None:
