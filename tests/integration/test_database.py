@@ -1,0 +1,203 @@
+"""A client of a database, on a plain socket, whose server drops connections."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+
+from aioretry_smithy import (
+    AttemptTimeoutError,
+    Backoff,
+    CircuitBreaker,
+    CircuitBreakerRpcClient,
+    FailFastError,
+    RetryingRpcClient,
+    RetryRule,
+    capture_logs,
+    rpc,
+)
+
+SOON = Backoff.fixed(0.01)
+DROPPED = RetryRule(exceptions=[ConnectionError], on_timeout=True, backoff=SOON)
+
+
+class Database:
+    """Keeps rows; hangs up at the moments that *faults* names, in turn."""
+
+    def __init__(self):
+        self.rows = {}
+        self.faults = []
+        self.silent_at = None
+        self.handlers = set()
+
+    async def handle(self, reader, writer):
+        self.handlers.add(asyncio.current_task())
+        changes = {}
+        try:
+            while line := (await reader.readline()).decode().strip():
+                if await self.fails(line, reader, writer):
+                    return
+                if line == "COMMIT":
+                    self.rows |= changes
+                elif line.startswith("INSERT"):
+                    _, key, value = line.split()
+                    changes[key] = value
+                if line == "COMMIT" and await self.fails(
+                    "after COMMIT", reader, writer
+                ):
+                    return
+                writer.write(b"OK\n")
+        finally:
+            writer.close()
+
+    async def fails(self, moment, reader, writer):
+        """Say whether the connection has ended at this moment."""
+        if moment == self.silent_at:
+            self.silent_at = None
+            with suppress(ConnectionError):
+                await reader.read()  # until the client hangs up
+            return True
+        if moment not in self.faults[:1]:
+            return False
+        del self.faults[0]
+        writer.transport.abort()
+        return True
+
+
+class Connection:
+    """What a driver such as asyncpg has: statements and transactions."""
+
+    def __init__(self, reader, writer):
+        self.reader, self.writer = reader, writer
+
+    async def execute(self, statement):
+        self.writer.write(f"{statement}\n".encode())
+        if not await self.reader.readline():
+            raise ConnectionResetError(f"connection was closed in {statement}")
+
+    @asynccontextmanager
+    async def transaction(self):
+        await self.execute("BEGIN")
+        yield
+        await self.execute("COMMIT")
+
+
+class Pool:
+    """Lends connections, and keeps none that failed or was cut."""
+
+    def __init__(self, port):
+        self.port, self.idle = port, []
+
+    @asynccontextmanager
+    async def acquire(self):
+        if self.idle:
+            connection = self.idle.pop()
+        else:
+            connection = Connection(
+                *await asyncio.open_connection("127.0.0.1", self.port)
+            )
+        try:
+            yield connection
+        except BaseException:
+            connection.writer.transport.abort()
+            raise
+        self.idle.append(connection)
+
+    async def close(self):
+        for connection in self.idle:
+            connection.writer.close()
+            await connection.writer.wait_closed()
+
+
+@pytest.fixture
+def database():
+    return Database()
+
+
+@pytest.fixture
+async def pool(database):
+    """Connections to the database, all of which have ended afterwards."""
+    server = await asyncio.start_server(database.handle, "127.0.0.1", 0)
+    pool = Pool(server.sockets[0].getsockname()[1])
+    yield pool
+    await pool.close()
+    server.close()
+    await asyncio.gather(*database.handlers)
+
+
+def transfer(*decorators, **settings):
+    """Return a function that writes two rows in one transaction."""
+
+    @rpc(*decorators, RetryingRpcClient.new_decorator(DROPPED, **settings))
+    async def transfer(pool, amount):
+        async with pool.acquire() as connection, connection.transaction():
+            await connection.execute(f"INSERT debit {-amount}")
+            await connection.execute(f"INSERT credit {amount}")
+
+    return transfer
+
+
+@pytest.mark.parametrize(
+    "moment", ["BEGIN", "INSERT debit -7", "INSERT credit 7", "COMMIT", "after COMMIT"]
+)
+async def test_transaction_is_made_again_as_a_whole(database, pool, moment):
+    """Wherever the connection breaks: a new one begins at the beginning."""
+    database.faults = [moment]
+
+    with capture_logs() as logs:
+        await transfer()(pool, 7)
+
+    assert {"debit": "-7", "credit": "7"} == database.rows
+    first, second = logs[0].children
+    assert ConnectionResetError is type(first.response_cause)
+    assert second.response_cause is None
+    assert 1 == len(pool.idle)
+
+
+async def test_transaction_that_hangs_is_cut_and_made_again(database, pool):
+    """Its connection is in the middle of something, and is not used again."""
+    database.silent_at = "INSERT credit 7"
+
+    with capture_logs() as logs:
+        await transfer(attempt_timeout=0.3)(pool, 7)
+
+    assert {"debit": "-7", "credit": "7"} == database.rows
+    assert AttemptTimeoutError is type(logs[0].children[0].response_cause)
+    assert 1 == len(pool.idle)
+
+
+async def test_circuit_of_a_database_that_is_down_opens(database, pool):
+    """Calls are refused then, without a connection."""
+    database.faults = ["BEGIN"] * 9
+    breaker = CircuitBreaker("database", minimum_request_threshold=3)
+    guarded = transfer(
+        CircuitBreakerRpcClient.new_decorator(breaker), max_total_attempts=3
+    )
+
+    with pytest.raises(ConnectionResetError):
+        await guarded(pool, 7)
+    with pytest.raises(FailFastError):
+        await guarded(pool, 7)
+
+    assert {} == database.rows
+    assert 6 == len(database.faults)
+
+
+async def test_many_transactions_survive_connections_that_drop(database, pool):
+    """Each is carried out, in as many attempts as its connections broke."""
+    database.faults = ["COMMIT"] * 20
+
+    @rpc(RetryingRpcClient.new_decorator(DROPPED, max_total_attempts=30), name="insert")
+    async def insert(number):
+        async with pool.acquire() as connection, connection.transaction():
+            await connection.execute(f"INSERT {number} {number}")
+
+    with capture_logs() as logs:
+        async with asyncio.TaskGroup() as group:
+            for number in range(20):
+                group.create_task(insert(number))
+
+    assert {str(number): str(number) for number in range(20)} == database.rows
+    assert 40 == sum(log.total_attempts for log in logs)
