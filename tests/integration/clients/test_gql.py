@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from aiohttp import web
 
 pytest.importorskip("gql")
 
@@ -44,3 +45,34 @@ async def test_session_in_the_place_of_the_librarys_own(
     assert 2 == len(flaky.requests)
     assert [2] == attempts()
     assert session.closed
+
+
+async def test_operation_of_two_queries_is_made_again(example, aiohttp_server, logs):
+    """Each query of an attempt is in the log, also one that answered with errors."""
+    answers = iter(
+        [
+            web.Response(status=503),
+            web.json_response({"data": {"newest": {"id": "1"}}}),
+            web.json_response({"errors": [{"message": "order 1 has gone"}]}),
+            web.json_response({"data": {"newest": {"id": "2"}}}),
+            web.json_response({"data": {"order": {"items": ["tea"]}}}),
+        ]
+    )
+
+    async def answer(request):
+        return next(answers)
+
+    application = web.Application()
+    application.router.add_post("/graphql", answer)
+    server = await aiohttp_server(application)
+    operation = example("with_gql_operation").items_of_newest_order
+
+    items = await operation(str(server.make_url("/graphql")))
+
+    (log,) = logs
+    assert ["tea"] == items
+    assert [[[503, 200], [200]], [[200], [200]]] == [
+        [[sent.response_status for sent in call.children] for call in attempt.calls]
+        for attempt in log.children
+    ]
+    assert "TransportQueryError" in log.render()

@@ -15,12 +15,10 @@ from aioretry_smithy import (
     FailFastError,
     RetryingRpcClient,
     RetryRule,
-    capture_logs,
     rpc,
 )
 
-SOON = Backoff.fixed(0.01)
-DROPPED = RetryRule(exceptions=[ConnectionError], on_timeout=True, backoff=SOON)
+DROPPED = RetryRule(exceptions=[ConnectionError], backoff=Backoff.fixed(0.01))
 
 
 class Database:
@@ -127,27 +125,27 @@ async def pool(database):
     await asyncio.gather(*database.handlers)
 
 
-def transfer(*decorators, **settings):
-    """Return a function that writes two rows in one transaction."""
+def inserting(*decorators, **settings):
+    """Return a function that writes a row in a transaction."""
 
     @rpc(*decorators, RetryingRpcClient.new_decorator(DROPPED, **settings))
-    async def transfer(pool, amount):
+    async def insert(pool, number):
         async with pool.acquire() as connection, connection.transaction():
-            await connection.execute(f"INSERT debit {-amount}")
-            await connection.execute(f"INSERT credit {amount}")
+            await connection.execute(f"INSERT {number} {number}")
 
-    return transfer
+    return insert
 
 
 @pytest.mark.parametrize(
     "moment", ["BEGIN", "INSERT debit -7", "INSERT credit 7", "COMMIT", "after COMMIT"]
 )
-async def test_transaction_is_made_again_as_a_whole(database, pool, moment):
+async def test_transaction_is_made_again_as_a_whole(
+    database, pool, moment, example, logs
+):
     """Wherever the connection breaks: a new one begins at the beginning."""
     database.faults = [moment]
 
-    with capture_logs() as logs:
-        await transfer()(pool, 7)
+    await example("with_a_database").transfer(pool, 7)
 
     assert {"debit": "-7", "credit": "7"} == database.rows
     first, second = logs[0].children
@@ -156,12 +154,13 @@ async def test_transaction_is_made_again_as_a_whole(database, pool, moment):
     assert 1 == len(pool.idle)
 
 
-async def test_transaction_that_hangs_is_cut_and_made_again(database, pool):
+async def test_transaction_that_hangs_is_cut_and_made_again(
+    database, pool, example, logs
+):
     """Its connection is in the middle of something, and is not used again."""
     database.silent_at = "INSERT credit 7"
 
-    with capture_logs() as logs:
-        await transfer(attempt_timeout=0.3)(pool, 7)
+    await example("with_a_database").transfer(pool, 7)
 
     assert {"debit": "-7", "credit": "7"} == database.rows
     assert AttemptTimeoutError is type(logs[0].children[0].response_cause)
@@ -172,32 +171,27 @@ async def test_circuit_of_a_database_that_is_down_opens(database, pool):
     """Calls are refused then, without a connection."""
     database.faults = ["BEGIN"] * 9
     breaker = CircuitBreaker("database", minimum_request_threshold=3)
-    guarded = transfer(
+    insert = inserting(
         CircuitBreakerRpcClient.new_decorator(breaker), max_total_attempts=3
     )
 
     with pytest.raises(ConnectionResetError):
-        await guarded(pool, 7)
+        await insert(pool, 7)
     with pytest.raises(FailFastError):
-        await guarded(pool, 7)
+        await insert(pool, 7)
 
     assert {} == database.rows
     assert 6 == len(database.faults)
 
 
-async def test_many_transactions_survive_connections_that_drop(database, pool):
+async def test_many_transactions_survive_connections_that_drop(database, pool, logs):
     """Each is carried out, in as many attempts as its connections broke."""
     database.faults = ["COMMIT"] * 20
+    insert = inserting(max_total_attempts=30)
 
-    @rpc(RetryingRpcClient.new_decorator(DROPPED, max_total_attempts=30), name="insert")
-    async def insert(number):
-        async with pool.acquire() as connection, connection.transaction():
-            await connection.execute(f"INSERT {number} {number}")
-
-    with capture_logs() as logs:
-        async with asyncio.TaskGroup() as group:
-            for number in range(20):
-                group.create_task(insert(number))
+    async with asyncio.TaskGroup() as group:
+        for number in range(20):
+            group.create_task(insert(pool, number))
 
     assert {str(number): str(number) for number in range(20)} == database.rows
     assert 40 == sum(log.total_attempts for log in logs)
