@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import os
 import runpy
 import socket
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -135,3 +137,56 @@ def logs() -> Iterator[list[RequestLog]]:
 def attempts(logs: list[RequestLog]) -> Callable[[], list[int]]:
     """Tell how many attempts each call took."""
     return lambda: [len(log.children) for log in logs]
+
+
+class FailingClient:
+    """Takes so many seconds for each outcome, and raises those that are exceptions."""
+
+    def __init__(self, outcomes: Any, seconds: float = 0.0) -> None:
+        self.outcomes = iter(outcomes)
+        self.seconds = seconds
+        self.starts: list[float] = []
+
+    async def fetch(self) -> Any:
+        self.starts.append(asyncio.get_running_loop().time())
+        await asyncio.sleep(self.seconds)
+        outcome = next(self.outcomes)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+
+@pytest.fixture
+def failing() -> type[FailingClient]:
+    """A client of anything, for functions around it."""
+    return FailingClient
+
+
+@pytest.fixture
+def outcome_of() -> Callable[[Awaitable[Any]], Awaitable[tuple[Any, float]]]:
+    """Tell what came of a call, or the class of its failure, and after how long."""
+
+    async def run(call: Awaitable[Any]) -> tuple[Any, float]:
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        try:
+            result = await call
+        except Exception as error:
+            result = type(error)
+        return result, loop.time() - started
+
+    return run
+
+
+@pytest.fixture
+def _clock_of_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a library that asks for the time be told that of the loop."""
+    ask = time.monotonic
+
+    def now() -> float:
+        try:
+            return asyncio.get_running_loop().time()
+        except RuntimeError:
+            return ask()
+
+    monkeypatch.setattr(time, "monotonic", now)

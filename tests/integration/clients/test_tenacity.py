@@ -1,0 +1,157 @@
+"""The idioms of tenacity and what stands in their place: what is alike, what is not."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+
+import pytest
+
+pytest.importorskip("tenacity")
+
+from tenacity import RetryError
+
+from aioretry_smithy import RequestLog, ResponseTimeoutError
+
+pytestmark = [
+    pytest.mark.virtual_time,
+    pytest.mark.usefixtures("_clock_of_the_loop"),
+]
+
+GONE = ConnectionResetError("gone")
+
+
+@pytest.fixture(params=["with_tenacity", "in_place_of_tenacity"])
+def either(request, example):
+    """The functions with tenacity, then those of the same names without it."""
+    return example(request.param)
+
+
+@pytest.fixture
+def theirs(example):
+    return example("with_tenacity")
+
+
+@pytest.fixture
+def ours(example):
+    return example("in_place_of_tenacity")
+
+
+@pytest.mark.parametrize(
+    ("name", "outcomes", "expected"),
+    [
+        ("fetch_three_times", [GONE, GONE, "a"], "a"),
+        ("fetch_or_reraise", [GONE, GONE, GONE], ConnectionResetError),
+        ("fetch_within_ten_seconds", [GONE, GONE, "a"], "a"),
+        ("fetch_patiently", [GONE, GONE, "a"], "a"),
+        ("fetch_connected", [GONE, GONE, "a"], "a"),
+        ("fetch_connected", [GONE, ValueError()], ValueError),
+        ("fetch_when_done", ["pending", "pending", "a"], "a"),
+        ("fetch_when_done", [GONE], ConnectionResetError),
+        ("fetch_loudly", [GONE, GONE, "a"], "a"),
+        ("fetch_in_a_loop", [GONE, GONE, "a"], "a"),
+        ("fetch_or_nothing", [GONE, GONE, GONE], "nothing"),
+        ("count_attempts", [GONE, "a"], 2),
+        ("fetch_nested", [GONE, GONE, "a"], "a"),
+    ],
+)
+async def test_same_calls_with_the_same_outcome(
+    either, failing, name, outcomes, expected, outcome_of
+):
+    """Each function asks as often as the one it stands for."""
+    client = failing(outcomes)
+
+    result, _ = await outcome_of(getattr(either, name)(client))
+
+    assert expected == result
+    assert len(outcomes) == len(client.starts)
+
+
+async def test_last_failure_is_raised_as_it_is(theirs, ours, failing, outcome_of):
+    """Not within another, with a note for each attempt and a log."""
+    wrapped, _ = await outcome_of(theirs.fetch_three_times(failing([GONE] * 3)))
+    with pytest.raises(ConnectionResetError) as caught:
+        await ours.fetch_three_times(failing([GONE] * 3))
+
+    assert RetryError is wrapped
+    assert caught.value is GONE
+    assert 3 == len(caught.value.__notes__)
+    assert "max_total_attempts" == RequestLog.of(caught.value).stop_reason
+
+
+async def test_last_result_is_returned_as_it_is(theirs, ours, failing, outcome_of):
+    """An answer that never got better is an answer still."""
+    wrapped, _ = await outcome_of(theirs.fetch_when_done(failing(["pending"] * 3)))
+    result, _ = await outcome_of(ours.fetch_when_done(failing(["pending"] * 3)))
+
+    assert (RetryError, "pending") == (wrapped, result)
+
+
+async def test_deadline_is_kept(theirs, ours, failing, outcome_of):
+    """An attempt that cannot begin in time is not made, and none is too long."""
+    slow = {"outcomes": itertools.repeat(GONE), "seconds": 4.0}
+    beyond = await outcome_of(theirs.fetch_within_ten_seconds(failing(**slow)))
+    within = await outcome_of(ours.fetch_within_ten_seconds(failing(**slow)))
+    silent = {"outcomes": ["late"], "seconds": 60.0}
+    late = await outcome_of(theirs.fetch_within_ten_seconds(failing(**silent)))
+    cut = await outcome_of(ours.fetch_within_ten_seconds(failing(**silent)))
+
+    assert [(RetryError, 14.0), (ConnectionResetError, 9.0)] == [beyond, within]
+    assert [("late", 60.0), (ResponseTimeoutError, 10.0)] == [late, cut]
+
+
+async def test_jitter_is_a_share_of_the_wait(theirs, ours, failing):
+    """And not up to a second of any wait."""
+    clients = [failing([GONE, GONE, GONE, "a"]) for _ in range(2)]
+    await theirs.fetch_patiently(clients[0])
+    await ours.fetch_patiently(clients[1])
+    added, scaled = (
+        [later - earlier for earlier, later in itertools.pairwise(client.starts)]
+        for client in clients
+    )
+    shares = [wait / plain for wait, plain in zip(scaled, (1.0, 2.0, 4.0), strict=True)]
+
+    assert [1.5, 2.5, 4.5] == pytest.approx(added, abs=0.501)
+    assert [1.0] * 3 == pytest.approx(shares, abs=0.201)
+
+
+async def test_each_retry_is_logged(either, failing, caplog):
+    """As a warning, with the failure."""
+    await either.fetch_loudly(failing([GONE, GONE, "a"]))
+
+    lines = [record for record in caplog.records if "gone" in record.getMessage()]
+    assert [("orders", "WARNING")] * 2 == [
+        (record.name, record.levelname) for record in lines
+    ]
+
+
+async def test_calls_at_once_are_counted_apart(theirs, ours, failing):
+    """Each has its own log; the statistics of a function are those of all its calls."""
+    mixed, apart = [
+        await asyncio.gather(
+            module.count_attempts(failing([GONE, GONE, "a"], seconds=1.0)),
+            module.count_attempts(failing([GONE, "a"], seconds=1.0)),
+        )
+        for module in (theirs, ours)
+    ]
+
+    assert [3, 2] == apart
+    assert mixed != apart
+
+
+async def test_retries_do_not_multiply(theirs, ours, failing, outcome_of):
+    """What was given up inside is not tried again outside."""
+    clients = [failing(itertools.repeat(GONE)) for _ in range(2)]
+    await outcome_of(theirs.fetch_nested(clients[0]))
+    await outcome_of(ours.fetch_nested(clients[1]))
+
+    assert [9, 3] == [len(client.starts) for client in clients]
+
+
+async def test_budget_limits_the_retries_of_all_calls(ours, failing, outcome_of):
+    """An outage costs a few retries, and then one request a call."""
+    client = failing(itertools.repeat(GONE))
+    for _ in range(20):
+        await outcome_of(ours.fetch_within_budget(client))
+
+    assert 22 == len(client.starts)
