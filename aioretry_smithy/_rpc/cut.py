@@ -51,22 +51,17 @@ class Cut:
         self._has_cancelled = True
         self._task.cancel()
 
-    def begin(self, ctx: ClientRequestContext) -> None:
-        """Follow a deadline that was moved, and let nothing begin after it.
-
-        Raises:
-            ResponseTimeoutError: It has passed.
-        """
-        deadline = ctx.deadline
+    def follow(self, loop: asyncio.AbstractEventLoop, deadline: float | None) -> None:
+        """Cancel at a deadline that was moved."""
         if deadline != self._deadline and not self._has_cancelled:
             self._handle.cancel()
             self._deadline = deadline
             if deadline is not None:
-                self._handle = ctx.log._call.loop.call_at(deadline, self._cancel)
-        if time_left(ctx) <= 0:
-            self._is_named = True
-            error = _error_of(TimeLimits.of(ctx))
-            raise error()
+                self._handle = loop.call_at(deadline, self._cancel)
+
+    def name(self) -> None:
+        """Note that an error of the limit was raised: what comes of it is no other."""
+        self._is_named = True
 
     def passed_by(
         self, cause: BaseException, limits: TimeLimits
@@ -102,6 +97,33 @@ class Cut:
         self._has_cancelled = False
         has_others: bool = self._task.uncancel() > self._before
         return has_others
+
+
+def begin(ctx: ClientRequestContext) -> Cut | None:
+    """Follow a deadline that a decorator has moved, and let nothing begin after it.
+
+    Returns:
+        What has to be ended with the function, where a decorator has set a limit for
+        what had none.
+
+    Raises:
+        ResponseTimeoutError: It has passed.
+    """
+    cut: Cut | None = ctx._cut
+    deadline, loop = ctx.deadline, ctx.log._call.loop
+    if cut is not None:
+        cut.follow(loop, deadline)
+    if deadline is None:
+        return None
+    if time_left(ctx) <= 0:
+        if cut is not None:
+            cut.name()
+        error = _error_of(TimeLimits.of(ctx))
+        raise error()
+    if cut is not None:
+        return None
+    ctx._cut = cut = Cut(loop, deadline)
+    return cut
 
 
 def passed_by(

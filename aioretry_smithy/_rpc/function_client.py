@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .cut import passed_by
+from .cut import begin, passed_by
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -27,13 +27,13 @@ class FunctionClient:
 
     async def execute(self, ctx: ClientRequestContext, request: RpcRequest) -> Any:
         """Call the function with the arguments of *request*."""
-        log, cut, root = ctx.log, ctx._cut, ctx.parent or ctx
+        log, cut, root = ctx.log, None, ctx.parent or ctx
         # What the quick lane has called is not called again.
         first, root._first_attempt = root._first_attempt, None
         try:
             try:
-                if cut is not None:
-                    cut.begin(ctx)
+                if first is None:
+                    cut = begin(ctx)
                 # Nobody knows what it reaches.
                 log._sent = True
                 if first is not None:
@@ -46,5 +46,9 @@ class FunctionClient:
         except BaseException as cause:
             log._record_failure(cause)
             raise
+        finally:
+            if cut is not None:
+                ctx._cut = None
+                cut.end()
         log._record_return()
         return result

@@ -355,6 +355,73 @@ async def test_decorator_may_move_the_deadline_before_the_function_begins(
     assert ends == now()
 
 
+@pytest.mark.parametrize(
+    "retrying", [(), (retried(attempt_timeout=None, max_total_attempts=1),)]
+)
+async def test_decorator_may_limit_a_call_that_has_no_limit(retrying):
+    """The function is cut then, and cancelled by nobody later."""
+
+    @client_decorator
+    async def limiting(delegate, ctx, request):
+        ctx.set_response_timeout(2.0)
+        return await delegate.execute(ctx, request)
+
+    @rpc(limiting, *retrying)
+    async def call(seconds):
+        await asyncio.sleep(seconds)
+        return now()
+
+    assert 1.0 == await call(1.0)
+    await asyncio.sleep(9.0)
+    with pytest.raises(ResponseTimeoutError, match=r"had 2\.000 s$"):
+        await call(9.0)
+
+    assert (12.0, 0) == (now(), cancelling())
+
+
+async def test_attempts_of_a_retrying_decorator_of_one_s_own_are_cut():
+    """Each at the limit that it was given, the last one at that of the call."""
+
+    @client_decorator
+    async def again(delegate, ctx, request):
+        while True:
+            attempt = ctx.derive(request, timeout=2.0)
+            try:
+                return await delegate.execute(attempt, request)
+            except AttemptTimeoutError:
+                continue
+
+    @rpc(again, response_timeout=5.0)
+    async def silent():
+        await hang()
+
+    with pytest.raises(ResponseTimeoutError, match="the call had 5") as caught:
+        await silent()
+
+    durations = [child.duration for child in RequestLog.of(caught.value).children]
+    assert ([2.0, 2.0, 1.0], 0) == (durations, cancelling())
+
+
+async def test_nothing_begins_after_the_limit_that_a_decorator_has_set():
+    """It has used the time up itself, and no timer is left behind."""
+
+    @client_decorator
+    async def slow(delegate, ctx, request):
+        ctx.set_response_timeout(2.0)
+        await asyncio.sleep(3.0)
+        return await delegate.execute(ctx, request)
+
+    @rpc(slow)
+    async def call():
+        raise AssertionError
+
+    with pytest.raises(ResponseTimeoutError, match=r"^the call had 2\.000 s$"):
+        await call()
+    await asyncio.sleep(1.0)
+
+    assert (4.0, 0) == (now(), cancelling())
+
+
 async def test_decorator_may_lift_the_limit_of_an_attempt():
     """Then nothing cuts it."""
 
