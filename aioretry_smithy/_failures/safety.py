@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 import errno
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 import aiohttp
 
 from .._errors import RefusedRequestError, UnprocessedRequestError
 from .retry_info import RetryInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _RAISED_BY_CALLER = "_aioretry_smithy_raised_by_caller"
 _QUEUED = "_aioretry_smithy_queued"
@@ -210,9 +214,16 @@ def peel(cause: BaseException) -> BaseException:
     >>> peel(ExceptionGroup("tasks", [TimeoutError("too late")]))
     TimeoutError('too late')
     """
+    *_, innermost = layers(cause)
+    return innermost
+
+
+def layers(cause: BaseException) -> Iterator[BaseException]:
+    """Yield an exception and, where it is a group of one, what is inside, and so on."""
+    yield cause
     while isinstance(cause, BaseExceptionGroup) and len(cause.exceptions) == 1:
         cause = cause.exceptions[0]
-    return cause
+        yield cause
 
 
 def mark_seen(cause: BaseException) -> None:

@@ -74,7 +74,7 @@ def by_exception(failure: Failure, previous: RetryAction | None) -> RetryAction 
         return None
     cause = peel(failure.cause)
     info = RetryInfo.of(cause)
-    is_given_up = gave_up(call_inside(failure.ctx.log, cause))
+    is_given_up = gave_up(call_inside(failure.ctx.log, failure.cause))
     if info.allows_retry and not (raised_by_caller(cause) or is_given_up):
         return RetryAction(_kind(info, cause), info.retry_after)
     if is_given_up or retry_safety(cause) is RetrySafety.NO:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .._failures.safety import RetrySafety, peel, retry_safety
+from .._failures.safety import RetrySafety, layers, retry_safety
 from .._log.attachment import log_of
 from .._log.stop_reason import RetryStopReason
 
@@ -27,9 +27,10 @@ def call_inside(attempt: LogRecord, cause: BaseException) -> LogRecord | None:
     """Return the log of the call made inside an attempt that *cause* came out of."""
     if not attempt.calls:
         return None
-    log = log_of(peel(cause))
+    # A group has the log of the call that it ended, what is inside that of another.
+    logs = (log for log in map(log_of, layers(cause)) if log is not None)
     # An exception may have ended another call before, and be raised again.
-    return log if log is not None and attempt._has_call(log) else None
+    return next(filter(attempt._has_call, logs), None)
 
 
 def gave_up(log: LogRecord | None) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 
 import aiohttp
@@ -152,6 +153,27 @@ async def test_group_of_one_is_the_failure_itself(wrap, attempts):
     strategy = BUILT_IN["on_server_error_status"]
 
     assert attempts == await attempts_of(strategy, GoneError(), INNER, wrap=wrap)
+
+
+async def test_group_that_ended_a_call_inside_is_the_failure_itself():
+    """It has the log of that call, and what is in it that of one further in."""
+    strategy = BUILT_IN["on_server_error_status"]
+
+    @rpc()
+    async def inner(client):
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(client.get(URL))
+
+    @rpc(RetryingRpcClient.new_decorator(strategy, 3))
+    async def outer(client):
+        await inner(client)
+
+    async with session([GoneError()] * 12, INNER) as client:
+        with pytest.raises(ExceptionGroup) as caught:
+            await outer(client)
+
+    log = RequestLog.of(caught.value)
+    assert (1, "no_retry") == (log.total_attempts, log.stop_reason)
 
 
 async def test_error_of_a_response_is_that_of_its_call():
