@@ -231,7 +231,7 @@ def mark_seen(cause: BaseException) -> None:
 
     For example it answered an earlier hop with a redirect, or an earlier send.
     """
-    vars(cause)[_SEEN] = True
+    vars(peel(cause))[_SEEN] = True
 
 
 def mark_raised_by_caller(cause: BaseException) -> None:

@@ -285,3 +285,20 @@ async def test_function_that_reached_a_server_is_not_unprocessed(first, attempts
             await operation(client)
 
     assert attempts == RequestLog.of(caught.value).total_attempts
+
+
+async def test_task_group_around_a_failure_does_not_make_it_unprocessed():
+    """The request before it went through all the same."""
+
+    @rpc(RetryingRpcClient.new_decorator(RetryStrategy.failsafe(NOW), 3))
+    async def operation(client):
+        await client.post(URL)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(client.post(URL))
+
+    refused = aiohttp.ConnectionTimeoutError()
+    async with session([200, refused, 200, refused, 200, refused]) as client:
+        with pytest.raises(ExceptionGroup) as caught:
+            await operation(client)
+
+    assert 1 == RequestLog.of(caught.value).total_attempts
