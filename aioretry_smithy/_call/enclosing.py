@@ -43,8 +43,9 @@ def join(ctx: ClientRequestContext, log: RequestLog, deadline: float | None) -> 
     """Let a call be part of an attempt: of its *log*, and of its time."""
     log._add_call(ctx.log)
     # The loop of another thread has a clock of its own.
-    if log._call.loop is ctx.log._call.loop:
-        ctx._cap = deadline
+    if deadline is not None and log._call.loop is ctx.log._call.loop:
+        # A function may go on after its time is up: a call then has none.
+        ctx._cap = max(deadline, ctx.log.started)
         ctx._move_deadline(ctx.deadline)
 
 

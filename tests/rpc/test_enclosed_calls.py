@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import gc
 import threading
@@ -135,6 +136,31 @@ async def test_no_decorator_moves_the_deadline_beyond_the_attempt():
         await operation(client)
 
     assert [3.0, 1.0, 3.0] == limits
+
+
+async def test_call_after_the_end_of_its_attempt_has_no_time():
+    """A function that goes on after it was cut calls nothing any more."""
+
+    @rpc(response_timeout=60.0)
+    async def inner():
+        raise AssertionError
+
+    @rpc(retried(max_total_attempts=1))
+    async def outer():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(9.0)
+        await asyncio.sleep(1.0)
+        await inner()
+
+    with (
+        capture_logs() as logs,
+        pytest.raises(AttemptTimeoutError, match=r"^attempt 1 had 3\.000 s$") as caught,
+    ):
+        await outer()
+
+    (call,) = logs[0].children[0].calls
+    assert "the call had 0.000 s" == str(caught.value.__cause__)
+    assert (0.0, False) == (call.response_timeout, call.sent)
 
 
 async def test_attempt_without_a_limit_leaves_calls_their_own():
