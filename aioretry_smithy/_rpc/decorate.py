@@ -70,7 +70,7 @@ def rpc(
     ...         return await response.json()
     """
     for decorator in decorators:
-        if inspect.iscoroutinefunction(decorator):
+        if _is_decorated(decorator):
             expected = (
                 "decorators; write @rpc() with parentheses above a function, and"
                 " @client_decorator above one that decorates"
@@ -98,6 +98,15 @@ def _checked_options(seconds: object, idempotent: object) -> RequestOptions:
     return RequestOptions(response_timeout=seconds, idempotent=idempotent)
 
 
+def _is_decorated(decorator: object) -> bool:
+    """Say whether a function stands in the place of a decorator."""
+    return (
+        inspect.iscoroutinefunction(decorator)
+        or inspect.isasyncgenfunction(decorator)
+        or isinstance(decorator, staticmethod | classmethod)
+    )
+
+
 def _checked(function: Any) -> Any:
     if inspect.iscoroutinefunction(function):
         return function
@@ -106,6 +115,14 @@ def _checked(function: Any) -> Any:
         kind = type(function).__name__
         expected = f"a coroutine function; write @{kind} above @rpc(...)"
     raise bad_argument("function", function, expected)
+
+
+def _name_of(function: Any) -> str:
+    # A partial function has no name of its own, nor has a mock.
+    while isinstance(function, functools.partial):
+        function = function.func
+    name: str = getattr(function, "__qualname__", type(function).__qualname__)
+    return name
 
 
 def _decorated(
@@ -158,9 +175,7 @@ class _Calls:
         is_retried = retrying_client(client) is not None
         self._client = client if is_retried else Attempts(client)
         self._options = options
-        # A partial function has no name of its own.
-        inner = getattr(function, "func", function)
-        self._request = RpcRequest(name or inner.__qualname__)
+        self._request = RpcRequest(name or _name_of(function))
         self.lane = quick_lane_of(client, self._request, self._mask, options)
 
     def begin(

@@ -6,6 +6,7 @@ import asyncio
 import functools
 import inspect
 from typing import Any
+from unittest.mock import AsyncMock
 
 import aiohttp
 import pytest
@@ -154,6 +155,40 @@ async def test_functions_in_other_decorators_work():
     assert ["greet", "fetch"] == [log.name.rpartition(".")[2] for log in logs]
 
 
+class Callable:
+    """Counts as a coroutine function once it is marked as one."""
+
+    async def __call__(self) -> int:
+        return 5
+
+
+marked = getattr(inspect, "markcoroutinefunction", lambda _: AsyncMock(return_value=5))
+
+
+@pytest.mark.parametrize(
+    "function", [AsyncMock(return_value=5), functools.partial(marked(Callable()))]
+)
+async def test_what_has_no_name_is_called_after_its_class(function):
+    """A mock in the place of a function, for example."""
+    with capture_logs() as logs:
+        assert 5 == await rpc()(function)()
+
+    assert logs[0].name in {"AsyncMock", "Callable"}
+
+
+async def test_attribute_of_a_function_does_not_name_it():
+    """Not even the one in which a partial has its function."""
+
+    async def greet():
+        return "hello"
+
+    greet.func = "plain"
+    with capture_logs() as logs:
+        await rpc()(greet)()
+
+    assert logs[0].name.endswith("greet")
+
+
 def plain() -> None:
     """Return at once."""
 
@@ -184,11 +219,12 @@ def test_order_of_decorators_of_methods_is_told(kind):
         rpc()(kind(fetch))
 
 
-def test_missing_parentheses_are_told():
+@pytest.mark.parametrize("function", [fetch, async_generator, staticmethod(fetch)])
+def test_missing_parentheses_are_told(function):
     """A function in the place of the decorators is one without parentheses."""
     expected = r"^decorators: .*\(expected: decorators; write @rpc\(\) with parentheses"
     with pytest.raises(ValueError, match=expected):
-        rpc(fetch)
+        rpc(function)
 
 
 @pytest.mark.parametrize(
