@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from .._call.time_limits import TimeLimits, time_left
 from .._errors import ResponseTimeoutError
-from .._failures.safety import peel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,7 +78,7 @@ class Cut:
             if self._take_back():
                 # Cancelled from outside as well, in that very moment.
                 return None
-        elif not isinstance(peel(cause), ResponseTimeoutError) or not limits.passed():
+        elif not _is_out_of_time(cause) or not limits.passed():
             return None
         self._is_named = True
         return _error_of(limits)
@@ -132,6 +131,13 @@ def passed_by(
     """Return what makes the error of the limit that ended an attempt; else None."""
     cut: Cut | None = ctx._cut
     return None if cut is None else cut.passed_by(cause, TimeLimits.of(ctx))
+
+
+def _is_out_of_time(cause: BaseException) -> bool:
+    # Calls that a task group makes at once end at once.
+    if isinstance(cause, BaseExceptionGroup):
+        return all(map(_is_out_of_time, cause.exceptions))
+    return isinstance(cause, ResponseTimeoutError)
 
 
 def _error_of(limits: TimeLimits) -> Callable[[], Exception]:

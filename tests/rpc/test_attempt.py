@@ -273,6 +273,33 @@ async def test_call_inside_with_the_same_limit_leaves_the_attempt_its_own():
     assert (6.0, 0) == (now(), cancelling())
 
 
+async def test_calls_that_a_task_group_makes_leave_the_attempt_its_limit():
+    """Timers are not exact: all calls may have ended just before the cut."""
+
+    @rpc(response_timeout=3.0 - 1e-7)
+    async def inner():
+        await hang()
+
+    async def failing():
+        try:
+            await hang()
+        finally:
+            raise ValueError
+
+    @rpc(retried(max_total_attempts=2))
+    async def outer(*further):
+        async with asyncio.TaskGroup() as tasks:
+            for call in inner, inner, *further:
+                tasks.create_task(call())
+
+    with pytest.raises(AttemptTimeoutError, match=r"^attempt 2 had 3\.000 s"):
+        await outer()
+    with pytest.raises(ExceptionGroup):
+        await outer(failing)
+
+    assert (9.0, 0) == (round(now(), 3), cancelling())
+
+
 async def test_time_limit_covers_the_decorators_further_in():
     """One that waits before the function is cut too."""
 
