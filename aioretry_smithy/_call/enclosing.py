@@ -1,4 +1,4 @@
-"""Begin a call, where it is made inside an attempt of a function as part of that."""
+"""Begin a call, as part of the attempt of a function that it is made in."""
 
 from __future__ import annotations
 

@@ -101,8 +101,8 @@ class RequestLog(LogRecord):
 
         Args:
             source: A response of a decorated session, or an exception raised through
-                one. Where a library wrapped the exception, ``__cause__`` and then
-                ``__context__`` are followed.
+                one or through a function of :func:`rpc`. Where a library wrapped the
+                exception, ``__cause__`` and then ``__context__`` are followed.
             default: What to return where there is no log.
 
         Returns:
@@ -120,7 +120,8 @@ class RequestLog(LogRecord):
         if default is not _MISSING:
             return default
         shown = encodable(repr(source))
-        raise LookupError(f"no log: {shown} is not of a call of a decorated session")
+        what = "a decorated session or function"
+        raise LookupError(f"no log: {shown} is not of a call of {what}")
 
     async def when_complete(self) -> Self:
         """Wait until the call failed or the body of its response ended or failed.

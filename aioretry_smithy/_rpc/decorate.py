@@ -36,12 +36,12 @@ def rpc(
 ) -> Callable[
     [Callable[_P, Coroutine[Any, Any, _T]]], Callable[_P, Coroutine[Any, Any, _T]]
 ]:
-    """Decorate a coroutine function: an operation of several requests, any client's.
+    """Decorate a coroutine function: retry it, limit its time, log what it calls.
 
-    What is called in an attempt of the function, through a decorated session or another
-    such function, is part of that attempt: it has no more time, and its log is among
-    the ``calls`` of the attempt's log. After Armeria's ``RpcClient`` and its
-    decorators.
+    For operations of several requests, and for clients that are not HTTP. What is
+    called in an attempt of the function, through a decorated session or another such
+    function, is part of that attempt: it has no more time, and its log is among the
+    ``calls`` of the attempt's log. After Armeria's ``RpcClient`` and its decorators.
 
     Args:
         decorators: The decorators, from the innermost to the outermost, such as what
@@ -50,8 +50,9 @@ def rpc(
             and > 0; None for no limit.
         name: The name of the call in logs; the qualified name of the function unless
             given.
-        idempotent: Whether the function may be called again after a failure that may
-            have come too late: :meth:`RetryStrategy.failsafe` asks for it.
+        idempotent: Whether the function may do its work twice. Otherwise
+            :meth:`RetryStrategy.failsafe` calls it again only after a failure that
+            surely came before anything was sent.
 
     Raises:
         ValueError: An argument is not as described, a decorator is for sessions, there
