@@ -71,9 +71,12 @@ class CallFacts:
     def surround(self, inside: CallFacts) -> None:
         """Begin to hide what *inside* hides, a call that an attempt of this makes.
 
-        The failure of a call inside is often that of the calls around it.
+        The failure of a call inside is often that of the calls around it. It hides what
+        this one hides too, for it is shown in the views of this one.
         """
         inside.around = self
+        if not inside.mask.covers(self.mask):
+            inside.mask |= self.mask
         call: CallFacts | None = self
         while call is not None and not call.mask.covers(inside.mask):
             call.mask |= inside.mask

@@ -40,7 +40,7 @@ class CallsInside(CallBound):
     def mask(self) -> Mask:
         """The mask that hides secrets in the views of this log.
 
-        From the moment that a call inside begins, it hides the secrets of that one too.
+        From the moment that a call inside begins, both hide the secrets of each other.
         """
         return self._call.mask
 

@@ -11,12 +11,14 @@ from functions import end, end_call, function, http, report
 
 from aioretry_smithy import (
     AttemptTimeoutError,
+    LogFormatter,
     LoggingClient,
     LoggingRpcClient,
     RequestLog,
     RetryingRpcClient,
     RetryRule,
     RetryStopReason,
+    capture_logs,
     rpc,
 )
 from aioretry_smithy._log.json_values import to_dict
@@ -240,3 +242,25 @@ async def test_functions_hide_what_their_sessions_hide(caplog):
     assert "ClientResponseError: 404, message='Not Found'" in log.render()
     assert 2 * (2 + 2 + 2) + 2 == len(caplog.messages)
     assert [] == [view for view in views if SECRET in view]
+
+
+async def test_requests_hide_what_the_functions_around_them_hide(caplog):
+    """A header that the client of a function is told of is in no line of it."""
+
+    @rpc(
+        LoggingRpcClient.new_decorator(
+            formatter=LogFormatter.json(nested=True), sensitive_headers=["X-Shop"]
+        )
+    )
+    async def ask(client):
+        await client.get("http://example.com/", headers={"X-Shop": SECRET})
+
+    caplog.set_level("DEBUG", "aioretry_smithy")
+    async with session([200]) as client:
+        with capture_logs() as logs:
+            await ask(client)
+
+    (line,) = caplog.messages
+    shown = json.loads(line)["calls"][0]["request_headers"]
+    assert {"X-Shop": "****"} == shown
+    assert SECRET not in logs[0].render()
