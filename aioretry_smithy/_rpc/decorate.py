@@ -206,7 +206,9 @@ class _Calls:
 
 
 def _annotate(log: RequestLog, cause: BaseException) -> None:
-    last = log.children[-1] if log.children else log
-    inside = call_inside(last, cause)
+    # The call itself has them where no retrying client of ours makes the attempts.
+    inside = call_inside(log, cause)
+    if inside is None and log.children:
+        inside = call_inside(log.children[-1], cause)
     log._call.gave_up_inside = gave_up(inside)
     log._annotate(cause, is_from_inside=inside is not None)

@@ -19,6 +19,7 @@ from aioretry_smithy import (
     RetryRuleWithContent,
     RetryStrategy,
     capture_logs,
+    client_decorator,
     rpc,
     smithy,
 )
@@ -214,6 +215,31 @@ async def test_failure_is_given_up_all_the_way_out():
     (call,) = log.children[0].calls
     assert (1, "no_retry") == (log.total_attempts, log.stop_reason)
     assert (1, "no_retry") == (call.total_attempts, call.stop_reason)
+
+
+async def test_failure_is_given_up_through_a_retrying_decorator_of_one_s_own():
+    """The calls inside are those of its call, not of the attempts that it derives."""
+
+    @client_decorator
+    async def once(delegate, ctx, request):
+        return await delegate.execute(ctx.derive(request), request)
+
+    @rpc(once)
+    async def inner(client):
+        await client.get(URL)
+
+    @rpc(RetryingRpcClient.new_decorator(BUILT_IN["on_server_error_status"], 3))
+    async def outer(client):
+        await inner(client)
+
+    async with session([GoneError()] * 12, INNER) as client:
+        with pytest.raises(GoneError) as caught:
+            await outer(client)
+
+    log = RequestLog.of(caught.value)
+    notes = ["attempt 1", "attempt 2"]
+    assert (1, "no_retry") == (log.total_attempts, log.stop_reason)
+    assert notes == [note.partition(":")[0] for note in caught.value.__notes__]
 
 
 async def test_exception_of_an_earlier_call_is_a_new_failure():
