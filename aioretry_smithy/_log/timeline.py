@@ -142,6 +142,9 @@ def _bars(
         row = Row(wait=f"waited {delay:.3f} s ({log.delay_source})")
         parts = {"wait": _wait(delay, log.started - origin, times[0])}
         bars.append(Bar(log, OutcomeKind.of(log), row, parts))
+    if attempts:
+        # A retrying decorator of the user's own makes attempts without calls.
+        bars += _calls(log, origin)
     spans = starmap(Span, pairwise(times))
     for attempt, row, span in zip(shown, rows, spans, strict=False):
         parts = _parts(attempt, span, now)

@@ -350,6 +350,19 @@ async def test_calls_inside_have_bars_of_the_same_scale():
     ] == begin
 
 
+async def test_calls_of_a_call_stand_before_its_attempts():
+    """As in the plain tree."""
+    ctx = function("fetch")
+    end(http("http://example.com/", ctx.log), 200)
+    attempt = ctx.derive(ctx.request)
+    end(attempt)
+    end_call(ctx, attempt)
+    plain = ctx.log.render().splitlines()
+
+    assert ["fetch ", "├─ GET", "└─ 1  "] == [line[:6] for line in plain]
+    assert plain == [line.rstrip(" █▒░") for line in lines(ctx.log, 110)]
+
+
 async def test_calls_inside_have_bars_below_where_there_is_no_room():
     """All bars then begin right of the deepest branch, and long lines hang."""
     ctx = function("fetch")

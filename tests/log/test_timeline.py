@@ -6,7 +6,7 @@ import asyncio
 
 import aiohttp
 import pytest
-from functions import end, function, http, report
+from functions import end, end_call, function, http, report
 
 from aioretry_smithy import (
     Backoff,
@@ -319,6 +319,21 @@ async def test_calls_inside_count_from_the_start_of_the_outermost():
 
 def rounded(parts):
     return {part: tuple(round(at, 6) for at in span) for part, span in parts.items()}
+
+
+async def test_calls_of_a_call_are_drawn_before_its_attempts():
+    """They stand in its own log where a decorator of the user's own retries."""
+    ctx = function("fetch")
+    inside = http("http://example.com/", ctx.log)
+    attempt = ctx.derive(ctx.request)
+    await asyncio.sleep(1.0)
+    for each in inside, attempt:
+        end(each)
+    end_call(ctx, attempt)
+    bars = timeline(ctx.log).bars
+
+    assert [inside.log, attempt.log] == [bar.log for bar in bars]
+    assert 2 * [{"attempt": (0.0, 1.0)}] == [rounded(bar.parts) for bar in bars]
 
 
 async def test_call_inside_that_goes_on_ends_all():
