@@ -8,6 +8,9 @@ from .._log.capture import collecting
 from .options import AttemptOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from .._log.capture import CaptureBlock
     from .._log.request_log import RequestLog
     from .context import ClientRequestContext
     from .options import Options
@@ -23,20 +26,22 @@ class EnclosingAttempt(AttemptOptions):
         ctx: The attempt; or the call, where nothing retries.
     """
 
-    __slots__ = ("_ctx",)
+    __slots__ = ("_captures", "_ctx")
 
     def __init__(self, ctx: ClientRequestContext) -> None:
         self._ctx: ClientRequestContext | None = ctx
+        self._captures = collecting()
 
     def end(self) -> None:
         """Note that the attempt is over: no further call is part of it."""
-        self._ctx = None
+        self._ctx, self._captures = None, ()
 
-    def take(self, ctx: ClientRequestContext) -> None:
+    def take(self, ctx: ClientRequestContext) -> tuple[CaptureBlock, ...]:
         """Let a call that begins be part of the attempt, and end with it."""
         attempt = self._ctx
         if attempt is not None:
             join(ctx, attempt.log, attempt.deadline)
+        return self._captures
 
 
 def join(ctx: ClientRequestContext, log: RequestLog, deadline: float | None) -> None:
@@ -56,11 +61,13 @@ def begin_call(ctx: ClientRequestContext, options: Options | None) -> None:
         ctx: The context of the call.
         options: The options of the blocks around it.
     """
+    outside: Collection[CaptureBlock] = ()
     if options is not None:
         ctx.options = options
         if options.attributes:
             ctx.attributes.update(options.attributes)
         if options.enclosing is not None:
-            options.enclosing.take(ctx)
-    for logs in collecting():
-        logs.append(ctx.log)
+            outside = options.enclosing.take(ctx)
+    for block in collecting():
+        if block not in outside:
+            block.append(ctx.log)

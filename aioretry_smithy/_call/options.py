@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
 
 class Unset(Enum):
@@ -92,8 +92,13 @@ class AttemptOptions(ABC):
         return replace(outer, attributes=attributes, enclosing=self)
 
     @abstractmethod
-    def take(self, ctx: Any) -> None:
-        """Let a call that begins be part of the attempt, while that lasts."""
+    def take(self, ctx: Any) -> Collection[Any]:
+        """Let a call that begins be part of the attempt, while that lasts.
+
+        Returns:
+            The blocks that do not collect its log, because they collect one that has
+            it.
+        """
 
 
 Options: TypeAlias = "RequestOptions | AttemptOptions"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar, Token
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ class _Logs(list["RequestLog"]):
     __slots__ = ("__weakref__",)
 
 
-class _Block:
+class CaptureBlock:
     """A block that collects, for as long as there is the list.
 
     A connection that is opened in the block, or a task, has the context of the block
@@ -39,7 +39,7 @@ class _Block:
             logs.append(log)
 
 
-_captures: ContextVar[tuple[_Block, ...]] = ContextVar(
+_captures: ContextVar[tuple[CaptureBlock, ...]] = ContextVar(
     "aioretry_smithy_captures", default=()
 )
 
@@ -57,7 +57,7 @@ def capture_logs() -> Iterator[list[RequestLog]]:
     []
     """
     logs = _Logs()
-    block = _Block(logs)
+    block = CaptureBlock(logs)
     token = _captures.set((*_captures.get(), block))
     try:
         yield logs
@@ -72,22 +72,5 @@ def capture_logs() -> Iterator[list[RequestLog]]:
         _captures.set(others)
 
 
-def leave_captures() -> Token[tuple[_Block, ...]] | None:
-    """Let the blocks around collect nothing, because their call is in the log.
-
-    Returns:
-        What :func:`return_to_captures` needs.
-    """
-    return _captures.set(()) if _captures.get() else None
-
-
-def return_to_captures(token: Token[tuple[_Block, ...]] | None) -> None:
-    """Let them collect again."""
-    # Another task may close the coroutine, and has nothing to undo.
-    with suppress(ValueError):
-        if token is not None:
-            _captures.reset(token)
-
-
-collecting: Callable[[], tuple[_Block, ...]] = _captures.get
+collecting: Callable[[], tuple[CaptureBlock, ...]] = _captures.get
 """Returns the blocks around that collect logs; asked by each call."""

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from .._call.enclosing import EnclosingAttempt
 from .._call.options import leave_attempt
-from .._log.capture import leave_captures, return_to_captures
 from .cut import Cut, passed_by
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ class Attempts:
         if deadline is not None:
             cut = ctx._cut = Cut(ctx.log._call.loop, deadline)
         enclosing = EnclosingAttempt(ctx)
-        entered, captures = enclosing.enter(), leave_captures()
+        entered = enclosing.enter()
         try:
             try:
                 return await self.delegate.execute(ctx, request)
@@ -54,7 +53,6 @@ class Attempts:
         finally:
             ctx._cut = None
             enclosing.end()
-            return_to_captures(captures)
             leave_attempt(entered)
             if cut is not None:
                 cut.end()

@@ -103,10 +103,12 @@ class QuickAttempt(AttemptOptions):
         children = log.children
         return children[0] if children else log
 
-    def take(self, ctx: ClientRequestContext) -> None:
+    def take(self, ctx: ClientRequestContext) -> tuple[()]:
         """Let a call that begins be part of the attempt, while that lasts."""
         if not self._is_over:
             join(ctx, self.record, self._deadline)
+        # No block is around.
+        return ()
 
     def failed_with(self, cause: BaseException) -> FirstAttempt:
         """Name the limit that has passed, if one has, for the ordinary lane."""

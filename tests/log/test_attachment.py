@@ -96,7 +96,9 @@ async def test_what_has_no_log(source):
     assert math.inf == RequestLog.of(source, math.inf)
     assert RequestLog.of(source, default=None) is None
 
-    with pytest.raises(LookupError, match=r"^no log: .* of a decorated session or function$"):
+    with pytest.raises(
+        LookupError, match=r"^no log: .* of a decorated session or function$"
+    ):
         RequestLog.of(source)
 
 

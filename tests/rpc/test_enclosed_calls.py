@@ -424,7 +424,7 @@ async def test_options_around_hold_again_after_a_call():
 
 
 async def test_task_that_outlives_its_attempt_is_free():
-    """What it calls later has neither the deadline nor a place in the log."""
+    """What it calls later has no deadline of that, and is an outermost call."""
     tasks = []
 
     async def later(client):
@@ -441,7 +441,7 @@ async def test_task_that_outlives_its_attempt_is_free():
             response = await tasks[0]
 
     assert (5.0, 200) == (now(), response.status)
-    assert [["outer", []]] == [names(log) for log in logs]
+    assert [["outer", []], ["GET", []]] == [names(log) for log in logs]
 
 
 async def test_task_that_lives_on_keeps_nothing_of_the_attempt():
