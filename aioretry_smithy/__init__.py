@@ -32,6 +32,7 @@ from ._failures.safety import (
     peel,
     retry_safety,
 )
+from ._limits.concurrency_limit import ConcurrencyLimit, ConcurrencyLimitListener
 from ._log.capture import capture_logs
 from ._log.request_log import RequestLog
 from ._log.stop_reason import RetryStopReason
@@ -70,6 +71,8 @@ __all__ = [
     "CircuitPermit",
     "CircuitState",
     "ClientRequestContext",
+    "ConcurrencyLimit",
+    "ConcurrencyLimitListener",
     "ContentPreviewingClient",
     "DecoratingClient",
     "Decorator",

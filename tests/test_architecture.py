@@ -31,7 +31,7 @@ FLOORS = (
     {"_log"},
     {"_call"},
     {"_bodies", "_rules", "smithy.*"},
-    {"_breaker", "_content_preview", "_logging", "_retry"},
+    {"_breaker", "_content_preview", "_limits", "_logging", "_retry"},
     {"_rpc", "_session"},
     {"smithy"},
     {"__init__"},
