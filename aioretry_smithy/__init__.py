@@ -32,7 +32,9 @@ from ._failures.safety import (
     peel,
     retry_safety,
 )
+from ._limits.client import ConcurrencyLimitingClient
 from ._limits.concurrency_limit import ConcurrencyLimit, ConcurrencyLimitListener
+from ._limits.concurrency_limit_error import ConcurrencyLimitError
 from ._log.capture import capture_logs
 from ._log.request_log import RequestLog
 from ._log.stop_reason import RetryStopReason
@@ -72,7 +74,9 @@ __all__ = [
     "CircuitState",
     "ClientRequestContext",
     "ConcurrencyLimit",
+    "ConcurrencyLimitError",
     "ConcurrencyLimitListener",
+    "ConcurrencyLimitingClient",
     "ContentPreviewingClient",
     "DecoratingClient",
     "Decorator",

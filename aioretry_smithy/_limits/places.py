@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
 from .._clock import loop_time
 from .line import Line
+
+_logger = logging.getLogger("aioretry_smithy")
 
 
 class Places(ABC):
@@ -92,12 +95,19 @@ class Place:
     def learn(self, *, dropped: bool) -> None:
         """Tell the limit how the request was answered; while it has its place."""
         places = self._places
-        places.on_sample(loop_time() - self._begun, self._in_flight, dropped)
-        places._look()
+        try:
+            places.on_sample(loop_time() - self._begun, self._in_flight, dropped)
+            places._look()
+        except Exception:
+            _logger.warning("%r raised, which is ignored", places, exc_info=True)
 
     def leave(self) -> None:
         """Give the place to the next; once."""
-        if not self._is_left:
-            self._is_left = True
-            self._places._in_flight -= 1
-            self._places._look()
+        if self._is_left:
+            return
+        self._is_left, places = True, self._places
+        places._in_flight -= 1
+        try:
+            places._look()
+        except Exception:
+            _logger.warning("%r raised, which is ignored", places, exc_info=True)
