@@ -35,6 +35,9 @@ from ._failures.safety import (
 from ._limits.client import ConcurrencyLimitingClient
 from ._limits.concurrency_limit import ConcurrencyLimit, ConcurrencyLimitListener
 from ._limits.concurrency_limit_error import ConcurrencyLimitError
+from ._limits.rate_client import RateLimitingClient
+from ._limits.rate_limit import RateLimit
+from ._limits.rate_limit_error import RateLimitError
 from ._log.capture import capture_logs
 from ._log.request_log import RequestLog
 from ._log.stop_reason import RetryStopReason
@@ -88,6 +91,9 @@ __all__ = [
     "LoggingClient",
     "LoggingRpcClient",
     "PerHostRetryBudget",
+    "RateLimit",
+    "RateLimitError",
+    "RateLimitingClient",
     "RequestLog",
     "ResponseTimeoutError",
     "ResponseTimeoutMode",

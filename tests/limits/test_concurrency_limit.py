@@ -135,6 +135,18 @@ class TestPlaces:
             " tolerance=1.5, smoothing=0.2, queue=4, window=600)"
         ) == repr(gradient)
 
+    @pytest.mark.parametrize("kind", [ConcurrencyLimit.aimd, ConcurrencyLimit.gradient])
+    async def test_limits_that_learn_do_so_from_samples(self, kind):
+        """A drop costs both of them a tenth of their places, and listeners hear."""
+        diary = Diary()
+        limit = kind(name="o", listeners=[diary])
+        place = limit._try_enter()
+        await asyncio.sleep(1.0)
+        place.learn(dropped=True)
+
+        assert 18 == limit.limit
+        assert [("o", 18)] == diary.entries
+
     @pytest.mark.parametrize("limit", [0, -1, 1.5, True, None])
     def test_a_bad_limit_is_refused(self, limit):
         """At once, where it is made."""
