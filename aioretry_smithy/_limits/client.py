@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .._call.client import DecoratingClient, Decorator, HttpClient
+from .._call.short_lane import LaneStep
 from .._clock import loop_time
 from .._errors import bad_argument, is_finite
 from .._failures.safety import mark_queued
@@ -14,6 +15,7 @@ from .concurrency_limit import ConcurrencyLimit
 from .concurrency_limit_error import ConcurrencyLimitError
 from .overload import is_overloaded, was_dropped
 from .per_host import OneForAll, PerHost
+from .places import Place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from .._call.context import ClientRequestContext
     from .._request.request import HttpRequest
     from .per_host import Limits
-    from .places import Place
 
     ConcurrencyLimitFactory: TypeAlias = Callable[[str], int | ConcurrencyLimit]
 
@@ -137,14 +138,15 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> aiohttp.ClientResponse:
         """Wait for a place, pass *request* on, and hold the place while it is used."""
-        try:
-            limit = self._limits.of(request)
-            place = None if limit is None else limit._try_enter()
-            if limit is not None and place is None:
-                place = await self._wait(limit, ctx)
-        except BaseException as cause:
-            ctx.log._record_failure(cause)
-            raise
+        first = (ctx.parent or ctx)._first_attempt
+        if first is not None:
+            place: Place | None = first.permits[self]
+        else:
+            try:
+                place = await self._enter(ctx, request)
+            except BaseException as cause:
+                ctx.log._record_failure(cause)
+                raise
         if place is None:
             return await self.delegate.execute(ctx, request)
         try:
@@ -157,12 +159,7 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
         dropped = is_overloaded(response.status)
         if dropped is not None:
             place.learn(dropped=dropped)
-        if response.connection is None:
-            place.leave()
-        else:
-            # aiohttp calls it at the end of the body, and where a response is closed
-            # or collected before that.
-            response.connection.add_callback(place.leave)
+        _hold(place, response)
         return response
 
     @property
@@ -183,6 +180,28 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
         queue = f"max_pending={self._max_pending!r}, timeout={self._timeout!r}"
         return f"{type(self).__name__}({self._limits!r}, {queue})"
 
+    def _lane_step(self) -> LaneStep:
+        find = self._limits.quick()
+
+        def try_enter(host: str, method: str) -> Place | None:
+            limit = find(host)
+            try:
+                return None if limit is None else limit._try_enter()
+            except Exception:
+                # The ordinary lane asks again, and tells the caller.
+                return None
+
+        return LaneStep(try_enter, _succeed, Place.leave)
+
+    async def _enter(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> Place | None:
+        """Return a place for *request*, or None where there is no limit to it."""
+        limit = self._limits.of(request)
+        if limit is None:
+            return None
+        return limit._try_enter() or await self._wait(limit, ctx)
+
     async def _wait(self, limit: ConcurrencyLimit, ctx: ClientRequestContext) -> Place:
         started = loop_time()
         if self._max_pending is None or limit.pending < self._max_pending:
@@ -194,6 +213,20 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
         limit._refuse(ctx)
         # Not by way of a variable: the error has this frame.
         raise _refusal(limit, loop_time() - started)
+
+
+def _succeed(place: Place, now: float, response: aiohttp.ClientResponse) -> None:
+    place.learn(dropped=False)
+    _hold(place, response)
+
+
+def _hold(place: Place, response: aiohttp.ClientResponse) -> None:
+    """Let a request leave its place when the body has ended."""
+    if response.connection is None:
+        place.leave()
+    else:
+        # aiohttp calls it then, and where a response is closed or collected before.
+        response.connection.add_callback(place.leave)
 
 
 def _refusal(limit: ConcurrencyLimit, waited: float) -> ConcurrencyLimitError:

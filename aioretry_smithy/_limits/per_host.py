@@ -27,6 +27,10 @@ class OneForAll(Generic[L]):
         """Return the limit."""
         return self.limit
 
+    def quick(self) -> Callable[[str], L | None]:
+        """Return a function that finds the limit without a request."""
+        return lambda host: self.limit
+
     def in_use(self) -> dict[str, L]:
         """Return the limit by its key."""
         return {self.key: self.limit}
@@ -53,6 +57,18 @@ class PerHost(Generic[L]):
         """Return the limit of a request; None for one without a host."""
         key = host_key(request)
         return None if key is None else self._limits.get(key)
+
+    def quick(self) -> Callable[[str], L | None]:
+        """Return a function that finds what is made already by its host key."""
+        get, touch = self._limits.quick()
+
+        def find(host: str) -> L | None:
+            limit = get(host)
+            if limit is not None:
+                touch(host)
+            return limit
+
+        return find
 
     def in_use(self) -> dict[str, L]:
         """Return the limits that there are now, by their keys."""

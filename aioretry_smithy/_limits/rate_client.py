@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from .._call.client import DecoratingClient, Decorator, HttpClient
+from .._call.short_lane import LaneStep
 from .._clock import loop_time
 from .._errors import bad_argument, is_finite
 from .._failures.safety import mark_queued
@@ -102,13 +103,15 @@ class RateLimitingClient(DecoratingClient[HttpClient]):
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> aiohttp.ClientResponse:
         """Wait for the turn of *request*, pass it on, and learn from the answer."""
-        try:
-            limit = self._limits.of(request)
-            if limit is not None and not limit._try_take():
-                await self._wait(limit, ctx)
-        except BaseException as cause:
-            ctx.log._record_failure(cause)
-            raise
+        first = (ctx.parent or ctx)._first_attempt
+        if first is not None:
+            limit: RateLimit | None = first.permits[self]
+        else:
+            try:
+                limit = await self._take(ctx, request)
+            except BaseException as cause:
+                ctx.log._record_failure(cause)
+                raise
         if limit is None:
             return await self.delegate.execute(ctx, request)
         response = await self.delegate.execute(ctx, request)
@@ -127,6 +130,24 @@ class RateLimitingClient(DecoratingClient[HttpClient]):
         """Return the name and the settings of this client."""
         return f"{type(self).__name__}({self._limits!r}, timeout={self._timeout!r})"
 
+    def _lane_step(self) -> LaneStep:
+        find = self._limits.quick()
+
+        def try_take(host: str, method: str) -> RateLimit | None:
+            limit = find(host)
+            return limit if limit is not None and limit._try_take() else None
+
+        return LaneStep(try_take, _succeed, RateLimit._give_back)
+
+    async def _take(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> RateLimit | None:
+        """Wait for a turn; return the limit of *request*, or None without one."""
+        limit = self._limits.of(request)
+        if limit is not None and not limit._try_take():
+            await self._wait(limit, ctx)
+        return limit
+
     async def _wait(self, limit: RateLimit, ctx: ClientRequestContext) -> None:
         started = loop_time()
         # That of the attempt has not begun.
@@ -138,6 +159,10 @@ class RateLimitingClient(DecoratingClient[HttpClient]):
             # Not by way of a variable: the error has this frame.
             raise _refusal(limit)
         ctx.log._begin_late(loop_time() - started)
+
+
+def _succeed(limit: RateLimit, now: float, response: aiohttp.ClientResponse) -> None:
+    limit._learn(response)
 
 
 def _refusal(limit: RateLimit) -> RateLimitError:

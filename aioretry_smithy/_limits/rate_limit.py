@@ -119,7 +119,7 @@ class RateLimit:
         self._rule.take(loop_time())
         return True
 
-    def _give_back(self, given: bool) -> None:
+    def _give_back(self, given: bool = True) -> None:
         """Let those who wait move up."""
         self._rule.give_back()
         self._stop_timer()

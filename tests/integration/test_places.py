@@ -10,7 +10,11 @@ import pytest
 from aiohttp import web
 from chains import connected
 
-from aioretry_smithy import ConcurrencyLimit, ConcurrencyLimitingClient
+from aioretry_smithy import (
+    ConcurrencyLimit,
+    ConcurrencyLimitingClient,
+    client_decorator,
+)
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n"
 
@@ -20,15 +24,21 @@ def limit():
     return ConcurrencyLimit.fixed(1)
 
 
-@pytest.fixture
-def limiting(limit):
-    return ConcurrencyLimitingClient.new_decorator(limit)
+@client_decorator
+async def pass_on(delegate, ctx, request):
+    """Keep calls out of the short lane."""
+    return await delegate.execute(ctx, request)
+
+
+@pytest.fixture(params=[(), (pass_on,)], ids=["short", "ordinary"])
+def limiting(limit, request):
+    return *request.param, ConcurrencyLimitingClient.new_decorator(limit)
 
 
 async def test_a_place_is_held_to_the_end_of_the_body(serve, limit, limiting):
     """The next request waits for that."""
     url = await serve([HEAD, b"ord", 0.05, b"ers"])
-    async with connected(url, limiting) as client:
+    async with connected(url, *limiting) as client:
         response = await client.get("/")
         held = limit.in_flight
         second = asyncio.create_task(client.get("/"))
@@ -47,7 +57,7 @@ async def test_a_response_that_is_not_read_gives_its_place_back(
 ):
     """When it is released or closed."""
     url = await serve([HEAD, b"ord", None])
-    async with connected(url, limiting) as client:
+    async with connected(url, *limiting) as client:
         response = await client.get("/")
         held = limit.in_flight
         getattr(response, end)()
@@ -58,7 +68,7 @@ async def test_a_response_that_is_not_read_gives_its_place_back(
 async def test_a_response_that_is_dropped_gives_its_place_back(serve, limit, limiting):
     """When the server has hung up, at the latest."""
     url = await serve([HEAD, b"ord", None])
-    async with connected(url, limiting) as client:
+    async with connected(url, *limiting) as client:
         response = await client.get("/")
         held = limit.in_flight
         del response
@@ -74,7 +84,7 @@ async def test_a_response_that_is_dropped_gives_its_place_back(serve, limit, lim
 async def test_a_body_that_is_cut_gives_its_place_back(serve, limit, limiting):
     """The reader learns of it, and the place is free."""
     url = await serve([HEAD, b"ord", None])
-    async with connected(url, limiting) as client:
+    async with connected(url, *limiting) as client:
         response = await client.get("/")
         with pytest.raises(aiohttp.ClientPayloadError):
             await response.read()
@@ -97,7 +107,7 @@ async def test_a_websocket_holds_its_place_until_it_is_closed(
     app = web.Application()
     app.router.add_get("/", talk)
     server = await aiohttp_server(app)
-    async with connected(server.make_url("/"), limiting) as client:
+    async with connected(server.make_url("/"), *limiting) as client:
         async with client.ws_connect("/") as socket:
             await socket.send_str("orders")
 
