@@ -32,6 +32,12 @@ from ._failures.safety import (
     peel,
     retry_safety,
 )
+from ._limits.client import ConcurrencyLimitingClient
+from ._limits.concurrency_limit import ConcurrencyLimit, ConcurrencyLimitListener
+from ._limits.concurrency_limit_error import ConcurrencyLimitError
+from ._limits.rate_client import RateLimitingClient
+from ._limits.rate_limit import RateLimit
+from ._limits.rate_limit_error import RateLimitError
 from ._log.capture import capture_logs
 from ._log.request_log import RequestLog
 from ._log.stop_reason import RetryStopReason
@@ -70,6 +76,10 @@ __all__ = [
     "CircuitPermit",
     "CircuitState",
     "ClientRequestContext",
+    "ConcurrencyLimit",
+    "ConcurrencyLimitError",
+    "ConcurrencyLimitListener",
+    "ConcurrencyLimitingClient",
     "ContentPreviewingClient",
     "DecoratingClient",
     "Decorator",
@@ -81,6 +91,9 @@ __all__ = [
     "LoggingClient",
     "LoggingRpcClient",
     "PerHostRetryBudget",
+    "RateLimit",
+    "RateLimitError",
+    "RateLimitingClient",
     "RequestLog",
     "ResponseTimeoutError",
     "ResponseTimeoutMode",

@@ -4,6 +4,8 @@
 
     aiohttp.ClientError
     ├── UnprocessedRequestError        refused on this side, nothing was sent
+    │   ├── ConcurrencyLimitError      no place in flight in time
+    │   └── RateLimitError             no turn at a rate in time
     ├── FailFastError                  the circuit is open
     └── aiohttp.ServerTimeoutError (also asyncio.TimeoutError)
         └── ResponseTimeoutError       a deadline of ours passed: of the call

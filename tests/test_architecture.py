@@ -31,7 +31,7 @@ FLOORS = (
     {"_log"},
     {"_call"},
     {"_bodies", "_rules", "smithy.*"},
-    {"_breaker", "_content_preview", "_logging", "_retry"},
+    {"_breaker", "_content_preview", "_limits", "_logging", "_retry"},
     {"_rpc", "_session"},
     {"smithy"},
     {"__init__"},
@@ -68,6 +68,7 @@ PUBLIC_AIOHTTP = {"abc", "payload", "test_utils", "typedefs", "web"}
 """The modules of aiohttp, apart from the package itself, that its documents name."""
 
 READ_CLOCKS = {
+    "_limits.rate_headers": {"time.time"},  # for a reset without a Date
     "_log.call_facts": {"time.time"},  # the time of day, for people
     "_session.ordinary_lane": {"time.time"},  # the same
     "_rpc.quick_lane": {"time.time"},  # the same

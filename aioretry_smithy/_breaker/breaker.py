@@ -288,7 +288,9 @@ def _checked_name(name: object) -> str:
 
 
 def count_success(
-    given: tuple[CircuitBreaker, CircuitPermit | None], now: float | None = None
+    given: tuple[CircuitBreaker, CircuitPermit | None],
+    now: float | None = None,
+    response: object = None,
 ) -> None:
     """Count a success: see :meth:`CircuitBreaker.on_success`."""
     breaker, permit = given

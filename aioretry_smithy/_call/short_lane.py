@@ -25,8 +25,11 @@ class LaneStep(NamedTuple):
     Returns a permit, or None where the call has to take the ordinary lane.
     """
 
-    after: Callable[[Any, float], None] | None = None
-    """Notes a success; takes the permit, and when the response came."""
+    after: Callable[[Any, float, Any], None] | None = None
+    """Notes a success; takes the permit, when the response came, and the response."""
+
+    undo: Callable[[Any], None] | None = None
+    """Takes back a permit that is not used, because another client gave none."""
 
 
 class FirstAttempt:

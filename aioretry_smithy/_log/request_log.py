@@ -152,6 +152,24 @@ class RequestLog(LogRecord):
         self._make_first_attempt()
         return len(self._children)
 
+    def _begin_late(self, waited: float) -> None:
+        """Note that this begins now, after a wait for its turn at a rate.
+
+        The wait belongs to the attempt before, before the first one to the call. A
+        wait for what is sent again within an attempt belongs to nobody.
+        """
+        if self._sent:
+            return
+        before = self.root
+        if self.attempt is not None:
+            self.started += waited
+            if self._deadline is not None:
+                self._deadline += waited
+            if self.attempt > 1:
+                before = before._children[self.attempt - 2]
+        before.delay = (before.delay or 0.0) + waited
+        before.delay_source = "rate_limit"
+
     def _record_response(
         self, response: aiohttp.ClientResponse, length: int | None = None
     ) -> None:

@@ -132,7 +132,7 @@ def _bars(
     """Lay out the attempts of a call, in seconds from *origin*."""
     delay = log.delay
     # A call that was waiting for leave to begin has made no attempt.
-    shown = attempts or ((log,) if delay is None else ())
+    shown = attempts or ((log,) if delay is None or log.sent else ())
     rows = aligned_rows(attempts) or [Row(outcome=describe_outcome(log))]
     now = log.started - origin
     now += _elapsed(log) if log.duration is None else log.duration
@@ -140,7 +140,9 @@ def _bars(
     bars = []
     if delay is not None:
         row = Row(wait=f"waited {delay:.3f} s ({log.delay_source})")
-        parts = {"wait": _wait(delay, log.started - origin, times[0])}
+        # Without attempts the wait is a part of what the call took.
+        first = times[0] if shown == attempts else times[0] + delay
+        parts = {"wait": _wait(delay, log.started - origin, first)}
         bars.append(Bar(log, OutcomeKind.of(log), row, parts))
     if attempts:
         # A retrying decorator of the user's own makes attempts without calls.
@@ -177,7 +179,7 @@ def _parts(log: LogRecord, until_next: Span, now: float) -> dict[str, Span]:
     start, following = until_next
     parts, duration = {}, log.duration
     end = max(start, now) if duration is None else start + duration
-    if log.delay is not None:
+    if log.delay is not None and log.attempt is not None:
         parts["wait"] = _wait(log.delay, end, following)
     if duration is not None:
         total = log.total_duration

@@ -244,7 +244,9 @@ class PerHostRetryBudget(Shared, RetryLimiter):
         return self.budget_for(host_key(ctx.request))
 
 
-def _count_success(budget: RetryBudget, now: float | None = None) -> None:
+def _count_success(
+    budget: RetryBudget, now: float | None = None, response: object = None
+) -> None:
     budget._failures = 0
     if budget._tokens != budget._capacity:
         budget._change(budget._deposit)

@@ -11,8 +11,8 @@ import aiohttp
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from .._errors import bad_argument, is_finite
+from .._failures.hints import retry_after
 from .._failures.safety import peel
-from .hints import retry_after
 
 if TYPE_CHECKING:
     from .._call.context import ClientRequestContext

@@ -10,9 +10,9 @@ from .._bodies import response_content as _content
 from .._bodies.drain import discard
 from .._bodies.request_body import SpentBodyError, is_spent
 from .._call.time_limits import IN_BODY, passed_limit
+from .._failures.hints import retry_after
 from .._request.keys import host_key
 from .exchange import Exchange
-from .hints import retry_after
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -180,7 +180,8 @@ class RetriedCall(ABC):
     def was_cut(self) -> bool:
         """Say whether the deadline of the call, and no other limit, cut the attempt."""
         cause = self.cause
-        return cause is not None and is_timeout(cause) and time_left(self.ctx) <= 0
+        late = is_timeout(cause) or was_queued(cause)
+        return late and time_left(self.ctx) <= 0
 
     async def read(self, look: Callable[[Any], Awaitable[_T]] | None = None) -> Any:
         """Read what is wanted of a body; where that fails, the attempt has failed."""

@@ -198,7 +198,7 @@ class QuickLane:
         """Let the clients note a success."""
         now = attempt.loop.time()
         for place, after in self.after:
-            after(attempt.permits[place], now)
+            after(attempt.permits[place], now, None)
 
     def hand_over(
         self,

@@ -66,9 +66,14 @@ class Lane:
         places = {link: place for place, link in enumerate(asked)}
         self._links = [weakref.ref(link) for link in asked]
         self._before = list(asked.values())
-        self._after = [
+        self._undo = {
+            places[link]: step.undo for link, step in steps.items() if step.undo
+        }
+        noted = [
             (places[link], step.after) for link, step in steps.items() if step.after
         ]
+        # What holds its permit until the body has ended comes first: others may raise.
+        self._after = sorted(noted, key=lambda note: note[0] not in self._undo)
         # The limits of the last call, and the timeouts that they come from.
         self._given_timeout: object = None
         self._usual_timeout: object = None
@@ -144,10 +149,13 @@ class Lane:
         if not self._before:
             return []
         host = quick_host_key(target, base_url) or ""
-        permits = []
+        permits: list[Any] = []
         for before in self._before:
             permit = before(host, method)
             if permit is None:
+                for place, given in enumerate(permits):
+                    if place in self._undo:
+                        self._undo[place](given)
                 return None
             permits.append(permit)
         return permits
@@ -190,7 +198,7 @@ class Lane:
         if log is None and response.connection is None:
             try:
                 for place, after in self._after:
-                    after(permits[place], now)
+                    after(permits[place], now, response)
             except BaseException as cause:
                 log = log_of_call(late)
                 record_success(log, response, now)
@@ -215,7 +223,7 @@ class Lane:
             ctx._answer, ctx._answered_at = response, now
             try:
                 for place, after in self._after:
-                    after(permits[place], now)
+                    after(permits[place], now, response)
             except BaseException as cause:
                 _fail(ctx.log, response, cause)
                 raise
@@ -243,7 +251,7 @@ class Lane:
             record_streamed_success(log, response)
         try:
             for place, after in self._after:
-                after(permits[place], now)
+                after(permits[place], now, response)
         except BaseException as cause:
             _fail(log, response, cause)
             raise

@@ -10,6 +10,9 @@ from .._bodies.new_response import CLOSES_REFUSED
 from .._call.context import ClientRequestContext
 from .._call.enclosing import begin_call
 from .._call.options import current_options
+from .._call.time_limits import time_left
+from .._errors import ResponseTimeoutError, UnprocessedRequestError
+from .._failures.safety import mark_queued, was_queued
 from .._log.attachment import attach
 from .._log.capture import collecting
 from .._log.late_log import attach_late
@@ -56,11 +59,14 @@ async def ordinary_call(
     if refuse:
         # The decorators are to see the status, and the body where they need it.
         options["raise_for_status"] = False
-    if ctx is None and late:
-        ctx = _begin_late(session, mask, method, target, options)
-    ctx = ctx or _begin(session, mask, method, target, options)
+    call = session, mask, method, target, options
+    ctx = ctx or (_begin_late(*call) if late else None) or _begin(*call)
     try:
-        response = await client.execute(ctx, ctx.request)
+        try:
+            response = await client.execute(ctx, ctx.request)
+        except UnprocessedRequestError as refused:
+            _check_deadline(ctx, refused)
+            raise
     except BaseException as cause:
         ctx.log._annotate(cause)
         if ctx._resources is not None:
@@ -147,6 +153,20 @@ def begun_now(
         time.time(),
         loop.time(),
     )
+
+
+def _check_deadline(ctx: ClientRequestContext, refused: Exception) -> None:
+    """Raise a :class:`ResponseTimeoutError` if the deadline passed in a queue."""
+    if was_queued(refused) and time_left(ctx) <= 0:
+        raise _timed_out(ctx) from refused
+
+
+def _timed_out(ctx: ClientRequestContext) -> ResponseTimeoutError:
+    seconds = ctx.log.response_timeout
+    error = ResponseTimeoutError(f"the call had {seconds:.3f} s, and was in a queue")
+    mark_queued(error)
+    ctx.log._record_failure(error)
+    return error
 
 
 async def _refuse(

@@ -17,6 +17,8 @@ from .._breaker.client import CircuitBreakerClient
 from .._call.client import chain_of
 from .._call.context import ClientRequestContext
 from .._call.short_lane import FirstAttempt
+from .._limits.client import ConcurrencyLimitingClient
+from .._limits.rate_client import RateLimitingClient
 from .._log.capture import collecting
 from .._log.late_log import log_of_call
 from .._log.upload import NO_BODY, Upload
@@ -43,7 +45,13 @@ if TYPE_CHECKING:
     from .._masking.mask import Mask
     from .aiohttp_transport import AiohttpTransport
 
-_OURS = {CircuitBreakerClient, LoggingClient, RetryingClient}
+_OURS = {
+    CircuitBreakerClient,
+    ConcurrencyLimitingClient,
+    LoggingClient,
+    RateLimitingClient,
+    RetryingClient,
+}
 
 
 def short_lane_of(

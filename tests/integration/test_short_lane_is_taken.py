@@ -23,7 +23,14 @@ from aioretry_smithy import (
     unwrap,
 )
 
-SHORT = ("retry", "full", "full, decorated", "standard", "standard, untouched")
+SHORT = (
+    "retry",
+    "full",
+    "limits",
+    "full, decorated",
+    "standard",
+    "standard, untouched",
+)
 """Chains that have one."""
 
 LONG = (

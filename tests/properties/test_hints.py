@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from multidict import CIMultiDict
 
-from aioretry_smithy._retry.hints import retry_after
+from aioretry_smithy._failures.hints import retry_after
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

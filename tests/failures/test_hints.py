@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import pytest
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from aioretry_smithy._retry.hints import retry_after
+from aioretry_smithy._failures.hints import retry_after
 
 SUNDAY = 784111777.0
 """Sunday, 6 November 1994, 08:49:37, the example of RFC 9110."""

@@ -71,14 +71,15 @@ def _whole_number(value: str, *, max_digits: int, per_second: int = 1) -> float 
 
 
 def _seconds_until(value: str, sent: str, now: float) -> float | None:
-    then = _timestamp(value, now)
+    then = timestamp(value, now)
     if then is None:
         return None
-    sent_at = _timestamp(sent, now)
+    sent_at = timestamp(sent, now)
     return max(0.0, then - (now if sent_at is None else sent_at))
 
 
-def _timestamp(value: str, now: float) -> float | None:
+def timestamp(value: str, now: float) -> float | None:
+    """Return the Unix time of a date in one of HTTP's forms; None if it is none."""
     matches = (form.fullmatch(value.strip(" \t")) for form in _DATE_FORMS)
     match = next(filter(None, matches), None)
     if match is None:

@@ -1,0 +1,57 @@
+"""Reckon when the next request may go out at a rate."""
+
+from __future__ import annotations
+
+import math
+
+
+class Bucket:
+    """A token bucket, known by the time at which it will be full.
+
+    Args:
+        interval: Seconds in which a token comes.
+        burst: The tokens that it holds when it is full.
+    """
+
+    __slots__ = ("_full_at", "_interval", "_slack")
+
+    def __init__(self, interval: float, burst: float) -> None:
+        self._interval = interval
+        self._slack = (burst - 1) * interval
+        self._full_at = -math.inf
+
+    def turn(self, now: float, ahead: int) -> float:
+        """Return when a request may go out that has so many *ahead* of it."""
+        full_at = max(self._full_at, now) + ahead * self._interval
+        return max(now, full_at - self._slack)
+
+    def take(self, now: float) -> None:
+        """Let a request go out."""
+        self._full_at = max(self._full_at, now) + self._interval
+
+    def give_back(self) -> None:
+        """Take leave back that was not used."""
+        self._full_at -= self._interval
+
+
+class Resets:
+    """What a server says of its own rate: when it will answer again."""
+
+    __slots__ = ("_closed_until",)
+
+    def __init__(self) -> None:
+        self._closed_until = -math.inf
+
+    def turn(self, now: float, ahead: int) -> float:
+        """Return when a request may go out, whoever is *ahead* of it."""
+        return max(now, self._closed_until)
+
+    def take(self, now: float) -> None:
+        """Let a request go out: the server does the counting."""
+
+    def give_back(self) -> None:
+        """Take leave back that was not used."""
+
+    def close(self, until: float) -> None:
+        """Let no request go out before a time; what was said before holds too."""
+        self._closed_until = max(self._closed_until, until)

@@ -1,0 +1,268 @@
+"""Limit how many requests are in flight at once."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING, Any, Self
+
+from .._clock import loop_time
+from .._errors import bad_argument
+from .._listeners import Listeners
+from .aimd import Aimd
+from .bounds import Bounds
+from .gradient import Gradient
+from .places import Places
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from .._call.context import ClientRequestContext
+
+_sequence = count()
+
+
+class ConcurrencyLimitListener:
+    """Hears what happens to a concurrency limit; override what you need.
+
+    Methods are called one event after the other, once the limit has done with the
+    event, so they may look at it. What they raise is logged.
+
+    >>> class Gauge(ConcurrencyLimitListener):
+    ...     def on_limit_changed(self, limit):
+    ...         print(limit.name, "is", limit.limit)
+    """
+
+    def on_limit_changed(self, limit: ConcurrencyLimit) -> None:
+        """Hear that another number of requests may be in flight from now on."""
+
+    def on_refused(self, limit: ConcurrencyLimit, ctx: ClientRequestContext) -> None:
+        """Hear that a request got no place in time, or none in the queue."""
+
+
+class ConcurrencyLimit(Places):
+    """How many requests may be in flight at once, and how many are.
+
+    :meth:`fixed` gives one that stays, :meth:`aimd` and :meth:`gradient` find theirs.
+    For a rule of your own derive from this class: return the limit, and learn from what
+    :meth:`on_sample` is told. One limit may serve many clients, tasks and sessions of
+    one event loop, but not threads.
+
+    Args:
+        name: For listeners and logs; ``concurrency-limit-0``, ``-1``, ... by default.
+        listeners: Hear of changes, in this order.
+
+    Raises:
+        ValueError: An argument is not as described.
+
+    >>> class Halved(ConcurrencyLimit):
+    ...     limit = 16
+    ...     def on_sample(self, round_trip, in_flight, dropped):
+    ...         if dropped:
+    ...             self.limit = max(1, self.limit // 2)
+    """
+
+    _name: str
+    _listeners: Listeners[ConcurrencyLimitListener]
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Give it a name, which a subclass need not do."""
+        self = super().__new__(cls)
+        self._name_and_listeners(None, ())
+        return self
+
+    def __init__(
+        self,
+        *,
+        name: str | None = None,
+        listeners: Iterable[ConcurrencyLimitListener] = (),
+    ) -> None:
+        self._name_and_listeners(name, listeners)
+
+    @staticmethod
+    def fixed(
+        limit: int | Callable[[], int],
+        *,
+        name: str | None = None,
+        listeners: Iterable[ConcurrencyLimitListener] = (),
+    ) -> ConcurrencyLimit:
+        """Return a limit that stays as it is, or that a function knows.
+
+        Args:
+            limit: An int >= 1, or a function that returns one; it is asked whenever a
+                request comes or ends.
+            name: As for :class:`ConcurrencyLimit`.
+            listeners: As for :class:`ConcurrencyLimit`.
+
+        Raises:
+            ValueError: An argument is not as described.
+
+        >>> ConcurrencyLimit.fixed(10, name="orders")
+        ConcurrencyLimit.fixed(10, name='orders')
+        """
+        return _Fixed(limit, name, listeners)
+
+    @staticmethod
+    def aimd(
+        *,
+        initial: float = 20,
+        minimum: int = 1,
+        maximum: float = 200,
+        backoff_ratio: float = 0.9,
+        slow_after: float | None = None,
+        name: str | None = None,
+        listeners: Iterable[ConcurrencyLimitListener] = (),
+    ) -> ConcurrencyLimit:
+        """Return a limit that grows by one a round trip and is cut by overload.
+
+        Each success adds ``1 / limit`` if at least half of the places were in use when
+        its call began. A timeout, a status of 429 or 503, a connection that is refused,
+        cut or reset, and an answer slower than *slow_after* multiply the limit by
+        *backoff_ratio*, once a round trip: calls that began before the last cut change
+        nothing. Other answers and failures change nothing either.
+
+        Args:
+            initial: The first limit, from *minimum* to *maximum*.
+            minimum: The lowest, an int >= 1.
+            maximum: The highest, finite and >= *minimum*.
+            backoff_ratio: > 0 and < 1.
+            slow_after: Seconds to the headers, finite and > 0; None: slow answers are
+                as good as others.
+            name: As for :class:`ConcurrencyLimit`.
+            listeners: As for :class:`ConcurrencyLimit`.
+
+        Raises:
+            ValueError: An argument is not as described.
+
+        >>> ConcurrencyLimit.aimd(initial=4).limit
+        4
+        """
+        bounds = Bounds(initial, minimum, maximum)
+        return _Learning(Aimd(bounds, backoff_ratio, slow_after), name, listeners)
+
+    @staticmethod
+    def gradient(
+        *,
+        initial: float = 20,
+        minimum: int = 1,
+        maximum: float = 200,
+        tolerance: float = 1.5,
+        smoothing: float = 0.2,
+        queue: float = 4,
+        window: int = 600,
+        name: str | None = None,
+        listeners: Iterable[ConcurrencyLimitListener] = (),
+    ) -> ConcurrencyLimit:
+        """Return a limit that falls while round trips take longer than they used to.
+
+        With each success the limit is multiplied by ``tolerance * average /
+        round_trip``, which is taken as 0.5 where it is less and as 1 where it is more,
+        and *queue* is added. What cuts the limit of :meth:`aimd` counts as 0.5. Only
+        that changes the limit while less than half of the places are in use.
+
+        Args:
+            initial: As for :meth:`aimd`.
+            minimum: As for :meth:`aimd`.
+            maximum: As for :meth:`aimd`.
+            tolerance: How many times the average a round trip may take, finite, >= 1.
+            smoothing: The share of each new value in the limit, > 0 and <= 1.
+            queue: Requests that may wait in the server, finite and >= 0.
+            window: Successes that the average is taken of, an int >= 1.
+            name: As for :class:`ConcurrencyLimit`.
+            listeners: As for :class:`ConcurrencyLimit`.
+
+        Raises:
+            ValueError: An argument is not as described.
+
+        Source: Gradient2 of Netflix's ``concurrency-limits``.
+
+        >>> ConcurrencyLimit.gradient(tolerance=2.0).limit
+        20
+        """
+        bounds = Bounds(initial, minimum, maximum)
+        rule = Gradient(bounds, tolerance, smoothing, queue, window)
+        return _Learning(rule, name, listeners)
+
+    @property
+    def name(self) -> str:
+        """The name of the limit in logs and to listeners."""
+        return self._name
+
+    def on_sample(self, round_trip: float, in_flight: int, dropped: bool) -> None:
+        """Learn from a request that was answered, or that the server has dropped.
+
+        Cancelled requests, refused ones and failures that say nothing about the load
+        of the server are not among them.
+
+        Args:
+            round_trip: Seconds from its place to the headers, or to the failure.
+            in_flight: Requests in flight when it began, itself among them.
+            dropped: Whether it was dropped: a timeout, a status of 429 or 503, a
+                connection that was refused, cut or reset.
+        """
+
+    def _refuse(self, ctx: ClientRequestContext) -> None:
+        self._listeners.notify(lambda listener: listener.on_refused(self, ctx))
+
+    def _note_change(self) -> None:
+        self._listeners.notify(lambda listener: listener.on_limit_changed(self))
+
+    def _name_and_listeners(
+        self, name: object, listeners: Iterable[ConcurrencyLimitListener]
+    ) -> None:
+        if name is None:
+            name = f"concurrency-limit-{next(_sequence)}"
+        if not isinstance(name, str) or not name:
+            raise bad_argument("name", name, "a str that is not empty")
+        self._name = name
+        owner = f"concurrency limit {name!r}"
+        self._listeners = Listeners(owner, listeners, ConcurrencyLimitListener)
+
+
+class _Fixed(ConcurrencyLimit):
+    def __init__(
+        self,
+        limit: int | Callable[[], int],
+        name: str | None,
+        listeners: Iterable[ConcurrencyLimitListener],
+    ) -> None:
+        super().__init__(name=name, listeners=listeners)
+        if not callable(limit):
+            _check("limit", limit, "an int >= 1, or a function")
+        self._given = limit
+
+    @property
+    def limit(self) -> int:
+        given = self._given
+        if callable(given):
+            return _check("limit", given(), "a function that returns an int >= 1")
+        return given
+
+    def __repr__(self) -> str:
+        return f"ConcurrencyLimit.fixed({self._given!r}, name={self.name!r})"
+
+
+class _Learning(ConcurrencyLimit):
+    def __init__(
+        self,
+        rule: Aimd | Gradient,
+        name: str | None,
+        listeners: Iterable[ConcurrencyLimitListener],
+    ) -> None:
+        super().__init__(name=name, listeners=listeners)
+        self._rule = rule
+
+    @property
+    def limit(self) -> int:
+        return int(self._rule.limit)
+
+    def on_sample(self, round_trip: float, in_flight: int, dropped: bool) -> None:
+        self._rule.add(loop_time(), round_trip, in_flight, dropped=dropped)
+
+    def __repr__(self) -> str:
+        return f"ConcurrencyLimit.{self._rule!r}"
+
+
+def _check(name: str, limit: Any, expected: str) -> int:
+    if type(limit) is int and limit >= 1:
+        return limit
+    raise bad_argument(name, limit, expected)

@@ -1,0 +1,98 @@
+"""Let calls wait in line, first come, first served."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import OrderedDict
+from heapq import heappop, heappush
+from itertools import count
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+
+class Line(Generic[T]):
+    """Those calls of one event loop that wait for something, in order of arrival.
+
+    One timer serves all of them: timers that are due at the same time go off in any
+    order. There is none while nobody waits.
+    """
+
+    __slots__ = ("_ends", "_numbers", "_timer", "_turns")
+
+    def __init__(self) -> None:
+        self._numbers = count()
+        self._turns: OrderedDict[int, asyncio.Future[T | None]] = OrderedDict()
+        # When each gives up; those that have left are in it until then.
+        self._ends: list[tuple[float, int]] = []
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return len(self._turns)
+
+    async def wait(self, until: float, give_back: Callable[[T], None]) -> T | None:
+        """Wait for what :meth:`serve` hands out.
+
+        Args:
+            until: When to give up, by the event loop's clock; ``inf`` for never.
+            give_back: Takes what was handed to a call that is cancelled meanwhile.
+
+        Returns:
+            What was handed out, or None where time ran out.
+        """
+        turn: asyncio.Future[T | None] = asyncio.get_running_loop().create_future()
+        number = next(self._numbers)
+        self._turns[number] = turn
+        if until < math.inf:
+            heappush(self._ends, (until, number))
+            self._set_timer()
+        try:
+            return await turn
+        except BaseException:
+            self._turns.pop(number, None)
+            self._set_timer()
+            given = turn.result() if turn.done() and not turn.cancelled() else None
+            if given is not None:
+                give_back(given)
+            raise
+
+    def serve(self, make: Callable[[], T]) -> bool:
+        """Hand what *make* returns to the first that waits; return False for none."""
+        while self._turns:
+            _, turn = self._turns.popitem(last=False)
+            # A call that is cancelled has not left yet.
+            if not turn.done():
+                turn.set_result(make())
+                self._set_timer()
+                return True
+        self._set_timer()
+        return False
+
+    def _set_timer(self) -> None:
+        """Let the timer go off when the next one gives up, if anybody waits."""
+        if not self._turns:
+            self._ends.clear()
+        ends, timer = self._ends, self._timer
+        due = ends[0][0] if ends else math.inf
+        if timer is not None:
+            if timer.when() == due:
+                return
+            timer.cancel()
+        self._timer = None
+        if due < math.inf:
+            loop = asyncio.get_running_loop()
+            # Two turns of the loop later: a task that wakes at the same time may hand
+            # something out, which is still in time.
+            soon = loop.call_soon
+            self._timer = loop.call_at(due, soon, soon, self._expire, due)
+
+    def _expire(self, due: float) -> None:
+        while self._ends and self._ends[0][0] <= due:
+            turn = self._turns.pop(heappop(self._ends)[1], None)
+            if turn is not None and not turn.done():
+                turn.set_result(None)
+        self._set_timer()

@@ -1,0 +1,177 @@
+"""Let requests go out at a rate."""
+
+from __future__ import annotations
+
+import math
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from .._call.client import DecoratingClient, Decorator, HttpClient
+from .._call.short_lane import LaneStep
+from .._clock import loop_time
+from .._errors import bad_argument, is_finite
+from .._failures.safety import mark_queued
+from .per_host import OneForAll, PerHost
+from .rate_limit import RateLimit
+from .rate_limit_error import RateLimitError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import aiohttp
+
+    from .._call.context import ClientRequestContext
+    from .._request.request import HttpRequest
+    from .per_host import Limits
+
+
+class RateLimitingClient(DecoratingClient[HttpClient]):
+    """Lets each request wait for its turn at a rate, first come, first served.
+
+    Inside a retrying client, as usual, each attempt waits for a turn of its own. The
+    wait is the ``delay`` of the attempt before, or of the call, with ``"rate_limit"``
+    as its ``delay_source``; the attempt and its timeout begin after it. A request whose
+    turn comes too late raises a :class:`RateLimitError` at once.
+
+    >>> decorator = RateLimitingClient.new_decorator(RateLimit(50))
+    """
+
+    _serves = "sessions"
+
+    def __init__(
+        self, delegate: HttpClient, limits: Limits[RateLimit], timeout: float | None
+    ) -> None:
+        super().__init__(delegate)
+        self._limits = limits
+        self._timeout = timeout
+
+    @classmethod
+    def new_decorator(
+        cls, limit: RateLimit, *, timeout: float | None = None
+    ) -> Decorator:
+        """Return a decorator with one rate for all requests.
+
+        Args:
+            limit: The rate.
+            timeout: Seconds that a request may wait, finite and >= 0; None for as long
+                as its deadline leaves, which is never exceeded.
+
+        Returns:
+            The decorator.
+
+        Raises:
+            ValueError: An argument is not as described.
+        """
+        return cls._decorator(OneForAll("all", _checked(limit)), timeout)
+
+    @classmethod
+    def new_per_host_decorator(
+        cls, factory: Callable[[str], RateLimit], *, timeout: float | None = None
+    ) -> Decorator:
+        """Return a decorator with a rate for each host and port.
+
+        All sessions built with the decorator share the rates. The 1024 most recently
+        used are kept. A URL without a host goes through unasked.
+
+        Args:
+            factory: Makes the limit of a key, such as ``example.com:443``.
+            timeout: As for :meth:`new_decorator`.
+
+        Returns:
+            The decorator.
+
+        Raises:
+            ValueError: An argument is not as described.
+
+        >>> decorator = RateLimitingClient.new_per_host_decorator(
+        ...     lambda key: RateLimit(100, per=60.0)
+        ... )
+        """
+        if not callable(factory):
+            raise bad_argument("factory", factory, "a callable that takes the key")
+        described = getattr(factory, "__qualname__", None) or repr(factory)
+        limits = PerHost(lambda key: _checked(factory(key)), described)
+        return cls._decorator(limits, timeout)
+
+    @classmethod
+    def _decorator(cls, limits: Limits[RateLimit], timeout: float | None) -> Decorator:
+        if timeout is not None and not (is_finite(timeout) and timeout >= 0):
+            raise bad_argument("timeout", timeout, "finite and >= 0, or None")
+        return lambda delegate: cls(delegate, limits, timeout)
+
+    async def execute(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> aiohttp.ClientResponse:
+        """Wait for the turn of *request*, pass it on, and learn from the answer."""
+        first = (ctx.parent or ctx)._first_attempt
+        if first is not None:
+            limit: RateLimit | None = first.permits[self]
+        else:
+            try:
+                limit = await self._take(ctx, request)
+            except BaseException as cause:
+                ctx.log._record_failure(cause)
+                raise
+        if limit is None:
+            return await self.delegate.execute(ctx, request)
+        response = await self.delegate.execute(ctx, request)
+        limit._learn(response)
+        return response
+
+    @property
+    def limits(self) -> Mapping[str, RateLimit]:
+        """The limits in use by their keys, as of now, for health pages.
+
+        That of :meth:`new_decorator` stands under ``all``.
+        """
+        return MappingProxyType(self._limits.in_use())
+
+    def describe(self) -> str:
+        """Return the name and the settings of this client."""
+        return f"{type(self).__name__}({self._limits!r}, timeout={self._timeout!r})"
+
+    def _lane_step(self) -> LaneStep:
+        find = self._limits.quick()
+
+        def try_take(host: str, method: str) -> RateLimit | None:
+            limit = find(host)
+            return limit if limit is not None and limit._try_take() else None
+
+        return LaneStep(try_take, _succeed, RateLimit._give_back)
+
+    async def _take(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> RateLimit | None:
+        """Wait for a turn; return the limit of *request*, or None without one."""
+        limit = self._limits.of(request)
+        if limit is not None and not limit._try_take():
+            await self._wait(limit, ctx)
+        return limit
+
+    async def _wait(self, limit: RateLimit, ctx: ClientRequestContext) -> None:
+        started = loop_time()
+        # That of the attempt has not begun.
+        deadline = started + ctx.root.remaining()
+        latest = math.inf if self._timeout is None else started + self._timeout
+        turn = limit._next_turn()
+        is_late = turn > latest or turn >= deadline
+        if is_late or not await limit._wait(min(latest, deadline)):
+            # Not by way of a variable: the error has this frame.
+            raise _refusal(limit)
+        ctx.log._begin_late(loop_time() - started)
+
+
+def _succeed(limit: RateLimit, now: float, response: aiohttp.ClientResponse) -> None:
+    limit._learn(response)
+
+
+def _refusal(limit: RateLimit) -> RateLimitError:
+    error = RateLimitError(limit, limit._next_turn() - loop_time())
+    mark_queued(error)
+    return error
+
+
+def _checked(limit: object) -> RateLimit:
+    if isinstance(limit, RateLimit):
+        return limit
+    raise bad_argument("limit", limit, "a RateLimit")

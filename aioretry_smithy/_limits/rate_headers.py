@@ -1,0 +1,89 @@
+"""Read from the headers of an answer how long a server will refuse requests."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import TYPE_CHECKING
+
+from .._failures.hints import retry_after, timestamp
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from multidict import MultiMapping
+
+_TOO_MANY_REQUESTS = 429
+_UNIX_TIME = 1e9
+"""Seconds above which a reset is a time, and not a delay."""
+
+_NUMBER = re.compile(r"-?\d{1,12}(\.\d{1,9})?", re.ASCII)
+
+# RFC 9651: items, each with parameters; a string may have commas in it.
+_ITEM = re.compile(
+    r"""[ \t]*("(?:[^"\\]|\\.)*"|[^",;\s]+)   # the name of a policy
+    ((?:[ \t]*;[ \t]*[a-z*][a-z0-9_.*-]*(?:=(?:"(?:[^"\\]|\\.)*"|[^",;\s]*))?)*)
+    [ \t]*(?:,|$)""",
+    re.ASCII | re.VERBOSE,
+)
+_PARAMETER = re.compile(r";[ \t]*([a-z*][a-z0-9_.*-]*)=([^\";\s]+)", re.ASCII)
+
+
+def seconds_to_reset(status: int, headers: MultiMapping[str]) -> float | None:
+    """Return for how many seconds nothing is left; None where something is, or may be.
+
+    >>> from multidict import CIMultiDict
+    >>> seconds_to_reset(200, CIMultiDict({"RateLimit": '"default";r=0;t=7'}))
+    7.0
+    """
+    if status == _TOO_MANY_REQUESTS:
+        hint = retry_after(headers, now=time.time())
+        if hint is not None:
+            return hint
+    return max((*_of_draft(headers), *_of_custom(headers)), default=None)
+
+
+def _of_draft(headers: MultiMapping[str]) -> Iterator[float]:
+    """Yield the resets of policies with nothing left."""
+    windows = _policies(_whole(headers, "RateLimit-Policy"))
+    for name, parameters in _policies(_whole(headers, "RateLimit")).items():
+        remaining = _number(parameters.get("r"))
+        # Where the reset is left out, it is at the end of the window.
+        window = windows.get(name, {}).get("w")
+        reset = _number(parameters.get("t", window))
+        if remaining is not None and remaining <= 0 and reset is not None:
+            yield max(0.0, reset)
+
+
+def _of_custom(headers: MultiMapping[str]) -> Iterator[float]:
+    remaining = _number(headers.get("X-RateLimit-Remaining"))
+    reset = _number(headers.get("X-RateLimit-Reset"))
+    if remaining is None or remaining > 0 or reset is None:
+        return
+    if reset > _UNIX_TIME:
+        wall_clock = time.time()
+        sent_at = timestamp(headers.get("Date", ""), wall_clock)
+        reset -= wall_clock if sent_at is None else sent_at
+    yield max(0.0, reset)
+
+
+def _whole(headers: MultiMapping[str], name: str) -> str:
+    """Return a list whose members may be in several headers."""
+    return ", ".join(headers.getall(name, ()))
+
+
+def _policies(value: str) -> dict[str, Mapping[str, str]]:
+    """Return the parameters of each policy; nothing of a value that is no list."""
+    found: dict[str, Mapping[str, str]] = {}
+    at = 0
+    while at < len(value):
+        item = _ITEM.match(value, at)
+        if item is None:
+            return {}
+        found[item[1]] = dict(_PARAMETER.findall(item[2]))
+        at = item.end()
+    return found
+
+
+def _number(text: str | None) -> float | None:
+    return float(text) if text and _NUMBER.fullmatch(text.strip()) else None

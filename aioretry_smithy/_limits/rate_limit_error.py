@@ -1,0 +1,41 @@
+"""Refuse a request whose turn would come too late."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .._errors import UnprocessedRequestError
+
+if TYPE_CHECKING:
+    from .rate_limit import RateLimit
+
+
+class RateLimitError(UnprocessedRequestError):
+    """The turn of the request comes too late; it was not sent.
+
+    No circuit breaker and no retry limiter counts it. Any method may be sent again, and
+    a retrying client waits until the turn would have come.
+
+    Args:
+        limit: The limit that was reached.
+        retry_in: Seconds until a request may go out, as things stand.
+    """
+
+    limit: RateLimit
+    """The limit that was reached."""
+
+    retry_in: float
+    """Seconds until a request may go out, as things stand, counted from the refusal."""
+
+    def __init__(self, limit: RateLimit, retry_in: float) -> None:
+        super().__init__(limit, retry_in)
+        self.limit = limit
+        self.retry_in = retry_in
+
+    @property
+    def retry_after(self) -> float:
+        """The same, under the name by which retrying clients know it."""
+        return self.retry_in
+
+    def __str__(self) -> str:
+        return f"{self.limit!r}: no turn in time, next in {self.retry_in:.3f} s"

@@ -1,0 +1,117 @@
+"""How long a request on a real connection holds its place under a limit."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+
+import aiohttp
+import pytest
+from aiohttp import web
+from chains import connected
+
+from aioretry_smithy import (
+    ConcurrencyLimit,
+    ConcurrencyLimitingClient,
+    client_decorator,
+)
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n"
+
+
+@pytest.fixture
+def limit():
+    return ConcurrencyLimit.fixed(1)
+
+
+@client_decorator
+async def pass_on(delegate, ctx, request):
+    """Keep calls out of the short lane."""
+    return await delegate.execute(ctx, request)
+
+
+@pytest.fixture(params=[(), (pass_on,)], ids=["short", "ordinary"])
+def limiting(limit, request):
+    return *request.param, ConcurrencyLimitingClient.new_decorator(limit)
+
+
+async def test_a_place_is_held_to_the_end_of_the_body(serve, limit, limiting):
+    """The next request waits for that."""
+    url = await serve([HEAD, b"ord", 0.05, b"ers"])
+    async with connected(url, *limiting) as client:
+        response = await client.get("/")
+        held = limit.in_flight
+        second = asyncio.create_task(client.get("/"))
+        await asyncio.sleep(0)
+        pending = limit.pending
+        body = await response.read()
+        await (await second).read()
+
+    assert (1, 1, b"orders") == (held, pending, body)
+    assert (0, 0) == (limit.in_flight, limit.pending)
+
+
+@pytest.mark.parametrize("end", ["release", "close"])
+async def test_a_response_that_is_not_read_gives_its_place_back(
+    serve, limit, limiting, end
+):
+    """When it is released or closed."""
+    url = await serve([HEAD, b"ord", None])
+    async with connected(url, *limiting) as client:
+        response = await client.get("/")
+        held = limit.in_flight
+        getattr(response, end)()
+
+        assert (1, 0) == (held, limit.in_flight)
+
+
+async def test_a_response_that_is_dropped_gives_its_place_back(serve, limit, limiting):
+    """When the server has hung up, at the latest."""
+    url = await serve([HEAD, b"ord", None])
+    async with connected(url, *limiting) as client:
+        response = await client.get("/")
+        held = limit.in_flight
+        del response
+        # Until then the connection itself has the response.
+        async with asyncio.timeout(5.0):
+            while limit.in_flight:
+                await asyncio.sleep(0.01)
+                gc.collect()
+
+        assert 1 == held
+
+
+async def test_a_body_that_is_cut_gives_its_place_back(serve, limit, limiting):
+    """The reader learns of it, and the place is free."""
+    url = await serve([HEAD, b"ord", None])
+    async with connected(url, *limiting) as client:
+        response = await client.get("/")
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await response.read()
+
+        assert 0 == limit.in_flight
+
+
+async def test_a_websocket_holds_its_place_until_it_is_closed(
+    aiohttp_server, limit, limiting
+):
+    """It is a request in flight all the time."""
+
+    async def talk(request):
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        async for message in socket:
+            await socket.send_str(message.data)
+        return socket
+
+    app = web.Application()
+    app.router.add_get("/", talk)
+    server = await aiohttp_server(app)
+    async with connected(server.make_url("/"), *limiting) as client:
+        async with client.ws_connect("/") as socket:
+            await socket.send_str("orders")
+
+            assert "orders" == await socket.receive_str()
+            assert 1 == limit.in_flight
+
+        assert 0 == limit.in_flight

@@ -1,0 +1,356 @@
+"""The decorator that lets only so many requests be in flight at once."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import aiohttp
+import pytest
+from chains import URL, Scripted, after, now, refused, retrying, session
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aioretry_smithy import (
+    CircuitBreaker,
+    CircuitBreakerClient,
+    ConcurrencyLimit,
+    ConcurrencyLimitError,
+    ConcurrencyLimitingClient,
+    ConcurrencyLimitListener,
+    RequestLog,
+    ResponseTimeoutError,
+    RetryBudget,
+    SessionBuilder,
+    UnprocessedRequestError,
+    capture_logs,
+    is_unprocessed,
+    unwrap,
+)
+from aioretry_smithy.testing import VirtualTimeLoop
+
+limiting = ConcurrencyLimitingClient.new_decorator
+
+
+class Samples(ConcurrencyLimit):
+    """Keeps what it hears."""
+
+    limit = 5
+
+    def __init__(self):
+        self.heard = []
+
+    def on_sample(self, round_trip, in_flight, dropped):
+        self.heard.append((round_trip, in_flight, dropped))
+
+
+class Broken(ConcurrencyLimit):
+    """Raises whatever it is told, and says how many there may be only once."""
+
+    def __init__(self):
+        self.answers = [2]
+
+    @property
+    def limit(self):
+        return self.answers.pop()
+
+    def on_sample(self, round_trip, in_flight, dropped):
+        raise LookupError("no such sample")
+
+
+async def status_of(client):
+    """Make a call; return its status and its end, or what was raised."""
+    try:
+        async with client.get(URL) as response:
+            return response.status, now()
+    except aiohttp.ClientError as error:
+        return type(error), now()
+
+
+class TestWaiting:
+    """What a request waits for, and how long."""
+
+    async def test_as_many_requests_as_the_limit_says_are_in_flight(self):
+        """The others wait, and go out in the order in which they came."""
+        answers = [after(1.0, status) for status in (200, 201, 202, 203, 204)]
+        async with session(answers, limiting(2)) as client:
+            ends = await asyncio.gather(*(status_of(client) for _ in range(5)))
+
+        assert [(200, 1), (201, 1), (202, 2), (203, 2), (204, 3)] == ends
+
+    async def test_a_request_waits_ten_seconds_at_most(self):
+        """Then it is refused; it was not sent, and says so."""
+        limit = ConcurrencyLimit.fixed(1, name="orders")
+        async with session([after(11.0, 200)], limiting(limit)) as client:
+            first = asyncio.create_task(status_of(client))
+            await asyncio.sleep(0)
+            with pytest.raises(ConcurrencyLimitError) as caught:
+                await client.get(URL)
+
+            assert 10.0 == now()
+            assert (200, 11.0) == await first
+
+        error = caught.value
+        assert ("concurrency limit 'orders': no place in 10.000 s, pending: 0") == str(
+            error
+        )
+        assert (limit, 10.0, 0) == (error.limit, error.waited, error.pending)
+        assert isinstance(error, UnprocessedRequestError)
+        assert is_unprocessed(error)
+        log = RequestLog.of(error)
+        assert (False, ConcurrencyLimitError) == (log.sent, type(log.response_cause))
+
+    async def test_without_a_timeout_it_waits_as_long_as_it_takes(self):
+        """Up to its deadline."""
+        answers = [after(100.0, 200), 201]
+        async with session(answers, limiting(1, timeout=None)) as client:
+            ends = await asyncio.gather(status_of(client), status_of(client))
+
+        assert [(200, 100.0), (201, 100.0)] == ends
+
+    async def test_the_queue_has_so_many_places(self):
+        """Where it is full a request is refused at once, and a listener hears of it."""
+        heard = []
+
+        class Diary(ConcurrencyLimitListener):
+            def on_refused(self, limit, ctx):
+                heard.append((limit.pending, ctx.request.method))
+
+        limit = ConcurrencyLimit.fixed(1, listeners=[Diary()])
+        answers = [after(1.0, 200), 201]
+        async with session(answers, limiting(limit, max_pending=1)) as client:
+            ends = await asyncio.gather(*(status_of(client) for _ in range(3)))
+
+        assert [(200, 1.0), (201, 1.0), (ConcurrencyLimitError, 0.0)] == ends
+        assert [(1, "GET")] == heard
+
+    @pytest.mark.parametrize("outside", [(), (retrying(0.5),)], ids=["bare", "retried"])
+    async def test_a_wait_that_the_deadline_ends_is_a_timeout_of_the_call(
+        self, outside
+    ):
+        """Its cause is the refusal, and a breaker around it counts nothing."""
+        breaker = CircuitBreaker(minimum_request_threshold=1)
+        counting = CircuitBreakerClient.new_decorator(breaker)
+        inside = limiting(1), *outside, counting
+        async with session([after(9.0, 200)], *inside, timeout=5.0) as client:
+            first = asyncio.create_task(client.get(URL, timeout=None))
+            await asyncio.sleep(0)
+            with pytest.raises(ResponseTimeoutError) as caught:
+                await client.get(URL)
+
+            assert 5.0 == now()
+            await first
+
+        assert isinstance(caught.value.__cause__, ConcurrencyLimitError)
+        assert ResponseTimeoutError is type(RequestLog.of(caught.value).response_cause)
+        assert 0 == breaker.event_count.failure
+
+    async def test_a_refusal_before_the_deadline_is_none(self):
+        """The call could have waited longer, but for the queue."""
+        inside = limiting(1, timeout=1.0)
+        async with session([after(2.0, 200)], inside, timeout=5.0) as client:
+            ends = await asyncio.gather(status_of(client), status_of(client))
+
+        assert [(200, 2.0), (ConcurrencyLimitError, 1.0)] == ends
+
+    async def test_refusals_put_on_no_brake(self):
+        """They say nothing of the server."""
+        budget = RetryBudget(brake_after=1)
+        outside = retrying(0.5, limiter=budget, max_total_attempts=2)
+        async with session(
+            [after(2.0, 200)], limiting(1, timeout=0), outside
+        ) as client:
+            ends = await asyncio.gather(status_of(client), status_of(client))
+
+        assert [(200, 2.0), (ConcurrencyLimitError, 0.5)] == ends
+        assert 0 == budget.failures_in_a_row
+
+    async def test_a_cancelled_call_leaves_the_queue(self):
+        """Its log says so, and the next one gets the place."""
+        answers = [after(1.0, 200), 201]
+        async with session(answers, limiting(1)) as client:
+            first = asyncio.create_task(status_of(client))
+            await asyncio.sleep(0)
+            with capture_logs() as logs, pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.5):
+                    await client.get(URL)
+            last = await status_of(client)
+
+            assert ((200, 1.0), (201, 1.0)) == (await first, last)
+
+        assert asyncio.CancelledError is type(logs[0].response_cause)
+
+    async def test_retries_ask_again(self):
+        """Whoever has a place meanwhile comes first."""
+        answers = [503, after(1.0, 200), 201]
+        order = limiting(1), retrying(0.5)
+        async with session(answers, *order) as client:
+            first = asyncio.create_task(status_of(client))
+            await asyncio.sleep(0.25)
+            ends = await asyncio.gather(first, status_of(client))
+
+        assert [(201, 1.25), (200, 1.25)] == ends
+
+
+class TestSamples:
+    """What a limit hears of the requests in flight."""
+
+    @pytest.mark.parametrize(
+        ("answer", "heard"),
+        [
+            (200, [(2.0, 1, False)]),
+            (404, [(2.0, 1, False)]),
+            (500, []),
+            (502, []),
+            (429, [(2.0, 1, True)]),
+            (503, [(2.0, 1, True)]),
+            (TimeoutError(), [(2.0, 1, True)]),
+            (refused(), [(2.0, 1, True)]),
+            (aiohttp.ServerDisconnectedError(), [(2.0, 1, True)]),
+            (ConnectionResetError(), [(2.0, 1, True)]),
+            (aiohttp.ClientPayloadError(), []),
+            (aiohttp.InvalidURL("http://"), []),
+            (UnprocessedRequestError(), []),
+            (ValueError("a bug"), []),
+        ],
+        ids=repr,
+    )
+    async def test_it_hears_of_what_speaks_of_the_load(self, answer, heard):
+        """Drops and successes; nothing else."""
+        limit = Samples()
+        async with session([after(2.0, answer)], limiting(limit)) as client:
+            try:
+                async with client.get(URL):
+                    pass
+            except (aiohttp.ClientError, OSError, ValueError):
+                pass
+
+        assert heard == limit.heard
+        assert 0 == limit.in_flight
+
+    async def test_it_hears_nothing_of_a_cancelled_request(self):
+        """The server may have been about to answer."""
+        limit = Samples()
+        async with session([after(2.0, 200)], limiting(limit)) as client:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(1.0):
+                    await client.get(URL)
+
+        assert [] == limit.heard
+        assert 0 == limit.in_flight
+
+    async def test_a_limit_that_raises_changes_nothing_for_the_call(self, caplog):
+        """It is logged, unless there is no limit to begin with."""
+        async with Scripted([200], limiting(Broken())) as scripted:
+            assert 200 == await scripted.get()
+            with pytest.raises(IndexError):
+                await scripted.get()
+
+        raised = [record.exc_info[0] for record in caplog.records]
+        assert [LookupError, IndexError] == raised
+
+
+class TestDecorators:
+    """One limit for all, or one for each host."""
+
+    async def test_each_host_has_a_limit_of_its_own(self):
+        """A number stands for a limit with the name of the host."""
+        answers = [after(1.0, 200)] * 3
+        decorator = ConcurrencyLimitingClient.new_per_host_decorator(lambda key: 1)
+        async with Scripted(answers, decorator) as scripted:
+            hosts = "http://a/x", "http://b/x", "http://a/x"
+            await asyncio.gather(*map(scripted.get, hosts))
+            limits = unwrap(scripted.session, ConcurrencyLimitingClient).limits
+
+            assert 2.0 == now()
+        assert ["b:80", "a:80"] == [limit.name for limit in limits.values()]
+        assert ["b:80", "a:80"] == [*limits]
+
+    async def test_a_request_without_a_host_goes_through(self):
+        """The transport says what is wrong with it."""
+        decorator = ConcurrencyLimitingClient.new_per_host_decorator(lambda key: 1)
+        async with Scripted([], decorator) as scripted:
+            with pytest.raises(aiohttp.InvalidURL):
+                await scripted.session.get("/orders")
+
+    @pytest.mark.parametrize("made", [0, None, "5", True])
+    async def test_a_factory_that_makes_no_limit_is_found_out(self, made):
+        """By the caller of the request, and in its log."""
+        decorator = ConcurrencyLimitingClient.new_per_host_decorator(lambda key: made)
+        async with Scripted([], decorator) as scripted:
+            with pytest.raises(ValueError, match=f"^limit: {made!r} ") as caught:
+                await scripted.get()
+
+        assert ValueError is type(RequestLog.of(caught.value).response_cause)
+
+    @pytest.mark.parametrize(
+        ("argument", "options"),
+        [
+            ("limit", {"limit": 0}),
+            ("limit", {"limit": lambda: 5}),
+            ("max_pending", {"limit": 1, "max_pending": -1}),
+            ("max_pending", {"limit": 1, "max_pending": 1.5}),
+            ("timeout", {"limit": 1, "timeout": -1}),
+            ("timeout", {"limit": 1, "timeout": float("inf")}),
+        ],
+    )
+    def test_bad_arguments_are_refused(self, argument, options):
+        """Where the decorator is made."""
+        with pytest.raises(ValueError, match=f"^{argument}: "):
+            limiting(**options)
+
+    def test_a_factory_has_to_be_one(self):
+        """A limit is not one."""
+        with pytest.raises(ValueError, match="^factory: 5 "):
+            ConcurrencyLimitingClient.new_per_host_decorator(5)
+
+    def test_it_describes_itself(self):
+        """With its limits and its queue."""
+
+        def few(key):
+            return 1
+
+        builder = SessionBuilder().decorator(limiting(ConcurrencyLimit.aimd()))
+        builder.decorator(ConcurrencyLimitingClient.new_per_host_decorator(few))
+        text = builder.describe()
+
+        assert "ConcurrencyLimitingClient(ConcurrencyLimit.aimd(initial=20" in text
+        assert "few, max_pending=None, timeout=10.0)" in text
+        assert "(per='host', factory=TestDecorators" in text
+
+
+@settings(max_examples=100)
+@given(st.integers(0, 2**32).map(random.Random))
+def test_no_schedule_exceeds_the_limit_or_loses_a_place(chance):
+    """With retries and deadlines, and cancellations at any moment."""
+    limit = ConcurrencyLimit.fixed(chance.randint(1, 3))
+    most = []
+
+    async def answer(ctx, request):
+        most.append(limit.in_flight)
+        await asyncio.sleep(chance.choice([0.0, 0.5, 1.0]))
+        return chance.choice([200, 503, TimeoutError()])
+
+    async def schedule():
+        many = chance.randint(1, 10)
+        inside = limiting(limit, timeout=chance.choice([0.0, 0.5, 3.0]))
+        outside = retrying(0.5, max_total_attempts=2)
+        async with session(
+            [answer] * 2 * many, inside, outside, timeout=chance.choice([1.5, 9.0])
+        ) as client:
+            tasks = []
+            for _ in range(many):
+                tasks.append(asyncio.create_task(status_of(client)))
+                await asyncio.sleep(chance.choice([0.0, 0.0, 0.25]))
+                if chance.random() < 0.4:
+                    chance.choice(tasks).cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    loop = VirtualTimeLoop()
+    try:
+        loop.run_until_complete(schedule())
+    finally:
+        loop.close()
+
+    assert (0, 0) == (limit.in_flight, limit.pending)
+    assert max(most, default=0) <= limit.limit

@@ -1,0 +1,379 @@
+"""How many places there are, who gets them, and who hears of it."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+from heapq import heappop, heappush
+
+import pytest
+from chains import now
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aioretry_smithy import ConcurrencyLimit, ConcurrencyLimitListener
+from aioretry_smithy.testing import VirtualTimeLoop
+
+
+class Diary(ConcurrencyLimitListener):
+    """Notes what it hears."""
+
+    def __init__(self):
+        self.entries = []
+
+    def on_limit_changed(self, limit):
+        self.entries.append((limit.name, limit.limit))
+
+
+class Halved(ConcurrencyLimit):
+    """A limit of a user's own, who knows nothing of ``super().__init__()``."""
+
+    def __init__(self, limit):
+        self.places = limit
+        self.samples = []
+
+    @property
+    def limit(self):
+        return self.places
+
+    def on_sample(self, round_trip, in_flight, dropped):
+        self.samples.append((round_trip, in_flight, dropped))
+        self.places = max(1, self.places // 2) if dropped else self.places
+
+
+async def enter(limit, until=math.inf):
+    """Get a place as a client does."""
+    return limit._try_enter() or await limit._wait(until)
+
+
+class TestPlaces:
+    """Who gets a place."""
+
+    async def test_there_are_as_many_as_the_limit_says(self):
+        """The next has to wait until one is left."""
+        limit = ConcurrencyLimit.fixed(2)
+        first, second = limit._try_enter(), limit._try_enter()
+
+        assert limit._try_enter() is None
+        assert (2, 0) == (limit.in_flight, limit.pending)
+
+        first.leave()
+        third = limit._try_enter()
+
+        assert third is not None
+        assert limit._try_enter() is None
+        second.leave()
+
+    async def test_a_place_is_given_back_once(self):
+        """The end of a body and the close of a connection may both say so."""
+        limit = ConcurrencyLimit.fixed(2)
+        place, _ = limit._try_enter(), limit._try_enter()
+        place.leave()
+        place.leave()
+
+        assert 1 == limit.in_flight
+
+    async def test_a_function_is_asked_at_each_arrival_and_each_end(self):
+        """What it says then holds, and those who wait are before newcomers."""
+        many = 1
+        diary = Diary()
+        limit = ConcurrencyLimit.fixed(lambda: many, name="o", listeners=[diary])
+        place = limit._try_enter()
+        waiter = asyncio.create_task(enter(limit))
+        await asyncio.sleep(0)
+        many = 2
+
+        assert limit._try_enter() is None
+        assert (await waiter) is not None
+        assert [("o", 2)] == diary.entries
+
+        many = 1
+        place.leave()
+
+        assert (1, 1) == (limit.limit, limit.in_flight)
+        assert [("o", 2), ("o", 1)] == diary.entries
+
+    @pytest.mark.parametrize("answer", [0, 1.5, None])
+    def test_a_function_that_returns_no_limit_is_refused(self, answer):
+        """The caller learns what is wrong."""
+        limit = ConcurrencyLimit.fixed(lambda: answer)
+
+        with pytest.raises(ValueError, match="^limit: .* returns an int >= 1"):
+            limit._try_enter()
+
+    async def test_a_limit_of_a_users_own_hears_of_samples(self):
+        """It needs neither a name nor a call of its parent."""
+        limit = Halved(4)
+        place = limit._try_enter()
+        await asyncio.sleep(1.5)
+        place.learn(dropped=True)
+
+        assert [(1.5, 1, True)] == limit.samples
+        assert 2 == limit.limit
+        assert limit.name.startswith("concurrency-limit-")
+
+    def test_samples_may_be_ignored(self):
+        """A limit that does not learn need not say so."""
+        limit = ConcurrencyLimit.fixed(3, name="orders")
+        limit._try_enter().learn(dropped=True)
+
+        assert 3 == limit.limit
+        assert "ConcurrencyLimit.fixed(3, name='orders')" == repr(limit)
+
+    def test_limits_that_learn_show_their_settings(self):
+        """As they would be written."""
+        aimd = ConcurrencyLimit.aimd(slow_after=1.0)
+        gradient = ConcurrencyLimit.gradient()
+
+        assert (
+            "ConcurrencyLimit.aimd(initial=20, minimum=1, maximum=200,"
+            " backoff_ratio=0.9, slow_after=1.0)"
+        ) == repr(aimd)
+        assert (
+            "ConcurrencyLimit.gradient(initial=20, minimum=1, maximum=200,"
+            " tolerance=1.5, smoothing=0.2, queue=4, window=600)"
+        ) == repr(gradient)
+
+    @pytest.mark.parametrize("kind", [ConcurrencyLimit.aimd, ConcurrencyLimit.gradient])
+    async def test_limits_that_learn_do_so_from_samples(self, kind):
+        """A drop costs both of them a tenth of their places, and listeners hear."""
+        diary = Diary()
+        limit = kind(name="o", listeners=[diary])
+        place = limit._try_enter()
+        await asyncio.sleep(1.0)
+        place.learn(dropped=True)
+
+        assert 18 == limit.limit
+        assert [("o", 18)] == diary.entries
+
+    @pytest.mark.parametrize("limit", [0, -1, 1.5, True, None])
+    def test_a_bad_limit_is_refused(self, limit):
+        """At once, where it is made."""
+        with pytest.raises(ValueError, match="^limit: .*an int >= 1, or a function"):
+            ConcurrencyLimit.fixed(limit)
+
+    @pytest.mark.parametrize("name", ["", 1])
+    def test_a_bad_name_is_refused(self, name):
+        """At once, where it is made."""
+        with pytest.raises(ValueError, match="^name: "):
+            ConcurrencyLimit.aimd(name=name)
+
+
+class TestLine:
+    """Who waits for a place, and how long."""
+
+    async def test_waiters_are_served_in_the_order_of_their_arrival(self):
+        """Each gets the place that the one before it has left."""
+        limit = ConcurrencyLimit.fixed(1)
+        order = []
+
+        async def call(number):
+            place = await enter(limit, until=100.0 - number)
+            await asyncio.sleep(1.0)
+            order.append((number, now()))
+            place.leave()
+
+        await asyncio.gather(*map(call, range(4)))
+
+        assert [(0, 1.0), (1, 2.0), (2, 3.0), (3, 4.0)] == order
+        assert (0, 0) == (limit.in_flight, limit.pending)
+
+    async def test_a_waiter_gives_up_when_its_time_is_over(self):
+        """The others go on waiting; one without a time waits for ever."""
+        limit = ConcurrencyLimit.fixed(1)
+        place = limit._try_enter()
+        patient = asyncio.create_task(enter(limit))
+        waiters = [enter(limit, until) for until in (3.0, 1.0, 2.0)]
+        ends = []
+
+        async def note(waiter):
+            ends.append((await waiter, now()))
+
+        await asyncio.gather(*map(note, waiters))
+
+        assert [(None, 1.0), (None, 2.0), (None, 3.0)] == ends
+        assert 1 == limit.pending
+
+        place.leave()
+
+        assert (await patient) is not None
+
+    async def test_a_place_that_is_left_at_the_last_moment_is_in_time(self):
+        """Whichever of the two timers goes off first."""
+        for until in (1.0, 2.0):
+            limit = ConcurrencyLimit.fixed(1)
+            place = limit._try_enter()
+            waiter = asyncio.create_task(enter(limit, until))
+            await asyncio.sleep(0)
+            await asyncio.sleep(until - now())
+            place.leave()
+
+            assert (await waiter) is not None
+
+    async def test_nothing_is_left_on_the_loop_when_nobody_waits(self):
+        """Neither after a turn, nor after a cancellation."""
+        limit = ConcurrencyLimit.fixed(1)
+        place = limit._try_enter()
+        first, second = (asyncio.create_task(enter(limit, 10.0)) for _ in range(2))
+        await asyncio.sleep(0)
+        second.cancel()
+        await asyncio.sleep(0)
+        place.leave()
+        await first
+        timers = [
+            timer
+            for timer in asyncio.get_running_loop()._scheduled
+            if not timer.cancelled()
+        ]
+
+        assert [] == timers
+
+    async def test_a_cancelled_waiter_is_passed_over(self):
+        """It is still in the line when the place is left."""
+        limit = ConcurrencyLimit.fixed(1)
+        place = limit._try_enter()
+        first, second = (asyncio.create_task(enter(limit, 10.0)) for _ in range(2))
+        await asyncio.sleep(0)
+        first.cancel()
+        place.leave()
+
+        assert (await second) is not None
+        assert first.cancelled()
+
+    async def test_nobody_is_left_when_all_waiters_are_cancelled(self):
+        """Then the place is free."""
+        limit = ConcurrencyLimit.fixed(1)
+        place = limit._try_enter()
+        waiter = asyncio.create_task(enter(limit, 0.0))
+        await asyncio.sleep(0)
+        waiter.cancel()
+        place.leave()
+
+        assert 0 == limit.in_flight
+        assert limit._try_enter() is not None
+
+    async def test_a_waiter_that_is_cancelled_at_its_end_leaves_nothing(self):
+        """Its time ends in the turn of the loop in which it is cancelled."""
+        limit = ConcurrencyLimit.fixed(1)
+        limit._try_enter()
+        waiter = asyncio.create_task(enter(limit, 1.0))
+        asyncio.get_running_loop().call_at(1.0, waiter.cancel)
+        await asyncio.sleep(2.0)
+
+        assert waiter.cancelled()
+        assert 0 == limit.pending
+
+    async def test_a_waiter_that_has_its_place_and_is_cancelled_gives_it_on(self):
+        """Nobody would leave it otherwise."""
+        limit = ConcurrencyLimit.fixed(1)
+        place = limit._try_enter()
+        waiter = asyncio.create_task(enter(limit))
+        await asyncio.sleep(0)
+        place.leave()
+        waiter.cancel()
+        await asyncio.sleep(0)
+
+        assert 0 == limit.in_flight
+
+    async def test_a_waiter_that_is_thrown_away_is_forgotten(self):
+        """As by a program that drops a coroutine."""
+        limit = ConcurrencyLimit.fixed(1)
+        place = limit._try_enter()
+        waiting = enter(limit, 10.0)
+        waiting.send(None)
+        waiting.close()
+
+        assert 0 == limit.pending
+        place.leave()
+
+    @settings(max_examples=200)
+    @given(st.integers(0, 2**32).map(random.Random))
+    def test_no_schedule_exceeds_the_limit_or_loses_a_place(self, chance):
+        """Whatever ends a call: its answer, its time, a cancellation at any await."""
+        most = chance.randint(1, 4)
+        limit = ConcurrencyLimit.fixed(most)
+        served = []
+
+        async def call(number):
+            place = limit._try_enter()
+            if place is None:
+                until = now() + chance.choice([0.0, 0.5, 2.0, 9.0])
+                place = await limit._wait(until)
+                if place is None:
+                    return
+                served.append(number)
+
+            assert limit.in_flight <= most
+            try:
+                await asyncio.sleep(chance.choice([0.0, 0.5, 1.0]))
+            finally:
+                place.leave()
+
+        async def schedule():
+            tasks = []
+            for number in range(chance.randint(1, 12)):
+                tasks.append(asyncio.create_task(call(number)))
+                if chance.random() < 0.5:
+                    await asyncio.sleep(chance.choice([0.0, 0.25]))
+                if chance.random() < 0.4:
+                    chance.choice(tasks).cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+        loop = VirtualTimeLoop()
+        try:
+            loop.run_until_complete(schedule())
+        finally:
+            loop.close()
+
+        assert (0, 0) == (limit.in_flight, limit.pending)
+        assert sorted(served) == served
+
+
+class Server:
+    """A server that has room for so many requests, and refuses the others at once.
+
+    A closed loop of clients keeps all places of a limit in use; no event loop runs.
+    """
+
+    def __init__(self, rule, capacity, seed):
+        self.rule, self.capacity = rule, capacity
+        self.chance = random.Random(seed)
+        self.now, self.in_flight, self.at_work = 0.0, 0, 0
+        self.ends = []
+
+    def run(self, requests):
+        """Answer so many requests; return the limits at their ends."""
+        limits = []
+        for _ in range(requests):
+            while self.in_flight < int(self.rule.limit):
+                self.begin()
+            self.now, begun, in_flight, dropped = heappop(self.ends)
+            self.in_flight -= 1
+            self.at_work -= not dropped
+            trip = self.now - begun
+            self.rule.add(self.now, trip, in_flight, dropped=dropped)
+            limits.append(self.rule.limit)
+        return limits
+
+    def begin(self):
+        self.in_flight += 1
+        dropped = self.at_work >= self.capacity
+        self.at_work += not dropped
+        seconds = 0.01 if dropped else self.chance.uniform(0.08, 0.12)
+        end = self.now + seconds, self.now, self.in_flight, dropped
+        heappush(self.ends, end)
+
+
+@pytest.mark.parametrize("kind", [ConcurrencyLimit.aimd, ConcurrencyLimit.gradient])
+@pytest.mark.parametrize("seed", range(2))
+def test_limits_settle_where_the_server_has_room(kind, seed):
+    """Within a fifth of the best, also when that halves and comes back."""
+    server = Server(kind()._rule, 100, seed)
+    server.run(4_000)
+    for capacity in (100, 50, 100):
+        server.capacity = capacity
+        server.run(4_000)
+        limits = server.run(2_000)
+
+        assert capacity == pytest.approx(sum(limits) / len(limits), rel=0.2)

@@ -1,0 +1,242 @@
+"""The decorator that lets requests out at a rate."""
+
+from __future__ import annotations
+
+import asyncio
+
+import aiohttp
+import pytest
+from chains import (
+    URL,
+    Scripted,
+    after,
+    now,
+    retrying,
+    session,
+    status_and_log,
+    twice,
+)
+
+from aioretry_smithy import (
+    AttemptTimeoutError,
+    CircuitBreaker,
+    CircuitBreakerClient,
+    RateLimit,
+    RateLimitError,
+    RateLimitingClient,
+    RequestLog,
+    RetryBudget,
+    RetryStopReason,
+    SessionBuilder,
+    is_unprocessed,
+    unwrap,
+)
+from aioretry_smithy._log.timeline import timeline
+
+limiting = RateLimitingClient.new_decorator
+
+
+async def end_of(client):
+    """Make a call; return its end and what it brought."""
+    try:
+        async with client.get(URL) as response:
+            return now(), response.status
+    except aiohttp.ClientError as error:
+        return now(), type(error)
+
+
+class TestTurns:
+    """When a request goes out."""
+
+    async def test_requests_go_out_at_the_rate(self):
+        """In the order in which they came."""
+        answers = [200, 201, 202, 203]
+        async with session(answers, limiting(RateLimit(2, burst=1))) as client:
+            ends = await asyncio.gather(*(end_of(client) for _ in range(4)))
+
+        assert [(0, 200), (0.5, 201), (1.0, 202), (1.5, 203)] == ends
+
+    async def test_a_request_whose_turn_comes_too_late_is_refused_at_once(self):
+        """It says when it may be sent; a turn exactly at the timeout is in time."""
+        limit = RateLimit(1)
+        async with session([200, 201, 202], limiting(limit, timeout=2.0)) as client:
+            calls = [asyncio.create_task(end_of(client)) for _ in range(3)]
+            await asyncio.sleep(0)
+            with pytest.raises(RateLimitError) as caught:
+                await client.get(URL)
+
+            assert 0.0 == now()
+            assert [(0, 200), (1, 201), (2, 202)] == await asyncio.gather(*calls)
+
+        error = caught.value
+        assert "RateLimit(1, 1.0): no turn in time, next in 3.000 s" == str(error)
+        assert (limit, 3.0, 3.0) == (error.limit, error.retry_in, error.retry_after)
+        assert is_unprocessed(error)
+        log = RequestLog.of(error)
+        assert (False, RateLimitError) == (log.sent, type(log.response_cause))
+
+    async def test_a_turn_at_the_deadline_is_too_late(self):
+        """There would be no time left for the answer."""
+        async with session([200], limiting(RateLimit(1)), timeout=1.0) as client:
+            ends = await asyncio.gather(end_of(client), end_of(client))
+
+        assert [(0, 200), (0, RateLimitError)] == ends
+
+    async def test_a_retrying_client_waits_for_the_turn(self):
+        """No breaker and no budget counts the refusal."""
+        breaker = CircuitBreaker(minimum_request_threshold=1)
+        budget = RetryBudget(brake_after=1)
+        chain = (
+            limiting(RateLimit(1), timeout=0.5),
+            CircuitBreakerClient.new_decorator(breaker),
+            retrying(0.0, limiter=budget),
+        )
+        async with session([200, 201], *chain) as client:
+            ends = await asyncio.gather(end_of(client), end_of(client))
+
+        assert [(0, 200), (1.0, 201)] == ends
+        assert (0, 0) == (breaker.event_count.failure, budget.failures_in_a_row)
+
+    async def test_a_retrying_client_stops_where_the_turn_is_past_the_deadline(self):
+        """Further attempts would be refused as well."""
+        chain = limiting(RateLimit(1, per=60.0)), retrying(0.0)
+        async with session([200], *chain, timeout=10.0) as client:
+            await end_of(client)
+            with pytest.raises(RateLimitError) as caught:
+                await client.get(URL)
+
+        log = RequestLog.of(caught.value)
+        assert RetryStopReason.RETRY_AFTER_TOO_LONG == log.stop_reason
+        assert 1 == log.total_attempts
+
+    async def test_a_turn_that_moves_away_is_refused_in_the_end(self):
+        """Another answer may say that nothing is left for longer."""
+        answers = [
+            after(0.5, (200, {"RateLimit": '"a";r=0;t=60'}, b"")),
+            (201, {"RateLimit": '"a";r=0;t=1'}, b""),
+        ]
+        limit = RateLimit.from_headers()
+        async with session(answers, limiting(limit, timeout=2.0)) as client:
+            slow = asyncio.create_task(end_of(client))
+            await asyncio.sleep(0)
+            ends = [await end_of(client), await end_of(client), await slow]
+
+        assert [(0, 201), (2.0, RateLimitError), (0.5, 200)] == ends
+
+
+class TestLog:
+    """Where the wait for a turn is to be seen."""
+
+    async def test_the_wait_of_an_attempt_is_that_after_the_one_before(self):
+        """The backoff is part of it."""
+        chain = limiting(RateLimit(1, per=2.0)), retrying(0.5)
+        _, log = await status_and_log(session([503, after(1.0, 200)], *chain))
+
+        first, second = log.children
+        assert (2.0, "rate_limit") == (first.delay, first.delay_source)
+        assert (2.0, 1.0) == (second.started - log.started, second.duration)
+        assert (None, None) == (log.delay, log.delay_source)
+
+    async def test_the_wait_before_the_first_attempt_is_that_of_the_call(self):
+        """The attempt begins when its turn has come, and so does its timeout."""
+        chain = limiting(RateLimit(1, per=5.0)), retrying(0.5, attempt_timeout=2.0)
+        async with session([200, after(3.0, 200), 200], *chain) as client:
+            await end_of(client)
+            response = await client.get(URL)
+            log = RequestLog.of(response)
+
+        first, second = log.children
+        assert (5.0, "rate_limit") == (log.delay, log.delay_source)
+        assert (5.0, 2.0) == (first.started - log.started, first.duration)
+        assert AttemptTimeoutError is type(first.response_cause)
+        assert (3.0, "rate_limit") == (first.delay, first.delay_source)
+        assert 10.0 == second.started - log.started
+        assert "first waited 5.000 s (rate_limit)" in log.render()
+
+    async def test_a_call_without_attempts_has_the_wait_in_its_duration(self):
+        """Its picture shows both."""
+        decorator = limiting(RateLimit(1, per=5.0))
+        async with session([200, after(1.0, 200)], decorator) as client:
+            await end_of(client)
+            response = await client.get(URL)
+            log = RequestLog.of(response)
+
+        wait, call = timeline(log).bars
+        assert (5.0, "rate_limit", 6.0) == (log.delay, log.delay_source, log.duration)
+        assert {"wait": (0.0, 5.0)} == wait.parts
+        assert {"attempt": (0.0, 6.0)} == call.parts
+        assert "first waited 5.000 s (rate_limit)" in log.render()
+
+    async def test_a_wait_within_an_attempt_is_part_of_that(self):
+        """A decorator that sends twice waits twice."""
+        chain = limiting(RateLimit(1, per=5.0)), twice, retrying(0.5)
+        async with session([200, 200], *chain) as client:
+            response = await client.get(URL)
+            log = RequestLog.of(response)
+
+        (only,) = log.children
+        assert (None, None, 5.0) == (log.delay, only.delay, only.duration)
+
+
+class TestDecorators:
+    """One rate for all, or one for each host."""
+
+    async def test_each_host_has_a_rate_of_its_own(self):
+        """What one of them says holds for that one."""
+        closed = (429, {"Retry-After": "3"}, b"")
+        decorator = RateLimitingClient.new_per_host_decorator(
+            lambda key: RateLimit.from_headers()
+        )
+        async with Scripted([closed, 200, 200], decorator) as scripted:
+            await scripted.get("http://a/x")
+            await scripted.get("http://b/x")
+
+            assert 0.0 == now()
+
+            await scripted.get("http://a/x")
+            limits = unwrap(scripted.session, RateLimitingClient).limits
+
+        assert 3.0 == now()
+        assert ["b:80", "a:80"] == [*limits]
+
+    async def test_a_request_without_a_host_goes_through(self):
+        """The transport says what is wrong with it."""
+        decorator = RateLimitingClient.new_per_host_decorator(lambda key: RateLimit(1))
+        async with Scripted([], decorator) as scripted:
+            with pytest.raises(aiohttp.InvalidURL):
+                await scripted.session.get("/orders")
+
+    async def test_a_factory_that_makes_no_limit_is_found_out(self):
+        """By the caller of the request."""
+        decorator = RateLimitingClient.new_per_host_decorator(lambda key: 5)
+        async with Scripted([], decorator) as scripted:
+            with pytest.raises(ValueError, match=r"^limit: 5 \(expected: a RateLimit"):
+                await scripted.get()
+
+    @pytest.mark.parametrize(
+        ("argument", "options"),
+        [
+            ("limit", {"limit": 5}),
+            ("timeout", {"limit": RateLimit(1), "timeout": -1}),
+            ("timeout", {"limit": RateLimit(1), "timeout": "1"}),
+        ],
+    )
+    def test_bad_arguments_are_refused(self, argument, options):
+        """Where the decorator is made."""
+        with pytest.raises(ValueError, match=f"^{argument}: "):
+            limiting(**options)
+
+    def test_a_factory_has_to_be_one(self):
+        """A limit is not one."""
+        with pytest.raises(ValueError, match="^factory: RateLimit"):
+            RateLimitingClient.new_per_host_decorator(RateLimit(1))
+
+    async def test_it_describes_itself(self):
+        """With its rate, and how long it waits."""
+        builder = SessionBuilder().decorator(limiting(RateLimit(10), timeout=2.0))
+
+        assert (
+            "RateLimitingClient(RateLimit(10, 1.0), timeout=2.0)"
+        ) in builder.describe()
+        async with builder.build() as client:
+            assert ["all"] == [*unwrap(client, RateLimitingClient).limits]

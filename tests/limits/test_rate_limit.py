@@ -1,0 +1,173 @@
+"""When requests have their turn at a rate."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+
+import pytest
+from chains import now
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aioretry_smithy import RateLimit
+from aioretry_smithy.testing import VirtualTimeLoop
+
+
+async def turn_of(limit, until=math.inf):
+    """Get a turn as a client does; return when that was, or None."""
+    if limit._try_take() or await limit._wait(until):
+        return now()
+    return None
+
+
+async def turns(limit, many):
+    return await asyncio.gather(*(turn_of(limit) for _ in range(many)))
+
+
+async def test_a_burst_goes_out_at_once_and_the_rest_at_the_rate():
+    """By default as many as go out in the time that was given."""
+    assert [0, 0, 0.5, 1.0, 1.5] == await turns(RateLimit(2), 5)
+    assert 0 == len(asyncio.all_tasks()) - 1
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [
+        (RateLimit(1, per=10.0), [0, 10, 20]),
+        (RateLimit(0.5), [0, 2, 4]),
+        (RateLimit(4, burst=1), [0, 0.25, 0.5]),
+        (RateLimit(4, burst=1.5), [0, 0.125, 0.375]),
+        (RateLimit(1, burst=3), [0, 0, 0]),
+    ],
+    ids=repr,
+)
+async def test_settings_mean_what_they_say(limit, expected):
+    """Rates below one a second, and bursts of any size."""
+    assert expected == await turns(limit, 3)
+
+
+async def test_a_pause_fills_the_bucket_and_no_more():
+    """Two are saved up, however long it is."""
+    limit = RateLimit(2)
+    await turns(limit, 3)
+    await asyncio.sleep(100.0)
+
+    assert [100.5, 100.5, 101.0] == await turns(limit, 3)
+
+
+async def test_a_cancelled_request_takes_nothing():
+    """Those behind it move up, and no timer is left where nobody waits."""
+    limit = RateLimit(1)
+    waiters = [asyncio.create_task(turn_of(limit)) for _ in range(4)]
+    await asyncio.sleep(0.5)
+    waiters[1].cancel()
+    await asyncio.sleep(0.75)
+    last = waiters.pop()
+    last.cancel()
+    await asyncio.sleep(0)
+
+    assert [0, 1.0] == [waiters[0].result(), waiters[2].result()]
+    assert 0 == limit.pending
+    assert None is limit._timer
+
+
+async def test_a_turn_that_comes_with_a_cancellation_goes_to_the_next():
+    """Which then need not wait for another."""
+    limit = RateLimit(1)
+    limit._try_take()
+    first, second = (asyncio.create_task(turn_of(limit)) for _ in range(2))
+    await asyncio.sleep(0)
+    asyncio.get_running_loop().call_at(1.0, first.cancel)
+
+    assert 1.0 == await second
+    assert first.cancelled()
+
+
+async def test_a_turn_of_a_request_that_is_cancelled_then_is_not_lost():
+    """Nobody waits behind it, and the next one to come has it."""
+    limit = RateLimit(1)
+    limit._try_take()
+    waiter = asyncio.create_task(turn_of(limit))
+    await asyncio.sleep(0)
+    limit._rule._full_at -= 1.0
+    limit._serve()
+    waiter.cancel()
+    await asyncio.sleep(0)
+
+    assert waiter.cancelled()
+    assert limit._try_take()
+
+
+async def test_a_request_that_cannot_wait_is_let_go():
+    """Where its turn moves away while it waits."""
+    limit = RateLimit.from_headers()
+    limit._rule.close(1.0)
+    waiter = asyncio.create_task(turn_of(limit, 2.0))
+    await asyncio.sleep(0)
+    limit._rule.close(5.0)
+
+    assert None is await waiter
+    assert 2.0 == now()
+
+
+def test_it_shows_its_settings():
+    """As they were written."""
+    assert "RateLimit(10, 1.0)" == repr(RateLimit(10))
+    assert "RateLimit(10, 60, burst=5)" == repr(RateLimit(10, 60, burst=5))
+    assert "RateLimit.from_headers()" == repr(RateLimit.from_headers())
+
+
+@pytest.mark.parametrize(
+    ("argument", "options"),
+    [
+        ("requests", {"requests": 0}),
+        ("requests", {"requests": "5"}),
+        ("per", {"requests": 1, "per": 0}),
+        ("per", {"requests": 1, "per": math.inf}),
+        ("burst", {"requests": 1, "burst": 0.5}),
+        ("burst", {"requests": 1, "burst": "5"}),
+    ],
+)
+def test_bad_arguments_are_refused(argument, options):
+    """The error names the argument."""
+    with pytest.raises(ValueError, match=f"^{argument}: "):
+        RateLimit(**options)
+
+
+@settings(max_examples=200)
+@given(st.integers(0, 2**32).map(random.Random))
+def test_no_schedule_exceeds_the_rate_in_any_window(chance):
+    """Whoever comes and leaves; and the requests go out in the order of arrival."""
+    rate, burst = chance.choice([1, 3, 7]), chance.choice([1, 2, 5])
+    limit = RateLimit(rate, burst=burst)
+    granted = []
+
+    async def call(number):
+        await turn_of(limit)
+        granted.append((number, now()))
+
+    async def schedule():
+        tasks = []
+        for number in range(chance.randint(1, 20)):
+            tasks.append(asyncio.create_task(call(number)))
+            await asyncio.sleep(chance.choice([0.0, 0.1, 1.3]))
+            if chance.random() < 0.3:
+                chance.choice(tasks).cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    loop = VirtualTimeLoop()
+    try:
+        loop.run_until_complete(schedule())
+    finally:
+        loop.close()
+
+    times = [at for _, at in granted]
+    assert sorted(granted) == granted
+    assert 0 == limit.pending
+    for first, begun in enumerate(times):
+        for last in range(first, len(times)):
+            most = burst + rate * (times[last] - begun)
+
+            assert last - first + 1 <= most + 1e-3
