@@ -25,6 +25,7 @@ EXTRAS = {
     "aioretry_smithy._telemetry.providers": "opentelemetry",
     "aioretry_smithy._telemetry.spans": "opentelemetry",
     "aioretry_smithy._telemetry.traced": "opentelemetry",
+    "aioretry_smithy._telemetry.tracing": "opentelemetry",
     "aioretry_smithy._telemetry.prometheus_metrics": "prometheus_client",
     "aioretry_smithy.opentelemetry": "opentelemetry",
     "aioretry_smithy.prometheus": "prometheus_client",
