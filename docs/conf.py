@@ -43,7 +43,8 @@ OTHER_NAMES = (
 ).split()
 # What signatures name and the text beside them explains.
 OUR_NAMES = (
-    "AdaptiveSettings CircuitBreakerFactory CircuitBreakers ClientT "
+    "Limits "
+    "AdaptiveSettings CircuitBreakerFactory ConcurrencyLimitFactory CircuitBreakers ClientT "
     "ContentRuleConditions DecoratingFunction Exceptions Fallback FurtherSettings "
     "Logger LoggingSettings LogLevel Mask RetryAnswer Retrying RetrySettings "
     "RpcDecoratingFunction RpcDecorator RuleConditions Sampling SharedSettings "
