@@ -43,13 +43,12 @@ OTHER_NAMES = (
 ).split()
 # What signatures name and the text beside them explains.
 OUR_NAMES = (
-    "Limits "
-    "AdaptiveSettings CircuitBreakerFactory ConcurrencyLimitFactory CircuitBreakers ClientT "
-    "ContentRuleConditions DecoratingFunction Exceptions Fallback FurtherSettings "
-    "Logger LoggingSettings LogLevel Mask RetryAnswer Retrying RetrySettings "
-    "RpcDecoratingFunction RpcDecorator RuleConditions Sampling SharedSettings "
-    "StandardChanges StandardSettings Strategy Telemetry "
-    "TokenScope TrafficMetrics"
+    "AdaptiveSettings CircuitBreakerFactory CircuitBreakers ClientT "
+    "ConcurrencyLimitFactory ContentRuleConditions DecoratingFunction Exceptions "
+    "Fallback FurtherSettings Limits Logger LoggingSettings LogLevel Mask "
+    "RetryAnswer Retrying RetrySettings RpcDecoratingFunction RpcDecorator "
+    "RuleConditions Sampling SharedSettings StandardChanges StandardSettings "
+    "Strategy Telemetry TokenScope TrafficMetrics"
 ).split()
 nitpick_ignore_regex = [
     (r"py:.*", rf"({'|'.join(OTHER_PROJECTS)})(\..*)?"),
