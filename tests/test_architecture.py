@@ -35,7 +35,7 @@ FLOORS = (
     {"_rpc", "_session"},
     {"smithy"},
     {"__init__"},
-    {"_telemetry"},
+    {"_simulation", "_telemetry"},
     {"opentelemetry", "prometheus", "testing"},
     {"_cli"},
     {"__main__"},
@@ -67,15 +67,17 @@ TOUCH_AIOHTTP = {
 PUBLIC_AIOHTTP = {"abc", "payload", "test_utils", "typedefs", "web"}
 """The modules of aiohttp, apart from the package itself, that its documents name."""
 
-READ_CLOCKS = {
+ASK_OUTSIDE = {
     "_limits.rate_headers": {"time.time"},  # for a reset without a Date
     "_log.call_facts": {"time.time"},  # the time of day, for people
     "_session.ordinary_lane": {"time.time"},  # the same
     "_rpc.quick_lane": {"time.time"},  # the same
     "_retry.http_exchange": {"time.time"},  # for a Retry-After without a Date
     "_clock": {"time.monotonic"},  # what is used outside of any event loop
+    # It seeds the dice for a simulation, and gives them back.
+    "_simulation.isolation": {"random.Random", "random.getstate", "random.setstate"},
 }
-"""The modules that may read a clock other than the event loop's."""
+"""The modules that may use a clock other than the event loop's, or dice."""
 
 NO_NAMES = {"_OTHER"}
 """Words that look like private names: what OpenTelemetry calls an unknown method."""
@@ -290,7 +292,7 @@ def asked_of_the_standard_library(tree: ast.AST) -> set[str]:
 def test_time_and_chance_come_from_outside():
     """Nothing asks the clock or the dice of the standard library on its own."""
     asked = {
-        name: asked_of_the_standard_library(tree) - READ_CLOCKS.get(name, set())
+        name: asked_of_the_standard_library(tree) - ASK_OUTSIDE.get(name, set())
         for name, tree in TREES.items()
     }
 

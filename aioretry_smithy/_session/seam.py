@@ -11,7 +11,7 @@ from .short_lane import has_short_lane_inside, short_lane_of
 from .uploads import measure_uploads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine
 
     import aiohttp
     from aiohttp import ClientSession
@@ -101,6 +101,14 @@ def remove(session: ClientSession) -> None:
     session._request_class = before.request_class_before
     if before.resend_before is not None:
         session._retry_connection = before.resend_before
+
+
+def send_with(
+    session: ClientSession, request: Callable[..., Awaitable[aiohttp.ClientResponse]]
+) -> None:
+    """Let the chain of a session end in *request*, in place of aiohttp."""
+    chain: _Installed = vars(session)[_INSTALLED]
+    chain.transport.replaced = request
 
 
 def installed(session: ClientSession) -> HttpClient | None:

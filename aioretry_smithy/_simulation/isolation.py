@@ -1,0 +1,29 @@
+"""Keep a simulation and the program around it apart."""
+
+from __future__ import annotations
+
+import logging
+import random
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def chance(seed: int, what: int) -> random.Random:
+    """Make a source of chance of its own; another *what* is another one."""
+    return random.Random(f"{seed} {what}")
+
+
+@contextmanager
+def isolated(seed: int) -> Iterator[None]:
+    """Seed the chance that all chains share, and log nothing, until the block ends."""
+    state, disabled = random.getstate(), logging.root.manager.disable
+    random.setstate(chance(seed, 2).getstate())
+    logging.disable()
+    try:
+        yield
+    finally:
+        random.setstate(state)
+        logging.disable(disabled)

@@ -1,0 +1,55 @@
+"""Call through a real chain, and count what becomes of the calls."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import aiohttp
+from yarl import URL
+
+from .._session.seam import send_with
+from .wire import SimulatedWire
+
+if TYPE_CHECKING:
+    from .._session.builder import SessionBuilder
+    from .server import SimulatedServer
+
+
+class SimulatedProcess:
+    """One client of the server: a process with a session of its own.
+
+    Args:
+        builder: Makes the session.
+        server: The server that its requests go to.
+    """
+
+    calls: Counter[int]
+    """How many calls began, by second."""
+
+    answered: Counter[int]
+    """How many of these were answered with a status < 400."""
+
+    attempts: Counter[int]
+    """How many requests were sent, by second."""
+
+    def __init__(self, builder: SessionBuilder, server: SimulatedServer) -> None:
+        self.calls, self.answered, self.attempts = Counter(), Counter(), Counter()
+        self.session = builder.build()
+        self._url = URL(builder._base_url or "http://server.example").join(URL("/"))
+        wire = SimulatedWire(server, self.attempts, self.session.timeout)
+        send_with(self.session, wire.request)
+
+    async def call(self) -> None:
+        """Make one call.
+
+        Raises:
+            Exception: The chain has raised what is no failure of a request.
+        """
+        second = int(asyncio.get_running_loop().time())
+        self.calls[second] += 1
+        with suppress(aiohttp.ClientError, TimeoutError):
+            async with self.session.get(self._url) as response:
+                self.answered[second] += response.status < 400

@@ -1,0 +1,141 @@
+"""Hold what a simulation has shown, and measure it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from .process import SimulatedProcess
+    from .settings import SimulationSettings
+
+_RECOVERED = 0.99
+"""The share of calls that succeed when all is well again."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedRun:
+    """What became of the calls through one chain.
+
+    The counts have an item for each second. A measure is 0.0 where no call began.
+
+    >>> run = SimulatedRun((4, 4, 4), (4, 8, 4), (4, 0, 4), (1.0, 1.0, 0.2))
+    >>> run.load_in_outage, run.seconds_to_recover
+    (2.0, 0.0)
+    """
+
+    calls: tuple[int, ...]
+    """Calls that began."""
+
+    attempts: tuple[int, ...]
+    """Requests that were sent."""
+
+    answered: tuple[int, ...]
+    """Calls that began in that second and got a status < 400, then or later."""
+
+    outage: tuple[float, float, float] | None
+    """The outage, as in the settings."""
+
+    @classmethod
+    def of(
+        cls, processes: Sequence[SimulatedProcess], settings: SimulationSettings
+    ) -> SimulatedRun:
+        """Add up what the processes have counted."""
+
+        def by_second(counts: list[Counter[int]]) -> tuple[int, ...]:
+            seconds = range(math.ceil(settings.duration))
+            return tuple(sum(each[second] for each in counts) for second in seconds)
+
+        return cls(
+            calls=by_second([process.calls for process in processes]),
+            attempts=by_second([process.attempts for process in processes]),
+            answered=by_second([process.answered for process in processes]),
+            outage=settings.outage,
+        )
+
+    @property
+    def failed(self) -> tuple[int, ...]:
+        """Calls that began in that second and failed, then or later."""
+        pairs = zip(self.calls, self.answered, strict=True)
+        return tuple(calls - answered for calls, answered in pairs)
+
+    @property
+    def success(self) -> float:
+        """The share of all calls that were answered."""
+        return _ratio(self.answered, self.calls)
+
+    @property
+    def attempts_per_call(self) -> float:
+        """Requests for each call, in the whole time."""
+        return _ratio(self.attempts, self.calls)
+
+    @property
+    def load_in_outage(self) -> float | None:
+        """Requests in the outage for each call that began in it; None without one.
+
+        1.0 is the load of clients that never retry.
+        """
+        if self.outage is None:
+            return None
+        start, length, _ = self.outage
+        outage = slice(math.floor(start), math.ceil(start + length))
+        return _ratio(self.attempts[outage], self.calls[outage])
+
+    @property
+    def seconds_to_recover(self) -> float | None:
+        """Seconds from the end of the outage until 99 % of calls succeed, for good.
+
+        None if that does not happen in the time of the simulation, or there was no
+        outage.
+        """
+        if self.outage is None:
+            return None
+        start, length, _ = self.outage
+        counts = zip(self.calls, self.answered, strict=True)
+        begun = [(n, *counted) for n, counted in enumerate(counts) if counted[0]]
+        bad = [n for n, calls, answered in begun if answered < _RECOVERED * calls]
+        if not bad:
+            return 0.0
+        if bad[-1] == begun[-1][0]:
+            return None
+        return max(0.0, bad[-1] + 1 - (start + length))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts and the measures as plain JSON values."""
+        return {
+            "calls": list(self.calls),
+            "attempts": list(self.attempts),
+            "answered": list(self.answered),
+            "failed": list(self.failed),
+            "success": self.success,
+            "attempts_per_call": self.attempts_per_call,
+            "load_in_outage": self.load_in_outage,
+            "seconds_to_recover": self.seconds_to_recover,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationResult:
+    """What :func:`simulate` has found."""
+
+    settings: SimulationSettings
+    """The numbers of the simulation."""
+
+    runs: Mapping[str, SimulatedRun]
+    """What became of the calls, by the names of the chains."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it as plain JSON values."""
+        settings = asdict(self.settings)
+        outage = self.settings.outage
+        settings["outage"] = None if outage is None else list(outage)
+        runs = {name: run.to_dict() for name, run in self.runs.items()}
+        return {"settings": settings, "runs": runs}
+
+
+def _ratio(part: Iterable[int], whole: Iterable[int]) -> float:
+    return sum(part) / max(1, sum(whole))

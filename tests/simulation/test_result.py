@@ -1,0 +1,79 @@
+"""The measures of a simulation, from its counts by second."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from aioretry_smithy._simulation.result import SimulatedRun
+
+OUTAGE = (1.0, 2.0, 0.2)
+
+
+def run_with(answered, *, outage=OUTAGE):
+    """Return a run with a hundred calls a second, of which so many are answered."""
+    calls = (100,) * len(answered)
+    return SimulatedRun(calls, calls, tuple(answered), outage)
+
+
+@pytest.mark.parametrize(
+    ("answered", "seconds"),
+    [
+        ([100, 0, 0, 0, 0, 100], 2.0),
+        ([100, 0, 0, 100, 98, 100], 2.0),
+        ([100, 0, 0, 100, 99, 100], 0.0),
+        ([100, 0, 100, 100, 100, 100], 0.0),
+        ([100, 100, 100, 100, 100, 100], 0.0),
+        ([100, 0, 0, 100, 100, 98], None),
+    ],
+)
+def test_recovered_when_99_percent_succeed_for_good(answered, seconds):
+    """The seconds are counted from the end of the outage; None means never."""
+    assert seconds == run_with(answered).seconds_to_recover
+
+
+def test_seconds_without_calls_say_nothing():
+    """Neither good nor bad is a second in which no call began."""
+    run = SimulatedRun((4, 4, 0, 4, 0), (4, 4, 0, 4, 0), (4, 0, 0, 4, 0), OUTAGE)
+
+    assert 0.0 == run.seconds_to_recover
+
+
+def test_load_is_counted_in_the_outage():
+    """Requests for each call, in the outage and in the whole time."""
+    run = SimulatedRun((10, 10, 10, 10), (10, 5, 10, 30), (10, 0, 0, 10), OUTAGE)
+
+    assert 0.75 == run.load_in_outage
+    assert 1.375 == run.attempts_per_call
+    assert 0.5 == run.success
+    assert (0, 10, 10, 0) == run.failed
+
+
+def test_outage_between_two_seconds_counts_both():
+    """A second that the outage touches belongs to it."""
+    run = SimulatedRun((10, 10, 10), (10, 20, 30), (10, 0, 10), (1.5, 0.75, 0.2))
+
+    assert 2.5 == run.load_in_outage
+
+
+def test_without_an_outage_there_is_nothing_to_recover_from():
+    """What is measured in or after an outage is None without one."""
+    run = run_with([100, 0, 100], outage=None)
+
+    assert None is run.load_in_outage
+    assert None is run.seconds_to_recover
+
+
+def test_without_calls_measures_are_zero():
+    """No call in the whole time is no error."""
+    run = SimulatedRun((0, 0, 0), (0, 0, 0), (0, 0, 0), OUTAGE)
+
+    assert (0.0, 0.0, 0.0) == (run.success, run.attempts_per_call, run.load_in_outage)
+    assert 0.0 == run.seconds_to_recover
+
+
+def test_run_cannot_be_changed():
+    """A result is frozen."""
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        run_with([100]).outage = None

@@ -1,0 +1,64 @@
+"""The simulated server: one queue, an outage, and errors."""
+
+from __future__ import annotations
+
+import pytest
+
+from aioretry_smithy._simulation.server import SimulatedServer
+from aioretry_smithy._simulation.settings import SimulationSettings
+
+
+def new_server(*, capacity=10.0, outage=None, error_rate=0.0, chance=lambda: 0.5):
+    settings = SimulationSettings(
+        clients=1,
+        rate=1.0,
+        capacity=capacity,
+        outage=outage,
+        duration=100.0,
+        error_rate=error_rate,
+        seed=0,
+    )
+    return SimulatedServer(settings, chance)
+
+
+def ready(server, *times):
+    return [server.serve(now)[1] for now in times]
+
+
+def test_requests_wait_for_those_before():
+    """Requests that come together are served one after another."""
+    assert pytest.approx([0.1, 0.2, 0.3]) == ready(new_server(), 0.0, 0.0, 0.15)
+
+
+def test_idle_server_serves_at_once():
+    """A request that finds no other is ready after the time of one."""
+    assert pytest.approx([0.1, 5.1]) == ready(new_server(), 0.0, 5.0)
+
+
+def test_outage_makes_it_slow():
+    """In an outage a request takes longer, in proportion; else it does not."""
+    server = new_server(outage=(10.0, 5.0, 0.2))
+
+    assert pytest.approx([9.1, 10.5, 15.1]) == ready(server, 9.0, 10.0, 15.0)
+
+
+def test_request_at_the_end_of_an_outage_goes_on_fast():
+    """What is left of a request when the outage ends takes its usual time."""
+    server = new_server(outage=(10.0, 5.0, 0.2))
+
+    assert pytest.approx([15.05]) == ready(server, 14.75)
+
+
+def test_outage_that_leaves_nothing_holds_requests_up():
+    """Without any capacity left, requests are served when the outage is over."""
+    server = new_server(outage=(10.0, 5.0, 0.0))
+
+    assert pytest.approx([15.1, 15.2]) == ready(server, 10.0, 12.0)
+
+
+def test_errors_come_at_their_rate():
+    """A request is answered 503 where chance is below the rate."""
+    chances = iter([0.09, 0.1])
+    server = new_server(error_rate=0.1, chance=lambda: next(chances))
+
+    assert [503, 200] == [server.serve(0.0)[0], server.serve(0.0)[0]]

@@ -1,0 +1,85 @@
+"""The numbers of a simulation: what they may be."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from aioretry_smithy._simulation.settings import SimulationSettings, read_outage
+
+USUAL = {
+    "clients": 50,
+    "rate": 700.0,
+    "capacity": 1000.0,
+    "outage": (10.0, 20.0, 0.2),
+    "duration": 120.0,
+    "error_rate": 0.0,
+    "seed": 0,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("clients", 0, "an integer >= 1"),
+        ("clients", 2.0, "an integer >= 1"),
+        ("clients", True, "an integer >= 1"),
+        ("rate", 0, "finite and > 0"),
+        ("rate", math.inf, "finite and > 0"),
+        ("capacity", "1000", "finite and > 0"),
+        ("duration", -1.0, "finite and > 0"),
+        ("error_rate", 1.1, ">= 0 and <= 1"),
+        ("error_rate", None, ">= 0 and <= 1"),
+        ("seed", "7", "an integer"),
+    ],
+)
+def test_bad_number_is_refused(name, value, expected):
+    """A number that is out of range is refused by its name."""
+    with pytest.raises(ValueError) as error:
+        SimulationSettings(**USUAL | {name: value})
+
+    assert f"{name}: {value!r} (expected: {expected})" == str(error.value)
+
+
+@pytest.mark.parametrize(
+    "outage",
+    [
+        (-1.0, 20.0, 0.2),
+        (10.0, 0.0, 0.2),
+        (10.0, 20.0, -0.1),
+        (10.0, 20.0, 1.1),
+        (10.0, 110.1, 0.2),
+        (math.nan, 20.0, 0.2),
+    ],
+)
+def test_impossible_outage_is_refused(outage):
+    """An outage lies within the duration, and leaves a part of the capacity."""
+    with pytest.raises(ValueError, match=r"^outage: .*over within the duration"):
+        SimulationSettings(**USUAL | {"outage": outage})
+
+
+@pytest.mark.parametrize("outage", [None, (0.0, 120.0, 0.0), (119.0, 1.0, 1.0)])
+def test_outage_may_take_all_the_time_and_all_of_the_server(outage):
+    """There may be no outage, one from beginning to end, or one that leaves nothing."""
+    assert outage == SimulationSettings(**USUAL | {"outage": outage}).outage
+
+
+@pytest.mark.parametrize("outage", ["10:20:0.2", (10, 20, 0.2), [10.0, 20.0, 0.2]])
+def test_outage_is_text_or_numbers(outage):
+    """An outage in any of its forms is the same three numbers."""
+    assert (10.0, 20.0, 0.2) == read_outage(outage)
+
+
+def test_no_outage_is_none():
+    """None stays None."""
+    assert None is read_outage(None)
+
+
+@pytest.mark.parametrize(
+    "outage", ["10:20", "a:b:c", "", 10, (10, 20), (10**400, 1, 1)]
+)
+def test_outage_that_cannot_be_read_is_refused(outage):
+    """What is not three numbers is refused, and the form is said."""
+    with pytest.raises(ValueError, match=r"^outage: .*start:length:capacity"):
+        read_outage(outage)
