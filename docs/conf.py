@@ -43,7 +43,7 @@ OTHER_NAMES = (
 ).split()
 # What signatures name and the text beside them explains.
 OUR_NAMES = (
-    "AdaptiveSettings CircuitBreakerFactory CircuitBreakers ClientT "
+    "AdaptiveSettings Chain CircuitBreakerFactory CircuitBreakers ClientT "
     "ConcurrencyLimitFactory ContentRuleConditions DecoratingFunction Exceptions "
     "Fallback FurtherSettings Limits Logger LoggingSettings LogLevel Mask "
     "RetryAnswer Retrying RetrySettings RpcDecoratingFunction RpcDecorator "
@@ -72,8 +72,11 @@ def describe_attributes(facade, paths):
 def setup(app):
     """Prepare autodoc for names that are not where they are defined."""
     describe_attributes(project, [*PACKAGE.glob("_*.py"), *PACKAGE.glob("_*/*.py")])
-    for part in "smithy", "testing":
-        describe_attributes(f"{project}.{part}", PACKAGE.glob(f"{part}/*.py"))
+    for part, *rooms in ("smithy",), ("testing", "_simulation"):
+        paths = [
+            path for room in (part, *rooms) for path in PACKAGE.glob(f"{room}/*.py")
+        ]
+        describe_attributes(f"{project}.{part}", paths)
 
     # Two classes have this name; signatures of this module mean the plain one.
     def qualify(app, what, name, obj, options, signature, returns):

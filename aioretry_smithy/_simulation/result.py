@@ -19,9 +19,10 @@ _RECOVERED = 0.99
 
 @dataclass(frozen=True, slots=True)
 class SimulatedRun:
-    """What became of the calls through one chain.
+    """Counts the calls through one chain by second, and measures them.
 
-    The counts have an item for each second. A measure is 0.0 where no call began.
+    Each count is a tuple with an item for each second. A measure is 0.0 where no call
+    began.
 
     >>> run = SimulatedRun((4, 4, 4), (4, 8, 4), (4, 0, 4), (1.0, 1.0, 0.2))
     >>> run.load_in_outage, run.seconds_to_recover
@@ -120,13 +121,13 @@ class SimulatedRun:
 
 @dataclass(frozen=True, slots=True)
 class SimulationResult:
-    """What :func:`simulate` has found."""
+    """Holds the runs of a simulation, and its numbers."""
 
     settings: SimulationSettings
     """The numbers of the simulation."""
 
     runs: Mapping[str, SimulatedRun]
-    """What became of the calls, by the names of the chains."""
+    """The runs, by the names of the chains."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain JSON values."""

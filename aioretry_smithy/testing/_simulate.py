@@ -1,0 +1,124 @@
+"""Put chains through an outage, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from .._errors import bad_argument, is_plain_function
+from .._simulation.comparison import no_retries, plain_retries, standard_chain
+from .._simulation.fleet import run_fleet
+from .._simulation.result import SimulatedRun, SimulationResult
+from .._simulation.settings import SimulationSettings, read_outage
+from ._loop import VirtualTimeLoop
+
+if TYPE_CHECKING:
+    from .._simulation.fleet import Chain
+
+_CHAIN = "a function that returns a new SessionBuilder"
+_CHAINS = f"{_CHAIN}, or a dict with such functions by name"
+
+
+def simulate(
+    chains: Chain | Mapping[str, Chain] | None = None,
+    *,
+    clients: int = 50,
+    rate: float = 700.0,
+    capacity: float = 1000.0,
+    outage: tuple[float, float, float] | str | None = (10.0, 20.0, 0.2),
+    duration: float = 120.0,
+    error_rate: float = 0.0,
+    seed: int = 0,
+) -> SimulationResult:
+    """Put a chain through an outage of a simulated server, in virtual time.
+
+    Processes, each with a session of its own, send GET requests through real chains.
+    Below the chain a simulated server takes the place of aiohttp. It carries out one
+    request after another, also those whose client has given up; its queue has no limit.
+    With the same seed all calls begin at the same moments, for any chain, and the
+    results are the same each time, if the chain takes its chance from :mod:`random` and
+    its time from the event loop, as the parts of this library do.
+
+    It runs an event loop of its own: inside a running one, call it by
+    :func:`asyncio.to_thread`. Nothing is logged meanwhile, and :mod:`random` goes on
+    afterwards as if nothing had been.
+
+    Args:
+        chains: A function that makes a ``SessionBuilder``, called for each
+            process; its run is named ``"your chain"``, and ``"plain retries"`` and
+            ``"no retries"`` are run for comparison. Unless given, it is the standard
+            chain, named ``"standard chain"``. All of these but yours wait 1 s for an
+            answer. With a dict of such functions by name, those alone are run.
+        clients: How many processes call.
+        rate: Calls per second, of all processes together.
+        capacity: Requests per second that the server can carry out.
+        outage: When the outage begins, how many seconds it lasts and which part of the
+            capacity is left, from 0 to 1; also as text, ``"10:20:0.2"``. None for none.
+        duration: Seconds in which calls begin; those under way then are carried on.
+        error_rate: The part of the requests that the server answers with 503.
+        seed: Decides about all chance.
+
+    Raises:
+        ValueError: An argument is not as described.
+        RuntimeError: An event loop is running.
+        Exception: A chain raised something other than an :class:`aiohttp.ClientError`
+            or a :class:`TimeoutError`.
+
+    >>> result = simulate(clients=2, rate=20, capacity=25, outage="2:2:0.2", duration=9)
+    >>> for name, run in result.runs.items():
+    ...     print(f"{name:15}", run.seconds_to_recover)
+    standard chain  0.0
+    plain retries   None
+    no retries      0.0
+    """
+    settings = SimulationSettings(
+        clients=clients,
+        rate=rate,
+        capacity=capacity,
+        outage=read_outage(outage),
+        duration=duration,
+        error_rate=error_rate,
+        seed=seed,
+    )
+    named = _by_name(chains)
+    _refuse_running_loop()
+    runs = {
+        name: _run(f"chains[{name!r}]", chain, settings)
+        for name, chain in named.items()
+    }
+    return SimulationResult(settings, MappingProxyType(runs))
+
+
+def _by_name(chains: Any) -> dict[str, Chain]:
+    if isinstance(chains, Mapping) and chains:
+        named: dict[str, Chain] = dict(chains)
+        for name, chain in named.items():
+            if not is_plain_function(chain):
+                raise bad_argument(f"chains[{name!r}]", chain, _CHAIN)
+        return named
+    compared = {"plain retries": plain_retries, "no retries": no_retries}
+    if chains is None:
+        return {"standard chain": standard_chain, **compared}
+    if not is_plain_function(chains):
+        raise bad_argument("chains", chains, _CHAINS)
+    return {"your chain": chains, **compared}
+
+
+def _refuse_running_loop() -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    message = "simulate() in a running event loop: call it by asyncio.to_thread()"
+    raise RuntimeError(message)
+
+
+def _run(name: str, chain: Chain, settings: SimulationSettings) -> SimulatedRun:
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        fleet = run_fleet(name, chain, settings)
+        # Options and captured logs of the code around are not those of the calls.
+        processes = runner.run(fleet, context=contextvars.Context())
+    return SimulatedRun.of(processes, settings)
