@@ -6,6 +6,7 @@ down; what each process does by itself, its calls per second, is not.
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import functools
 import importlib.util
@@ -14,10 +15,13 @@ from typing import Any
 
 import pytest
 
+from aioretry_smithy._simulation.fleet import run_fleet
+from aioretry_smithy._simulation.settings import SimulationSettings
+from aioretry_smithy.testing import VirtualTimeLoop
+
 # One process runs them all: each simulation serves several tests.
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("storms")]
 DOCS = Path(__file__).parents[2] / "docs"
-NO_DIP = range(0)
 
 
 def _load(path: Path) -> Any:
@@ -33,13 +37,27 @@ storm = _load(DOCS / "examples" / "retry_storm.py")
 @functools.cache
 def simulate(client: str, processes: int, **settings: Any) -> Any:
     """Simulate once what several tests look at."""
-    return storm.simulate(storm.CLIENTS[client], processes, **settings)
+    return storm.storm({client: storm.CLIENTS[client]}, processes, **settings)[client]
 
 
-def load_in_dip(client: str, processes: int) -> float:
-    record, bare = simulate(client, processes), simulate("no retries", processes)
-    sent, usual = (sum(r.sent[n] for n in storm.DIP) for r in (record, bare))
-    return sent / usual
+@functools.cache
+def processes_without_an_answer(client: str, processes: int) -> Any:
+    """Simulate a minute in which all requests fail; return each process."""
+    settings = SimulationSettings(
+        clients=processes,
+        rate=storm.CALLS_PER_SECOND,
+        capacity=storm.SERVED_PER_SECOND,
+        outage=None,
+        duration=60.0,
+        error_rate=1.0,
+        seed=7,
+    )
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        return runner.run(run_fleet(client, storm.CLIENTS[client], settings))
+
+
+def success(run: Any, begin: int, end: int) -> float:
+    return sum(run.answered[begin:end]) / sum(run.calls[begin:end])
 
 
 fleets = pytest.mark.parametrize("processes", [50, 500])
@@ -48,22 +66,22 @@ fleets = pytest.mark.parametrize("processes", [50, 500])
 @fleets
 def test_dip_is_what_the_page_says(processes):
     """All is well before the dip; without retries it is over in some 14 seconds."""
-    record = simulate("no retries", processes)
+    run = simulate("no retries", processes)
 
-    assert 1.0 == record.success(range(storm.DIP.start))
-    assert record.begun == record.sent
-    assert 12 <= record.back_after() <= 16
+    assert 1.0 == success(run, 0, storm.DIP.start)
+    assert run.calls == run.attempts
+    assert 12 <= run.seconds_to_recover <= 16
 
 
 @pytest.mark.parametrize(("processes", "load"), [(50, 0.75), (500, 0.85)])
 def test_standard_chain_helps_the_server(processes, load):
     """It sends less than clients without retries do, and is back seconds sooner."""
-    record, bare = (
+    run, bare = (
         simulate(client, processes) for client in ("standard chain", "no retries")
     )
 
-    assert load_in_dip("standard chain", processes) <= load
-    assert record.back_after() <= bare.back_after() - 3
+    assert run.load_in_outage <= load
+    assert run.seconds_to_recover <= bare.seconds_to_recover - 3
 
 
 @pytest.mark.parametrize(
@@ -71,62 +89,68 @@ def test_standard_chain_helps_the_server(processes, load):
 )
 def test_budget_alone_does_little_harm(processes, load, later):
     """It sends hardly more than clients without retries do, and is back about then."""
-    record, bare = (
+    run, bare = (
         simulate(client, processes) for client in ("budget alone", "no retries")
     )
 
-    assert load_in_dip("budget alone", processes) <= load
-    assert record.back_after() <= bare.back_after() + later
+    assert run.load_in_outage <= load
+    assert run.seconds_to_recover <= bare.seconds_to_recover + later
 
 
 @fleets
 def test_plain_retries_never_let_go(processes):
     """Without a budget nothing succeeds any more, long after the dip is over."""
-    record = simulate("3 retries", processes, scale=10, seconds=storm.DIP.stop + 110)
+    end = storm.DIP.stop + 110
+    run = simulate("3 retries", processes, scale=10, duration=end)
 
-    assert record.back_after() is None
-    assert 0 == record.success(range(storm.DIP.stop, storm.DIP.stop + 110))
+    assert run.seconds_to_recover is None
+    assert 0 == sum(run.answered[storm.DIP.stop :])
 
 
 @fleets
 def test_budget_ends_retries_where_nothing_succeeds(processes):
     """When everything fails, a process retries less often than the brake allows."""
-    record = simulate("budget alone", processes, dip=NO_DIP, error_rate=1.0)
-    retries = [p.sent.total() - p.begun.total() for p in record.processes]
+    fleet = processes_without_an_answer("budget alone", processes)
+    retries = [each.attempts.total() - each.calls.total() for each in fleet]
 
-    assert 0 == record.succeeded.total()
+    assert not any(each.answered.total() for each in fleet)
     assert 0 < max(retries) <= 3 - 1
 
 
 @pytest.mark.parametrize(("processes", "most"), [(50, 0.1), (500, 0.4)])
 def test_standard_chain_goes_on_trying(processes, most):
     """When everything fails it sends little, but every process asks now and then."""
-    record = simulate("standard chain", processes, dip=NO_DIP, error_rate=1.0)
-    last = range(45, 60)
+    fleet = processes_without_an_answer("standard chain", processes)
+    calls, attempts = (
+        sum(counts.total() for counts in counted)
+        for counted in zip(
+            *((each.calls, each.attempts) for each in fleet), strict=True
+        )
+    )
 
-    assert record.attempts_per_call(range(60)) <= most
-    assert all(any(p.sent[second] for second in last) for p in record.processes)
+    assert attempts / calls <= most
+    assert all(any(each.attempts[n] for n in range(45, 60)) for each in fleet)
 
 
 @pytest.mark.parametrize(
-    ("error_rate", "seconds", "success"),
+    ("error_rate", "seconds", "least"),
     # 10 % is more than the budget pays for: its savings are used up after minutes.
     [(0.01, 300, 0.9995), (0.05, 300, 0.999), (0.1, 600, 0.985)],
 )
 @fleets
-def test_random_errors_hardly_reach_the_caller(processes, error_rate, seconds, success):
+def test_random_errors_hardly_reach_the_caller(processes, error_rate, seconds, least):
     """Where the server is well, the standard chain hides single failures of it."""
-    record = simulate(
+    run = simulate(
         "standard chain",
         processes,
         scale=10,
-        seconds=seconds,
-        dip=NO_DIP,
+        duration=seconds,
+        outage=None,
         error_rate=error_rate,
     )
 
-    assert success <= record.success(range(seconds))
-    assert record.attempts_per_call(range(seconds)) <= 1.11
+    assert least <= run.success
+    assert run.attempts_per_call <= 1.11
 
 
 def test_page_shows_these_figures():
@@ -140,6 +164,6 @@ def test_page_shows_these_figures():
         for client in ("no retries", "budget alone", "standard chain")
     ]
 
-    measured = [list(storm.row_of(run[0], simulate(*run))) for run in runs]
+    measured = [list(storm.row_of(*run, simulate(*run))) for run in runs]
 
     assert measured == [row for row in shown if row[0] != "3 retries"]
