@@ -35,6 +35,8 @@ _LEFT_OUT = (
     TracebackType,
 )
 
+_MEMBERS: weakref.WeakKeyDictionary[type, tuple[str, ...]] = weakref.WeakKeyDictionary()
+
 
 class KeptCause:
     """Refers to an exception without keeping it or its frames alive.
@@ -119,14 +121,25 @@ def _kept(value: Any, inside: Collection[int]) -> Any:
 
 def _copy_members(error: BaseException, copy: BaseException) -> None:
     """Copy attributes that are not in a ``__dict__``, such as ``errno``."""
-    for kind in type(error).__mro__:
-        for name, member in vars(kind).items():
-            if isinstance(member, MemberDescriptorType):
-                # An attribute may be missing or read-only.
-                with suppress(AttributeError, TypeError):
-                    value = getattr(error, name)
-                    if value is not None:
-                        setattr(copy, name, value)
+    for name in _members_of(type(error)):
+        value = getattr(error, name, None)
+        if value is not None:
+            # An attribute may be read-only.
+            with suppress(AttributeError, TypeError):
+                setattr(copy, name, value)
+
+
+def _members_of(kind: type) -> tuple[str, ...]:
+    """Return the names of such attributes; looked up once for each class."""
+    names = _MEMBERS.get(kind)
+    if names is None:
+        names = _MEMBERS[kind] = tuple(
+            name
+            for each in kind.__mro__
+            for name, member in vars(each).items()
+            if isinstance(member, MemberDescriptorType)
+        )
+    return names
 
 
 def _stand_in(error: BaseException) -> BaseException:
