@@ -88,15 +88,15 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def _thread_call_done(self, future: asyncio.Future[_T]) -> None:
         self._thread_calls -= 1
 
-    def _jump(self) -> float | None:
-        """Move the clock to the next timer; return how long to wait for real."""
+    def _jump(self) -> bool:
+        """Move the clock to the next timer; False if a thread has to be waited for."""
         if self._thread_calls:
-            return None
+            return False
         next_timer = self._scheduled[0].when() if self._scheduled else math.inf
         if next_timer == math.inf:
             raise RuntimeError(self._deadlock())
         self._set_time(next_timer)
-        return 0.0
+        return True
 
     def _set_time(self, now: float) -> None:
         self._virtual_time = now
@@ -120,7 +120,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 class _JumpingSelector(selectors.DefaultSelector):
     """Serves ready sockets; moves the clock before it waits."""
 
-    def __init__(self, jump: Callable[[], float | None]) -> None:
+    def __init__(self, jump: Callable[[], bool]) -> None:
         super().__init__()
         self._jump = jump
 
@@ -128,6 +128,6 @@ class _JumpingSelector(selectors.DefaultSelector):
         self, timeout: float | None = None
     ) -> list[tuple[selectors.SelectorKey, int]]:
         ready = super().select(0.0)
-        if ready or timeout == 0:
+        if ready or timeout == 0 or self._jump():
             return ready
-        return super().select(self._jump())
+        return super().select()
