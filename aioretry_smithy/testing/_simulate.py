@@ -42,6 +42,10 @@ def simulate(
     results are the same each time, if the chain takes its chance from :mod:`random` and
     its time from the event loop, as the parts of this library do.
 
+    A minute of 700 calls a second takes seconds, of a chain that sends each of them
+    again and again half a minute. It is quicker with *clients*, *rate* and *capacity*
+    divided by the same number: each process calls as often as before.
+
     It runs an event loop of its own: inside a running one, call it by
     :func:`asyncio.to_thread`. Nothing is logged meanwhile, and :mod:`random` goes on
     afterwards as if nothing had been.
