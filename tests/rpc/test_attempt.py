@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import traceback
 
 import pytest
@@ -297,7 +298,9 @@ async def test_calls_that_a_task_group_makes_leave_the_attempt_its_limit():
     with pytest.raises(ExceptionGroup):
         await outer(failing)
 
-    assert (9.0, 0) == (round(now(), 3), cancelling())
+    # Before 3.13 a task group leaves its own cancellation counted.
+    left = 0 if sys.version_info >= (3, 13) else 3
+    assert (9.0, left) == (round(now(), 3), cancelling())
 
 
 async def test_time_limit_covers_the_decorators_further_in():
