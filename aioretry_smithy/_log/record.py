@@ -303,6 +303,11 @@ class LogRecord(CallsInside):
             child._sent_headers = self._sent_headers
             child._is_settled = self._is_settled
 
+    def _start_later(self, seconds: float) -> None:
+        self.started += seconds
+        if self._deadline is not None:
+            self._deadline += seconds
+
     def _add(self, child: Self) -> int:
         # A decorator outside may begin anew after what looked like the end.
         self._outcome = self._outcome if self._is_settled else PENDING

@@ -162,9 +162,7 @@ class RequestLog(LogRecord):
             return
         before = self.root
         if self.attempt is not None:
-            self.started += waited
-            if self._deadline is not None:
-                self._deadline += waited
+            self._start_later(waited)
             if self.attempt > 1:
                 before = before._children[self.attempt - 2]
         before.delay = (before.delay or 0.0) + waited

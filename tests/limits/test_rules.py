@@ -31,7 +31,7 @@ def samples(chance, limit):
         yield now, chance.uniform(0.0, 2.0), in_flight, chance.random() < 0.2
 
 
-@settings(max_examples=1000)
+@settings(max_examples=10 * settings.default.max_examples)
 @given(histories)
 def test_aimd_agrees_with_a_plain_model(chance):
     """One more a round trip, a share less a round trip with drops."""
@@ -52,7 +52,7 @@ def test_aimd_agrees_with_a_plain_model(chance):
         assert expected == rule.limit
 
 
-@settings(max_examples=1000)
+@settings(max_examples=10 * settings.default.max_examples)
 @given(histories)
 def test_gradient_agrees_with_a_plain_model(chance):
     """What Netflix's class reckons, in its own words; a drop has no round trip."""
