@@ -89,9 +89,6 @@ class ClientRequestContext(CallBound):
     options: Options | None
     """What the block of code around the call asks for."""
 
-    # What the log is made of when it is asked for; None once there is one.
-    _late: LateLog | None
-
     # What the short lane has brought, and when, as long as there is no log.
     _answer: aiohttp.ClientResponse | None
     _answered_at: float
@@ -168,7 +165,10 @@ class ClientRequestContext(CallBound):
             ctx.log = log
         return ctx
 
-    if not TYPE_CHECKING:
+    if TYPE_CHECKING:
+        # What the log is made of when it is asked for; None once there is one.
+        _late: LateLog | None
+    else:
 
         def __getattr__(self, name: str) -> Any:
             """Make the log when it is asked for."""

@@ -150,11 +150,10 @@ class ShortLane(Lane):
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> aiohttp.ClientResponse:
         """Do the same where clients outside have seen the call: it has a context."""
-        session, limits, permits = self._transport.session(), None, None
-        if session is not None:
-            limits = self._limits_left(session, ctx, request)
-        if limits is not None:
-            permits = self._permits(request._base_url, request.method, request.target)
+        session = self._transport.session()
+        limits = session and self._limits_left(session, ctx, request)
+        base_url, method, target = request._base_url, request.method, request.target
+        permits = self._permits(base_url, method, target) if limits else None
         if session is None or limits is None or permits is None:
             return await self._ordinary(ctx, request)
         has_body = has_body_in(request.given)

@@ -291,7 +291,7 @@ class AsyncLimiterWitness(LimiterWitness):
 
 
 def drawn(names):
-    """Return all names for a thorough run; of them each eighth, for one to wait for."""
+    """Return all names for a thorough run; of them every sixth, for one to wait for."""
     names = list(names)
     is_thorough = hypothesis.settings.get_current_profile_name() == "thorough"
-    return names if is_thorough else names[::8]
+    return names if is_thorough else names[::6]

@@ -154,6 +154,17 @@ async def test_context_has_nothing_else(answered):
         ctx.logs  # noqa: B018
 
 
+async def test_timeout_that_is_none_takes_the_ordinary_lane(answered):
+    """It is for aiohttp to complain of."""
+    keeper = []
+    async with build_kept(keeper) as session:
+        timeout = aiohttp.ClientTimeout(total="soon")
+        response = await session.get(URL, timeout=timeout)
+
+    assert 200 == response.status
+    assert RequestLog.of(response).response_timeout is None
+
+
 @pytest.mark.parametrize("looks", [False, True])
 async def test_clock_that_raises_inside_a_decorator_ends_the_call(looks, answered):
     """The log has the answer of the attempt and the error of the call."""
