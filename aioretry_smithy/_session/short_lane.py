@@ -151,7 +151,7 @@ class ShortLane(Lane):
     ) -> aiohttp.ClientResponse:
         """Do the same where clients outside have seen the call: it has a context."""
         session = self._transport.session()
-        limits = session and self._limits_left(session, ctx, request)
+        limits = None if session is None else self._limits_left(session, ctx, request)
         base_url, method, target = request._base_url, request.method, request.target
         permits = self._permits(base_url, method, target) if limits else None
         if session is None or limits is None or permits is None:
