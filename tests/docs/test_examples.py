@@ -41,6 +41,11 @@ TOLERANCE = 0.4
 """Seconds by which a busy machine may be slower than the one that wrote the pages."""
 
 
+def is_storm(script):
+    """Say whether a script simulates for seconds."""
+    return script.stem == "retry_storm"
+
+
 def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
@@ -111,7 +116,14 @@ def _virtual_time(monkeypatch):
 
 
 @pytest.mark.usefixtures("_virtual_time")
-@pytest.mark.parametrize("script", SCRIPTS, ids=name_of)
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(script, marks=pytest.mark.long) if is_storm(script) else script
+        for script in SCRIPTS
+    ],
+    ids=name_of,
+)
 def test_example_prints_what_is_shown(script, output_of):
     """An example without a network prints the text beside it, to the millisecond."""
     output = output_of(script)
@@ -179,6 +191,7 @@ def test_prompts_answer_as_shown(page):
     assert 0 == failures
 
 
+@pytest.mark.long
 def test_tests_of_the_how_to_pass():
     """The tests that the how-to shows pass, under a configuration of their own."""
     process = subprocess.run(
