@@ -60,7 +60,8 @@ def looked_at(witness: Witness, *parts: bytes) -> Iterator[bytes]:
 ANSWERS = {
     "200": answers(FINE),
     "204": answers(answer(204)),
-    "large": answers(answer(200, BODY * 300)),
+    "large": answers(large := answer(200, BODY * 300)),
+    "large each time": always(large),
     "chunked": answers(
         Fault(
             send=(
