@@ -1,4 +1,4 @@
-"""Escape text for logs, spans, labels and the messages of errors."""
+"""Make text fit for logs, spans, labels and the messages of errors."""
 
 from __future__ import annotations
 
@@ -27,3 +27,8 @@ def printable(text: str) -> str:
         else character.encode("unicode_escape").decode()
         for character in text
     )
+
+
+def name_of(function: object) -> str:
+    """Return what describes a function in one line."""
+    return getattr(function, "__qualname__", None) or repr(function)

@@ -10,9 +10,10 @@ from .._call.client import ClientT, DecoratingClient, HttpClient
 from .._call.recording import record_response
 from .._call.short_lane import LaneStep
 from .._errors import bad_argument
+from .._request.per_key import OneForAll
+from .._text import name_of
 from .breaker import CircuitBreaker, count_success
 from .fail_fast_error import FailFastError
-from .per_key import OneForAll, name_of
 from .per_key_decorators import PerKeyDecorators
 from .state import CircuitState
 from .strategy import CircuitBreakerStrategy
@@ -83,7 +84,9 @@ class GuardedCalls(DecoratingClient[ClientT]):
         """
         if not isinstance(circuit_breaker, CircuitBreaker):
             raise bad_argument("circuit_breaker", circuit_breaker, "a CircuitBreaker")
-        return cls._decorator(OneForAll(circuit_breaker), strategy, fallback)
+        return cls._decorator(
+            OneForAll(circuit_breaker.name, circuit_breaker), strategy, fallback
+        )
 
     @classmethod
     def _decorator(
@@ -179,8 +182,10 @@ class GuardedCalls(DecoratingClient[ClientT]):
         """Return the name and the settings of this client."""
         given = self._fallback
         fallback = "" if given is None else f", fallback={name_of(given)}"
-        whom = f"{self._circuit_breakers!r}, strategy={self._strategy!r}"
-        return f"{type(self).__name__}({whom}{fallback})"
+        asked = self._circuit_breakers
+        label = "circuit_breaker=" if isinstance(asked, OneForAll) else ""
+        settings = f"{label}{asked!r}, strategy={self._strategy!r}{fallback}"
+        return f"{type(self).__name__}({settings})"
 
     async def _report(
         self,

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from .._request.keys import host_and_method_key, host_and_path_key, host_key, method_key
-from .per_key import PerKey
+from .per_key import circuit_breakers_per
 
 if TYPE_CHECKING:
     import aiohttp
@@ -56,7 +56,9 @@ class PerKeyDecorators(ABC):
         ...     return CircuitBreaker(key, minimum_request_threshold=5)
         >>> decorator = CircuitBreakerClient.new_per_host_decorator(breaker)
         """
-        return cls._decorator(PerKey("host", host_key, factory), strategy, fallback)
+        return cls._decorator(
+            circuit_breakers_per("host", host_key, factory), strategy, fallback
+        )
 
     @classmethod
     def new_per_method_decorator(
@@ -72,7 +74,7 @@ class PerKeyDecorators(ABC):
 
         >>> decorator = CircuitBreakerClient.new_per_method_decorator()
         """
-        per_key = PerKey("method", method_key, factory)
+        per_key = circuit_breakers_per("method", method_key, factory)
         return cls._decorator(per_key, strategy, fallback)
 
     @classmethod
@@ -89,7 +91,7 @@ class PerKeyDecorators(ABC):
 
         >>> decorator = CircuitBreakerClient.new_per_host_and_method_decorator()
         """
-        per_key = PerKey("host and method", host_and_method_key, factory)
+        per_key = circuit_breakers_per("host and method", host_and_method_key, factory)
         return cls._decorator(per_key, strategy, fallback)
 
     @classmethod
@@ -111,7 +113,7 @@ class PerKeyDecorators(ABC):
 
         >>> decorator = CircuitBreakerClient.new_per_path_decorator()
         """
-        per_key = PerKey("host and path", host_and_path_key, factory)
+        per_key = circuit_breakers_per("host and path", host_and_path_key, factory)
         return cls._decorator(per_key, strategy, fallback)
 
     @classmethod

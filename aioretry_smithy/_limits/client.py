@@ -11,10 +11,11 @@ from .._call.short_lane import LaneStep
 from .._clock import loop_time
 from .._errors import bad_argument, is_finite
 from .._failures.safety import mark_queued
+from .._request.keys import host_key
+from .._request.per_key import OneForAll, PerKey
 from .concurrency_limit import ConcurrencyLimit
 from .concurrency_limit_error import ConcurrencyLimitError
 from .overload import is_overloaded, was_dropped
-from .per_host import OneForAll, PerHost
 from .places import Place
 
 if TYPE_CHECKING:
@@ -24,9 +25,11 @@ if TYPE_CHECKING:
 
     from .._call.context import ClientRequestContext
     from .._request.request import HttpRequest
-    from .per_host import Limits
 
     ConcurrencyLimitFactory: TypeAlias = Callable[[str], int | ConcurrencyLimit]
+    ConcurrencyLimits: TypeAlias = (
+        OneForAll[ConcurrencyLimit] | PerKey[ConcurrencyLimit]
+    )
 
 
 class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
@@ -46,7 +49,7 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
     def __init__(
         self,
         delegate: HttpClient,
-        limits: Limits[ConcurrencyLimit],
+        limits: ConcurrencyLimits,
         max_pending: int | None,
         timeout: float | None,
     ) -> None:
@@ -115,14 +118,17 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
         """
         if not callable(factory):
             raise bad_argument("factory", factory, "a callable that takes the key")
-        described = getattr(factory, "__qualname__", None) or repr(factory)
-        limits = PerHost(lambda key: _limit_of(factory(key), key), described)
+
+        def make(key: str) -> ConcurrencyLimit:
+            return _limit_of(factory(key), key)
+
+        limits = PerKey("host", host_key, make, factory)
         return cls._decorator(limits, max_pending, timeout)
 
     @classmethod
     def _decorator(
         cls,
-        limits: Limits[ConcurrencyLimit],
+        limits: ConcurrencyLimits,
         max_pending: int | None,
         timeout: float | None,
     ) -> Decorator:
@@ -181,10 +187,10 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
         return f"{type(self).__name__}({self._limits!r}, {queue})"
 
     def _lane_step(self) -> LaneStep:
-        find = self._limits.quick()
+        find: Any = self._limits.quick()  # None is for keys of paths
 
         def try_enter(host: str, method: str) -> Place | None:
-            limit = find(host)
+            limit = find(host, method)
             try:
                 return None if limit is None else limit._try_enter()
             except Exception:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .._call.client import DecoratingClient, Decorator, HttpClient
 from .._call.short_lane import LaneStep
 from .._clock import loop_time
 from .._errors import bad_argument, is_finite
 from .._failures.safety import mark_queued
-from .per_host import OneForAll, PerHost
+from .._request.keys import host_key
+from .._request.per_key import OneForAll, PerKey
 from .rate_limit import RateLimit
 from .rate_limit_error import RateLimitError
 
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 
     from .._call.context import ClientRequestContext
     from .._request.request import HttpRequest
-    from .per_host import Limits
+
+    RateLimits: TypeAlias = OneForAll[RateLimit] | PerKey[RateLimit]
 
 
 class RateLimitingClient(DecoratingClient[HttpClient]):
@@ -39,7 +41,7 @@ class RateLimitingClient(DecoratingClient[HttpClient]):
     _serves = "sessions"
 
     def __init__(
-        self, delegate: HttpClient, limits: Limits[RateLimit], timeout: float | None
+        self, delegate: HttpClient, limits: RateLimits, timeout: float | None
     ) -> None:
         super().__init__(delegate)
         self._limits = limits
@@ -62,7 +64,9 @@ class RateLimitingClient(DecoratingClient[HttpClient]):
         Raises:
             ValueError: An argument is not as described.
         """
-        return cls._decorator(OneForAll("all", _checked(limit)), timeout)
+        if not isinstance(limit, RateLimit):
+            raise bad_argument("limit", limit, "a RateLimit")
+        return cls._decorator(OneForAll("all", limit), timeout)
 
     @classmethod
     def new_per_host_decorator(
@@ -89,12 +93,11 @@ class RateLimitingClient(DecoratingClient[HttpClient]):
         """
         if not callable(factory):
             raise bad_argument("factory", factory, "a callable that takes the key")
-        described = getattr(factory, "__qualname__", None) or repr(factory)
-        limits = PerHost(lambda key: _checked(factory(key)), described)
+        limits = PerKey("host", host_key, factory, factory, RateLimit)
         return cls._decorator(limits, timeout)
 
     @classmethod
-    def _decorator(cls, limits: Limits[RateLimit], timeout: float | None) -> Decorator:
+    def _decorator(cls, limits: RateLimits, timeout: float | None) -> Decorator:
         if timeout is not None and not (is_finite(timeout) and timeout >= 0):
             raise bad_argument("timeout", timeout, "finite and >= 0, or None")
         return lambda delegate: cls(delegate, limits, timeout)
@@ -131,10 +134,10 @@ class RateLimitingClient(DecoratingClient[HttpClient]):
         return f"{type(self).__name__}({self._limits!r}, timeout={self._timeout!r})"
 
     def _lane_step(self) -> LaneStep:
-        find = self._limits.quick()
+        find: Any = self._limits.quick()  # None is for keys of paths
 
         def try_take(host: str, method: str) -> RateLimit | None:
-            limit = find(host)
+            limit = find(host, method)
             return limit if limit is not None and limit._try_take() else None
 
         return LaneStep(try_take, _succeed, RateLimit._give_back)
@@ -169,9 +172,3 @@ def _refusal(limit: RateLimit) -> RateLimitError:
     error = RateLimitError(limit, limit._next_turn() - loop_time())
     mark_queued(error)
     return error
-
-
-def _checked(limit: object) -> RateLimit:
-    if isinstance(limit, RateLimit):
-        return limit
-    raise bad_argument("limit", limit, "a RateLimit")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from .._errors import bad_argument
 from .._lru import BoundedMap
 from .._request.keys import host_and_method_key, host_key, method_key
+from .._text import name_of
 from .config import RetryConfig
 
 if TYPE_CHECKING:
@@ -121,8 +122,7 @@ class RetryConfigMapping:
         raise bad_argument("key_fn", key, "returns a str")
 
     def __repr__(self) -> str:
-        name = getattr(self._factory, "__qualname__", None) or repr(self._factory)
-        return f"{type(self).__name__}.{self._name}({name})"
+        return f"{type(self).__name__}.{self._name}({name_of(self._factory)})"
 
 
 _NO_RETRY = RetryConfig.no_retry()

@@ -210,7 +210,9 @@ class TestDecorators:
         """By the caller of the request."""
         decorator = RateLimitingClient.new_per_host_decorator(lambda key: 5)
         async with Scripted([], decorator) as scripted:
-            with pytest.raises(ValueError, match=r"^limit: 5 \(expected: a RateLimit"):
+            with pytest.raises(
+                ValueError, match=r"^factory: 5 \(expected: returns a RateLimit"
+            ):
                 await scripted.get()
 
     @pytest.mark.parametrize(

@@ -1,0 +1,95 @@
+"""Find what belongs to a request: one thing for all, or one for each key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
+
+from .._lru import BoundedMap
+from .._text import name_of
+from .keys import QUICK_KEYS
+
+if TYPE_CHECKING:
+    from .request import HttpRequest
+
+T = TypeVar("T")
+
+QuickLookup: TypeAlias = Callable[[str, str], T | None]
+"""Finds a value by the host key and the method of a request that is not made yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class OneForAll(Generic[T]):
+    """One value for all requests, such as a circuit breaker, and its key."""
+
+    key: str
+    value: T
+
+    def of(self, request: HttpRequest) -> T:
+        """Return the value."""
+        return self.value
+
+    def quick(self) -> QuickLookup[T]:
+        """Return a function that finds the value without a request."""
+        return lambda host, method: self.value
+
+    def in_use(self) -> dict[str, T]:
+        """Return the value by its key."""
+        return {self.key: self.value}
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+class PerKey(Generic[T]):
+    """A value for each key, made on demand.
+
+    Args:
+        per: The key in words, such as ``host``.
+        key: Makes the key of a request; None for a request that has none.
+        make: Makes the value of a key.
+        factory: The function of the user's that *make* is, or calls.
+        kind: The class of all values, where *make* may return another.
+    """
+
+    __slots__ = ("_factory", "_key", "_per", "_values")
+
+    def __init__(
+        self,
+        per: str,
+        key: Callable[[HttpRequest], str | None],
+        make: Callable[[str], T],
+        factory: object,
+        kind: type[T] | None = None,
+    ) -> None:
+        self._per, self._key, self._factory = per, key, factory
+        self._values = BoundedMap(make, kind=kind)
+
+    def of(self, request: HttpRequest) -> T | None:
+        """Return the value of a request; None for one without a key."""
+        key = self._key(request)
+        return None if key is None else self._values.get(key)
+
+    def quick(self) -> QuickLookup[T] | None:
+        """Return a function that finds what is made already without a request."""
+        if self._key not in QUICK_KEYS:
+            return None
+        key_of = QUICK_KEYS[self._key]
+        get, touch = self._values.quick()
+
+        def find(host: str, method: str) -> T | None:
+            key = key_of(host, method) if key_of and host else host
+            value = get(key)
+            if value is not None:
+                touch(key)
+            return value
+
+        return find
+
+    def in_use(self) -> dict[str, T]:
+        """Return the values that there are now, by their keys."""
+        return self._values.copy()
+
+    def __repr__(self) -> str:
+        return f"per={self._per!r}, factory={name_of(self._factory)}"

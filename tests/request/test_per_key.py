@@ -1,0 +1,72 @@
+"""One value for all requests, or one for each key."""
+
+from __future__ import annotations
+
+import pytest
+from yarl import URL
+
+from aioretry_smithy import HttpRequest
+from aioretry_smithy._request.keys import (
+    host_and_method_key,
+    host_and_path_key,
+    host_key,
+    method_key,
+)
+from aioretry_smithy._request.per_key import OneForAll, PerKey
+
+HERE = HttpRequest("GET", URL("http://here.test/a"))
+THERE = HttpRequest("POST", URL("http://there.test/b"))
+NOWHERE = HttpRequest("GET", URL("/a"))
+
+
+def per(key):
+    return PerKey("key", key, list, list)
+
+
+def test_one_for_all_is_found_for_every_request_and_without_one():
+    """It needs no key, so that a request without a host has it too."""
+    value = []
+    only = OneForAll("all", value)
+
+    assert [value] * 2 == [only.of(HERE), only.of(NOWHERE)]
+    assert only.quick()("", "GET") is value
+    assert {"all": value} == only.in_use()
+
+
+def test_each_key_has_a_value_of_its_own():
+    """Two requests with the same key meet the same value."""
+    values = per(host_key)
+
+    assert values.of(HERE) is values.of(HERE)
+    assert values.of(HERE) is not values.of(THERE)
+    assert ["here.test:80", "there.test:80"] == sorted(values.in_use())
+
+
+def test_a_request_without_a_key_has_no_value():
+    """A relative URL names no host."""
+    assert per(host_key).of(NOWHERE) is None
+
+
+@pytest.mark.parametrize("key", [host_key, method_key, host_and_method_key])
+def test_what_is_made_is_found_without_a_request(key):
+    """Nothing is made for a lookup by host and method alone."""
+    values = per(key)
+    find = values.quick()
+    before = find("here.test:80", "GET")
+
+    assert before is None
+    assert values.of(HERE) is find("here.test:80", "GET")
+    assert 1 == len(values.in_use())
+
+
+def test_a_key_with_a_path_cannot_be_found_without_a_request():
+    """Host and method do not tell it."""
+    assert per(host_and_path_key).quick() is None
+
+
+def test_a_value_of_another_class_is_refused():
+    """The error names the function that the user passed."""
+    values = PerKey("host", host_key, str, str, list)
+
+    with pytest.raises(ValueError, match=r"^factory: .*\(expected: returns a list\)"):
+        values.of(HERE)
