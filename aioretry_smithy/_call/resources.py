@@ -10,8 +10,8 @@ from aiohttp.payload import Payload
 if TYPE_CHECKING:
     import aiohttp
 
-Notes: TypeAlias = Sequence[tuple[object, Callable[[], Payload]]]
-"""Objects that were given as JSON, each with what makes its body again."""
+Note: TypeAlias = tuple[object, Callable[[], Payload]]
+"""An object that was given as JSON, and what makes its body again."""
 
 
 class ReplayableBody(Protocol):
@@ -34,11 +34,14 @@ class CallResources:
     bodies: Sequence[ReplayableBody] = ()
     """The wrapped bodies of the call."""
 
-    json: Notes = ()
+    json: list[Note]
     """The values of ``json=``, each with a function that makes its first body again."""
 
     _responses: Sequence[aiohttp.ClientResponse] = ()
     _used: Sequence[object] = ()
+
+    def __init__(self) -> None:
+        self.json = []
 
     async def close_bodies(self) -> None:
         """Close the bodies that aiohttp wanted to close."""

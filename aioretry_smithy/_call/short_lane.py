@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import aiohttp
 
     from .._log.request_log import RequestLog
-    from .._log.upload import Upload
+    from .resources import Note
 
 
 class LaneStep(NamedTuple):
@@ -35,7 +35,10 @@ class LaneStep(NamedTuple):
 class FirstAttempt:
     """An attempt that the short lane has made: the ordinary lane goes on from it."""
 
-    __slots__ = ("_cause", "_response", "log", "permits", "upload")
+    __slots__ = ("_cause", "_response", "json", "log", "permits")
+
+    json: list[Note] | None
+    """Notes of the JSON that it sent, if it had other arguments than most."""
 
     log: RequestLog | None
     """The log of the attempt; None where nothing retries."""
@@ -45,11 +48,11 @@ class FirstAttempt:
 
     def __init__(
         self,
-        upload: Upload,
         response: aiohttp.ClientResponse | None = None,
         cause: BaseException | None = None,
+        json: list[Note] | None = None,
     ) -> None:
-        self.upload = upload
+        self.json = json
         self.log = None
         self._response = response
         self._cause = cause

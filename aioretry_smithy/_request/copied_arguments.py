@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from http.cookies import BaseCookie
-from typing import Any
+from typing import Any, Final, TypeAlias
 
 from aiohttp import FormData
 from multidict import CIMultiDict, CIMultiDictProxy, MultiDict, MultiDictProxy
@@ -25,6 +25,11 @@ _USUAL = frozenset(
     " timeout".split()
 )
 _READ_ONLY = {bytes, str, type(None)}
+
+Containers: TypeAlias = tuple[Any, Any, Any]
+"""Headers, params and cookies, None for what is not there."""
+
+NO_CONTAINERS: Final[Containers] = None, None, None
 
 
 def copy_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -55,33 +60,50 @@ def copy_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
 
 def is_usual(arguments: dict[str, Any]) -> bool:
     """Say whether a request has no other arguments than most have."""
-    return type(arguments.get("data")) in _READ_ONLY and _USUAL.issuperset(arguments)
+    if len(arguments) == 1 and "allow_redirects" in arguments:
+        return True  # as in every GET without headers and params
+    data = arguments.get("data")
+    is_read_only = data is None or type(data) in _READ_ONLY
+    return is_read_only and _USUAL.issuperset(arguments)
 
 
-def copy_usual(arguments: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the same for arguments as most requests have them; None for others."""
+def usual_copies(arguments: dict[str, Any]) -> Containers | None:
+    """Return copies of the headers, the params and the cookies of a usual request.
+
+    None for a request with anything else that the caller may change later.
+    """
     if not is_usual(arguments):
         return None
-    copies = arguments
     # One by one: a loop takes longer than all the rest.
-    if (headers := arguments.get("headers")) is not None:
+    headers, params = arguments.get("headers"), arguments.get("params")
+    cookies = arguments.get("cookies")
+    if headers is None and params is None and cookies is None:
+        return NO_CONTAINERS
+    if headers is not None:
         if type(headers) not in _NESTED:
             return None
-        copies = arguments.copy()
         # Their values are strings, or aiohttp complains.
-        is_flat = type(headers) is dict
-        copies["headers"] = headers.copy() if is_flat else _copy_of(headers)
-    if (params := arguments.get("params")) is not None and type(params) is not str:
+        headers = headers.copy() if type(headers) is dict else _copy_of(headers)
+    if params is not None and type(params) is not str:
         if type(params) not in _NESTED:
             return None
-        copies = arguments.copy() if copies is arguments else copies
-        copies["params"] = _copy_of(params)
-    if (cookies := arguments.get("cookies")) is not None:
+        params = _copy_of(params)
+    if cookies is not None:
         if type(cookies) not in _NESTED:
             return None
-        copies = arguments.copy() if copies is arguments else copies
-        copies["cookies"] = _copy_of(cookies)
-    return copies
+        cookies = _copy_of(cookies)
+    return headers, params, cookies
+
+
+def put_copies(arguments: dict[str, Any], copies: Containers) -> None:
+    """Put the copies of a usual request in the place of what it was given."""
+    headers, params, cookies = copies
+    if headers is not None:
+        arguments["headers"] = headers
+    if params is not None:
+        arguments["params"] = params
+    if cookies is not None:
+        arguments["cookies"] = cookies
 
 
 def _body_copy(value: Any) -> Any:

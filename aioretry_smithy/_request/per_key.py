@@ -79,7 +79,7 @@ class PerKey(Generic[T]):
         get, touch = self._values.quick()
 
         def find(host: str, method: str) -> T | None:
-            key = key_of(host, method) if key_of and host else host
+            key = host if key_of is None or not host else key_of(host, method)
             value = get(key)
             if value is not None:
                 touch(key)

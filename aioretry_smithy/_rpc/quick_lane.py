@@ -116,10 +116,10 @@ class QuickAttempt(AttemptOptions):
         if self._cut is not None:
             passed = self._cut.passed_by(cause, TimeLimits.of_log(self.log))
         if passed is None:
-            return FirstAttempt(NO_BODY, cause=cause)
+            return FirstAttempt(cause=cause)
         error = passed()
         error.__cause__ = cause
-        return FirstAttempt(NO_BODY, cause=error)
+        return FirstAttempt(cause=error)
 
     def end(self) -> None:
         """Go back to the options around it, and keep nothing for what lives on."""

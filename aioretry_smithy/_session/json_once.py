@@ -12,8 +12,7 @@ if TYPE_CHECKING:
 
     from aiohttp import ClientSession
 
-    from .._call.resources import CallResources
-    from .._log.upload import Upload
+    from .._call.resources import CallResources, Note
 
 _ATTRIBUTES = {
     "_json_serialize": payload.JsonPayload,
@@ -30,8 +29,8 @@ class JsonOnce:
 
     __slots__ = ("_serializers", "sending")
 
-    sending: CallResources | Upload | None
-    """What keeps the notes of the call whose request was passed to aiohttp last."""
+    sending: list[Note] | None
+    """The notes of the call whose request was passed to aiohttp last."""
 
     def __init__(self) -> None:
         self.sending = None
@@ -61,16 +60,16 @@ class JsonOnce:
         for known, make in resources.json:
             if known is value:
                 return {**arguments, "json": None, "data": make()}
-        self.sending = resources
+        self.sending = resources.json
         return arguments
 
     def _noting(self, dumps: Callable[[Any], Any], made: Any) -> Callable[[Any], Any]:
         def serialize(value: Any) -> Any:
-            keeper, self.sending = self.sending, None
+            notes, self.sending = self.sending, None
             serialized = dumps(value)
-            if keeper is not None:
+            if notes is not None:
                 make = partial(made, None, dumps=lambda _: serialized)
-                keeper.json = [*keeper.json, (value, make)]
+                notes.append((value, make))
             return serialized
 
         return serialize

@@ -18,12 +18,11 @@ from .._log.late_log import (
 from .._log.outcome import PENDING
 from .._log.record import NO_CHILDREN, UNMADE
 from .._log.stop_reason import RetryStopReason
-from .._log.upload import NO_BODY, Upload
-from .._request.copied_arguments import is_usual
+from .._request.copied_arguments import NO_CONTAINERS, is_usual, put_copies
 from .._request.keys import quick_host_key
+from .._request.request import HttpRequest
 from .._retry.client import RetryingClient
 from .deadline import CLOSE_ENOUGH, first_limits
-from .uploads import begin_sending, end_sending
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -37,8 +36,9 @@ if TYPE_CHECKING:
     from .._call.short_lane import FirstAttempt, LaneStep
     from .._log.late_log import LateLog, Limits
     from .._log.request_log import RequestLog
+    from .._log.upload import Upload
     from .._masking.mask import Mask
-    from .._request.request import HttpRequest
+    from .._request.copied_arguments import Containers
     from .aiohttp_transport import AiohttpTransport
     from .deadline import FirstLimits
 
@@ -167,18 +167,33 @@ class Lane:
         target: StrOrURL,
         options: dict[str, Any],
         timeout: ClientTimeout | None,
-        upload: Upload,
+        copies: Containers = NO_CONTAINERS,
     ) -> Awaitable[aiohttp.ClientResponse]:
-        """Begin to send a request."""
+        """Begin to send a request; put *copies* of what was sent into the *options*."""
+        given = options
         if timeout is not None:
-            options = {**options, "timeout": timeout}
-        if upload is not NO_BODY:
-            self._transport.json.sending = upload
-            begin_sending(upload)
+            given = {**options, "timeout": timeout}
         replaced = self._transport.replaced
+        answer: Awaitable[aiohttp.ClientResponse]
         if replaced is None:
-            return type(session)._request(session, method, target, **options)
-        return replaced(method, target, **options)
+            answer = type(session)._request(session, method, target, **given)
+        else:
+            answer = replaced(method, target, **given)
+        if copies is not NO_CONTAINERS:
+            put_copies(options, copies)
+        return answer
+
+    def _context(
+        self, session: ClientSession, late: LateLog, log: RequestLog | None
+    ) -> ClientRequestContext:
+        """Make the context of a call whose first attempt did not succeed."""
+        method, target, arguments, *_ = late[0]
+        request = HttpRequest.of_arguments(
+            method, target, arguments, arguments, session._base_url
+        )
+        ctx = ClientRequestContext._of(request, log or log_of_call(late, request))
+        ctx._is_sent = True
+        return ctx
 
     def _succeed(
         self,
@@ -188,13 +203,7 @@ class Lane:
         response: aiohttp.ClientResponse,
     ) -> None:
         """Note the success of a call that has no context, and perhaps no log yet."""
-        begun, _, upload = late
         now = get_running_loop().time()
-        if upload is not NO_BODY:
-            end_sending(upload, self._transport.json)
-            # The body is not to live as long as the response.
-            begun[2]["data"] = begun[2]["json"] = None
-            upload.json = ()
         if log is None and response.connection is None:
             try:
                 for place, after in self._after:
@@ -267,10 +276,8 @@ class Lane:
         if self._retrying is not None:
             # A decorator may have made other attempts meanwhile.
             first.log = log.children[0]
-        if first.upload is not NO_BODY:
-            end_sending(first.upload, self._transport.json)
-        if first.upload.json:
-            resources_of(ctx).json, first.upload.json = first.upload.json, ()
+        if first.json:
+            resources_of(ctx).json, first.json = first.json, None
         ctx._first_attempt = first
 
 

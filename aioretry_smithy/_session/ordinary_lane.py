@@ -17,7 +17,7 @@ from .._log.attachment import attach
 from .._log.capture import collecting
 from .._log.late_log import attach_late
 from .._log.upload import NO_BODY
-from .._request.copied_arguments import copy_usual
+from .._request.copied_arguments import NO_CONTAINERS, put_copies, usual_copies
 from .._request.request import HttpRequest
 from .aiohttp_transport import closed
 from .deadline import response_timeout
@@ -108,9 +108,13 @@ def _begin_late(
     options: dict[str, Any],
 ) -> ClientRequestContext | None:
     """Make the context of a usual call, without a log; None of any other."""
-    arguments = copy_usual(options)
-    if arguments is None or current_options() is not None or collecting():
+    copies = usual_copies(options)
+    if copies is None or current_options() is not None or collecting():
         return None
+    arguments = options
+    if copies is not NO_CONTAINERS:
+        arguments = options.copy()
+        put_copies(arguments, copies)
     request = HttpRequest.of_arguments(
         method, target, options, arguments, session._base_url
     )

@@ -15,21 +15,19 @@ from aiohttp import ClientResponse
 
 from .._breaker.client import CircuitBreakerClient
 from .._call.client import chain_of
-from .._call.context import ClientRequestContext
 from .._call.short_lane import FirstAttempt
 from .._limits.client import ConcurrencyLimitingClient
 from .._limits.rate_client import RateLimitingClient
 from .._log.capture import collecting
 from .._log.late_log import log_of_call
-from .._log.upload import NO_BODY, Upload
+from .._log.upload import NO_BODY
 from .._logging.client import LoggingClient
-from .._request.copied_arguments import copy_usual
-from .._request.request import HttpRequest
+from .._request.copied_arguments import NO_CONTAINERS, usual_copies
 from .._retry.client import RetryingClient
 from .aiohttp_transport import closed
 from .lane import Lane
 from .ordinary_lane import begun_now, ordinary_call
-from .uploads import end_sending, has_body_in
+from .uploads import close_upload, has_body_in, is_sending, open_upload
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -39,10 +37,14 @@ if TYPE_CHECKING:
     from aiohttp.typedefs import StrOrURL
 
     from .._call.client import HttpClient
+    from .._call.context import ClientRequestContext
+    from .._call.resources import Note
     from .._call.short_lane import LaneStep
     from .._log.late_log import LateLog
     from .._log.request_log import RequestLog
     from .._masking.mask import Mask
+    from .._request.copied_arguments import Containers
+    from .._request.request import HttpRequest
     from .aiohttp_transport import AiohttpTransport
 
 _OURS = {
@@ -108,38 +110,43 @@ class ShortLane(Lane):
         if session is None:
             raise closed()
         method = method.upper()
+        copies: Containers | None = NO_CONTAINERS
+        notes: list[Note] | None = None
+        has_body = False
         # Most calls have no other argument.
-        is_plain = len(options) == 1 and "allow_redirects" in options
-        arguments = options if is_plain else copy_usual(options)
-        limits = None if arguments is None else self._limits(session, options)
+        if len(options) != 1 or "allow_redirects" not in options:
+            has_body = has_body_in(options)
+            copies = None if has_body and is_sending() else usual_copies(options)
+            self._transport.json.sending = notes = []
+        limits = None if copies is None else self._limits(session, options)
         permits = limits and self._permits(session._base_url, method, target)
-        if arguments is None or limits is None or permits is None:
+        if copies is None or limits is None or permits is None:
             return await ordinary_call(
                 session, client, self._mask, method, target, options
             )
-        has_body = not is_plain and has_body_in(options)
-        upload = Upload() if has_body else NO_BODY
-        begun = begun_now(session, self._mask, method, target, arguments)
-        late = begun, limits.shown, upload
-        log = _captured(late) if collecting() else None
+        answer = self._answer(session, method, target, options, limits.timeout, copies)
+        begun = begun_now(session, self._mask, method, target, options)
+        log, upload = None, NO_BODY
+        if collecting():
+            upload = open_upload() if has_body else NO_BODY
+            log = _captured((begun, limits.shown, upload))
         try:
-            response = await self._answer(
-                session, method, target, options, limits.timeout, upload
-            )
+            response = await answer
         except BaseException as cause:
-            first = FirstAttempt(upload, cause=cause)
+            first = FirstAttempt(None, cause, notes)
         else:
             # A mock may lack anything.
             if issubclass(type(response), ClientResponse) and response.status < 400:
-                self._succeed(late, log, permits, response)
+                if has_body:
+                    upload = close_upload()
+                    # The body is not to live as long as the response.
+                    options["data"] = options["json"] = None
+                self._succeed((begun, limits.shown, upload), log, permits, response)
                 return response
-            first = FirstAttempt(upload, response)
+            first = FirstAttempt(response, None, notes)
             del response
-        request = HttpRequest.of_arguments(
-            method, target, options, arguments, session._base_url
-        )
-        ctx = ClientRequestContext._of(request, log or log_of_call(late, request))
-        ctx._is_sent = True
+        late = begun, limits.shown, close_upload() if has_body else NO_BODY
+        ctx = self._context(session, late, log)
         self._hand_over(ctx, first, permits)
         del first
         return await ordinary_call(
@@ -156,30 +163,32 @@ class ShortLane(Lane):
         permits = self._permits(base_url, method, target) if limits else None
         if session is None or limits is None or permits is None:
             return await self._ordinary(ctx, request)
-        has_body = has_body_in(request.given)
-        upload = Upload() if has_body else NO_BODY
+        given = request.given
+        has_body, upload = has_body_in(given), NO_BODY
+        notes: list[Note] | None = None
+        if has_body:
+            upload = open_upload()
+            self._transport.json.sending = notes = []
         self._begin_attempt(ctx, limits.shown, upload)
         try:
             response = await self._answer(
-                session,
-                request.method,
-                request.target,
-                request.given,
-                limits.timeout,
-                upload,
+                session, method, target, given, limits.timeout
             )
         except BaseException as cause:
-            first = FirstAttempt(upload, cause=cause)
+            first = FirstAttempt(None, cause, notes)
         else:
             is_real = issubclass(type(response), ClientResponse)
-            if is_real and response.status < 400:
-                if has_body:
-                    end_sending(upload, self._transport.json)
-                    upload.json = ()
-                if self._succeed_within(ctx, permits, response):
-                    return response
-            first = FirstAttempt(upload, response)
+            if (
+                is_real
+                and response.status < 400
+                and self._succeed_within(ctx, permits, response)
+            ):
+                return response
+            first = FirstAttempt(response, None, notes)
             del response
+        finally:
+            if has_body:
+                close_upload()
         self._hand_over(ctx, first, permits)
         del first
         return await self._ordinary(ctx, request)

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
+from .._log.upload import NOT_COUNTED, Upload
+
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Callable
 
     import aiohttp
     from aiohttp import ClientRequest, ClientSession
 
-    from .._log.upload import Upload
-    from .json_once import JsonOnce
-
 _last_upload: ContextVar[Upload | None] = ContextVar(
     "aioretry_smithy_upload", default=None
 )
+last_upload: Callable[[], Upload | None] = _last_upload.get
+"""Returns what counts, or counted, the last body that this task has sent."""
 
 
 def measure_uploads(session: ClientSession) -> type[ClientRequest]:
@@ -36,56 +37,72 @@ def has_body_in(arguments: dict[str, Any]) -> bool:
 
 
 async def sending(
-    upload: Upload,
-    json: JsonOnce,
-    answer: Awaitable[aiohttp.ClientResponse],
+    upload: Upload, answer: Awaitable[aiohttp.ClientResponse]
 ) -> aiohttp.ClientResponse:
     """Send a request with a body, and let it be counted."""
-    begin_sending(upload)
+    outer = _last_upload.get()
+    _last_upload.set(upload)
     try:
         return await answer
     finally:
-        end_sending(upload, json)
+        upload.is_open = False
+        # A request around this one counts its body again.
+        if outer is not None and outer.is_open:
+            _last_upload.set(outer)
 
 
-def begin_sending(upload: Upload) -> None:
-    """Let the request that is sent next count its body."""
-    upload.outer = _last_upload.get()
+def is_sending() -> bool:
+    """Say whether a request around this one may still have to count its body."""
+    upload = _last_upload.get()
+    return upload is not None and upload.is_open
+
+
+def open_upload() -> Upload:
+    """Let the next body that this task sends be counted here."""
+    upload = Upload()
     _last_upload.set(upload)
+    return upload
 
 
-def end_sending(upload: Upload, json: JsonOnce) -> None:
-    """Let a request around this one, if there is one, count its body again."""
-    json.sending = None
-    upload.is_over = True
-    outer, upload.outer = upload.outer, None
-    # One that is over is not in the way: each request with a body sets its own.
-    if outer is not None and not outer.is_over:
-        _last_upload.set(outer)
+def close_upload() -> Upload:
+    """Return what counted the body that this task has just sent."""
+    upload = _last_upload.get()
+    # A mock sends nothing.
+    if upload is None or not upload.is_open:
+        return NOT_COUNTED
+    upload.is_open = False
+    return upload
 
 
 @cache
 def _measured(kind: Any) -> Any:
-    # aiohttp calls this method for requests with a body, and only for these.
-    async def write_bytes(
-        self: Any, writer: Any, *arguments: Any, **options: Any
-    ) -> None:
+    # aiohttp may call this in the task of the call, and run what it returns in another.
+    def write_bytes(self: Any, writer: Any, *arguments: Any, **options: Any) -> Any:
+        write = partial(kind.write_bytes, self, writer, *arguments, **options)
+        # It is also called for a request without a body that waits to be continued.
+        if not self.body:
+            return write()
         upload = _last_upload.get()
-        if upload is None:
-            await kind.write_bytes(self, writer, *arguments, **options)
-            return
-        # A body may make calls of its own, which must not be counted here.
-        _last_upload.set(None)
-        _count(writer, upload)
-        try:
-            await kind.write_bytes(self, writer, *arguments, **options)
-        finally:
-            del writer.write  # it refers to the writer: no cycle
-        if writer._eof:
-            upload.ended = asyncio.get_running_loop().time()
+        if upload is None or not upload.is_open:
+            upload = open_upload()
+        return _counted(write, writer, upload)
 
     members = {"write_bytes": write_bytes, "__module__": kind.__module__}
     return type(kind)(kind.__name__, (kind,), members)
+
+
+async def _counted(
+    write: Callable[[], Awaitable[None]], writer: Any, upload: Upload
+) -> None:
+    # A body may make calls of its own, which must not be counted here.
+    _last_upload.set(None)
+    _count(writer, upload)
+    try:
+        await write()
+    finally:
+        del writer.write  # it refers to the writer: no cycle
+    if writer._eof:
+        upload.ended = asyncio.get_running_loop().time()
 
 
 def _count(writer: Any, upload: Upload) -> None:

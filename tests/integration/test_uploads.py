@@ -10,6 +10,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from chains import connected
+from fault_server import End, FaultServer, cut
 
 from aioretry_smithy import (
     Backoff,
@@ -151,6 +152,39 @@ async def test_call_inside_a_body_is_not_counted_as_the_body(url):
         log = RequestLog.of(await session.post("/", data=asking()))
 
     assert 4 == log.request_length
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+async def test_call_of_a_middleware_is_not_counted_as_the_body(url, before):
+    """A middleware may ask for a token first, and report to a server afterwards."""
+    lengths = []
+
+    async def asking(request, handler):
+        if request.url.path != "/":
+            return await handler(request)
+        response = None if before else await handler(request)
+        async with session.post("/token", data=b"123") as answer:
+            lengths.append(RequestLog.of(answer).request_length)
+        return response or await handler(request)
+
+    async with SessionBuilder(url, middlewares=[asking]).build() as session:
+        log = RequestLog.of(await session.post("/", data=b"12345"))
+
+    assert [5, 3] == [log.request_length, *lengths]
+
+
+async def test_body_of_a_failed_call_was_counted():
+    """Its error knows the log, also where nobody looked at the log before."""
+    async with (
+        FaultServer([], cut(end=End.RESET)) as server,
+        SessionBuilder(server.url).build() as session,
+    ):
+        with pytest.raises(aiohttp.ClientError) as caught:
+            await session.post("/", data=b"12345")
+
+    log = RequestLog.of(caught.value)
+    assert 5 == log.request_length
+    assert log.request_duration >= 0
 
 
 async def test_undecorated_session_sends_as_before():

@@ -2,17 +2,48 @@
 
 from __future__ import annotations
 
-from aioretry_smithy._log.upload import Upload
-from aioretry_smithy._session.json_once import JsonOnce
-from aioretry_smithy._session.uploads import begin_sending, end_sending
+import asyncio
+
+from aioretry_smithy._log.upload import NOT_COUNTED, Upload
+from aioretry_smithy._session.uploads import (
+    close_upload,
+    is_sending,
+    open_upload,
+    sending,
+)
 
 
-def test_request_around_another_is_counted_again():
-    """A middleware may send one of its own before that which it was asked for."""
-    around, inside, after = Upload(), Upload(), Upload()
-    begin_sending(around)
-    begin_sending(inside)
-    end_sending(inside, JsonOnce())
-    begin_sending(after)
+async def test_request_around_another_is_counted_again():
+    """A middleware may send a request of its own before the one it was asked for."""
+    around, inside = Upload(), Upload()
 
-    assert after.outer is around
+    async def send_inside():
+        await sending(inside, asyncio.sleep(0))
+        return close_upload()
+
+    assert around is await sending(around, send_inside())
+    assert not inside.is_open
+
+
+async def test_request_around_that_has_ended_counts_nothing():
+    """A call that began inside another one may end after it."""
+    around, inside = Upload(), Upload()
+
+    async def end_around():
+        around.is_open = False
+
+    async def send_both():
+        await sending(inside, end_around())
+        return close_upload()
+
+    assert NOT_COUNTED is await sending(around, send_both())
+
+
+def test_upload_counts_one_body():
+    """What counted a body does not count the next one."""
+    upload = open_upload()
+    before = is_sending()
+
+    assert upload is close_upload()
+    assert (True, False) == (before, is_sending())
+    assert NOT_COUNTED is close_upload()
