@@ -60,8 +60,6 @@ def copy_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
 
 def is_usual(arguments: dict[str, Any]) -> bool:
     """Say whether a request has no other arguments than most have."""
-    if len(arguments) == 1 and "allow_redirects" in arguments:
-        return True  # as in every GET without headers and params
     data = arguments.get("data")
     is_read_only = data is None or type(data) in _READ_ONLY
     return is_read_only and _USUAL.issuperset(arguments)

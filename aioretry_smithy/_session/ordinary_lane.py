@@ -108,7 +108,8 @@ def _begin_late(
     options: dict[str, Any],
 ) -> ClientRequestContext | None:
     """Make the context of a usual call, without a log; None of any other."""
-    copies = usual_copies(options)
+    is_plain = len(options) == 1 and "allow_redirects" in options
+    copies = NO_CONTAINERS if is_plain else usual_copies(options)
     if copies is None or current_options() is not None or collecting():
         return None
     arguments = options

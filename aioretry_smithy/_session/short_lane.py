@@ -113,7 +113,7 @@ class ShortLane(Lane):
         copies: Containers | None = NO_CONTAINERS
         notes: list[Note] | None = None
         has_body = False
-        # Most calls have no other argument.
+        # A GET without headers and params has no other argument.
         if len(options) != 1 or "allow_redirects" not in options:
             has_body = has_body_in(options)
             copies = None if has_body and is_sending() else usual_copies(options)
