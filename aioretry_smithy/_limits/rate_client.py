@@ -161,7 +161,7 @@ class RateLimitingClient(DecoratingClient[HttpClient]):
         if is_late or not await limit._wait(min(latest, deadline)):
             # Not by way of a variable: the error has this frame.
             raise _refusal(limit)
-        ctx.log._begin_late(loop_time() - started)
+        ctx.log._begin_after_wait(loop_time() - started)
 
 
 def _succeed(limit: RateLimit, now: float, response: aiohttp.ClientResponse) -> None:

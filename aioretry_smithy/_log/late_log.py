@@ -30,10 +30,10 @@ Begun: TypeAlias = (
 """The method, the target, copies of the arguments, the session's base URL and headers,
 the mask, the event loop, and the wall clock and the loop's time at the start."""
 
-Limits: TypeAlias = "tuple[float | None, float | None, bool]"
+ShownLimits: TypeAlias = "tuple[float | None, float | None, bool]"
 """The seconds for the call and for an attempt, and whether attempts have logs."""
 
-LateLog: TypeAlias = "tuple[Begun, Limits, Upload]"
+LateLog: TypeAlias = "tuple[Begun, ShownLimits, Upload]"
 """What the log of a call is made of: how it began, its limits, what is sent of it."""
 
 

@@ -152,7 +152,7 @@ class RequestLog(LogRecord):
         self._make_first_attempt()
         return len(self._children)
 
-    def _begin_late(self, waited: float) -> None:
+    def _begin_after_wait(self, waited: float) -> None:
         """Note that this begins now, after a wait for its turn at a rate.
 
         The wait belongs to the attempt before, before the first one to the call. A

@@ -14,7 +14,7 @@ from .._errors import AttemptTimeoutError, ResponseTimeoutError
 if TYPE_CHECKING:
     from .._call.context import ClientRequestContext
     from .._call.options import Options
-    from .._log.late_log import Limits
+    from .._log.late_log import ShownLimits
     from .._request.request import HttpRequest
 
 # A limit this close to aiohttp's own needs no timer of ours.
@@ -89,7 +89,7 @@ def attempt_timeout(
 class FirstLimits(NamedTuple):
     """The limits of a call that is about to make its first attempt."""
 
-    shown: Limits
+    shown: ShownLimits
     """What the log shows of them."""
 
     timeout: ClientTimeout | None

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from .._call.client import HttpClient
     from .._call.short_lane import FirstAttempt, LaneStep
-    from .._log.late_log import LateLog, Limits
+    from .._log.late_log import LateLog, ShownLimits
     from .._log.request_log import RequestLog
     from .._log.upload import Upload
     from .._masking.mask import Mask
@@ -130,7 +130,7 @@ class Lane:
         return limits if is_same and is_whole else None
 
     def _begin_attempt(
-        self, ctx: ClientRequestContext, limits: Limits, upload: Upload
+        self, ctx: ClientRequestContext, limits: ShownLimits, upload: Upload
     ) -> None:
         """Note the first attempt of a call that has a context."""
         ctx._is_sent, late = True, ctx._late
