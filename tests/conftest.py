@@ -1,4 +1,4 @@
-"""What all tests share: virtual time, no task left behind, mocks that fit aiohttp."""
+"""Fixtures for all tests: virtual time, no task left behind, mocks that fit aiohttp."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ async def _task_check() -> AsyncIterator[None]:
 
 
 class DemoRun(NamedTuple):
-    """What the demo printed, and how long it took."""
+    """The output of the demo, and how long it took."""
 
     text: str
     json: str
@@ -216,7 +216,7 @@ def aioresponses_mock() -> Iterator[aioresponses.aioresponses]:
 
 @pytest.fixture
 def wire(monkeypatch: pytest.MonkeyPatch) -> Recorder:
-    """What records the requests of all sessions in place of sending them."""
+    """Record the requests of all sessions in place of sending them."""
     recorder = Recorder()
 
     async def _request(self: object, method: str, url: object, **options: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What the source must look like: layers, sizes, names, hands off others' privates."""
+"""Check the source: layers, sizes, names, hands off others' privates."""
 
 from __future__ import annotations
 

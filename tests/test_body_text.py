@@ -1,4 +1,4 @@
-"""What counts as a text, and which of its characters are shown."""
+"""Bodies that count as texts, and the characters of them that are shown."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_text_is_for_people(content_type):
     ],
 )
 def test_all_else_is_not(content_type):
-    """What nobody can read has no preview."""
+    """A body that people cannot read has no preview."""
     assert not is_text(content_type)
 
 

@@ -1,4 +1,4 @@
-"""What can go wrong: the classes and how they read."""
+"""Classes of errors, and their texts."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def test_facade_lists_its_names_in_order():
 
 
 def test_facade_lists_all_that_is_public():
-    """What is public in the namespace is in ``__all__``, and nothing else is."""
+    """Each public name of the namespace is in ``__all__``, and no other."""
     public = {
         name
         for name, value in vars(aioretry_smithy).items()
@@ -89,7 +89,7 @@ def test_version_is_the_distribution_s():
 
 
 def test_oldest_aiohttp_allowed_is_the_oldest_tested():
-    """What the metadata and the README promise, an environment of tox checks."""
+    """The metadata and the README make promises that environments of tox check."""
     metadata = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     (requirement,) = (
         each

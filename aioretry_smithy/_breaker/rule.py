@@ -56,7 +56,7 @@ class CircuitBreakerRule(Conditions, CircuitBreakerStrategy):
     _made_by: ClassVar[str] = "CircuitBreakerRule.failure"
 
     _verdict: ClassVar[bool | None] = False
-    """What ``should_report_as_success`` returns where the rule applies."""
+    """The answer of ``should_report_as_success`` where the rule applies."""
 
     @staticmethod
     def failure(**conditions: Unpack[RuleConditions]) -> CircuitBreakerRule:

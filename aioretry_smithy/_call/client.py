@@ -83,7 +83,7 @@ class ForOneKind:
     __slots__ = ()
 
     _serves: ClassVar[Literal["sessions", "functions"] | None] = None
-    """What it decorates, where it cannot serve both."""
+    """The kind of chain that it is for, where it cannot serve both."""
 
     _counterpart: ClassVar[str] = ""
     """The name of the class that does the same for the other kind, if there is one."""

@@ -87,7 +87,7 @@ class ClientRequestContext(CallBound):
     """Which attempt of the call this is, from 1; None on the root."""
 
     options: Options | None
-    """What the block of code around the call asks for."""
+    """The options of the blocks of code around the call."""
 
     # What the short lane has brought, and when, as long as there is no log.
     _answer: aiohttp.ClientResponse | None

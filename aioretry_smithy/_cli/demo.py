@@ -58,7 +58,7 @@ class Call:
     story: str
     log: RequestLog
     states: tuple[CircuitState, ...] = ()
-    """What the circuit breaker went through during the call."""
+    """The states that the circuit breaker went through during the call."""
 
     def summary(self) -> dict[str, Any]:
         """Return the row of the closing table."""

@@ -35,7 +35,7 @@ class Bucket:
 
 
 class Resets:
-    """What a server says of its own rate: when it will answer again."""
+    """Keep requests back until the time that a server named."""
 
     __slots__ = ("_closed_until",)
 

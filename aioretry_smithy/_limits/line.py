@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Line(Generic[T]):
-    """Those calls of one event loop that wait for something, in order of arrival.
+    """A queue of calls of one event loop, served in order of arrival.
 
     One timer serves all of them: timers that are due at the same time go off in any
     order. There is none while nobody waits.

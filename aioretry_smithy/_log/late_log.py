@@ -34,7 +34,7 @@ ShownLimits: TypeAlias = "tuple[float | None, float | None, bool]"
 """The seconds for the call and for an attempt, and whether attempts have logs."""
 
 LateLog: TypeAlias = "tuple[Begun, ShownLimits, Upload]"
-"""What the log of a call is made of: how it began, its limits, what is sent of it."""
+"""How a call began, its limits, and its upload: enough to make its log."""
 
 
 def log_of_call(late: LateLog, request: HttpRequest | None = None) -> RequestLog:

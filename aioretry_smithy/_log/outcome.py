@@ -31,7 +31,7 @@ class Outcome:
     )
 
     cause: BaseException | KeptCause | None
-    """What failed; beside a status, while the body was read."""
+    """The failure; beside a status, that of reading the body."""
 
     body_ended: float | None
     """When the body ended, or failed."""
@@ -63,4 +63,4 @@ class Outcome:
 
 
 PENDING: Final = Outcome(None)
-"""That of all that is under way. Nothing is written into it."""
+"""The outcome of all that is under way. Nothing is written into it."""

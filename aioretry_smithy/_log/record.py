@@ -58,7 +58,7 @@ class LogRecord(CallsInside):
     )
 
     request: HttpRequest
-    """What is sent, without its body."""
+    """The request, without its body."""
 
     attempt: int | None
     """Which attempt of the call this is, from 1; None on the root."""
@@ -67,7 +67,7 @@ class LogRecord(CallsInside):
     """Seconds waited after this attempt; on the root, before the first one."""
 
     delay_source: Literal["backoff", "retry_after", "rate_limit"] | None
-    """What asked for the :attr:`delay`."""
+    """The reason for the :attr:`delay`."""
 
     stop_reason: RetryStopReason | None
     """Why there was no further attempt (on the root); None after a success."""

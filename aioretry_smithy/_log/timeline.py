@@ -84,7 +84,7 @@ class Bar:
     """
 
     inside: tuple[Bar, ...] = ()
-    """What belongs into this bar: calls into an attempt, attempts into a call."""
+    """The bars inside this one: calls in an attempt, attempts in a call."""
 
     @property
     def end(self) -> float:

@@ -15,19 +15,16 @@ class Upload:
     ended: float | None = None
     """When the last byte was sent, by the event loop's clock."""
 
-    outer: Upload | None = None
-    """That of the request that was being sent when this one began."""
-
     is_open: bool = True
     """Whether its request is being sent; what is open counts the next body."""
 
 
 NO_BODY: Final = Upload()
-"""That of requests without a body. Nothing else is written into it."""
+"""The upload of requests without a body. Nothing else is written into it."""
 
 NO_BODY.length, NO_BODY.is_open = 0, False
 
 NOT_COUNTED: Final = Upload()
-"""That of requests whose body nobody counted. Nothing else is written into it."""
+"""The upload of requests whose body nobody counted. Nothing else is written into it."""
 
 NOT_COUNTED.is_open = False

@@ -98,7 +98,7 @@ QUICK_KEYS: Final[dict[object, Callable[[str, str], str] | None]] = {
     method_key: lambda host, method: method,
     host_and_method_key: lambda host, method: f"{host}#{method}",
 }
-"""What makes a key of a host key and a method; None for the host key itself."""
+"""Make a key of a host key and a method; None stands for the host key itself."""
 
 
 def _remember(target: StrOrURL, base_url: URL | None, key: str) -> None:

@@ -59,13 +59,13 @@ class RetriedCall(ABC):
     """The attempt under way, or the last one; before the first, the call."""
 
     result: Any
-    """What the last attempt brought; :data:`NOTHING` where it failed."""
+    """The result of the last attempt; :data:`NOTHING` where it failed."""
 
     cause: Exception | None
-    """What the last attempt failed with."""
+    """The failure of the last attempt."""
 
     refusal: Exception | None
-    """What a Smithy strategy refused another attempt with."""
+    """The error with which a Smithy strategy refused another attempt."""
 
     _earlier_cause: Exception | None
 

@@ -37,7 +37,7 @@ class AiohttpTransport(Transport):
     """Finds the session, which must not be kept alive from here."""
 
     replaced: Callable[..., Awaitable[aiohttp.ClientResponse]] | None
-    """What stood in the place of the session's ``_request``, if anything did."""
+    """The function that replaced the session's ``_request``, if one did."""
 
     def __init__(self) -> None:
         self.json = JsonOnce()

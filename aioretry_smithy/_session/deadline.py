@@ -90,7 +90,7 @@ class FirstLimits(NamedTuple):
     """The limits of a call that is about to make its first attempt."""
 
     shown: ShownLimits
-    """What the log shows of them."""
+    """The limits as the log shows them."""
 
     timeout: ClientTimeout | None
     """The timeout that aiohttp needs, or None where its own will do."""

@@ -21,10 +21,10 @@ class Observation(ABC):
     __slots__ = ("request", "response")
 
     request: Any
-    """What to send on."""
+    """The request to send on."""
 
     response: Any
-    """What came back; nothing is set where nothing came."""
+    """The response; not set where none came."""
 
     @abstractmethod
     def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:

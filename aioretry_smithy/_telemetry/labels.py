@@ -15,13 +15,13 @@ Attributes: TypeAlias = dict[str, str | int | float]
 KNOWN_METHODS: Final = frozenset(
     "CONNECT DELETE GET HEAD OPTIONS PATCH POST PUT QUERY TRACE".split()
 )
-"""What the semantic conventions of OpenTelemetry call a known method."""
+"""The methods that the semantic conventions of OpenTelemetry know."""
 
 ANOTHER_METHOD: Final = "_OTHER"
-"""What stands for every other method."""
+"""The value that stands for every other method."""
 
 ANOTHER_NAME: Final = "_OTHER"
-"""What stands for all names beyond the first ones."""
+"""The value that stands for all names beyond the first ones."""
 
 CALL_NAME: Final = "aioretry_smithy.name"
 """The attribute with the name of a call of a function."""
@@ -51,13 +51,13 @@ class Subject(NamedTuple):
     """The words for a call in spans and metrics."""
 
     name: str
-    """What the spans are called after."""
+    """The name of the spans."""
 
     shown: Attributes
-    """What the span of the call has from the start."""
+    """Attributes that the span of the call has from the start."""
 
     measured: Attributes
-    """What tells it from other calls where something is measured."""
+    """Attributes by which measurements tell calls apart."""
 
 
 def http_subject(request: HttpRequest) -> Subject:

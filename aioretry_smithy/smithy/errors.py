@@ -100,10 +100,10 @@ class CallError(Exception):
     """
 
     message: str = field(default="", kw_only=False)
-    """What happened."""
+    """The message of the error."""
 
     fault: Fault = None
-    """Whose fault it is."""
+    """The side that is at fault."""
 
     is_retry_safe: bool | None = None
     """True allows a retry, False forbids it; None where nobody can tell."""

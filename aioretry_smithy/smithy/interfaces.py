@@ -15,7 +15,7 @@ METHODS = (
     "refresh_retry_token_for_retry",
     "record_success",
 )
-"""What a strategy of Smithy's kind can do."""
+"""The methods of a strategy of Smithy's kind."""
 
 
 class RetryToken(Protocol):
@@ -71,7 +71,7 @@ class RetryStrategy(Protocol):
     """
 
     backoff_strategy: RetryBackoffStrategy
-    """What computes the delays in the tokens."""
+    """The strategy that computes the delays in the tokens."""
 
     max_attempts: int
     """Attempts of one call, the first one included."""
@@ -128,7 +128,7 @@ class HasFault(Protocol):
     """An error that knows whose fault it is."""
 
     fault: Fault
-    """Whose fault it is."""
+    """The side that is at fault."""
 
 
 class TokenSource(Protocol):

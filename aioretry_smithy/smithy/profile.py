@@ -91,16 +91,16 @@ class RetryProfile:
     """
 
     V2_1: ClassVar[RetryProfile]
-    """What the SDKs do by default since November 2026."""
+    """The defaults of the SDKs since November 2026."""
 
     V2_0: ClassVar[RetryProfile]
-    """What the SDKs did before."""
+    """The defaults of the SDKs before that."""
 
     DYNAMODB: ClassVar[RetryProfile]
     """``V2_1`` for DynamoDB, which answers faster than other services."""
 
     GUIDE: ClassVar[RetryProfile]
-    """What the example strategy of Smithy's guide does.
+    """The numbers of the example strategy in Smithy's guide.
 
     A success brings back 1, whatever its retries have cost, and a server may ask for
     any delay. The guide's sample code counts retries against its maximum of attempts,

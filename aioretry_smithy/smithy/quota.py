@@ -47,13 +47,13 @@ class StandardRetryQuota(Shared):
     """The tokens of a quota that is made without a number."""
 
     RETRY_COST: int = RetryProfile.V2_1.retry_cost
-    """What a retry takes out."""
+    """Units that a retry takes out."""
 
     THROTTLING_RETRY_COST: int = RetryProfile.V2_1.throttling_cost
-    """What a retry takes out after throttling."""
+    """Units that a retry takes out after throttling."""
 
     NO_RETRY_INCREMENT: int = RetryProfile.V2_1.no_retry_increment
-    """What a call that needed no retry puts in."""
+    """Units that a call puts in which needed no retry."""
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 _BETA = 0.7
-"""What is left of the rate after a throttling answer."""
+"""The part of the rate that is left after a throttling answer."""
 
 _SCALE = 0.4
 _SMOOTHING = 0.8

@@ -24,7 +24,7 @@ class SimpleMode(NeverCopied):
     """Says which token follows, and when: the simple mode without its methods."""
 
     backoff_strategy: RetryBackoffStrategy
-    """What computes the delays in the tokens."""
+    """The strategy that computes the delays in the tokens."""
 
     max_attempts: int
     """Attempts of one call, the first one included."""

@@ -44,7 +44,7 @@ class StandardMode(Shared, SimpleMode):
     """The constants."""
 
     throttling_backoff_strategy: Final[RetryBackoffStrategy]
-    """What computes the delays where the server throttles."""
+    """The strategy that computes the delays where the server throttles."""
 
     long_polling: Final[bool]
     """Whether a retry that the quota refuses is waited for all the same."""

@@ -41,10 +41,10 @@ class StandardRetryToken(SimpleRetryToken):
     """The same, from a strategy that pays for retries."""
 
     quota_acquired: int = 0
-    """What this attempt was paid with, 0 in an initial token."""
+    """Units of quota that this attempt cost, 0 in an initial token."""
 
     token_scope: str | None = None
-    """What the quota that was asked is kept for."""
+    """The scope whose quota was asked."""
 
 
 _T = TypeVar("_T", bound=SimpleRetryToken)

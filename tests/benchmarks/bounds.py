@@ -1,4 +1,4 @@
-"""What a chain may cost, and whether it does cost no more."""
+"""Check what a chain costs against the bounds."""
 
 from __future__ import annotations
 

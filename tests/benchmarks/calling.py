@@ -1,4 +1,4 @@
-"""What all variants have in common: how they call, and what they retry."""
+"""Ways of calling and settings of retries that all variants share."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ DELAY = 0.0
 BARE = "bare aiohttp"
 BY_HAND = "hand-written loop"
 HOST = "orders"
-"""What those name a circuit who need a name."""
+"""The name of the circuit, for libraries that need one."""
 
 Call = Callable[..., Awaitable[int]]
 """Gets a URL and returns the status. With options, where it takes some, it posts."""
 
 
 class ServerError(Exception):
-    """What those raise for a status who retry exceptions only."""
+    """The error for a status in libraries that retry exceptions only."""
 
 
 RETRIED = (aiohttp.ClientError, TimeoutError, ServerError)

@@ -29,7 +29,7 @@ RPC = "ours: rpc()"
 RPC_RETRY = "ours: rpc(), retry"
 STAMINA_FUNCTION = "stamina, a function"
 FUNCTIONS = (BARE_FUNCTION, WRAPPED, MARKED, RPC, RPC_RETRY, STAMINA_FUNCTION)
-"""Those that bounds speak of, and what they are to be compared with."""
+"""The functions that bounds speak of, and those to compare them with."""
 
 Function = Callable[[str], Awaitable[int]]
 

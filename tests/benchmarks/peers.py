@@ -1,4 +1,4 @@
-"""What one would take in place of this library, used as its documents show."""
+"""Libraries to take in place of this one, used as their documents show."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ COLORS = {"bare": "0.4", "by hand": "0.4", "peer": "tab:orange", "ours": "tab:bl
 
 
 class Row(NamedTuple):
-    """What was found out about a variant in a scenario."""
+    """The figures of a variant in a scenario."""
 
     variant: str
     kind: str

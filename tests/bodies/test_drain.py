@@ -61,7 +61,7 @@ async def test_rest_of_a_body_is_read_if_it_is_worth_it(response, reused):
 
 
 async def test_cancellation_while_giving_up_closes():
-    """Who is cancelled while reading the rest leaves no connection behind."""
+    """A caller cancelled while reading the rest leaves no connection behind."""
     response = FakeResponse(FakeStream(1, interval=0.05))
     task = asyncio.create_task(discard(response))
     await asyncio.sleep(0.01)

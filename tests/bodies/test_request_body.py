@@ -326,7 +326,7 @@ async def test_questions_of_middlewares_go_on_to_the_payload():
 
 
 async def test_factory_is_asked_for_each_attempt():
-    """What it returns is treated like any other body."""
+    """The value that it returns is treated like any other body."""
     made = []
 
     def factory():

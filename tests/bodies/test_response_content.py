@@ -143,7 +143,7 @@ async def test_body_that_was_looked_at_can_be_tapped():
 
 
 async def test_look_at_a_tapped_body_is_not_tapped_again():
-    """What is put back has been there before."""
+    """The bytes that are put back were counted before."""
     content = stream(b"abc")
     head = BodyHead("text/plain", 9)
     response = responding_with(content)
@@ -167,7 +167,7 @@ async def test_body_that_was_read_is_shown_from_its_copy():
 
 @pytest.mark.parametrize("size", [1, 4])
 async def test_body_that_was_begun_has_no_beginning(size):
-    """What is left is not what the body began with."""
+    """The rest of a body does not pass for its beginning."""
     content = stream(b"abc", b"def")
     await content.readexactly(size)
     head = BodyHead("text/plain", 9)

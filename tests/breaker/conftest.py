@@ -1,4 +1,4 @@
-"""What the tests of circuit breakers share."""
+"""Fixtures that the tests of circuit breakers share."""
 
 import pytest
 

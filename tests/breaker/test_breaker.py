@@ -139,7 +139,7 @@ class TestClosed:
         assert OPEN is breaker.state
 
     def test_failures_older_than_the_window_are_forgotten(self, breaker, clock):
-        """What happened before the window is not judged."""
+        """Outcomes from before the window are not judged."""
         fail(breaker, 3)
         clock.now += 20.5
         fail(breaker, 1)
@@ -358,7 +358,7 @@ class TestHalfOpen:
     def test_an_answer_without_a_permit_is_for_the_present_state(
         self, breaker, trial, report, state
     ):
-        """Whoever keeps no permits is taken at his word."""
+        """A caller that keeps no permits is taken at its word."""
         getattr(breaker, report)()
 
         assert state is breaker.state
@@ -447,7 +447,7 @@ class TestEnterState:
 
 
 class TestListeners:
-    """Who hears what, and when."""
+    """Calls of listeners: which, and when."""
 
     def test_each_counted_event_is_told(self, breaker, diary):
         """The count told holds the event; a trip ends with the empty count."""
@@ -513,7 +513,7 @@ class TestListeners:
             assert error is record.exc_info[1]
 
     def test_a_listener_may_use_the_circuit_breaker(self, diary):
-        """What a listener causes is told to all, after what they hear now."""
+        """All listeners hear an event before the next one, which a listener causes."""
 
         class Optimist(CircuitBreakerListener):
             def on_state_changed(self, circuit_breaker, state):
@@ -539,7 +539,7 @@ class TestListeners:
         ] == diary.entries
 
     def test_an_interruption_of_a_listener_silences_nobody(self, diary):
-        """What is no Exception goes through, and the next event is told again."""
+        """An error that is no Exception goes through; the next event is heard again."""
 
         class Interrupted(CircuitBreakerListener):
             def on_request_rejected(self, circuit_breaker):
@@ -567,7 +567,7 @@ class TestListeners:
 
 
 class TestClock:
-    """What time it is."""
+    """The clock of a circuit breaker."""
 
     async def test_it_is_the_running_loops(self):
         """Under virtual time the open window costs no real time."""
@@ -600,7 +600,7 @@ class TestClock:
 
 
 class TestArguments:
-    """What a circuit breaker is made of."""
+    """Arguments of a circuit breaker."""
 
     def test_default_names_are_numbered(self):
         """Circuit breakers without a name can be told apart in logs."""

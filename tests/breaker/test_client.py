@@ -69,7 +69,7 @@ async def hang(ctx, request):
 
 
 class TestReports:
-    """What the circuit breaker hears of a request."""
+    """Outcomes that are reported to the circuit breaker."""
 
     @pytest.mark.parametrize(
         ("answer", "count"),
@@ -234,7 +234,7 @@ class TestStrategy:
     async def test_an_error_of_the_strategy_has_the_failure_as_context(
         self, breaker, kind
     ):
-        """What the attempt failed with is not lost."""
+        """The failure of the attempt is not lost."""
         breaker.enter_state(HALF_OPEN)
         cause = aiohttp.ServerDisconnectedError()
         decorator = CircuitBreakerClient.new_decorator(breaker, kind(LookupError()))
@@ -359,7 +359,7 @@ class TestRefusal:
 
 @pytest.mark.parametrize("broken", ["factory", "strategy", "fallback"])
 async def test_error_in_what_a_client_asks_is_in_the_log(breaker, broken):
-    """What the functions of the user's own raise becomes the outcome."""
+    """An error from a function of the user's becomes the outcome."""
 
     def fail(*arguments):
         raise aiohttp.InvalidURL(broken)
@@ -424,7 +424,7 @@ class TestRetrying:
 
 
 class TestArguments:
-    """What a decorator is made of."""
+    """Arguments of a decorator."""
 
     @pytest.mark.parametrize(
         ("arguments", "options", "message"),

@@ -1,4 +1,4 @@
-"""What is answered in place of a refused request."""
+"""Answers in place of refused requests."""
 
 import pytest
 from chains import URL, Scripted, retrying
@@ -15,7 +15,7 @@ from aioretry_smithy import (
 
 
 class TestFallback:
-    """What is answered in place of a refused request."""
+    """Answers in place of refused requests."""
 
     async def test_a_refused_request_gets_the_fallback(self, breaker):
         """The fallback sees the context and the request, and its response is logged."""
@@ -40,7 +40,7 @@ class TestFallback:
         assert CircuitState.OPEN is breaker.state
 
     async def test_a_fallback_may_be_plain(self, breaker):
-        """What has nothing to wait for need not be a coroutine."""
+        """A fallback that waits for nothing need not be a coroutine."""
 
         def fallback(ctx, request):
             return new_response(request, 203)
@@ -115,7 +115,7 @@ class TestFallback:
 
 @pytest.mark.parametrize("has_fallback", [True, False])
 async def test_a_decorator_outside_finds_the_refusal_in_the_log(breaker, has_fallback):
-    """What is made here is logged here, as the leaf does with what it brings."""
+    """The fallback's response is logged here, as the leaf logs its own."""
     seen = []
 
     async def fallback(ctx, request):

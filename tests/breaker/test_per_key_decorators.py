@@ -117,7 +117,7 @@ class TestKeys:
             }
 
     async def test_sessions_share_the_circuit_breakers(self):
-        """What one session of a decorator learns, the others know."""
+        """All sessions of a decorator learn from the calls of one."""
 
         def factory(key):
             return CircuitBreaker(key, minimum_request_threshold=1)
@@ -177,7 +177,7 @@ class TestKeys:
 
 
 class TestArguments:
-    """What a decorator is made of."""
+    """Arguments of a decorator."""
 
     @pytest.mark.parametrize("new_decorator", PER_KEY)
     def test_a_factory_is_callable(self, new_decorator):
@@ -226,7 +226,7 @@ class TestArguments:
         ],
     )
     def test_it_describes_what_its_circuit_breakers_are_for(self, new_decorator, per):
-        """What has no name, such as a partial function, is shown whole."""
+        """A function without a name, such as a partial one, is shown whole."""
         factory = partial(CircuitBreaker, minimum_request_threshold=1)
         builder = SessionBuilder().decorator(new_decorator(factory))
 
@@ -239,7 +239,7 @@ class TestCircuitBreakers:
     """The circuit breakers in use, for those who show their health."""
 
     async def test_they_are_found_by_key(self):
-        """Those of a session's hosts that were asked for, with their present state."""
+        """They are those of the hosts asked so far, with their present state."""
         decorator = CircuitBreakerClient.new_per_host_decorator()
         async with Scripted([200, 200], decorator) as scripted:
             client = unwrap(scripted.session, CircuitBreakerClient)

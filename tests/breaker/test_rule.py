@@ -74,7 +74,7 @@ def late(seconds, status=200):
 
 
 async def test_rule_adds_to_the_default():
-    """What does not meet it is judged as without it."""
+    """An outcome that does not meet it is judged as without it."""
     rule = CircuitBreakerRule(statuses=[429])
 
     assert False is verdict(rule, status=429)
@@ -88,7 +88,7 @@ async def test_rule_adds_to_the_default():
     ("make", "expected"), [(FAILURE, False), (SUCCESS, True), (IGNORE, None)]
 )
 async def test_rule_decides_by_how_it_was_made(make, expected):
-    """What meets it is a failure, a success, or not counted."""
+    """An outcome that meets it is a failure, a success, or not counted."""
     rule = make(statuses=[404, 503], exceptions=TimeoutError)
 
     assert expected is verdict(rule, status=404)
@@ -123,7 +123,7 @@ def test_rule_without_a_verdict_is_one_for_failures():
 
 
 async def test_first_rule_that_applies_decides():
-    """Those behind it are not asked, and the default judges the rest."""
+    """The rules behind it are not asked, and the default judges the rest."""
     rules = (
         IGNORE(on_unprocessed=True)
         | FAILURE(statuses=[429], methods=["GET"])

@@ -1,4 +1,4 @@
-"""What counts as a failure for a circuit breaker."""
+"""Strategies that say which outcomes are failures for a circuit breaker."""
 
 import asyncio
 import ssl

@@ -1,4 +1,4 @@
-"""What has a place in a chain, and what hides the rest of it."""
+"""Chains: the clients that may stand in one, and those that hide the rest of it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class BareObject:
 
 @pytest.mark.parametrize("function", [bare, functools.partial(bare), BareObject()])
 async def test_forgotten_client_decorator_is_told(function):
-    """What takes a request is made a decorator first, wherever it is given."""
+    """A function that takes a request is no decorator yet, wherever it is given."""
     expected = (
         f"decorator: {function!r} (expected: a function of a client;"
         " write @client_decorator above a coroutine function)"
@@ -92,7 +92,7 @@ def test_decorator_that_was_not_made_is_told(decorator):
 
 
 async def test_method_and_subclass_without_settings_are_decorators():
-    """What can be called with a client alone is taken as it is."""
+    """A callable that takes a client alone is a decorator as it is."""
 
     class Patient(RetryingClient):
         def __init__(self, delegate):
@@ -116,7 +116,7 @@ async def test_method_and_subclass_without_settings_are_decorators():
 
 
 async def test_class_whose_objects_are_called_asynchronously_is_a_decorator():
-    """What counts is what the class itself makes of a client."""
+    """The class decides by what it makes of a client."""
 
     class Callable(DecoratingClient):
         async def __call__(self): ...

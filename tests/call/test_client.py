@@ -287,7 +287,7 @@ async def test_what_a_foreign_decorator_made_is_in_the_log(
 
 
 def test_chain_of_our_own_has_no_joint():
-    """What they would record is recorded already."""
+    """Its clients record themselves what a joint would record."""
     client = ScriptedTransport([])
     for decorator in (*OURS, DecoratingClient, Inner):
         client = decorator(client)

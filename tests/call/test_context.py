@@ -1,4 +1,4 @@
-"""What a decorator knows of a call: attempts, attributes and the time that is left."""
+"""The context of a call: attempts, attributes and the time that is left."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def test_attempt_of_an_attempt_belongs_to_the_call():
 
 
 async def test_attributes_belong_to_the_call():
-    """What one attempt notes, the next one finds."""
+    """The next attempt finds the notes of the one before."""
     ctx = call()
     ctx.derive(REQUEST).attributes["seen"] = 1
 
@@ -78,7 +78,7 @@ async def test_time_without_a_deadline_never_ends():
 
 
 async def test_time_runs_out():
-    """What remains shrinks to zero and not below."""
+    """The time that remains shrinks to zero and not below."""
     ctx = call(10.0)
     await asyncio.sleep(4.0)
     assert 10.0 == ctx.deadline
@@ -210,7 +210,7 @@ async def test_repr_names_request_and_attempt():
 
 
 async def test_repr_is_one_line():
-    """What a terminal or a log would break at is escaped."""
+    """Characters at which a terminal or a log would break are escaped."""
     ctx = ClientRequestContext(HttpRequest("GE\nT", "http://h/"))
 
     assert "<ClientRequestContext GE\\nT http://h/>" == repr(ctx)

@@ -15,7 +15,7 @@ from aioretry_smithy.testing import ScriptedTransport
 
 
 async def test_inner_block_completes_the_outer_one():
-    """What it does not mention is as outside; what it does wins."""
+    """Its options win, and the outer block gives those that it does not mention."""
     transport = ScriptedTransport([200, 200])
     outer = request_options(
         retry=RetryConfig.no_retry(),
@@ -38,7 +38,7 @@ async def test_inner_block_completes_the_outer_one():
 
 
 async def test_block_that_fails_is_left_behind():
-    """What was set in it does not linger."""
+    """Its options are gone after it."""
     with pytest.raises(KeyError), request_options(response_timeout=1.0):
         raise KeyError
 

@@ -1,4 +1,4 @@
-"""What a call has in hand: made when needed, shared by its attempts."""
+"""The resources of a call: made when needed, shared by its attempts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def test_something_is_used_once_in_a_call():
 
 
 async def test_public_context_has_no_private_toolbox():
-    """What it offers is for decorators; each name is documented."""
+    """The public names are for decorators; each is documented."""
     public = {name for name in dir(ClientRequestContext) if not name.startswith("_")}
 
     assert public == {

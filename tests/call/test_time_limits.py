@@ -46,7 +46,7 @@ async def test_request_has_the_deadline(wire, limit):
 
 
 async def test_other_limits_of_the_request_survive(wire):
-    """What the caller said about sockets holds for every attempt."""
+    """The caller's limits for sockets hold for every attempt."""
     limits = {"connect": 1.0, "sock_read": 2.0, "sock_connect": 3.0}
     wire.answers = [503]
     await get(retrying(1.0), timeout=ClientTimeout(total=10.0, **limits))
@@ -71,7 +71,7 @@ async def test_no_limit_is_no_limit(wire, given):
 
 @pytest.mark.parametrize("total", [None, 0, -5.0])
 async def test_session_without_a_limit(wire, total):
-    """What the session does not limit nobody limits."""
+    """A call is not limited where its session has no limit."""
     wire.answers = [503]
     await get(retrying(1.0), session_timeout=ClientTimeout(total=total))
 

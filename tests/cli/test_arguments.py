@@ -73,7 +73,7 @@ def test_request_reads_every_option():
 
 
 def test_data_keeps_bytes_that_are_no_text():
-    """What the shell passed on as bytes goes out as the same bytes."""
+    """Bytes that the shell passed on go out as the same bytes."""
     arguments = parse(["request", URL_TEXT, "-d", "\udcff"])
 
     assert [b"\xff"] == arguments.data
@@ -145,7 +145,7 @@ BAD = {
 
 @pytest.mark.parametrize(("arguments", "expected"), BAD.values(), ids=BAD)
 def test_bad_usage_is_one_clear_line(arguments, expected, capsys):
-    """What makes no sense is named in one line on standard error; the code is 64."""
+    """Bad usage is named in one line on standard error; the code is 64."""
     code = main(arguments)
     out, err = capsys.readouterr()
 

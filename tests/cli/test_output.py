@@ -1,4 +1,4 @@
-"""What people read on the command line, with ``rich`` and without."""
+"""Output of the command line for people, with ``rich`` and without."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ class Stdout(io.TextIOWrapper):
     ],
 )
 def test_line_is_ended_on_a_terminal(body, is_terminal, expected, monkeypatch):
-    """What follows a body begins a line; a pipe or a file gets the body alone."""
+    """The text after a body begins a line; a pipe or a file gets the body alone."""
     stdout = Stdout(is_terminal=is_terminal)
     monkeypatch.setattr(sys, "stdout", stdout)
     write(body)
@@ -192,7 +192,7 @@ def test_line_is_ended_on_a_terminal(body, is_terminal, expected, monkeypatch):
 
 @needs_dev_full
 def test_full_disk_is_an_error_once(monkeypatch):
-    """What could not be written is reported, and not again when Python exits."""
+    """A failed write is reported, and not again when Python exits."""
     with Path("/dev/full").open("w", encoding="utf-8") as stdout:
         monkeypatch.setattr(sys, "stdout", stdout)
         with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):

@@ -1,4 +1,4 @@
-"""What the decorator writes into the log, and how the log shows it."""
+"""Previews of bodies in the log, and how its views show them."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ async def test_without_it_there_is_no_preview():
 
 
 async def test_tree_shows_previews_in_a_line_each():
-    """That of the request under the call, that of a response under its attempt."""
+    """The request's stands under the call, a response's under its attempt."""
     log = await call(
         PREVIEWING,
         RETRYING,
@@ -238,7 +238,7 @@ async def test_response_of_a_fallback_is_shown():
 
 
 async def test_mocked_response_has_a_preview(aioresponses_mock):
-    """Those that aioresponses makes have a stream too."""
+    """Responses that aioresponses makes have a stream too."""
     aioresponses_mock.get(URL, body="mocked", content_type="text/plain")
     async with SessionBuilder().decorator(PREVIEWING).build() as session:
         async with session.get(URL) as response:

@@ -60,7 +60,7 @@ def test_text_in_memory_is_shown(options, shown):
 
 
 class OwnPayload(payload.BytesPayload):
-    """What it sends, nobody knows."""
+    """A payload that may send anything."""
 
 
 class Untouchable:
@@ -127,7 +127,7 @@ def test_bytes_of_a_text_type_are_shown(make):
 )
 @pytest.mark.parametrize("options", [{"data": "abc"}, {"json": 1}, {"data": {"a": 1}}])
 def test_headers_have_the_last_word(headers, options):
-    """What is sent as something else than a text is none."""
+    """A text that is sent as something else has no preview."""
     assert preview(headers=headers, **options) is None
 
 
@@ -170,7 +170,7 @@ def test_huge_body_is_not_copied(options, shown):
 
 @pytest.mark.parametrize("max_length", [1, 7, 40, 400])
 def test_beginning_of_a_document_is_exact(max_length):
-    """What was left out is only what nobody would see."""
+    """Only characters that the preview would cut are left out."""
     document = {"a": [1, "é\n" * 20, {"b": {}, "c": []}], "d" * 30: "e" * 500, "f": 1.5}
     whole = json.dumps(document)
 
@@ -179,7 +179,7 @@ def test_beginning_of_a_document_is_exact(max_length):
 
 @pytest.mark.parametrize("max_length", [7, 10, 17])
 def test_each_bracket_counts_once(max_length):
-    """What is nested deeply is not cut before its time."""
+    """A document that is nested deeply is not cut before its time."""
     document = [[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]
 
     assert "[" * max_length + "…" == preview(max_length, json=document)

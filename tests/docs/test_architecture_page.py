@@ -55,7 +55,7 @@ def test_files_exist():
 
 
 def test_functions_are_in_their_files():
-    """What stands behind a file is defined in it."""
+    """Each function that the page names is defined in the file beside it."""
     named = [
         (path.replace("/", "."), name)
         for path, names in re.findall(FUNCTIONS, PAGE)
@@ -72,7 +72,7 @@ def test_functions_are_in_their_files():
 
 @pytest.mark.parametrize("lane", LANES)
 def test_steps_name_their_files(lane):
-    """Whoever reads of a step knows where to look."""
+    """Each step of the page names the file that does it."""
     steps = re.split(r"^\d+\. ", section(f"The {lane}"), flags=re.MULTILINE)[1:]
 
     assert len(steps) >= 8

@@ -35,7 +35,7 @@ DIFFERS_EACH_TIME = {
     r"Python/[\w.]+ aiohttp/[\w.]+": "VERSIONS",
 }
 OPTIONAL = {"opentelemetry", "prometheus_client", "structlog"}
-"""What an example may be about and is not there everywhere."""
+"""Packages that an example may be about and that are not installed everywhere."""
 MEASURED = re.compile(r"(?<![\d.])\d+\.\d{3}(?![\d.])")
 TOLERANCE = 0.4
 """Seconds by which a busy machine may be slower than the one that wrote the pages."""
@@ -180,7 +180,7 @@ def test_every_example_is_on_a_page():
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_prompts_answer_as_shown(page):
-    """What a page shows at a prompt is what Python answers."""
+    """Python answers as a page shows it at a prompt."""
     failures, _ = doctest.testfile(
         str(page),
         encoding="utf-8",
@@ -222,7 +222,7 @@ def test_readme_shows_calls_inside_others():
 
 
 def test_readme_shows_the_demo(demo_run):
-    """What the README shows of the demo is what the demo prints."""
+    """The demo prints what the README shows of it."""
 
     def lines_of(text):
         # With and without "rich", tables differ in their rules and their spaces.

@@ -82,7 +82,7 @@ def design_client(monkeypatch):
 
 @pytest.fixture
 def new_guide_client(monkeypatch, capsys):
-    """What makes the client of the example of the guide."""
+    """Make a client as the example of the guide needs it."""
     monkeypatch.setattr(logging, "basicConfig", lambda **settings: None)
     return runpy.run_path(str(EXAMPLES / "smithy_guide_loop.py"))["Client"]
 

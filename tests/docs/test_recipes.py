@@ -80,7 +80,7 @@ async def statuses(session, calls):
 
 
 async def test_ten_calls_at_once_refresh_a_token_once(refreshing):
-    """Those that met the 401 meanwhile wait, and take the token that came."""
+    """Calls that met the 401 meanwhile wait, and take the token that came."""
     tokens = Tokens()
     async with refreshing(tokens) as session:
         seen = await statuses(session, 10)

@@ -1,4 +1,4 @@
-"""What is read from the frames of a failure."""
+"""Reading the frames of a failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server says about when to come back."""
+"""Hints of a server about when to come back."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_leap_second_is_read() -> None:
 )
 @pytest.mark.timeout(2)
 def test_unreadable_value_is_ignored(value: str) -> None:
-    """What is neither seconds nor a date says nothing, and says it at once."""
+    """A value that is neither seconds nor a date is no hint, and is read at once."""
     assert hint(value) is None
     assert retry_after(CIMultiDict({"x-amz-retry-after": value}), now=0) is None
 

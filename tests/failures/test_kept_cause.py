@@ -113,7 +113,7 @@ def test_exception_that_cannot_be_copied_has_a_stand_in(error, base, text):
 
 
 async def test_copy_holds_no_response_and_no_frame():
-    """What an exception was raised from is copied too; the hops of a redirect go."""
+    """The cause of an exception is copied too; the hops of a redirect go."""
     response = new_response(HttpRequest("GET", "http://example.com/"), 302)
     error = aiohttp.TooManyRedirects(INFO, (response,))
     error.reasons = [raised(ValueError("first")), response]

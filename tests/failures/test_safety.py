@@ -47,7 +47,7 @@ def grouped(error):
 
 
 class TemporaryError(RuntimeError):
-    """Somebody's own error, which only happens to derive from a built-in one."""
+    """An error of an application, which happens to derive from a built-in one."""
 
 
 FAILURES = [
@@ -146,7 +146,7 @@ def test_failure_is_judged(cause, safety, unprocessed, timeout):
     not hasattr(aiohttp, "UploadAbortedError"), reason="new in aiohttp 3.14"
 )
 def test_an_upload_that_the_caller_aborted_is_not_sent_again():
-    """Who aborts an upload does not want it repeated."""
+    """A caller that aborts an upload does not want it repeated."""
     assert NO is retry_safety(aiohttp.UploadAbortedError())
 
 

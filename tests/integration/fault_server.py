@@ -15,7 +15,7 @@ from yarl import URL
 RECEIVE = 1 << 18
 HEAD_SIZE = 1 << 12
 RECEIVE_BUFFER = 1 << 16
-"""What the kernel takes in while nobody reads: much less than the bodies sent."""
+"""Bytes that the kernel takes in while nobody reads: much less than the bodies sent."""
 
 LINGER = struct.pack("ii", 1, 0)
 PATIENCE = 2.0
@@ -33,7 +33,7 @@ class Read(enum.Enum):
 
 
 class End(enum.Enum):
-    """What becomes of the connection after the answer."""
+    """The end of the connection after the answer."""
 
     KEEP = "kept alive"
     CLOSE = "closed"
@@ -52,7 +52,7 @@ OK = response()
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens to one request.
+    """The fate of one request.
 
     ``read`` is a number of bytes of the request, or how much of it in words; ``send``
     are bytes, and seconds to wait between them.

@@ -1,4 +1,4 @@
-"""What servers do to a call, and what callers do with it, for both lanes."""
+"""Answers of servers and ways of callers, to compare both lanes with."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SILENT = cut(end=End.STALL)
 
 @dataclass(frozen=True)
 class Answers:
-    """What becomes of the requests of a call, in turn, and of all that come later."""
+    """The answers to the requests of a call, in turn, and the one for the rest."""
 
     faults: Callable[[Witness], list[Fault]]
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -128,10 +128,10 @@ SLOW_ANSWERS = {
         SILENT, timeout=aiohttp.ClientTimeout(sock_read=0.4)
     ),
 }
-"""Those that take a limit of time to end."""
+"""The answers that take a limit of time to end."""
 
 Way = Callable[[Witness, Any, FaultServer], Awaitable[Any]]
-"""What the caller does: given a function that begins a call."""
+"""A way to use a call: it is given a function that begins one."""
 
 
 def told(response: aiohttp.ClientResponse) -> Any:
@@ -326,7 +326,7 @@ CANCELLED: dict[str, tuple[Way, Answers]] = {
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for, with options and session arguments made anew each time."""
+    """A request, with options and session arguments made anew each time."""
 
     method: str = "GET"
     path: str = "/shop?where=here"

@@ -1,4 +1,4 @@
-"""What a call leaves for the collector to find, which is to be nothing."""
+"""Find the garbage that a call leaves for the collector; there must be none."""
 
 from __future__ import annotations
 

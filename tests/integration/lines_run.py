@@ -1,4 +1,4 @@
-"""What a function costs, counted in lines of Python: the same on every machine."""
+"""Count the lines of Python that a function runs: the same on every machine."""
 
 from __future__ import annotations
 

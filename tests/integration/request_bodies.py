@@ -80,7 +80,7 @@ ERRORS_OF_THEIR_OWN = (
     RecursionError("own"),
     OverflowError("own"),
 )
-"""What the caller's own code may raise; the server has no part in it."""
+"""Errors that the caller's own code may raise; the server has no part in them."""
 
 BODIES = {
     **{

@@ -1,4 +1,4 @@
-"""What a kind of request is, and what the tables of them are made of."""
+"""Kinds of requests, and the parts that tables of them are made of."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wire_server import Wire, WireServer
 
 @dataclass
 class Scene:
-    """What a request may be made of."""
+    """Things that a request may be made of."""
 
     wire: Wire
     server: WireServer
@@ -23,7 +23,7 @@ class Scene:
     trust: ssl.SSLContext
     content: body_kinds.Content
     seen: list[Any] = field(default_factory=list)
-    """What the request's own callbacks note."""
+    """Notes of the request's own callbacks."""
 
 
 Send = Callable[[aiohttp.ClientSession, str, Any, dict[str, Any]], Awaitable[Any]]

@@ -57,7 +57,7 @@ async def test_body_read_to_its_end(serve, decorator):
 
 @each_chain
 async def test_length_counts_decoded_bytes(serve, decorator):
-    """What was packed for the way is counted as the caller gets it."""
+    """A packed body is counted as the caller gets it."""
     body = gzip.compress(b"x" * 5000)
     head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n"
     url = await serve([head % len(body), 0.01, body])
@@ -191,7 +191,7 @@ async def test_attempt_timeout_in_the_body_is_a_failure(serve):
 
 
 async def test_stream_says_each_time_which_limit_passed(serve):
-    """Who reads on after the limit learns the same again."""
+    """A reader that goes on after the limit meets the same error again."""
     url = await serve([HEAD + b"01234", 3600.0])
     retrying = RetryingClient.new_decorator(
         RetryStrategy.failsafe(), attempt_timeout=0.5
@@ -251,7 +251,7 @@ async def test_response_without_a_body_is_complete_at_once(
 
 @each_chain
 async def test_web_socket_is_complete_at_its_handshake(aiohttp_server, decorator):
-    """What follows a 101 is no body, and the socket works as ever."""
+    """The bytes after a 101 are no body, and the socket works as ever."""
 
     async def echo(request):
         socket = web.WebSocketResponse()

@@ -166,7 +166,7 @@ def test_documents_have_all_kinds():
 
 @pytest.mark.parametrize("make", ["``BytesIO``", "async generator"])
 async def test_naive_replay_is_seen(make, folder):
-    """What aiohttp alone loses without a word would not pass as identical."""
+    """A body that aiohttp alone loses without a word would not pass as identical."""
     content = new_content(SMALL, folder)
     options = KINDS[make](content)
     async with (

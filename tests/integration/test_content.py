@@ -313,7 +313,7 @@ async def test_last_failure_of_the_body_is_raised(serve):
 
 
 async def test_failure_after_what_was_looked_at_is_the_callers(serve):
-    """What the strategy did not want to see fails as in aiohttp."""
+    """A part that the strategy did not want to see fails as in aiohttp."""
     url = await serve([HEAD + b"Content-Length: 9\r\n\r\nfine", 0.05, None])
     async with build(url, WhileBusy(4)) as session:
         response = await session.get("/")
@@ -509,7 +509,7 @@ async def test_raise_for_status_comes_once_at_the_end(serve, where, how):
 
 
 async def test_buffered_response_tells_traces_once(serve):
-    """Who traces the session sees the body, as with ``read()``."""
+    """A trace of the session sees the body, as with ``read()``."""
     received = []
     trace = aiohttp.TraceConfig()
 

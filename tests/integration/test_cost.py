@@ -1,4 +1,4 @@
-"""What a chain costs, counted in function calls: the same on every machine.
+"""The cost of a chain in function calls: the same on every machine.
 
 ``tox run -e bench`` measures the time; these notice what makes it longer.
 """

@@ -250,5 +250,5 @@ def test_names_of_breakers_and_budgets_can_be_exported(kind, heard):
     ids=lambda error: type(error).__name__,
 )
 def test_errors_of_ours_say_nothing_that_breaks(error):
-    """Whoever logs them need not know what is in them."""
+    """Errors can be logged in any encoding."""
     assert [] == broken([str(error), repr(error)])

@@ -159,7 +159,7 @@ async def test_hung_handshake(serve):
 
 
 async def test_tls_to_a_plain_server():
-    """Whoever answers a handshake with HTTP has seen no request."""
+    """A server that answers a handshake with HTTP has seen no request."""
 
     async def answer(reader, writer):
         await reader.read(1)
@@ -307,7 +307,7 @@ async def test_reset_in_mid_upload(serve):
     ids=["garbage", "header too long"],
 )
 async def test_no_http(serve, head):
-    """What aiohttp calls a 400 is none: the server said something unreadable."""
+    """An answer that is no HTTP is no 400, though aiohttp says so."""
     cause = await fail(await serve([head]))
 
     assert Verdict(aiohttp.ClientResponseError, MAYBE) == verdict(cause)

@@ -150,7 +150,7 @@ async def test_server_stalls(method, point):
 @pytest.mark.parametrize("kind", GARBAGE)
 @each_method
 async def test_answer_is_garbage(method, kind):
-    """What cannot be read as HTTP was an answer all the same: it may have been done."""
+    """An answer that is no HTTP was an answer all the same: it may have been done."""
     faults = [Fault(send=(GARBAGE[kind],), end=End.CLOSE)]
     async with FaultServer(faults) as server, build(server) as session:
         log = await call(session, method, data=b"abc")
@@ -175,7 +175,7 @@ async def test_chunks_are_garbage(method, chunks):
 
 
 async def test_header_without_end():
-    """What aiohttp takes in is limited: the attempt fails instead of growing."""
+    """The size of headers is limited: the attempt fails instead of growing."""
     endless = itertools.chain([b"HTTP/1.1 200 OK\r\nX: "], itertools.repeat(b"y" * 99))
     async with FaultServer([Fault(send=endless)]) as server, build(server) as session:
         log = await call(session, "GET")

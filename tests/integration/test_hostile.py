@@ -1,4 +1,4 @@
-"""What a server or a caller with bad intentions can send, and what comes of it."""
+"""Hostile input from a server or a caller."""
 
 from __future__ import annotations
 
@@ -317,7 +317,7 @@ async def test_what_a_caller_lets_through_is_not_made_worse(options, formatter, 
 
 @pytest.mark.parametrize("name", ["a\r\nb", "a\nb", "a\x00", "a b", "a:b", "é", ""])
 def test_name_of_the_retry_count_header_is_a_token(name):
-    """What would end the header line is turned down where it is written."""
+    """A name that would end the header line is turned down where it is written."""
     with pytest.raises(ValueError, match="^retry_count_header: "):
         RetryConfig(RetryStrategy.never(), retry_count_header=name)
 
@@ -494,7 +494,7 @@ async def test_secrets_are_in_no_view(said, place, formatter, caplog):
 )
 @each_formatter
 async def test_secrets_in_what_is_no_url_are_in_no_view(url, formatter, caplog):
-    """What cannot even be parsed is masked all the same."""
+    """A URL that cannot even be parsed is masked all the same."""
     caplog.set_level(logging.DEBUG, "aioretry_smithy")
     with capture_logs() as logs:
         outcome = await outcome_of(chain(formatter), url)
@@ -533,7 +533,7 @@ async def test_command_line_shows_no_secret(status, place, capfd):
 
 @pytest.mark.parametrize("url", [f"//me:{MARK}@a", f"http://me:{MARK}@:1"])
 def test_complaint_of_the_command_line_shows_no_secret(url, capsys):
-    """What is no URL is complained about without the password."""
+    """A complaint about a bad URL does not show the password."""
     code = main(["request", url])
     shown = capsys.readouterr()
 

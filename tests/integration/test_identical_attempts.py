@@ -163,7 +163,7 @@ async def test_what_a_decorator_changes_meanwhile_changes_nothing(server):
 )
 @every_way
 async def test_each_attempt_has_all_of_it(server, make, decorator):
-    """What can be read once, and kinds of containers that are seldom used."""
+    """Bodies that can be read once, and rare containers, arrive whole each time."""
     async with (
         aiohttp.ClientSession(server.make_url("/")) as bare,
         connected(server.make_url("/"), decorator) as session,

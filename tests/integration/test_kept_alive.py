@@ -146,7 +146,7 @@ async def test_call_inside_an_attempt_leaves_nothing_to_collect():
 
 @pytest.mark.parametrize("end", ENDS)
 async def test_log_keeps_neither_body_nor_response_nor_connection(end):
-    """Whoever keeps the logs keeps little; the next call has the one connection."""
+    """Logs that are kept take little memory; the next call has the one connection."""
 
     class Text(str):
         """Text that can be referred to weakly."""

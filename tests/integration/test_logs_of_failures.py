@@ -91,7 +91,7 @@ async def test_body_that_breaks_off(serve, read):
 
 
 async def test_body_that_had_broken_off_before_it_was_read(serve):
-    """Who finds the log by the failure finds the failure in it."""
+    """The log that the failure leads to has the failure in it."""
     url = await serve([HEAD + b"01234", None])
     async with SessionBuilder(url).build() as session, session.get("/") as response:
         with pytest.raises(aiohttp.ClientPayloadError):
@@ -116,7 +116,7 @@ async def test_body_that_broke_off_while_nobody_read_it(serve):
 
 
 async def test_failed_body_notes_the_attempts(serve):
-    """What the caller gets tells of the attempts, with the time up to the failure."""
+    """The caller's exception has notes on the attempts, with the time each took."""
     url = await serve([BUSY], [HEAD + b"01234", 3600.0])
     builder = SessionBuilder(url).decorator(retrying(0.01, attempt_timeout=0.4))
     async with builder.build() as session:
@@ -152,7 +152,7 @@ async def test_status_that_the_caller_raises_for(serve):
     ],
 )
 async def test_body_that_is_no_json(serve, body, content_type, error):
-    """What is wrong with a body that came whole leads to the log."""
+    """An error in a body that came whole leads to the log."""
     url = await serve(answer(body, content_type=content_type))
     async with SessionBuilder(url).build() as session:
         response = await session.get("/")

@@ -42,7 +42,7 @@ def heard() -> Heard:
 
 @pytest.fixture
 def others() -> Heard:
-    """What the aiohttp instrumentation of OpenTelemetry tells of."""
+    """Collect the spans of OpenTelemetry's own instrumentation of aiohttp."""
     return Heard()
 
 

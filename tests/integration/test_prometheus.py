@@ -1,4 +1,4 @@
-"""What Prometheus reads over the wire after calls to a server."""
+"""The page that Prometheus reads over the wire after calls to a server."""
 
 from __future__ import annotations
 

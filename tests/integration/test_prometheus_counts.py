@@ -1,4 +1,4 @@
-"""What is counted adds up to what a server saw."""
+"""Counts add up to what a server saw."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ RETRYING = retrying(0.0, max_total_attempts=2)
 
 
 class DecoratorError(Exception):
-    """What a decorator raises that has responses in hand."""
+    """An error of a decorator that has responses in hand."""
 
 
 class Wrapped:

@@ -229,7 +229,7 @@ async def test_tracing_sees_each_attempt(serving):
 
 
 async def test_middlewares_run_in_each_attempt(serving):
-    """Those of the request take the place of the session's, attempt by attempt."""
+    """The request's take the place of the session's, attempt by attempt."""
     seen = []
 
     def marking(mark: str) -> aiohttp.ClientMiddlewareType:
@@ -408,7 +408,7 @@ async def test_test_client_is_decorated_in_place(aiohttp_client):
 
 
 async def test_subclass_of_a_session_keeps_its_own_request(serving):
-    """What a library's session class adds to every request stays in the chain."""
+    """A library's session class may add arguments to each request of the chain."""
     with pytest.warns(DeprecationWarning, match="discouraged"):
 
         class Signing(aiohttp.ClientSession):

@@ -166,7 +166,7 @@ async def test_real_success_takes_the_short_lane(chain, contexts):
 
 
 async def test_short_lane_is_taken_again_after_a_failure(contexts):
-    """What one call met says nothing about the next."""
+    """A call that failed does not keep the next one from the short lane."""
     async with (
         FaultServer([cut(end=End.RESET), FINE], then=FINE) as server,
         opened("full", base_url=server.url) as session,
@@ -219,7 +219,7 @@ async def test_failed_attempt_is_handed_over(fault, contexts):
 
 
 async def test_open_block_takes_the_ordinary_lane(contexts):
-    """What it asks for stands in a context."""
+    """Its options stand in a context."""
     with stubbed():
         async with opened("full") as session:
             await warmed(session, contexts)
@@ -260,7 +260,7 @@ async def test_circuit_that_is_not_closed_takes_the_ordinary_lane(contexts):
 
 
 async def test_ordinary_lane_makes_contexts(contexts):
-    """What the other tests of lanes compare with is what they take it for."""
+    """The other tests of lanes compare with calls that have contexts."""
     with stubbed(), LANES["ordinary"]():
         async with opened("full") as session:
             await call(session)

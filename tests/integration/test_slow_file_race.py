@@ -59,7 +59,7 @@ class SlowFile(io.RawIOBase):
 
 
 class KeptOpen(aiohttp.payload.IOBasePayload):
-    """What a naive replay needs: aiohttp does not close the file between attempts."""
+    """A file that aiohttp does not close between attempts, as a naive replay needs."""
 
     async def close(self) -> None:
         pass

@@ -1,4 +1,4 @@
-"""What all SDKs agree upon, replayed through the retrying client at a real server."""
+"""The vectors of all SDKs, replayed through the retrying client at a real server."""
 
 from __future__ import annotations
 

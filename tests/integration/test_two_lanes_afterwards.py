@@ -1,4 +1,4 @@
-"""What is left of a call when it is over, in both lanes: its log, and nothing else."""
+"""A call that is over leaves its log in both lanes, and nothing else."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def test_success_leaves_nothing_to_collect(chain, lane, kind):
 @lanes
 @chains
 async def test_response_alone_keeps_its_log(chain, lane):
-    """Who has nothing but the response finds the whole log, also much later."""
+    """The response alone leads to the whole log, also much later."""
     async with (
         FaultServer(then=answer(200, b"fine")) as server,
         opened(chain, lane, server.url) as session,
@@ -119,7 +119,7 @@ async def test_log_first_looked_at_afterwards_is_the_same(chain, lane):
 @lanes
 @chains
 async def test_child_alone_is_the_root_of_its_views(chain, lane):
-    """Who keeps the log of the attempt only does not keep that of the call."""
+    """A reference to the log of the attempt only does not keep that of the call."""
     with capture_logs() as logs:
         async with (
             FaultServer(then=answer(200, b"fine")) as server,

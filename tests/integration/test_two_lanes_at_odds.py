@@ -181,7 +181,7 @@ async def test_second_pass_has_an_attempt_of_its_own(passes, inside):
 @pytest.mark.parametrize("looks", [False, True])
 @pytest.mark.parametrize("lane", LANES)
 async def test_answer_of_a_decorator_stays_that_of_the_call(lane, looks):
-    """What it left running is an attempt of the call, and not its answer."""
+    """A request that it left running is an attempt of the call, and not its answer."""
     running = []
 
     @client_decorator
@@ -236,7 +236,7 @@ async def test_body_does_not_live_on_in_response_or_log(lane, faults, outside):
 
 
 class Answer(SimpleNamespace):
-    """What a mock may return: it has what a response has, or nearly."""
+    """A response of a mock, which has all that a real one has, or nearly."""
 
 
 ODD = {
@@ -274,7 +274,7 @@ async def test_odd_answers_of_mocks_end_the_call_alike(odd):
 
 
 async def test_log_of_an_attempt_is_complete_at_once():
-    """Who waits for it need not wait for what a decorator does afterwards."""
+    """A wait for it does not last until the end of a decorator's work."""
 
     @client_decorator
     async def wait_for_the_log(delegate, ctx, request):
@@ -299,7 +299,7 @@ async def test_log_of_an_attempt_is_complete_at_once():
 
 
 class Alarm(BaseException):
-    """What a handler of signals may raise anywhere."""
+    """An error that a handler of signals may raise anywhere."""
 
 
 @pytest.mark.parametrize("fault", [answer(200, b"fine"), STREAMED])

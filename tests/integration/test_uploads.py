@@ -1,4 +1,4 @@
-"""What is sent of a body is counted and timed; nothing else is touched."""
+"""Bodies that are sent are counted and timed; nothing else is touched."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ async def test_request_without_a_body(url):
 
 
 async def test_body_that_is_not_sent_to_its_end(url):
-    """What breaks off has no last byte."""
+    """A body that breaks off has no last byte."""
 
     async def broken():
         yield b"12345"
@@ -247,7 +247,7 @@ async def test_log_of_an_attempt_can_be_awaited(serve):
 
 
 async def test_request_past_the_chain_is_not_counted(url):
-    """Who calls the class's own method gets what aiohttp does."""
+    """A call of the class's own method does what aiohttp does."""
     async with SessionBuilder(url).build() as session:
         with capture_logs() as logs:
             response = await aiohttp.ClientSession._request(
@@ -259,7 +259,7 @@ async def test_request_past_the_chain_is_not_counted(url):
 
 
 async def test_requests_that_a_function_makes_are_not_counted(url):
-    """What is no class cannot be measured, and works as before."""
+    """A function that makes requests cannot be measured, and works as before."""
 
     def make_request(*arguments, **options):
         return aiohttp.ClientRequest(*arguments, **options)

@@ -18,11 +18,11 @@ LIMIT = 1 << 20
 RANDOM = re.compile(
     rb"""boundary="?(?P<boundary>[0-9a-f]{32})|Sec-WebSocket-Key: (?P<key>\S+)"""
 )
-"""What aiohttp makes up anew for each request."""
+"""Bytes that aiohttp makes up anew for each request."""
 
 
 class Wire:
-    """What came over the connections of one or more servers, in order.
+    """All bytes that came over the connections of one or more servers, in order.
 
     The next ``failures`` requests are answered 503.
     """

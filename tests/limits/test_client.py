@@ -68,7 +68,7 @@ async def status_of(client):
 
 
 class TestWaiting:
-    """What a request waits for, and how long."""
+    """Requests wait for a place, and only for so long."""
 
     async def test_as_many_requests_as_the_limit_says_are_in_flight(self):
         """The others wait, and go out in the order in which they came."""
@@ -181,7 +181,7 @@ class TestWaiting:
         assert asyncio.CancelledError is type(logs[0].response_cause)
 
     async def test_retries_ask_again(self):
-        """Whoever has a place meanwhile comes first."""
+        """A request that takes the place meanwhile comes first."""
         answers = [503, after(1.0, 200), 201]
         order = limiting(1), retrying(0.5)
         async with session(answers, *order) as client:
@@ -193,7 +193,7 @@ class TestWaiting:
 
 
 class TestSamples:
-    """What a limit hears of the requests in flight."""
+    """Samples of requests in flight reach the limit."""
 
     @pytest.mark.parametrize(
         ("answer", "heard"),

@@ -48,7 +48,7 @@ async def enter(limit, until=math.inf):
 
 
 class TestPlaces:
-    """Who gets a place."""
+    """Requests get a place, or none."""
 
     async def test_there_are_as_many_as_the_limit_says(self):
         """The next has to wait until one is left."""
@@ -75,7 +75,7 @@ class TestPlaces:
         assert 1 == limit.in_flight
 
     async def test_a_function_is_asked_at_each_arrival_and_each_end(self):
-        """What it says then holds, and those who wait are before newcomers."""
+        """Its answer holds from then on; requests that wait come before new ones."""
         many = 1
         diary = Diary()
         limit = ConcurrencyLimit.fixed(lambda: many, name="o", listeners=[diary])
@@ -161,7 +161,7 @@ class TestPlaces:
 
 
 class TestLine:
-    """Who waits for a place, and how long."""
+    """Requests wait for a place in line."""
 
     async def test_waiters_are_served_in_the_order_of_their_arrival(self):
         """Each gets the place that the one before it has left."""

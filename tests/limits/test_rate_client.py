@@ -182,7 +182,7 @@ class TestDecorators:
     """One rate for all, or one for each host."""
 
     async def test_each_host_has_a_rate_of_its_own(self):
-        """What one of them says holds for that one."""
+        """The headers of one host hold for that one."""
         closed = (429, {"Retry-After": "3"}, b"")
         decorator = RateLimitingClient.new_per_host_decorator(
             lambda key: RateLimit.from_headers()

@@ -1,4 +1,4 @@
-"""What a server says is left of its rate."""
+"""Headers in which a server says how much is left of its rate."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ async def test_a_pause_fills_the_bucket_and_no_more():
 
 
 async def test_a_cancelled_request_takes_nothing():
-    """Those behind it move up, and no timer is left where nobody waits."""
+    """The requests behind it move up, and no timer is left without them."""
     limit = RateLimit(1)
     waiters = [asyncio.create_task(turn_of(limit)) for _ in range(4)]
     await asyncio.sleep(0.5)
@@ -139,7 +139,7 @@ def test_bad_arguments_are_refused(argument, options):
 @settings(max_examples=200)
 @given(st.integers(0, 2**32).map(random.Random))
 def test_no_schedule_exceeds_the_rate_in_any_window(chance):
-    """Whoever comes and leaves; and the requests go out in the order of arrival."""
+    """Requests go out in the order of arrival, though any may come and leave."""
     rate, burst = chance.choice([1, 3, 7]), chance.choice([1, 2, 5])
     limit = RateLimit(rate, burst=burst)
     granted = []

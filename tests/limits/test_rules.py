@@ -55,7 +55,7 @@ def test_aimd_agrees_with_a_plain_model(chance):
 @settings(max_examples=10 * settings.default.max_examples)
 @given(histories)
 def test_gradient_agrees_with_a_plain_model(chance):
-    """What Netflix's class reckons, in its own words; a drop has no round trip."""
+    """It is Netflix's class in other words; a drop has no round trip."""
     limits = bounds(chance)
     window = chance.choice([1, 5, 20, 600])
     rule = Gradient(limits, 1.5, 0.2, 4, window)

@@ -42,7 +42,7 @@ class Samples(ConcurrencyLimit):
 
 @pytest.fixture
 def answers(monkeypatch):
-    """What aiohttp answers, one after the other, a second each."""
+    """Answer in place of aiohttp, one after the other, a second each."""
     given = []
 
     async def _request(self, method, url, **options):

@@ -32,7 +32,7 @@ async def test_log_of_a_response():
 
 
 async def test_log_of_an_exception():
-    """What a decorated session raised leads to the log too."""
+    """An exception from a decorated session leads to the log too."""
     with pytest.raises(TimeoutError) as caught:
         await response_of(session([TimeoutError()], retrying(RetryStrategy.never())))
 

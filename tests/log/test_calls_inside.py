@@ -48,7 +48,7 @@ async def test_calls_after_the_hundredth_are_counted():
 
 
 async def test_call_inside_does_not_keep_the_call_around_it_alive():
-    """Who keeps the log of a call inside keeps nothing of what it was made in."""
+    """The log of a call inside, kept alone, keeps nothing of the call around it."""
     outer, inner = call(), call().log
     outer.log._add_call(inner)
     outer_log = weakref.ref(outer.log)
@@ -66,7 +66,7 @@ def masking(*names):
 
 
 async def test_secrets_of_a_tree_are_hidden_in_all_of_it():
-    """What fails inside is shown around it as well, and each view shows all inside."""
+    """A failure inside is shown around it as well, and each view shows all inside."""
     outer, middle, inner = masking("a"), masking("b"), masking("c")
     outer._add_call(middle)
     middle._add_call(inner)

@@ -100,7 +100,7 @@ async def test_other_tasks_do_not_count():
 
 
 async def test_list_that_nobody_has_is_not_kept():
-    """What was begun in a block has its context, and may live as long as it likes."""
+    """A call begun in a block has its context, and may live as long as it likes."""
 
     async def call_later():
         await asyncio.sleep(1.0)
@@ -120,7 +120,7 @@ async def test_list_that_nobody_has_is_not_kept():
 
 
 async def test_block_that_raises_is_closed():
-    """What comes after a block that ended with an error is not collected."""
+    """A call after a block that ended with an error is not collected."""
     with pytest.raises(ZeroDivisionError), capture_logs() as logs:
         _ = 1 / 0
     await get()

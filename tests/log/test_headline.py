@@ -24,7 +24,7 @@ async def test_headline_says_nothing_twice():
 
 
 async def test_status_and_exception_do_not_repeat_each_other():
-    """What raise_for_status says is the status."""
+    """The message of raise_for_status is left out: it is the status."""
     log = await log_of(session([404]), "http://h/", raise_for_status=True)
 
     assert "GET http://h/  ->  404 Not Found, ClientResponseError  in 0.000 s" == (
@@ -33,7 +33,7 @@ async def test_status_and_exception_do_not_repeat_each_other():
 
 
 async def test_message_of_ones_own_stands_beside_the_status():
-    """What somebody's raise_for_status says beyond the status is kept."""
+    """The words that a raise_for_status adds to the status are kept."""
 
     async def refuse(response):
         raise aiohttp.ClientResponseError(
@@ -46,7 +46,7 @@ async def test_message_of_ones_own_stands_beside_the_status():
 
 
 async def test_reason_of_a_connection_error_is_not_cut():
-    """What goes is the middle, which the beginning of the line says again."""
+    """The middle goes, which the beginning of the line says again."""
     log = await log_of(session([refused()]))
     _, _, said = log.render().partition("  ->  ")
 

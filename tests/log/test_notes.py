@@ -55,7 +55,7 @@ async def test_notes_tell_every_attempt():
 
 
 async def test_single_attempt_has_no_note():
-    """What an exception says of itself is enough there."""
+    """The exception says enough there."""
     ctx, error = call(), TimeoutError()
     ctx.derive(ctx.request).log._record_failure(error)
     add_notes(ctx.log, error)
@@ -127,7 +127,7 @@ async def test_exception_loses_the_notes_of_another_call_inside():
 
 
 async def test_names_of_calls_are_masked_and_escaped():
-    """Whoever names a call after its URL has no secret in its notes."""
+    """A call that is named after its URL has no secret in its notes."""
     ctx, error = function("http://user:S3CR3T@example.com/\n"), TimeoutError()
     fail(ctx, error)
 

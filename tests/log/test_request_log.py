@@ -44,7 +44,7 @@ def builder(*answers, **settings):
 
 
 async def test_log_in_flight():
-    """What is to come is None, and nothing of it raises."""
+    """Values that are not known yet are None, and no attribute raises."""
     log = call().log
 
     assert (None, None, None, None, None) == (
@@ -111,7 +111,7 @@ async def test_failure_after_the_end_of_the_call_keeps_no_exception():
 
 
 async def test_ending_a_call_twice_changes_nothing():
-    """What is kept of its exceptions stays."""
+    """The copies that it keeps of exceptions stay."""
     ctx = call()
     ctx.log._record_failure(TimeoutError("late"))
     ctx.log._end_call()
@@ -122,7 +122,7 @@ async def test_ending_a_call_twice_changes_nothing():
 
 
 async def test_body_that_failed_while_the_call_ran_has_the_log():
-    """Whoever reads it meets the same exception."""
+    """A reader of the body meets the same exception."""
     ctx, cause = call(), aiohttp.ClientPayloadError()
     ctx.log._record_response(new_response(PLAIN))
     ctx.log._end_body(3, cause)
@@ -153,7 +153,7 @@ async def test_request_side():
 
 
 async def test_root_shows_the_request_of_its_first_attempt():
-    """What a decorator changed before the retrying client is what was sent."""
+    """The change of a decorator outside of the retrying client is in it."""
     ctx = call()
     ctx.derive(PLAIN.replace(method="PUT", headers={"A": "1"}))
     ctx.derive(PLAIN.replace(method="DELETE", headers={"A": "2"}))
@@ -267,7 +267,7 @@ async def test_failure_after_a_response_counts():
 
 
 async def test_failure_after_a_response_has_no_preview_of_it():
-    """What a response that does not count began with is nobody's."""
+    """The beginning of a response that does not count is not shown."""
     log = call().log
     log._record_response(new_response(PLAIN))
     head = BodyHead("text/plain", 9)
@@ -301,7 +301,7 @@ async def test_root_shows_the_answer_of_its_last_attempt():
 
 
 async def test_refusal_keeps_the_response():
-    """What ``raise_for_status`` turned down had a status, which the log keeps."""
+    """The log keeps the status that ``raise_for_status`` turned down."""
     ctx, cause = call(), aiohttp.ClientError()
     attempt = ctx.derive(PLAIN)
     attempt.log._record_response(new_response(PLAIN, 418))

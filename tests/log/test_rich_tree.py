@@ -1,4 +1,4 @@
-"""What ``rich.print(log)`` shows: the tree in colours, with time bars."""
+"""``rich.print(log)`` shows the tree in colours, with time bars."""
 
 from __future__ import annotations
 
@@ -309,7 +309,7 @@ async def test_repr_does_not_change(log):
 
 
 async def test_previews_of_bodies_are_where_the_tree_has_them():
-    """What is sent stands below the call, what comes back below its attempt."""
+    """Sent bodies stand below the call, received ones below their attempts."""
     ctx = ClientRequestContext(REQUEST)
     ctx.log._request_preview = "sent"
     for _ in range(2):
@@ -324,7 +324,7 @@ async def test_previews_of_bodies_are_where_the_tree_has_them():
 
 
 async def test_body_of_no_length_has_no_bar():
-    """What was left of an answer that was given up on is not worth a column."""
+    """The rest of an answer that was given up on is not worth a column."""
     ctx = ClientRequestContext(REQUEST)
     child = ctx.derive(REQUEST).log
     await asyncio.sleep(1.0)

@@ -1,4 +1,4 @@
-"""What was never sent says so, and what was does not."""
+"""Requests that were never sent say so, and others do not."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ async def test_wait_before_the_first_attempt_has_a_bar_of_its_own():
 
 
 async def test_call_under_way_ends_now():
-    """What has not ended reaches up to now, be it an attempt or a wait."""
+    """A span that has not ended reaches up to now, be it an attempt or a wait."""
     ctx = call(timeout=60.0)
     first = ctx.derive(REQUEST)
     await asyncio.sleep(2.0)
@@ -179,7 +179,7 @@ async def test_second_pass_of_a_decorator_goes_on():
 
 
 async def test_call_that_goes_on_has_not_ended():
-    """What the first pass of a decorator ended with is not what the call ended with."""
+    """A decorator's first pass has ended, and the call has not."""
     ctx = call()
     ctx.log._record_failure(TimeoutError())
     ctx.derive(REQUEST)
@@ -192,7 +192,7 @@ async def test_call_that_goes_on_has_not_ended():
 
 
 async def test_decorator_outside_that_passes_twice():
-    """What a decorator did between its passes is a gap."""
+    """The time between a decorator's passes is a gap."""
 
     @client_decorator
     async def twice(delegate, ctx, request):
@@ -225,7 +225,7 @@ async def test_body_may_outlive_the_next_attempt():
 
 
 async def test_body_under_way_ends_now():
-    """What is still being read is seen, also when the next attempt has begun."""
+    """A body that is still being read is shown, also after the next attempt began."""
     ctx = call()
     first = ctx.derive(REQUEST)
     await asyncio.sleep(1.0)

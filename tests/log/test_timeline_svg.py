@@ -35,7 +35,7 @@ HUES = {
     "blue": 212,
     "magenta": 265,
 }
-"""What people call a colour, by the angle where it is on the wheel."""
+"""Common names of colours, by their angle on the wheel."""
 
 
 class BytesPath:
@@ -238,7 +238,7 @@ async def test_body_is_drawn_and_a_long_one_is_told(seconds, said):
 
 
 async def test_first_wait_has_a_row():
-    """What was waited before the first attempt is told like any other wait."""
+    """A wait before the first attempt is shown like any other wait."""
     ctx = call()
     ctx.log.delay, ctx.log.delay_source = 2.0, "rate_limit"
     await asyncio.sleep(2.0)
@@ -421,7 +421,7 @@ async def test_file_that_cannot_be_written_is_an_os_error(tmp_path):
 
 
 def test_line_cuts_its_longest_part():
-    """What is short stays whole."""
+    """A text that is short stays whole."""
     parts = [("1  ", "muted"), ("a" * 500, "ink"), (" b", "muted")]
     drawn = "".join(_line(parts, 10))
 

@@ -307,7 +307,7 @@ async def test_values_are_json():
 
 
 async def test_values_of_a_call_in_flight():
-    """What is not known yet is null."""
+    """A value that is not known yet is null."""
     values = to_dict(call().log)
 
     assert values == json.loads(json.dumps(values))

@@ -1,4 +1,4 @@
-"""What is shown of calls that were made inside the attempts of a call."""
+"""Views of calls that were made inside the attempts of a call."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def test_calls_of_a_call_that_is_not_retried():
     ("number", "said"), [(101, "and 1 more call"), (123, "and 23 more calls")]
 )
 async def test_rest_of_the_calls_is_counted(number, said):
-    """What was not kept is a number at the end."""
+    """A number at the end counts the calls that were not kept."""
     ctx = function("fetch")
     for _ in range(number):
         http("http://example.com/", ctx.log)
@@ -167,7 +167,7 @@ async def test_values_have_the_calls():
 
 
 async def test_values_of_http_have_no_calls():
-    """What reads them today finds what it found."""
+    """A program that reads them today finds what it found."""
     log = (await report()).children[0].calls[0]
 
     assert {"calls", "dropped_calls"}.isdisjoint(to_dict(log))
@@ -212,7 +212,7 @@ async def test_repr_is_the_first_line():
 
 
 async def test_functions_hide_what_their_sessions_hide(caplog):
-    """What a session's own chain calls a secret is in no line of the functions."""
+    """A secret of a session's own chain is in no line of the functions."""
     client = session(
         [404, 404, 404, 404],
         LoggingClient.new_decorator(sensitive_query_parameters=["code"]),

@@ -107,7 +107,7 @@ SAMPLING = ">= 0 and <= 1, or a plain function of the log"
 
 @pytest.fixture
 def sink():
-    """What was logged."""
+    """Collect the records."""
     return Sink()
 
 
@@ -535,7 +535,7 @@ async def test_formatter_by_its_methods(logger, sink):
 
 
 async def test_sensitive_names_are_hidden_everywhere(logger, sink):
-    """What one client hides is hidden on its lines and in the views of the log."""
+    """A name that one client hides is hidden on its lines and in the log's views."""
     logging_ = LoggingClient.new_decorator(
         logger, sensitive_headers=["x-customer"], sensitive_query_parameters={"Mail"}
     )
@@ -594,7 +594,7 @@ async def test_broken_formatter_does_not_hide_the_failure(logger, caplog):
 
 
 async def test_report_keeps_the_context_of_the_error(logger, caplog):
-    """What led to the formatter's error is shown, up to the failure of the call."""
+    """The causes of the formatter's error are shown, up to the failure of the call."""
 
     class Wrapping(BrokenFormatter):
         def format_response(self, log):

@@ -127,7 +127,7 @@ async def test_level_that_is_off_writes_nothing(logger, written):
 
 
 async def test_functions_are_asked_once_and_only_about_their_outcome(logger):
-    """Those of successes hear of no failure, and the other way round."""
+    """Functions for successes are not asked of failures, and the other way round."""
     asked: list[tuple[str, int | None]] = []
 
     def asking(name: str) -> Any:

@@ -86,7 +86,7 @@ async def test_pickled_record_has_none(logger):
 
 
 async def test_filter_makes_data_of_the_log_for_other_processes(logger):
-    """What the how-to shows: a filter of the handler puts the data in its place."""
+    """The how-to's filter of the handler puts the data in the log's place."""
 
     def expand(record):
         log = getattr(record, "request_log", None)

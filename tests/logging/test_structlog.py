@@ -45,7 +45,7 @@ def _own_configuration():
 
 @pytest.fixture
 def stream():
-    """What the logger ``shop`` has written through structlog's formatter."""
+    """Collect the lines of the logger ``shop`` through structlog's formatter."""
     return io.StringIO()
 
 
@@ -179,7 +179,7 @@ async def test_level_that_is_off(logger, stream, monkeypatch, wrapped):
 
 
 async def test_adapter_of_a_logger_of_structlog(logger, stream):
-    """What an adapter adds becomes a value of the event, as the log does."""
+    """A value that an adapter adds becomes a value of the event, as the log does."""
     configure_stdlib(stdlib.ProcessorFormatter.wrap_for_formatter)
     adapter = logging.LoggerAdapter(stdlib.get_logger("shop"), {"tenant": "a"})
 

@@ -1,4 +1,4 @@
-"""What previews of bodies hide: JSON, cut or not, forms, and texts of all kinds."""
+"""Previews of bodies hide secrets: in JSON, cut or not, forms, and any text."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def test_what_is_no_secret_is_shown(text):
     ],
 )
 def test_names_of_the_chain_are_secret_too(text):
-    """What is hidden in headers and queries is hidden in bodies, in any case."""
+    """A name that is secret in headers and queries is secret in bodies, in any case."""
     mask = Mask(headers=["X-Shop"], query_parameters=["customer"])
 
     assert "S3CR3T" in DEFAULT_MASK.content(text)
@@ -206,7 +206,7 @@ def test_names_of_the_chain_are_secret_too(text):
     ],
 )
 def test_secret_behind_what_looks_like_another_is_hidden(text):
-    """What looks like the value of one name may hold the next one."""
+    """A text that looks like the value of one name may hold the next one."""
     assert "S3CR3T" not in DEFAULT_MASK.content(text)
 
 

@@ -1,4 +1,4 @@
-"""What logs hide: credentials in URLs, headers and the messages of errors."""
+"""Logs hide credentials in URLs, headers and the messages of errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from aioretry_smithy._masking.mask import DEFAULT_MASK, Mask
     ],
 )
 def test_user_and_password_are_hidden(text, shown):
-    """What stands before the ``@`` of a URL does not appear."""
+    """The part before the ``@`` of a URL does not appear."""
     assert shown == DEFAULT_MASK.text(text)
 
 
@@ -109,7 +109,7 @@ def test_a_message_around_a_url_stays():
 
 
 def test_masking_twice_changes_nothing():
-    """What is hidden already stays as it is."""
+    """A value that is hidden already stays as it is."""
     once = DEFAULT_MASK.text("http://u:p@h/?key=k&a=1")
 
     assert once == DEFAULT_MASK.text(once)
@@ -252,13 +252,13 @@ def test_headers_with_secret_names_are_hidden(name):
     ],
 )
 def test_headers_that_explain_a_retry_are_shown(name):
-    """What sounds like a secret and is none helps those who read the log."""
+    """A header that sounds like a secret and is none helps readers of the log."""
     assert {name: "7"} == DEFAULT_MASK.headers({name: "7"})
     assert f"?{name}=7" == DEFAULT_MASK.text(f"?{name}=7")
 
 
 def test_what_was_named_is_hidden_also_where_it_is_harmless():
-    """Who asks for a name to be hidden gets it."""
+    """A name that the user asks to hide is hidden."""
     mask = Mask(headers=["Idempotency-Key"], query_parameters=["idempotency_key"])
 
     assert {"idempotency-key": "****"} == mask.headers({"idempotency-key": "7"})

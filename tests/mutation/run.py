@@ -30,7 +30,7 @@ KILLED = {"killed", "timeout", "segfault"}
 
 
 class Change(NamedTuple):
-    """What a mutant changes; its number would move with each edit of the function."""
+    """A change by a mutant; its number would move with each edit of the function."""
 
     module: str
     before: str

@@ -1,4 +1,4 @@
-"""What holds for every backoff, whatever its settings."""
+"""Rules that every backoff keeps, with any settings."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_two_calls_that_share_a_backoff_do_not_meet(
     mine: int,
     theirs: int,
 ) -> None:
-    """What one call asks changes nothing for another: there is no state."""
+    """A call changes nothing for another: there is no state."""
     backoff = made[0]
     for wrap in wrappers:
         backoff = wrap(backoff)
@@ -183,7 +183,7 @@ numbers = st.integers(0, 10**6)
 def test_every_well_formed_spec_is_read(
     initial: int, more: int, unit: str, percent: int, limit: int
 ) -> None:
-    """What the grammar allows is the same as the factory calls."""
+    """A spec that the grammar allows is the same as the factory calls."""
     scale = 1 if unit == "s" else 1000
     spec = (
         f"exponential={initial}{unit}:{initial + more}{unit}:1.5,"

@@ -175,7 +175,7 @@ def test_json_in_a_form_shows_no_secret(before, document, after, cut):
     tail=nested(st.integers() | st.text("ab \n"), plain),
 )
 def test_only_the_secret_is_hidden(secret, tail):
-    """What follows a secret in a document is shown."""
+    """The text after a secret in a document is shown."""
     body = json.dumps({"token": secret, "tail": tail})
     hidden = json.dumps({"token": HIDDEN, "tail": tail}).replace(f'"{HIDDEN}"', HIDDEN)
 

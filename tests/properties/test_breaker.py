@@ -25,7 +25,7 @@ TICK = 1 / 8
 
 
 class NaiveBreaker:
-    """What the circuit breaker has to do, without care for cost.
+    """A circuit breaker without care for cost.
 
     A token is the period in which it was given and, for a trial, its number.
     """

@@ -46,7 +46,7 @@ def responding(body, content_type, *, header=None):
     header=st.none() | st.text(max_size=20),
 )
 async def test_garbage_never_raises(body, content_type, header):
-    """What comes of it, if anything, is one printable word; the body stays whole."""
+    """The code, if any, is one printable word; the body stays whole."""
     response = responding(body, content_type, header=header)
     code = await read_error_code(response)
 

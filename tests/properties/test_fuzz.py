@@ -57,7 +57,7 @@ def test_any_hint_is_a_wait_or_nothing(values, amazon, date, now):
 @given(spec=texts)
 @settings(max_examples=10 * EXAMPLES)
 def test_any_spec_is_a_backoff_or_a_bad_argument(spec):
-    """What is read waits for a finite time; the rest is an error of one line."""
+    """A spec that can be read waits a finite time; others are an error of one line."""
     backoff = backoff_or_complaint(spec)
     if isinstance(backoff, str):
         assert backoff.startswith("spec: ")
@@ -86,7 +86,7 @@ names = st.sampled_from("token api_key password X-Amz-Signature clientSecret".sp
 @given(before=texts, user=st.text("abc", max_size=3), secret=secrets, after=texts)
 @settings(max_examples=10 * EXAMPLES)
 def test_no_password_gets_through(before, user, secret, after):
-    """What stands before the host of a URL is hidden, whatever stands around it."""
+    """The text before the host of a URL is hidden, with anything around it."""
     shown = DEFAULT_MASK.text(f"{before}http://{user}:{secret}@example.com/{after}")
 
     assert MARK not in shown

@@ -1,4 +1,4 @@
-"""What holds for every header that a server may send."""
+"""Rules that hold for every header that a server may send."""
 
 from __future__ import annotations
 

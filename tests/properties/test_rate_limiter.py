@@ -157,7 +157,7 @@ def test_nothing_is_ever_owed(began_at, history):
 
 @given(st.floats(0, 1e6), histories, st.floats(0.25, 100))
 def test_after_the_wait_there_is_leave(began_at, history, amount):
-    """Whoever waits as told is not sent away again, whatever rounding does."""
+    """A caller that waits as told is not sent away again, with any rounding."""
     clock = Clock(began_at)
     limiter = ClientRateLimiter(clock=clock)
     for elapsed, answer in [*history, (0.0, True)]:

@@ -1,4 +1,4 @@
-"""What holds for every chain of strategies, whatever its members."""
+"""Rules that hold for every chain of strategies, with any members."""
 
 from __future__ import annotations
 
@@ -258,7 +258,7 @@ def matches_after(seconds, settings, outcome):
 
 @given(st.sampled_from([0.0, 1.0, 1.5, 3.0]), conditions(), outcomes)
 def test_rules_of_all_kinds_match_the_same(seconds, settings, outcome):
-    """What a rule of retries is about, one of a circuit breaker is about too."""
+    """A rule of a circuit breaker matches as a rule of retries does."""
     matches = matches_after(seconds, settings, outcome)
 
     assert 1 == len({*matches})

@@ -55,7 +55,7 @@ def as_answer(outcome, hint):
 
 
 class Schedule(NamedTuple):
-    """What the attempts do, and the limits that they do it under."""
+    """The outcomes of attempts, and the limits that hold for them."""
 
     steps: list
     delays: list

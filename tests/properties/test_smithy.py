@@ -1,4 +1,4 @@
-"""What holds for Smithy's strategies, whatever their settings and whatever happens."""
+"""Rules that Smithy's strategies keep, with any settings and events."""
 
 import math
 

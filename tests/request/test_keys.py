@@ -108,7 +108,7 @@ def test_method_keys_are_upper_case():
 )
 @pytest.mark.parametrize("key", KEYS)
 def test_a_url_without_host_and_port_has_no_key(key, url):
-    """What aiohttp will refuse is no reason for a key to raise first."""
+    """A key does not raise for a target before aiohttp refuses it."""
     request = HttpRequest("GET", url)
 
     assert None is key(request)
@@ -146,7 +146,7 @@ def test_keys_of_many_origins_take_bounded_memory():
     ],
 )
 def test_origin_that_is_not_kept(target, base_url):
-    """What is not the beginning of a URL up to its path is taken apart each time."""
+    """A text that is not the beginning of a URL up to its path is parsed each time."""
     request = HttpRequest("GET", target, base_url=base_url)
 
     assert "example.com:80" == host_key(request)

@@ -54,7 +54,7 @@ def test_url_leaves_params_where_they_are():
     ],
 )
 def test_what_is_no_url_raises_as_in_aiohttp(target, error):
-    """Who reads the URL of such a request gets aiohttp's error, the log gets a text."""
+    """The URL of such a request raises aiohttp's error, the log gets a text."""
     request = HttpRequest("GET", target, base_url=BASE)
 
     with pytest.raises(error):
@@ -147,7 +147,7 @@ def test_with_header_sets_one_value():
 
 
 def test_replace_changes_a_copy():
-    """What is not named stays, in the copy and in the original."""
+    """An attribute that is not named stays, in the copy and in the original."""
     request = HttpRequest("GET", "a", base_url=BASE, headers={"A": "1"}, data=b"x")
     _ = request.url
     changed = request.replace(url="b", data=b"y", json=None)
@@ -187,7 +187,7 @@ def test_bad_headers_do_not_trouble_the_log(headers):
 
 
 def test_repr_is_one_line():
-    """What a terminal or a log would break at is escaped."""
+    """Characters at which a terminal or a log would break are escaped."""
     request = HttpRequest("GE\nT", "http://h/")
 
     assert "<HttpRequest GE\\nT http://h/>" == repr(request)

@@ -9,7 +9,7 @@ from aioretry_smithy import RpcRequest
 
 
 def test_request_has_the_name_and_the_arguments():
-    """Those by position in a tuple, those by name in a dictionary."""
+    """Arguments by position are in a tuple, those by name in a dictionary."""
     request = RpcRequest("fetch", ["eu"], {"page": 2})
 
     assert ("fetch", ("eu",), {"page": 2}) == (

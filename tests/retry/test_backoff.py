@@ -344,7 +344,7 @@ def test_chance_that_cannot_be_called_is_refused() -> None:
     ],
 )
 def test_repr_is_the_call_that_makes_it(backoff: Backoff, expected: str) -> None:
-    """What is shown can be pasted back and gives an equal backoff."""
+    """The shown text can be pasted back and gives an equal backoff."""
     assert expected == repr(backoff)
     assert backoff == eval(repr(backoff))
 

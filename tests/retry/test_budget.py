@@ -1,4 +1,4 @@
-"""What a retry budget allows, whom it tells, and which hosts share it."""
+"""Retry budgets: the retries they allow, their listeners, the hosts that share one."""
 
 import copy
 import logging
@@ -45,7 +45,7 @@ def acquired(limiter, ctx, times):
 
 
 class TestTokens:
-    """What a retry costs and a success brings."""
+    """Retries cost tokens, and successes bring some."""
 
     async def test_it_starts_full(self, ctx):
         """As many retries as there are tokens go out at once."""
@@ -106,7 +106,7 @@ class TestTokens:
             assert tokens == budget.tokens
 
     async def test_a_part_of_a_token_pays_for_nothing(self, ctx):
-        """What is left below one token is kept."""
+        """A part of a token that is left is kept."""
         budget = RetryBudget(capacity=1.5)
 
         assert 1 == acquired(budget, ctx, 3)
@@ -190,10 +190,10 @@ class TestBrake:
 
 
 class TestListeners:
-    """Who hears what."""
+    """Listeners hear of changes and refusals."""
 
     async def test_changes_and_refusals_are_told(self, ctx):
-        """What did not change is not told; a refusal comes with the attempt."""
+        """A call that changes nothing is not told; a refusal comes with the attempt."""
         diary = Diary()
         budget = RetryBudget("orders", deposit=0.5, capacity=1, listeners=[diary])
         budget.on_success(ctx)

@@ -1,4 +1,4 @@
-"""What an outcome means for a retry."""
+"""Failures and answers are sorted by whether a retry may help."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def named(value):
     ],
 )
 async def test_six_statuses_are_retried(status, kind, fault):
-    """Those after which another attempt may well succeed, with any service."""
+    """The six are those after which another attempt may well succeed."""
     error = classify(failed(status))
 
     assert error.is_retry_safe is True
@@ -215,7 +215,7 @@ async def test_exception_that_allows_a_retry_is_believed(attributes, kind):
 
 @pytest.mark.parametrize("kind", [RuntimeError, TimeoutError, aiohttp.InvalidURL])
 async def test_exception_of_any_class_knows_better(kind):
-    """What it says of itself wins over what its class looks like, both ways."""
+    """Its own word wins over its class, both ways."""
     cause = kind("x")
     cause.is_retry_safe = True
     allowed = classify(failed(cause=cause))
@@ -535,7 +535,7 @@ async def test_only_idempotent_leaves_what_the_server_has_not_seen_alone(cause):
 
 
 async def test_error_has_all_that_strategies_ask_for():
-    """Those of smithy-python test it with ``isinstance``."""
+    """Strategies of smithy-python test it with ``isinstance``."""
     error = classify(failed(503))
 
     assert isinstance(error, ErrorRetryInfo)

@@ -519,7 +519,7 @@ async def test_one_limiter_of_places_serves_many_clients_at_once():
 
 
 async def test_place_is_free_again_while_a_body_is_read():
-    """Whoever keeps a response open keeps no other call from its retry."""
+    """A response that is kept open keeps no other call from its retry."""
     limiter = RetryLimiter.concurrency(1)
     async with session([503, (200, b"long")] * 2, limiter) as client:
         first = await client.get(URL)
@@ -529,7 +529,7 @@ async def test_place_is_free_again_while_a_body_is_read():
 
 
 async def test_tokens_are_shared_by_clients():
-    """What one session fails at, another one pays for too."""
+    """A failure in one session costs tokens of another."""
     limiter = RetryLimiter.token_based(4, 2)
     now = RetryStrategy.on_server_error_status(Backoff.without_delay())
     attempts = []

@@ -109,7 +109,7 @@ def test_wait_that_ends_in_the_last_tick_is_not_begun(tick, offset):
 @each_tick
 @given(offset=offsets)
 def test_failure_in_the_last_tick_is_the_deadline(tick, offset):
-    """What else times out in the very last moment is not retried any more."""
+    """A failure of any kind in the very last moment is not retried any more."""
 
     async def late(ctx, request):
         await asyncio.sleep(1.0 - tick / 2)

@@ -140,7 +140,7 @@ async def test_body_is_not_waited_for_where_the_status_has_decided(settings):
 
 
 async def test_rule_that_forbids():
-    """What meets it is not retried by those behind, be it by content."""
+    """The strategies behind it cannot retry what it forbids, be it by content."""
     final = RetryRuleWithContent.no_retry(on_content=lambda content: content == b"no")
     chain = final | RetryRule(statuses=[503], backoff=BACKOFF)
 
@@ -197,7 +197,7 @@ async def later(content):
 )
 @pytest.mark.parametrize("make", [RetryRuleWithContent, RetryRuleWithContent.no_retry])
 def test_bad_arguments(make, name, value, expected):
-    """What cannot be asked, and what is no length, is refused at once."""
+    """A condition that cannot be asked, or a bad length, is refused at once."""
     with pytest.raises(ValueError) as caught:
         make(**{"statuses": [503], name: value})
 

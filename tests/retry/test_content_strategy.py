@@ -110,7 +110,7 @@ async def test_strategy_sees_the_beginning(limit):
 
 @pytest.mark.parametrize("buffer_response", [False, True])
 async def test_body_that_a_decorator_has_read(buffer_response):
-    """What was read inside is shown from what the response kept of it."""
+    """A body that was read inside is shown as the response kept it."""
 
     @client_decorator
     async def read(delegate, ctx, request):
@@ -224,7 +224,7 @@ async def test_last_failure_of_a_body_is_raised():
 
 
 async def test_cancellation_while_looking_closes_the_response():
-    """Who is cancelled while waiting for a body leaves nothing behind."""
+    """A cancellation while a body is awaited leaves nothing behind."""
     responses = []
 
     def keeping(ctx, request):
@@ -284,7 +284,7 @@ async def test_retry_after_holds_with_content():
 
 
 def test_description_names_the_settings():
-    """What describes a client shows its settings, and nothing derived from them."""
+    """The text shows the settings, and nothing derived from them."""
     decorator = RetryingClient.new_decorator(
         RetryStrategy.never(), buffer_response=True, max_total_attempts=2
     )
@@ -352,7 +352,7 @@ async def test_body_put_back_as_one_piece_can_be_looked_at():
 
 @pytest.mark.parametrize("status", [101, 200])
 async def test_other_protocols_are_never_read(status):
-    """What follows a 101 is no body: neither looking nor buffering touches it."""
+    """The bytes after a 101 are no body: neither looking nor buffering touches them."""
     response = new_response(await _request(), status, body=b"frames")
     await buffer(response)
 
@@ -401,7 +401,7 @@ async def test_kinds_mix(plain, inside, reverse):
 @pytest.mark.parametrize("plain", PLAIN)
 @pytest.mark.parametrize("answer", [Backoff.fixed(1.0), RetryDecision.no_retry()])
 async def test_content_is_for_those_who_are_reached(plain, answer):
-    """What is decided before is not asked about."""
+    """A strategy that is not reached is not asked."""
     inside = WhileBusy()
     backoff = await ask(plain(answer) | inside, content=b"busy")
 

@@ -72,7 +72,7 @@ class TestDeadline:
         assert "the call had 2.000 s" == str(caught.value.__cause__)
 
     async def test_strategy_is_not_asked_about_the_deadline(self):
-        """What cannot be retried is no question."""
+        """A call without time for another attempt is not shown to it."""
         asked = []
 
         class Asked(Always):
@@ -86,7 +86,7 @@ class TestDeadline:
         assert [] == asked
 
     async def test_failure_of_another_kind_is_no_deadline_however_late(self):
-        """Who was cut by the deadline has timed out; a reset is a reset."""
+        """An attempt cut by the deadline has timed out; a reset is a reset."""
 
         async def late_reset(ctx, request):
             ctx.root.set_response_timeout(1.0)

@@ -1,4 +1,4 @@
-"""What a strategy may answer, and which answer of several counts."""
+"""Answers of strategies, and the one of several that counts."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_decision_keeps_its_backoff():
 
 
 def test_only_next_leaves_it_to_the_next_one():
-    """What has decided is not asked past."""
+    """The first decision ends the chain."""
     assert [False, False, True] == [each.is_next for each in (RETRY, NO_RETRY, NEXT)]
 
 
@@ -170,6 +170,6 @@ def test_decision_that_is_none_is_told_at_once(arguments, message):
 
 
 def test_decision_may_be_spelled_out():
-    """What the three methods return can be made by hand."""
+    """The results of the three methods can be made by hand."""
     assert RetryDecision.next() == RetryDecision(None, True)
     assert RetryDecision.no_retry() == RetryDecision()

@@ -263,7 +263,7 @@ async def test_body_that_was_read_has_its_code():
 
 
 async def test_body_that_fails_has_no_code():
-    """Whoever reads it will meet the failure; the status is there all the same."""
+    """A reader meets the failure later; the status is there all the same."""
     response = responding()
     response.content.set_exception(aiohttp.ClientPayloadError("cut"))
     response.content._eof = False
@@ -329,7 +329,7 @@ async def test_body_that_dribbles_is_not_parsed_for_each_drop():
 
 
 async def test_cancelled_look_leaves_the_body_whole():
-    """What was read until then is put back."""
+    """The part that was read until then is put back."""
     response = stalling(b'{"code": ')
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.5):

@@ -1,4 +1,4 @@
-"""What a classifier is shown, and what it may answer."""
+"""Failures as classifiers see them, and the answers that these may give."""
 
 from __future__ import annotations
 

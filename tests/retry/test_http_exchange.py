@@ -1,4 +1,4 @@
-"""What HTTP has to do with attempts: the count in a header, bodies that are drained."""
+"""Attempts over HTTP: the count in a header, bodies that are drained."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ class TestTokenBased:
 
 
 class TestBoth:
-    """What holds for each of them."""
+    """Both limiters behave alike here."""
 
     @each_kind
     def test_a_copy_is_the_limiter_itself(self, kind):

@@ -1,4 +1,4 @@
-"""What a limiter is told and asked, whatever it does then."""
+"""Limiters are told and asked of each attempt, and may raise."""
 
 import logging
 
@@ -146,7 +146,7 @@ class TestAcquire:
 
     @both_broken
     async def test_interruptions_go_through(self, kind):
-        """What is no Exception is nobody's to swallow."""
+        """An error that is no Exception is not swallowed."""
         with pytest.raises(KeyboardInterrupt):
             await acquired(kind(KeyboardInterrupt()), attempt(503), None)
 

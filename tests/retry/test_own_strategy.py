@@ -93,7 +93,7 @@ async def test_methods_that_would_hold_up_the_loop_are_refused(
 
 
 async def test_mocked_method_of_a_strategy_of_ours_is_asked(monkeypatch):
-    """What stands in its place in the object counts as overriding."""
+    """A replacement in the object counts as overriding."""
     strategy = standard()
     seen = []
     monkeypatch.setattr(strategy, "record_success", lambda *, token: seen.append(token))
@@ -103,7 +103,7 @@ async def test_mocked_method_of_a_strategy_of_ours_is_asked(monkeypatch):
 
 
 async def test_subclass_that_overrides_a_method_is_asked_by_its_methods():
-    """What somebody wrote over ours is what happens."""
+    """The overriding method decides."""
     refreshed = []
 
     class Watching(smithy.AdaptiveRetryStrategy):

@@ -83,7 +83,7 @@ async def test_rate_limiter_holds_up_a_retry_after_the_backoff():
 
 
 async def test_rate_limiter_holds_up_a_first_attempt():
-    """What one call was told counts for the next one to the same server."""
+    """The next call to the same server waits for the throttling of one before."""
     strategy = adaptive(max_attempts=1)
     first, second = ([THROTTLED], [200])
     await status_and_log(session(first, strategy))
@@ -129,7 +129,7 @@ async def test_rate_limiter_that_would_grant_a_retry_too_late_ends_the_call_at_o
 
 
 async def test_rate_limiter_that_others_were_faster_at_may_end_the_call_late():
-    """What was expected to be granted in time went to somebody else."""
+    """Other calls may take the tokens that were to come in time."""
     strategy = adaptive()
     limiter = strategy.limiter_for(SCOPE)
 

@@ -169,7 +169,7 @@ class TestSeveralPasses:
 
 
 async def test_refusal_of_a_decorator_inside_is_an_attempt():
-    """What a decorator turns away is retried like a refused connection."""
+    """A refusal by a decorator is retried like a refused connection."""
     refusals = iter([UnprocessedRequestError("busy"), None])
 
     @client_decorator
@@ -203,7 +203,7 @@ async def test_log_of_a_call_while_it_runs():
 
 
 class TestOtherPeoplesCode:
-    """What strategies, decorators and exceptions of somebody's own may do."""
+    """Strategies, decorators and exceptions of other people's may do odd things."""
 
     async def test_exception_that_refuses_notes_is_raised_all_the_same(self):
         """Its notes are lost, not the exception."""

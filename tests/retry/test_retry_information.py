@@ -1,4 +1,4 @@
-"""What exceptions say about a retry, in Smithy's words, is believed by every strategy.
+"""Exceptions may say in Smithy's words whether to retry; all strategies believe them.
 
 The contract of all strategies of this library: add a new one to the table.
 """
@@ -213,7 +213,7 @@ async def test_hint_that_is_too_long_ends_the_call(name):
     "hint", [math.nan, math.inf, -1, "7", True, None, b"7", [7], max, 10**400]
 )
 async def test_hint_that_is_none_is_ignored(name, hint):
-    """What is no finite number of seconds, 0 or more, says nothing."""
+    """A hint that is no finite number of seconds, 0 or more, is ignored."""
     log = await call(name, TellingError(is_retry_safe=True, retry_after=hint))
 
     assert 2 == log.total_attempts

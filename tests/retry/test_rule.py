@@ -103,7 +103,7 @@ def test_strategy_behind_a_catch_all_is_warned_about(before, behind):
 
 
 def test_each_chain_is_warned_about_its_own_part():
-    """What was told when the inner chain was made is not told again."""
+    """A chain is not warned about the inner chain, which was warned before."""
     with pytest.warns(RuntimeWarning):
         inner = RetryRule.no_retry() | RetryStrategy.failsafe()
     with warnings.catch_warnings():

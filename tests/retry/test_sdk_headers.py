@@ -1,4 +1,4 @@
-"""What the headers of the AWS SDKs say of calls, attempts and deadlines."""
+"""Headers of the AWS SDKs name calls, attempts and deadlines."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ async def test_id_is_that_of_the_call():
 
 
 async def test_id_of_the_caller_stays():
-    """Somebody may have told others of it."""
+    """Other services may know the id already."""
     transport = ScriptedTransport([200])
     await response_of(
         session(transport, sdk_headers),

@@ -1,4 +1,4 @@
-"""What the ready-made strategies retry."""
+"""Ready-made strategies retry what they promise."""
 
 from __future__ import annotations
 
@@ -266,7 +266,7 @@ NO_RETRY, NEXT = RetryDecision.no_retry(), RetryDecision.next()
     ],
 )
 async def test_first_member_that_decides_wins(kind, answers, expected):
-    """Those behind it are not asked at all."""
+    """The members behind it are not asked at all."""
     first, *rest = members = [kind(answer) for answer in answers]
     chain = first
     for member in rest:

@@ -1,4 +1,4 @@
-"""What strategies and backoffs are asked, and what they may answer."""
+"""Strategies and backoffs are asked in turn, and may give certain answers only."""
 
 from __future__ import annotations
 
@@ -259,7 +259,7 @@ async def test_response_that_a_decorator_made_is_what_the_strategy_sees():
 
 
 class TestOtherPeoplesCode:
-    """What strategies, decorators and exceptions of somebody's own may do."""
+    """Strategies, decorators and exceptions of other people's may do odd things."""
 
     async def test_frozen_exception_of_a_strategy_is_raised_all_the_same(self):
         """Its context is lost, not the exception."""

@@ -78,7 +78,7 @@ async def test_thing_without_a_delay_is_no_token(thing):
 
 @pytest.mark.parametrize("delay", [-1.0, float("inf"), "1"])
 async def test_token_with_a_senseless_delay_is_told_at_once(delay):
-    """What a strategy's token asks to wait must be seconds."""
+    """The delay in a strategy's token must be seconds."""
     with pytest.raises(ValueError) as caught:
         await response_of(session([200], Plain(delay)))
 

@@ -131,7 +131,7 @@ async def test_reason_at_the_limit_is_the_limit_only_for_what_could_be_retried(
 @pytest.mark.parametrize("kind", [standard, Plain])
 @pytest.mark.parametrize("case", ["body", "hint", "limiter"])
 async def test_verdict_comes_before_all_limits(kind, case):
-    """What nobody would retry is no retry, whatever else would stand in the way."""
+    """An outcome that no strategy retries is no retry, with any limit in the way."""
 
     async def body():
         yield b"once"
@@ -356,7 +356,7 @@ async def test_delay_beyond_the_deadline_ends_the_call():
 
 
 async def test_retry_that_the_deadline_forbids_is_paid_back():
-    """What was not sent has loaded nobody."""
+    """A retry that was not sent has loaded no server."""
     strategy = standard()
     await status_and_log(session([503], strategy, timeout=0.25))
 

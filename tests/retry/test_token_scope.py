@@ -62,7 +62,7 @@ async def test_calls_of_a_scope_share_a_quota(kind, token_scope, scope):
 
 
 async def test_scope_has_its_own_rate():
-    """What one scope is throttled for does not slow down the others."""
+    """Throttling in one scope does not slow down the others."""
     strategy = smithy.AdaptiveRetryStrategy()
     decorator = RetryingClient.new_decorator(strategy, token_scope=tenant)
     await call(decorator, answers=[429, 200], headers={"X-Tenant": "a"})

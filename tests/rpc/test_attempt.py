@@ -97,7 +97,7 @@ async def test_cut_attempt_shows_what_it_was_awaiting():
 
 
 async def test_function_that_swallows_its_cancellation_has_returned():
-    """What it makes of it is the outcome."""
+    """The value that it returns is the outcome."""
 
     @rpc(retried())
     async def stubborn():

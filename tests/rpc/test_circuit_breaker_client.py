@@ -97,7 +97,7 @@ async def test_fallback_answers_in_place_of_the_function(is_async):
 
 
 async def test_strategy_of_one_s_own_judges():
-    """What it raises goes to the caller, and what was returned is dropped."""
+    """The caller gets its error, and the returned value is dropped."""
 
     class Broken(CircuitBreakerStrategy):
         def should_report_as_success(self, ctx, cause):

@@ -1,4 +1,4 @@
-"""What may be decorated, what the decorated function is, and what is refused."""
+"""Decorating a coroutine function, and refusing other things."""
 
 from __future__ import annotations
 
@@ -328,7 +328,7 @@ async def test_classes_and_functions_decorate_calls_too():
 
 
 async def test_client_that_is_no_class_of_ours_decorates_calls():
-    """What it answers or raises in place of the function is in the log."""
+    """The log has the answer or the error that it gives in place of the function."""
 
     class Caching:
         def __init__(self, delegate):

@@ -424,7 +424,7 @@ async def test_options_around_hold_again_after_a_call():
 
 
 async def test_task_that_outlives_its_attempt_is_free():
-    """What it calls later has no deadline of that, and is an outermost call."""
+    """Its later calls have no deadline of that, and are outermost calls."""
     tasks = []
 
     async def later(client):
@@ -496,7 +496,7 @@ async def test_log_keeps_neither_arguments_nor_results():
 
 
 async def test_failed_call_leaves_no_cycle():
-    """What it raised is freed with the last reference to it."""
+    """An exception of it is freed with the last reference."""
 
     class LostError(Exception):
         pass

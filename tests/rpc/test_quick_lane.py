@@ -253,7 +253,7 @@ async def test_limit_is_kept_without_a_log():
 
 
 async def test_task_that_outlives_a_quick_call_is_free():
-    """What it calls later is part of nothing, and has its own time."""
+    """Its later calls are part of nothing, and have their own time."""
     tasks = []
 
     async def later(client):

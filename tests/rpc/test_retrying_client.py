@@ -242,7 +242,7 @@ async def test_refusal_of_a_smithy_strategy_may_be_raised():
 
 
 async def test_strategy_that_raises_ends_the_call():
-    """What was returned is dropped, and the log says why."""
+    """The returned value is dropped, and the log says why."""
 
     class BrokenError(Exception):
         pass

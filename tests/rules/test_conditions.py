@@ -78,7 +78,7 @@ KINDS = {
     "CircuitBreakerRule.success": (CircuitBreakerRule.success, True),
     "CircuitBreakerRule.ignore": (CircuitBreakerRule.ignore, None),
 }
-"""What makes a rule, and what the rule answers where it applies."""
+"""Functions that make rules, and the answer of each rule where it applies."""
 
 MAY_LACK_CONDITIONS = {
     name: kind
@@ -262,7 +262,7 @@ async def test_permanent_failures_are_left_alone(settings):
 
 
 async def test_permanent_failure_that_is_named():
-    """Who names the very class has thought about it."""
+    """A caller that names the very class has thought about it."""
     rule = RetryRule(exceptions=(ValueError, RuntimeError), backoff=BACKOFF)
 
     assert BACKOFF is await ask(rule, cause=RuntimeError("Session is closed"))
@@ -513,7 +513,7 @@ class AsyncCall:
     ],
 )
 def test_bad_arguments(kind, name, value, expected):
-    """What can be met by nothing, or is not what it looks like, is refused at once."""
+    """Conditions that nothing can meet, or of a wrong type, are refused at once."""
     make, _ = KINDS[kind]
     with pytest.raises(ValueError) as caught:
         make(**{"statuses": [503], name: value})
@@ -557,7 +557,7 @@ def test_settings_are_stored_in_one_form(kind):
 
 @every_kind
 async def test_rule_can_be_replaced(kind):
-    """What a rule answers stays with it."""
+    """A copy with other conditions keeps the rule's answer."""
     make, expected = KINDS[kind]
     rule = dataclasses.replace(make(statuses=[503]), statuses=[429])
 
@@ -601,7 +601,7 @@ def test_repr_is_the_call_that_makes_it(kind):
 
 @pytest.mark.parametrize("kind", MAY_LACK_CONDITIONS)
 def test_repr_without_arguments(kind):
-    """What is not given is not shown."""
+    """Arguments that are not given are not shown."""
     make, _ = MAY_LACK_CONDITIONS[kind]
 
     assert f"{kind}()" == repr(make())

@@ -141,7 +141,7 @@ async def test_response_timeout_keeps_the_defaults():
     "seconds", [0, -1.0, math.inf, math.nan, True, "10", ClientTimeout(), 10**400]
 )
 def test_bad_response_timeouts_are_refused(seconds):
-    """What is no limit at all is refused where it is given."""
+    """A time that is no limit at all is refused where it is given."""
     with pytest.raises(ValueError, match=r"^seconds: .*\(expected: finite and > 0, or"):
         SessionBuilder().response_timeout(seconds)
 
@@ -205,7 +205,7 @@ async def test_session_is_decorated_in_place():
 
 
 async def test_session_is_undecorated():
-    """What was put on is taken off without a trace."""
+    """The class and the attributes are as before."""
     async with aiohttp.ClientSession() as session:
         before = dict(vars(session))
         decorate(session, FAILSAFE)
@@ -292,7 +292,7 @@ async def test_clients_are_found_in_a_session():
 
 
 async def test_masks_of_the_chain_are_those_of_the_log():
-    """What a logging client was told to hide is hidden in every view."""
+    """A name that a logging client hides is hidden in every view."""
     logging = LoggingClient.new_decorator(
         sensitive_headers=["X-Own"], sensitive_query_parameters=["code"]
     )
@@ -368,7 +368,7 @@ async def test_call_of_a_session_that_is_gone():
 
 
 async def test_function_in_the_place_of_the_request_stays_in_use():
-    """Somebody else decorated the session by hand: theirs is inside ours."""
+    """A decorator put on by hand is inside ours."""
     seen = []
     async with aiohttp.ClientSession() as session:
 
@@ -397,7 +397,7 @@ class Slotted:
 
 
 async def test_chain_goes_on_behind_a_decorator_with_slots():
-    """What lies inside it is found, and found twice where it must not be."""
+    """The clients inside it are found, and found twice where there may be one."""
     retrying = RetryingClient.new_decorator(RetryStrategy.failsafe())
     builder = SessionBuilder().decorator(retrying).decorator(Slotted)
     async with builder.build() as session:

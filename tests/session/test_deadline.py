@@ -1,4 +1,4 @@
-"""Whose limit a call has: aiohttp's own, or one that was set through us."""
+"""Limits of a call: aiohttp's own, or one that was set through us."""
 
 from __future__ import annotations
 
@@ -73,10 +73,10 @@ OURS = [ours_by_builder, ours_by_standard, ours_by_timeout_of_standard]
 OWN = [own_of_builder, exact_of_builder, own_of_session]
 DEFAULT = [default_of_builder, default_of_session]
 LIFTED = [None, 0, -1.0, ClientTimeout(total=0), ClientTimeout(total=-1)]
-"""What a request says to have no limit."""
+"""Timeouts by which a request says that it has no limit."""
 
 SILENT = [ClientTimeout(), ClientTimeout(sock_read=60, connect=2)]
-"""What a request says without a word about the whole call."""
+"""Timeouts of a request that leave the whole call alone."""
 
 
 @pytest.fixture(autouse=True)

@@ -19,7 +19,7 @@ def session():
 
 @pytest.fixture
 def once(session):
-    """What stands in front of that serializer."""
+    """Return the function in front of that serializer."""
     once = JsonOnce()
     once.install(session)
     return once

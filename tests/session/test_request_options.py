@@ -53,7 +53,7 @@ async def test_other_way_to_retry_may_be_of_another_kind():
 
 @pytest.mark.parametrize("options", [{}, {"timeout": 60}])
 async def test_response_timeout_has_precedence_over_all_others(options):
-    """That of the session and that of the request."""
+    """It comes before that of the session and that of the request."""
     with request_options(response_timeout=2.0), pytest.raises(ResponseTimeoutError):
         await response_of(session([silence], timeout=30.0), **options)
 
@@ -132,7 +132,7 @@ def test_argument_out_of_range_is_told_at_once(name, value, expected):
 
 
 async def test_attributes_are_those_of_the_moment():
-    """What happens to the mapping later changes no call."""
+    """Changes to the mapping later change no call."""
     attributes = {"tenant": 7}
     transport = ScriptedTransport([200])
     async with session(transport) as client:

@@ -40,7 +40,7 @@ from aioretry_smithy import (
 )
 @pytest.mark.parametrize("decorators", [[], [DecoratingClient], [retrying(1.0)]])
 async def test_first_attempt_injects_nothing(wire, decorators, options):
-    """What aiohttp gets is what the caller gave, object for object."""
+    """The arguments that aiohttp gets are the caller's, object for object."""
     await get(*decorators, **options)
     call = wire.calls[0]
 
@@ -158,7 +158,7 @@ async def test_refusal_comes_after_the_last_attempt(
     ],
 )
 async def test_request_s_setting_beats_the_session_s(wire, of_session, of_request):
-    """What the request or the callable lets pass is a response like any other."""
+    """A response that the request or the callable lets pass is like any other."""
     wire.answers = [503, 404]
     async with refusing(of_session) as session:
         response = await session.get("/", **of_request)
@@ -190,7 +190,7 @@ async def test_refused_response_is_closed(wire):
 
 
 async def test_cancellation_while_refusing(wire):
-    """Who is cancelled in a callable of his own leaves a finished log behind."""
+    """A cancellation in a callable of the user's leaves a finished log behind."""
 
     async def refuse(response):
         await asyncio.sleep(10.0)
@@ -242,7 +242,7 @@ async def test_delegate_called_twice_does_not_send_a_read_body(wire, make):
 
 
 async def test_delegate_called_twice_with_a_plain_body(wire):
-    """What can go out twice does."""
+    """A request that can go out twice does."""
     response = await get(twice, data=b"abc")
 
     assert 200 == response.status

@@ -44,7 +44,7 @@ def test_misspelt_argument_is_told_at_once(make, name, expected):
 
 @pytest.mark.parametrize("make", [SessionBuilder, SessionBuilder.standard])
 def test_every_argument_of_a_session_is_known(make):
-    """Those of the aiohttp that is installed."""
+    """The builder knows those of the aiohttp that is installed."""
     names = inspect.signature(ClientSession).parameters.keys()
     arguments = dict.fromkeys(names - {"base_url", "timeout"})
 

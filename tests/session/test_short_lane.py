@@ -89,7 +89,7 @@ async def test_clock_that_raises_after_a_success_ends_the_call(retries, answered
 
 
 async def test_session_that_is_gone_is_closed(answered):
-    """Who keeps its method alone does not keep the session."""
+    """A reference to its method alone does not keep the session."""
     session = build()
     request = session._request
     await session.close()

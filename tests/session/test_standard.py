@@ -155,7 +155,7 @@ async def test_parts_can_be_left_out_or_replaced(part, client_class):
 
 
 async def test_sessions_of_one_builder_share_budget_and_breaker():
-    """What one has learned the other knows."""
+    """The second session knows what the first one has learned."""
     budgets = RetryBudget.per_host()
     transport = ScriptedTransport([503] * 4)
     builder = SessionBuilder.standard(inside=[transport], limiter=budgets)
@@ -295,7 +295,7 @@ def test_total_that_is_no_number_is_refused():
     ],
 )
 def test_part_that_is_none_is_told_by_its_name(name, value, expected):
-    """That which the caller wrote."""
+    """The error has the name that the caller wrote."""
     with pytest.raises(ValueError) as caught:
         SessionBuilder.standard(**{name: value})
 

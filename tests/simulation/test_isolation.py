@@ -39,7 +39,7 @@ def test_shared_chance_goes_on_as_if_nothing_had_been():
 
 
 def test_error_ends_the_block_too():
-    """What is raised in the block leaves chance as it was."""
+    """An error in the block leaves chance as it was."""
     random.seed(1)
     before = random.getstate()
 

@@ -120,7 +120,7 @@ async def test_quick_calls_take_the_short_lane():
 
 
 async def test_mistake_in_a_chain_is_raised():
-    """What is no failure of a request is not counted as one."""
+    """A mistake is not counted as a failed request."""
 
     @client_decorator
     async def mistaken(delegate, ctx, request):

@@ -58,7 +58,7 @@ def test_outage_between_two_seconds_counts_both():
 
 
 def test_without_an_outage_there_is_nothing_to_recover_from():
-    """What is measured in or after an outage is None without one."""
+    """Figures of an outage, and of the time after it, are None without one."""
     run = run_with([100, 0, 100], outage=None)
 
     assert None is run.load_in_outage

@@ -43,7 +43,7 @@ def test_outage_makes_it_slow():
 
 
 def test_request_at_the_end_of_an_outage_goes_on_fast():
-    """What is left of a request when the outage ends takes its usual time."""
+    """The part of a request that is left when the outage ends takes its usual time."""
     server = new_server(outage=(10.0, 5.0, 0.2))
 
     assert pytest.approx([15.05]) == ready(server, 14.75)

@@ -80,6 +80,6 @@ def test_no_outage_is_none():
     "outage", ["10:20", "a:b:c", "", 10, (10, 20), (10**400, 1, 1)]
 )
 def test_outage_that_cannot_be_read_is_refused(outage):
-    """What is not three numbers is refused, and the form is said."""
+    """A text that is not three numbers is refused, and the form is said."""
     with pytest.raises(ValueError, match=r"^outage: .*start:length:capacity"):
         read_outage(outage)

@@ -1,4 +1,4 @@
-"""What the tests of Smithy's strategies share."""
+"""Fixtures that the tests of Smithy's strategies share."""
 
 from __future__ import annotations
 

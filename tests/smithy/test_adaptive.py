@@ -182,7 +182,7 @@ class TestRefresh:
         assert 0.0 == now()
 
     async def test_a_refusal_takes_no_leave(self):
-        """What is not sent needs no token of the rate limiter."""
+        """A retry that is not sent needs no token of the rate limiter."""
         strategy = new_strategy()
         token = await strategy.acquire_initial_retry_token()
         drain(strategy.limiter_for())
@@ -260,7 +260,7 @@ class TestRefresh:
 
 
 class TestSuccess:
-    """What a success brings."""
+    """Successes raise the rate, and fill the quota."""
 
     async def test_it_brings_the_cost_of_the_retry_back(self):
         """The adaptive mode refunds like the standard one."""
@@ -311,7 +311,7 @@ class TestFailFast:
         assert 0.0 == now()
 
     async def test_a_first_attempt_takes_its_leave(self):
-        """What is granted is paid for, here too."""
+        """A grant is paid for here too."""
         strategy = new_strategy(fail_fast=True)
         drain(strategy.limiter_for())
         await asyncio.sleep(2.0)
@@ -423,7 +423,7 @@ class TestScopes:
 
 
 class TestSettings:
-    """What a strategy is made of."""
+    """Settings of a strategy."""
 
     def test_it_is_a_standard_strategy(self):
         """It fits wherever one does, and has all of its settings."""
@@ -555,7 +555,7 @@ async def let_work(server, seconds, workers=10, latency=0.01):
 
 
 class TestAgainstAServer:
-    """What the rate becomes, in virtual time; limits are those of the SDKs' tests."""
+    """The rate follows a server in virtual time, in the limits of the SDKs' tests."""
 
     async def test_ten_workers_settle_at_what_the_server_admits(self):
         """Twenty a second, where without the rate limiter it would be a thousand."""

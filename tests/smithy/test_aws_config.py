@@ -94,7 +94,7 @@ def test_later_one_of_two_sections_for_a_profile_holds(tmp_path):
 
 
 def test_nested_block_is_one_value(tmp_path):
-    """What stands indented under ``s3 =`` is no setting of the profile."""
+    """A line indented under ``s3 =`` is no setting of the profile."""
     path = written(
         tmp_path,
         """\
@@ -160,7 +160,7 @@ def test_file_that_cannot_be_opened_has_no_profiles(tmp_path, monkeypatch):
     ],
 )
 def test_odd_bytes_do_no_harm(tmp_path, text):
-    """What is not UTF-8, or begins with its mark, is read all the same."""
+    """A file that is not UTF-8, or begins with its mark, is read all the same."""
     assert mode_of(written(tmp_path, text)) == ("a" if b"=" in text else None)
 
 

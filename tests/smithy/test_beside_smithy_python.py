@@ -164,7 +164,7 @@ def test_delays_are_the_same_by_default():
     ),
 )
 def test_quotas_are_the_same(capacity, events):
-    """What is paid and refused, and what is left, whatever comes in which order."""
+    """Charges, refusals and remainders are the same, in any order of events."""
     told = []
     for side in SIDES:
         quota = side.StandardRetryQuota(initial_capacity=capacity)
@@ -202,7 +202,7 @@ known = st.fixed_dictionaries(
     optional={"retry_after": st.none() | st.floats(-1, 60)},
 )
 failures = known | unknown | st.none()
-"""What is said of a failure; None is an exception that says nothing."""
+"""Descriptions of failures; None is an exception that says nothing."""
 
 
 async def tell(
@@ -565,13 +565,13 @@ class Difference(NamedTuple):
     """How its row on the page begins."""
 
     probe: Callable[[Any], Awaitable[object]]
-    """What shows it, given one side."""
+    """A function that shows it, given one side."""
 
     theirs: object
-    """What comes of it with smithy-python, a value or the name of an exception."""
+    """The result with smithy-python, a value or the name of an exception."""
 
     ours: object
-    """What comes of it here."""
+    """The result here."""
 
 
 DIFFERENCES = (

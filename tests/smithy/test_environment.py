@@ -90,7 +90,7 @@ def test_variables_are_text(name, value):
 
 @pytest.mark.parametrize("environ", ["AWS_RETRY_MODE=simple", [], 0, dict])
 def test_environment_is_a_mapping(environ):
-    """What holds no variables is refused, also what is empty."""
+    """An object that holds no variables is refused, also an empty one."""
     with pytest.raises(ValueError) as caught:
         strategy_from_env(environ)
 

@@ -52,7 +52,7 @@ def test_retry_error_says_why_and_when():
 
 
 def test_exhausted_backoff_is_a_refusal():
-    """Whoever expects a RetryError gets along with an exhausted backoff."""
+    """A handler of a RetryError gets along with an exhausted backoff."""
     error = BackoffExhaustedError("no delay left")
 
     assert isinstance(error, RetryError)
@@ -127,7 +127,7 @@ def test_refusal_of_smithy_python_is_understood():
 
 
 def test_real_smithy_python_knows_the_error():
-    """What holds for the stand-in holds for the library itself."""
+    """The library itself behaves as the stand-in does."""
     exceptions = pytest.importorskip("smithy_core.exceptions")
     error = RetryError("no more", retry_after=1.5)
 

@@ -1,4 +1,4 @@
-"""What errors say about a retry, and what counts as a strategy."""
+"""Protocols for errors that know about a retry, and for strategies."""
 
 import dataclasses
 import math
@@ -49,7 +49,7 @@ class BreakingError(Exception):
 
 
 class OnlyThreeMethods:
-    """What a strategy has to have at least."""
+    """A strategy with the least that one needs."""
 
     acquire_initial_retry_token = PlainStrategy.acquire_initial_retry_token
     refresh_retry_token_for_retry = PlainStrategy.refresh_retry_token_for_retry
@@ -159,7 +159,7 @@ def test_strategies_are_of_the_protocol(strategy):
 
 
 def test_three_methods_make_a_strategy():
-    """What the protocol has besides the methods is not needed to hand out tokens."""
+    """The other attributes of the protocol are not needed to hand out tokens."""
     assert is_smithy_strategy(OnlyThreeMethods())
 
 

@@ -73,7 +73,7 @@ def test_bad_max_attempts_are_refused(mode, max_attempts):
     ("name", "read"), [("text", RetryMode.of), ("mode", new_strategy)]
 )
 def test_legacy_means_standard_and_is_warned_about(name, read, mode):
-    """Whoever has it in his settings learns that it is something else here."""
+    """A warning says that the mode is another one here."""
     expected = f"{name}: the mode 'legacy' is not supported, 'standard' is used instead"
     with pytest.warns(RuntimeWarning) as caught:
         made = read(mode)
@@ -132,7 +132,7 @@ def test_strategy_of_no_mode_is_refused(mode):
 )
 @pytest.mark.parametrize("mode", ["standard", "adaptive"])
 def test_backoff_can_be_configured(mode, settings, scale, throttling, longest):
-    """Who throttles is never asked again sooner than one who fails."""
+    """A server that throttles is never asked again sooner than one that fails."""
     strategy = new_strategy(mode, **settings)
     usual, slow = strategy.backoff_strategy, strategy.throttling_backoff_strategy
 

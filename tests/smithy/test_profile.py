@@ -49,7 +49,7 @@ def test_profile_has_the_published_constants(constants, profile):
 
 
 def test_profile_of_ones_own_differs_where_it_says_so():
-    """What is not replaced stays, and the original does not change."""
+    """A setting that is not replaced stays, and the original does not change."""
     mine = replace(RetryProfile.V2_0, retry_cost=0)
 
     assert V2_0 | {"retry_cost": 0} == asdict(mine)

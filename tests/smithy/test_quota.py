@@ -61,7 +61,7 @@ def test_full_quota_pays_for_so_many_retries(paid, left, profile, error):
 
 
 def test_refusal_takes_nothing_and_says_how_much_is_missing():
-    """What is left can still pay for something cheaper."""
+    """The rest can still pay for something cheaper."""
     quota = StandardRetryQuota(10)
     with pytest.raises(RetryError) as caught:
         quota.acquire(error=ERROR)
@@ -81,7 +81,7 @@ def test_last_tokens_can_be_spent():
 
 
 def test_success_brings_back_what_the_retry_has_cost():
-    """What is released is there again."""
+    """A success puts back the cost of its retry."""
     quota = StandardRetryQuota(30)
     quota.acquire(error=ERROR)
     quota.acquire(error=ERROR)

@@ -56,7 +56,7 @@ def throttled_limiter(clock, rate):
 
 
 class TestUpdate:
-    """What the rate limiter learns from answers."""
+    """The rate limiter learns from answers."""
 
     @pytest.mark.parametrize("row", VECTORS["first_throttling"])
     def test_first_throttling_makes_the_next_attempt_wait(self, limiter, clock, row):
@@ -84,7 +84,7 @@ class TestUpdate:
         assert 0.5 == limiter.fill_rate
 
     def test_throttling_from_the_start(self, limiter, clock):
-        """Who only asks takes nothing, however often."""
+        """A question alone takes nothing, however often it is asked."""
         vector = VECTORS["throttled_from_the_start"]
         clock.now = vector["throttled_at"]
         limiter.update(throttled=True)
@@ -407,7 +407,7 @@ class TestAcquire:
         assert 3.0 == asyncio.get_running_loop().time()
 
     async def test_a_rate_that_falls_is_noticed(self):
-        """Whoever wakes up looks whether there is enough by now."""
+        """A call that wakes up looks whether there is enough by now."""
         limiter = ClientRateLimiter()
         loop = asyncio.get_running_loop()
         await limiter.acquire()  # the measuring begins
@@ -639,7 +639,7 @@ class TestAcquireInTime:
         assert 0.25 == limiter.capacity
 
     async def test_nobody_in_a_long_line_sleeps_beyond_his_time(self):
-        """Whoever has no turn before the end of it gives up before the end."""
+        """A call without a turn before the end of its time gives up before that."""
         limiter = await busy_limiter(ClientRateLimiter(), rate=112.0)
         loop = asyncio.get_running_loop()
         end = loop.time() + 2.1

@@ -79,7 +79,7 @@ async def test_separate_settings_hold_where_there_is_no_strategy():
 
 
 async def test_strategy_is_returned_as_it_is():
-    """Whoever has one needs no other, whatever else is said."""
+    """A strategy that is given needs no settings to find another."""
     strategy = SimpleRetryStrategy(max_attempts=7)
     resolved = await RetryStrategyResolver().resolve_retry_strategy(
         retry_strategy=strategy, retry_mode="adaptive"

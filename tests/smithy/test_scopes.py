@@ -65,7 +65,7 @@ def test_scopes_are_forgotten_in_the_end(quotas):
 @pytest.mark.parametrize("scope", [443, b"example.com", ("example.com", 443)])
 @pytest.mark.parametrize("given", [None, StandardRetryQuota()])
 def test_scope_is_text(scope, given):
-    """What is no name is refused, also where it would make no difference."""
+    """A scope that is no name is refused, also where it would make no difference."""
     with pytest.raises(ValueError) as caught:
         PerScope(StandardRetryQuota, given).get(scope)
 

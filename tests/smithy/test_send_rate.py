@@ -101,7 +101,7 @@ def test_buckets_are_those_of_the_clock():
 
 
 def test_measuring_begins_anew():
-    """What was counted before is forgotten; the rate stays until there is a new one."""
+    """Earlier requests are forgotten; the rate stays until there is a new one."""
     meter = RateMeter(now=1000.0)
     meter.record(1001.0)
     meter.record(1001.0)

@@ -1,4 +1,4 @@
-"""What stays one and the same thing when others copy it."""
+"""Shared objects stay the same object when they are copied."""
 
 import copy
 import pickle
@@ -17,7 +17,7 @@ class Counter(Shared):
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
 def test_copy_is_the_thing_itself(copied):
-    """Who counts in the copy counts in the original."""
+    """A count in the copy is a count in the original."""
     counter = Counter()
 
     assert counter is copied(counter)

@@ -142,7 +142,7 @@ async def test_token_of_another_strategy_is_refused(strategy):
 
 @pytest.mark.parametrize("token", [None, "token", 0])
 async def test_something_else_is_no_token(strategy, token):
-    """What is no token of ours is a mistake in the program."""
+    """A foreign object is a mistake in the program."""
     with pytest.raises(TypeError) as caught:
         await refresh(strategy, token)
 

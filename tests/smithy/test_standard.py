@@ -439,7 +439,7 @@ async def test_token_of_another_strategy_is_refused(strategy):
 
 
 async def test_something_else_is_no_token(strategy):
-    """What is no token of this kind is a mistake in the program."""
+    """A token of another kind is a mistake in the program."""
     simple = await SimpleRetryStrategy().acquire_initial_retry_token()
     for token in (None, "token", simple):
         expected = f"{token!r} (expected: a StandardRetryToken)"

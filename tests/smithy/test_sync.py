@@ -205,7 +205,7 @@ def test_long_polling_sleeps_before_it_is_refused():
 
 
 def test_adaptive_strategy_sleeps_for_the_delay_and_the_rate():
-    """What is waited for is over when the token comes."""
+    """A wait is over when the token comes."""
     clock = Clock()
     strategy = new_adaptive(clock)
     token = strategy.acquire_initial_retry_token()
@@ -266,7 +266,7 @@ def test_interrupted_retry_is_paid_back():
 
 
 async def test_rate_limiter_is_shared_with_coroutines():
-    """What the one takes, the other has to wait for."""
+    """A token that one takes is missing for the other."""
     limiter, loop = ClientRateLimiter(), asyncio.get_running_loop()
     drain(limiter)
     awaited = smithy.AdaptiveRetryStrategy(rate_limiter=limiter)

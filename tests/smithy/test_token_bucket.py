@@ -52,7 +52,7 @@ def test_rate_never_falls_below_one_in_two_seconds():
 
 
 def test_a_new_rate_counts_from_now_on():
-    """What came in before came in at the old rate."""
+    """Tokens of the time before came in at the old rate."""
     bucket = TokenBucket()
     bucket.change_rate(2.0, now=0.0)
     bucket.change_rate(100.0, now=0.5)
@@ -62,7 +62,7 @@ def test_a_new_rate_counts_from_now_on():
 
 
 def test_savings_are_not_lost_when_somebody_wants_less():
-    """What is there beyond the room for it stays there, less what is taken."""
+    """Tokens beyond the room for them stay, less what is taken."""
     bucket = TokenBucket()
     bucket.change_rate(1.0, now=0.0)
     bucket.try_take(5.0, now=0.0)

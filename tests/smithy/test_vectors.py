@@ -1,4 +1,4 @@
-"""What all SDKs agree upon, and the guide, replayed through the bare strategy."""
+"""The vectors of all SDKs, and the guide's, replayed through the bare strategy."""
 
 import asyncio
 import inspect

@@ -1,4 +1,4 @@
-"""What retries do to a server in trouble: the figures of the page, and their bounds.
+"""Retry storms: the page's figures of a server in trouble, and their bounds.
 
 Runs the simulation that the page shows, in virtual time. What scales well is scaled
 down; what each process does by itself, its calls per second, is not.

@@ -1,4 +1,4 @@
-"""What telemetry needs of others may be missing."""
+"""Skip tests of telemetry where its packages are missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every kind of telemetry shares: its place in the chain, and its manners."""
+"""Every kind of telemetry shares its place in the chain, and its manners."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_other_listeners_do_not_count():
 
 
 def test_retries_further_in_are_known():
-    """Whoever stands inside of them, or where there are none, is told apart."""
+    """A client inside of them, or without them, is told apart."""
     client = retry(one(ScriptedTransport([])))
 
     assert [True, False] == [

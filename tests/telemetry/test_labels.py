@@ -121,5 +121,5 @@ def test_buckets_grow():
     ("status", "cause"), [(200, None), (None, aiohttp.ClientError())]
 )
 async def test_status_class_of_what_was_never_sent(status, cause):
-    """What a cache answered, or nobody heard of, is no answer of a server."""
+    """An answer of a cache, and none at all, are no answers of a server."""
     assert "unsent" == status_class(context(status, sent=False), cause)

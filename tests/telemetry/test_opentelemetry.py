@@ -34,7 +34,7 @@ URL = "https://api.example.com/orders"
 
 
 class Row(NamedTuple):
-    """What the conventions say of an attribute."""
+    """An attribute as the conventions describe it."""
 
     type: type
     level: str
@@ -268,7 +268,7 @@ async def test_open_circuit(heard):
     ids=["first attempt", "wait", "second attempt"],
 )
 async def test_cancellation_by_the_caller(heard, when, attempts, waits):
-    """Whoever cancels a call has not failed: no status, no error, and it is over."""
+    """A cancelled call has not failed: no status, no error, and it is over."""
     builder = traced(heard, [after(1, 503), after(1, 200)])
     before = contexts.get_current()
     async with builder.build() as session:
@@ -344,7 +344,7 @@ async def test_credentials_are_redacted(heard, url, shown, host, port):
 
 
 async def test_parameters_are_part_of_the_url(heard):
-    """What is given as params goes out in the URL, so it is shown, or hidden, there."""
+    """Parameters go out in the URL, so they are shown, or hidden, there."""
     await get(traced(heard, [200]), params={"page": "2", "api_key": "x"})
 
     (attempt,) = heard.attempts
@@ -550,7 +550,7 @@ async def test_two_passes_through_the_retrying_client(heard):
 
 
 async def test_wait_before_the_first_attempt(heard):
-    """What an adaptive strategy waits for at first is a wait after attempt 0."""
+    """The first wait of an adaptive strategy is a wait after attempt 0."""
     strategy = AdaptiveRetryStrategy()
     async with (
         SessionBuilder()
@@ -589,7 +589,7 @@ async def refuse(delegate, ctx, request):
     ("retried", "attempts"), [(True, 0), (False, 1)], ids=["retried", "not retried"]
 )
 async def test_call_without_an_attempt(heard, retried, attempts):
-    """What never reached the retrying client made none, and has no stop reason."""
+    """A call that never reached the retrying client has no attempt, no stop reason."""
     tracing = heard.decorator()
     builder = SessionBuilder().decorator(ScriptedTransport([])).decorator(tracing)
     if retried:
@@ -602,7 +602,7 @@ async def test_call_without_an_attempt(heard, retried, attempts):
 
 
 async def test_call_cancelled_before_its_first_attempt(heard):
-    """Whoever gives up in the first wait has made no attempt."""
+    """A call given up in the first wait has made no attempt."""
     strategy = AdaptiveRetryStrategy()
     async with (
         SessionBuilder()

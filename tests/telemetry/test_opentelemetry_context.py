@@ -1,4 +1,4 @@
-"""What is current, what goes out in headers, who is silent, and who fails."""
+"""Current spans, headers that go out, silence, and failures of telemetry."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ async def test_state_of_the_sessions_trace_does_not_go_out(heard):
 
 
 async def test_state_of_the_present_trace_goes_out(heard):
-    """What a vendor has written into the trace goes with it, in place of other."""
+    """A vendor's state goes on with the trace, in place of other state."""
     parent = trace.SpanContext(
         1, 2, True, trace.TraceFlags(1), trace.TraceState([("vendor", "2")])
     )
@@ -362,7 +362,7 @@ async def test_session_inside_an_attempt_is_traced(heard):
     ids=["http", "all", "by name"],
 )
 async def test_silence_is_kept_where_somebody_asks_for_it(heard, key):
-    """What an exporter sends through a traced session is not told of."""
+    """Requests of an exporter through a traced session make no spans."""
     transport = ScriptedTransport([200])
     token = contexts.attach(contexts.set_value(key, True))
 
@@ -444,7 +444,7 @@ async def test_sdk_that_is_set_later_is_heard(no_sdk, heard):
 
 
 async def test_proxies_given_before_the_sdk_is_set_are_no_dead_end(no_sdk, heard):
-    """What get_tracer_provider() returned too early stands for the one set later."""
+    """A provider from get_tracer_provider(), got too early, stands for a later one."""
     tracing = TracingClient.new_decorator(
         trace.get_tracer_provider(), metrics.get_meter_provider()
     )
@@ -458,7 +458,7 @@ async def test_proxies_given_before_the_sdk_is_set_are_no_dead_end(no_sdk, heard
 
 
 async def test_providers_that_do_nothing_are_not_replaced(no_sdk, heard):
-    """Who gives no-op providers wants silence, also beside a global SDK."""
+    """No-op providers mean silence, also beside a global SDK."""
     no_sdk.setattr(trace, "_TRACER_PROVIDER", heard.tracer_provider)
     no_sdk.setattr(metrics._internal, "_METER_PROVIDER", heard.meter_provider)
     tracing = TracingClient.new_decorator(
@@ -500,7 +500,7 @@ async def test_sdk_that_is_disabled_is_nobody(monkeypatch, heard):
 
 
 async def test_unsampled_spans_propagate_and_count():
-    """What is not recorded costs no attributes at its end; metrics have it all."""
+    """A span that is not recorded has no attributes at its end; metrics have all."""
     heard = Heard(sampler=ALWAYS_OFF)
     transport = ScriptedTransport([503, 200])
 
@@ -672,7 +672,7 @@ async def test_call_that_is_thrown_away_ends_its_spans(heard, caplog):
     ],
 )
 def test_bad_arguments(name, value):
-    """What cannot do its part is refused where the decorator is made."""
+    """A provider that cannot do its part is refused where the decorator is made."""
     with pytest.raises(ValueError, match=rf"^{name}: .* \(expected: None"):
         TracingClient.new_decorator(**{name: value})
 

@@ -73,7 +73,7 @@ def test_circuit_breaker_shows_its_state(heard, states):
 
 
 def test_circuit_breaker_that_is_gone_shows_nothing(heard, states):
-    """What a bounded map has thrown out is not shown for ever."""
+    """An entry that a bounded map has thrown out is not shown for ever."""
     listener = CircuitBreakerMetrics(heard.meter_provider)
     breaker = CircuitBreaker("orders", listeners=[listener])
     breaker.on_success()
@@ -144,7 +144,7 @@ def at_once(functions):
 @pytest.mark.usefixtures("_threads_take_turns")
 @pytest.mark.parametrize("shared", [True, False], ids=["one", "one each"])
 def test_first_events_of_many_threads_are_all_heard(shared):
-    """Whoever comes first to a provider, the instruments are made once and whole."""
+    """Threads may race to a provider: its instruments are made once and whole."""
     for _ in range(40):
         heard = Heard()
         listeners = [CircuitBreakerMetrics(heard.meter_provider)] * 8

@@ -120,7 +120,7 @@ async def test_calls_inside_are_within_the_span_of_their_attempt(heard):
 
 
 async def test_spans_fit_whatever_the_clock_of_the_machine_does(heard, monkeypatch):
-    """Those of a call inside count from the start of the call around it."""
+    """The times of a call inside count from the start of the call around it."""
     now = iter([1_000.0, 0.0])
     monkeypatch.setattr("time.time", lambda: next(now))
 
@@ -221,6 +221,6 @@ async def test_secrets_are_hidden(heard):
     ids=["function", "session"],
 )
 async def test_each_kind_of_chain_has_its_class(heard, decorate, expected):
-    """What is refused says which one to take."""
+    """The refusal says which class to take."""
     with pytest.raises(ValueError, match=expected):
         decorate(heard)

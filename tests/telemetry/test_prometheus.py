@@ -147,7 +147,7 @@ async def test_calls_are_sorted_by_why_they_stopped(registry, answers, reason):
 
 
 async def test_cancelled_call_is_neither_success_nor_error(registry):
-    """What the caller gave up is counted apart, in both places."""
+    """A call or attempt that the caller gave up is counted apart."""
     async with session_of(registry, late(99)) as session:
         call = asyncio.ensure_future(session.get("/"))
         await asyncio.sleep(2.0)
@@ -302,7 +302,7 @@ async def test_each_registry_has_attempts_and_calls_of_its_own(registry):
 
 
 async def test_subclass_outside_sees_calls(registry):
-    """Whoever adds to the class outside alone still counts calls there."""
+    """A subclass outside alone still counts calls there."""
 
     class Ours(MetricsClient):
         """Has something to add."""
@@ -432,7 +432,7 @@ async def test_sessions_share_the_metrics_of_a_registry(registry):
 
 
 async def test_registries_are_kept_apart(registry):
-    """What goes to one registry does not show in another."""
+    """Counts in one registry do not show in another."""
     async with session_of(CollectorRegistry(), 200) as session:
         await session.get("/")
     MetricsClient.new_decorator(registry)
@@ -690,7 +690,7 @@ async def test_strategy_that_raises_is_a_reason(registry):
 
 
 def test_library_does_not_import_prometheus():
-    """Who does not ask for metrics does not pay for them."""
+    """Users who do not ask for metrics do not pay for them."""
     code = "import sys, aioretry_smithy; print('prometheus_client' in sys.modules)"
     process = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, check=True, text=True

@@ -96,7 +96,7 @@ async def test_call_that_a_circuit_breaker_refuses_is_told_apart(registry):
 
 
 async def test_cancelled_call_is_neither_success_nor_error(registry):
-    """What the caller gave up is counted apart."""
+    """A call that the caller gave up is counted apart."""
     call = asyncio.ensure_future(measured(registry)(lookups(1, seconds=9.0))())
     await asyncio.sleep(2.0)
     call.cancel()
@@ -140,7 +140,7 @@ async def test_names_are_bounded_and_masked(registry):
     ids=["function", "session"],
 )
 async def test_each_kind_of_chain_has_its_class(registry, decorate, expected):
-    """What is refused says which one to take."""
+    """The refusal says which class to take."""
     with pytest.raises(ValueError, match=expected):
         decorate(registry)
 

@@ -91,7 +91,7 @@ async def test_single_call_can_be_asserted(mocked, builder):
 
 
 async def test_second_attempt_differs_by_the_count_alone(mocked, builder):
-    """What is recorded for a retry is the first call and its header."""
+    """A retry is recorded as the first call with its header."""
     mocked.get(URL_OF_ORDERS, status=503)
     mocked.get(URL_OF_ORDERS)
     async with builder.build() as session:

@@ -179,7 +179,7 @@ class AnsweringLater(Answering):
     ],
 )
 async def test_decisions(kind, answer, expected):
-    """What is given is the backoff, or None where the call would stop."""
+    """The answer is the backoff, or None where the call would stop."""
     assert expected is await ask(kind(answer))
 
 

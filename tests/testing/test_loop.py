@@ -287,7 +287,7 @@ async def test_shutdown_takes_no_virtual_time():
 
 
 async def test_ready_sockets_come_before_time():
-    """What is already readable is read before the next timer fires."""
+    """Bytes that are already there are read before the next timer fires."""
     server = await asyncio.start_server(echo_and_close, "127.0.0.1", 0)
     timer = asyncio.create_task(asyncio.sleep(60.0))
     async with server:

@@ -89,7 +89,7 @@ def test_blocks_around_hear_nothing():
 
 @pytest.mark.parametrize("chains", [{}, SessionBuilder(), "standard", 7])
 def test_bad_chains_are_refused(chains):
-    """What is neither a function nor a dict of functions is refused."""
+    """An argument that is neither a function nor a dict of functions is refused."""
     with pytest.raises(ValueError, match=r"^chains: .* a function that returns a new"):
         simulate(chains)
 

@@ -122,7 +122,7 @@ def test_bad_answer_is_refused_at_once(answer, expected):
 
 
 def test_coroutine_is_no_answer():
-    """What can be awaited once must be made by a function; nothing warns of it."""
+    """An awaitable works once, so a function must make it; nothing warns of it."""
     answer = asynchronous(None, None)
 
     with pytest.raises(ValueError, match=r"makes it anew: lambda ctx, request: \.\.\."):
@@ -149,7 +149,7 @@ async def test_what_a_function_returns_is_checked():
 
 
 async def test_answers_of_an_iterator_are_checked_in_their_turn():
-    """What is not a list yet cannot be refused before it is there."""
+    """An iterator cannot be checked before its answers are there."""
     transport = ScriptedTransport(iter([200, "503"]))
     ctx = ClientRequestContext(REQUEST)
     await transport.execute(ctx, REQUEST)
@@ -162,7 +162,7 @@ JSON, TEXT = "application/json", "text/plain; charset=utf-8"
 
 
 async def test_body_that_was_changed_is_refused_in_its_turn():
-    """What the list was checked for may hold something else by now."""
+    """An answer may have changed since the list was checked."""
     body = {"id": 7}
     transport = ScriptedTransport([(200, body)])
     body["id"] = object()
@@ -253,7 +253,7 @@ async def test_answers_may_be_endless():
 
 
 async def test_unused_answers_are_known():
-    """What no request has asked for is left, as it was given."""
+    """An answer that no request has asked for is left as it was given."""
     error = TimeoutError()
     transport = ScriptedTransport((503, error, {"a": 1}))
     ctx = ClientRequestContext(REQUEST)
@@ -310,7 +310,7 @@ async def test_what_aiohttp_refuses_is_refused(url, options):
 
 @pytest.mark.parametrize("url", ["orders", "/orders", "?a=b"])
 async def test_relative_urls_have_a_base(url):
-    """What is joined with the base of the session is answered."""
+    """A URL that is joined with the base of the session is answered."""
     builder = SessionBuilder("http://h/").decorator(ScriptedTransport([204]))
     async with builder.build() as session:
         response = await session.get(url)
@@ -365,7 +365,7 @@ async def test_length_of_a_body_that_nobody_sends_is_unknown(options, length):
 
 
 async def test_stop_for_a_body_can_be_tested():
-    """What the retrying client makes of such a body needs no server to be seen."""
+    """A stop of the retrying client for such a body needs no server to be seen."""
     strategy = RetryStrategy.failsafe(Backoff.fixed(1.0))
     builder = (
         SessionBuilder("http://h")

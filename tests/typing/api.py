@@ -171,7 +171,7 @@ def is_busy(cause: BaseException) -> bool:
 
 
 class OnlyTimeouts(CircuitBreakerStrategy):
-    """What counts for a circuit breaker of one's own."""
+    """A circuit breaker's strategy that counts timeouts only."""
 
     def should_report_as_success(
         self, ctx: ClientRequestContext, cause: Exception | None

@@ -38,7 +38,7 @@ from aioretry_smithy import (
 
 
 class Report:
-    """What a function returns."""
+    """The result of a function."""
 
     def is_stale(self) -> bool:
         """Say whether to ask again."""

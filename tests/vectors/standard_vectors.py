@@ -35,10 +35,10 @@ class Step:
     """success, retry, not_retryable, max_attempts_exceeded or quota_exceeded."""
 
     quota: int
-    """What is left in the quota then."""
+    """The units left in the quota then."""
 
     error: dict[str, Any] | None = None
-    """What a strategy is told about a failure, besides that it allows a retry."""
+    """The strategy's view of the failure, besides that it allows a retry."""
 
     delay: float = 0.0
     """Seconds before the next attempt."""

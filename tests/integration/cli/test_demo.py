@@ -22,13 +22,13 @@ TITLES = [
 
 @pytest.fixture
 def text(demo_run):
-    """What the demo prints for people."""
+    """Return the demo's output for people."""
     return demo_run.text
 
 
 @pytest.fixture
 def document(demo_run):
-    """What the demo prints for machines."""
+    """Return the demo's output for machines."""
     return json.loads(demo_run.json)
 
 
@@ -43,7 +43,7 @@ def statuses(log):
 
 
 def test_demo_is_over_soon(demo_run):
-    """Whoever tries the library does not wait long, and nothing else is said."""
+    """The demo is short, and prints nothing besides."""
     assert demo_run.seconds < 15
     assert "" == demo_run.errors
 

@@ -161,7 +161,7 @@ def test_no_response_is_2(capsys):
 
 
 def test_half_a_body_is_2(server, capsysbinary):
-    """What came of a body that breaks off is kept, and the exit code tells."""
+    """The part of a body that came before it broke off is kept; the exit code tells."""
     code = main(["request", f"{server.url}/half"])
     out, err = capsysbinary.readouterr()
 
@@ -171,7 +171,7 @@ def test_half_a_body_is_2(server, capsysbinary):
 
 
 def test_attempts_are_shown_as_they_end(server):
-    """Whoever waits sees what for: the failure is there while the wait goes on."""
+    """The failure is shown while the wait for the next attempt goes on."""
     command = [*MODULE, "request", f"{server.url}/busy", "--backoff", "fixed=60s"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -265,7 +265,7 @@ def test_json_of_a_call_that_failed(path, code, cause, server, capsys):
 
 @pytest.mark.usefixtures("ctrl_c_works")
 def test_json_of_a_call_that_was_interrupted(server, capsys):
-    """Who gives up gets the document all the same."""
+    """A user who interrupts gets the document all the same."""
     code = main(["request", f"{server.url}/interrupt", "--json"])
 
     assert 130 == code
@@ -303,7 +303,7 @@ def test_data_implies_post_and_a_form(server, capsys):
 
 
 def test_method_and_headers_of_the_caller_win(server, capsys):
-    """What is said outright is not overruled by what data implies."""
+    """Options given outright are not overruled by what data implies."""
     main(
         [
             *("request", f"{server.url}/echo", "-X", "patch", "-d", "{}"),
@@ -364,7 +364,7 @@ def test_response_timeout_ends_the_call(server, capsys):
     ],
 )
 def test_header_that_aiohttp_refuses_is_64(arguments, server, capsys):
-    """What only aiohttp can judge is bad usage too, and the server sees nothing."""
+    """Usage that only aiohttp can judge is bad usage too; the server sees nothing."""
     code = main(["request", f"{server.url}/echo", *arguments])
     out, err = capsys.readouterr()
 
@@ -386,7 +386,7 @@ def test_url_that_the_server_got_wrong_is_no_bad_usage(server, capsys):
 
 @pytest.mark.usefixtures("ctrl_c_works")
 def test_ctrl_c_is_130_and_shows_the_log(server, capsys):
-    """Who gives up still sees the attempts that were made."""
+    """A user who interrupts still sees the attempts that were made."""
     code = main(["request", f"{server.url}/interrupt"])
     out, err = capsys.readouterr()
 
@@ -448,7 +448,7 @@ def test_timeline_is_drawn_whatever_became_of_the_call(
 
 @pytest.mark.usefixtures("ctrl_c_works")
 def test_timeline_of_a_call_that_was_interrupted(server, tmp_path):
-    """Who gives up may want to see why."""
+    """A user who interrupts may want to see why it took so long."""
     file = tmp_path / "call.svg"
     code = main(["request", f"{server.url}/interrupt", "--timeline", str(file)])
 
@@ -482,7 +482,7 @@ def test_name_of_a_timeline_that_is_too_long(server, tmp_path, capsys):
 
 @pytest.mark.skipif(IS_ROOT, reason="root may enter every directory")
 def test_timeline_below_a_directory_that_may_not_be_entered(server, tmp_path, capsys):
-    """What cannot be looked at is no directory that anybody can write to."""
+    """A directory that cannot be looked at cannot be written to either."""
     closed = tmp_path / "closed"
     (closed / "inner").mkdir(parents=True)
     closed.chmod(0)
@@ -546,7 +546,7 @@ def test_reader_may_leave_early(server):
 )
 @pytest.mark.parametrize("options", [[], ["--json"]], ids=["text", "json"])
 def test_reader_who_left_changes_no_exit_code(path, code, options, server):
-    """What became of the call is told, though nobody reads the log of it."""
+    """The exit code tells of the call, though nobody reads its log."""
     reader, writer = os.pipe()
     os.close(reader)
     command = [*MODULE, "request", f"{server.url}/{path}", *options]

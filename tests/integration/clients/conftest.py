@@ -1,4 +1,4 @@
-"""What other people's clients meet: a server that fails first, and nothing beyond."""
+"""Fixtures for other people's clients: a server that fails first, and no network."""
 
 from __future__ import annotations
 

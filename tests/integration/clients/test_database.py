@@ -65,7 +65,7 @@ class Database:
 
 
 class Connection:
-    """What a driver such as asyncpg has: statements and transactions."""
+    """The parts of a driver such as asyncpg: statements and transactions."""
 
     def __init__(self, reader, writer):
         self.reader, self.writer = reader, writer

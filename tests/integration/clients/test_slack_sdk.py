@@ -16,7 +16,7 @@ LIST, POST = "/conversations.list", "/chat.postMessage"
 
 
 async def test_question_to_slack_is_asked_again(example, flaky, start, attempts):
-    """What changes nothing is sent again after any failure."""
+    """A call that changes nothing is sent again after any failure."""
     flaky.answers[LIST] = {"ok": True, "channels": []}
     base_url = await start(flaky)
 

@@ -120,7 +120,7 @@ async def test_retries_are_switched_off_for_a_block(theirs, ours, failing, outco
 
 
 async def test_retries_do_not_multiply(theirs, ours, failing, outcome_of):
-    """What was given up inside is not tried again outside."""
+    """A call that was given up inside is not tried again outside."""
     clients = [failing(itertools.repeat(GONE)) for _ in range(2)]
     await outcome_of(theirs.fetch_nested(clients[0]))
     await outcome_of(ours.fetch_nested(clients[1]))
