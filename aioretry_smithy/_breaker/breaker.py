@@ -25,9 +25,9 @@ _NONE = EventCount(success=0, failure=0)
 class _State:
     circuit: CircuitState
     generation: int
-    # In CLOSED: what is counted.
+    # In CLOSED: the outcomes that are counted.
     window: SlidingWindow | None = None
-    # In CLOSED: what all requests share; in HALF_OPEN: what the newest trial got.
+    # In CLOSED: of all requests; in HALF_OPEN: of the newest trial.
     permit: CircuitPermit | None = None
     # In OPEN and HALF_OPEN: when the next trial may be granted.
     trial_at: float | None = None
@@ -87,7 +87,7 @@ class CircuitBreaker:
         circuit_open_window: Seconds from opening to the first trial, > 0.
         counter_sliding_window: Seconds that an event counts, > counter_update_interval.
         counter_update_interval: Seconds of events that are forgotten together, > 0.
-        listeners: Hear of changes, in this order.
+        listeners: Called for each change, in this order.
         clock: Seconds that never go back; by default the running event loop's time,
             without one :func:`time.monotonic`.
 
@@ -163,7 +163,7 @@ class CircuitBreaker:
 
         Returns:
             The permit to report the answer with, or None when it must not be sent.
-            Whoever gets a permit but no answer gives it back with :meth:`on_ignored`.
+            Give a permit back with :meth:`on_ignored` where no answer comes.
         """
         state = self._state
         if state.circuit is CircuitState.CLOSED:

@@ -19,7 +19,7 @@ class CircuitState(StrEnum):
     """One trial at a time, whose answer decides."""
 
     FORCED_OPEN = "forced_open"
-    """Nothing, until somebody enters another state."""
+    """Nothing, until another state is entered by hand."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -123,7 +123,7 @@ def check_attempt_timeout(
 
 
 def mask_of(client: Client) -> Mask:
-    """Return what hides the usual secrets, and those that a chain was told of."""
+    """Return a mask for the usual secrets, and for those that a chain names."""
     wanted = (getattr(link, "mask", None) for link in chain_of(client))
     masks = (mask for mask in wanted if isinstance(mask, Mask))
     return reduce(or_, masks, DEFAULT_MASK)

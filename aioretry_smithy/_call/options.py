@@ -25,7 +25,7 @@ UNSET: Final = Unset.UNSET
 
 @dataclass(frozen=True, slots=True)
 class RequestOptions:
-    """The settings of a block of code; those that are left out change nothing."""
+    """The settings of a block of code; a setting left out changes nothing."""
 
     retry: Any = None
     """A :class:`RetryConfig` in place of the retrying client's."""

@@ -1,4 +1,4 @@
-"""Describe what a client does in the short lane, and an attempt made there."""
+"""Describe the part of a client in the short lane, and an attempt made there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tell which time limit of a call has passed, whatever the clock's resolution."""
+"""Find the time limit of a call that has passed, with any clock resolution."""
 
 from __future__ import annotations
 

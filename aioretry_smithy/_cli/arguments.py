@@ -206,7 +206,7 @@ def _url(text: str) -> URL:
     with contextlib.suppress(ValueError):
         url = URL(text)
         host = url.host or ""
-        # So that what has no label, or one that is too long, is found here already.
+        # Finds hosts with an empty label, or one that is too long.
         host.encode("idna")
         is_host = host != "" and " " not in host
         if is_host and url.scheme in {"http", "https"} and text.isprintable():
@@ -238,7 +238,7 @@ def _file(text: str) -> Path:
 
 
 def _is_directory(path: Path) -> bool:
-    # Path.is_dir() raises for a name that is too long and for what may not be entered.
+    # Path.is_dir() raises for names that are too long, and closed directories.
     return os.path.isdir(path)  # noqa: PTH112
 
 

@@ -1,4 +1,4 @@
-"""The demo: real requests to a server that misbehaves, and what became of them."""
+"""The demo: real requests to a server that misbehaves, and their outcomes."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Call:
 
 
 async def demo(arguments: argparse.Namespace) -> ExitCode:
-    """Make the calls and show what became of them, one by one and in a table."""
+    """Make the calls and show their outcomes, one by one and in a table."""
     calls: list[Call] = []
     output = None if arguments.json else new_output(sys.stdout)
 

@@ -102,7 +102,7 @@ def _give_up() -> None:
         try:
             stream.flush()
         except OSError:
-            # What is left in the buffer would fail once more when Python exits.
+            # The rest of the buffer would fail once more when Python exits.
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, stream.fileno())
             os.close(nowhere)

@@ -84,15 +84,15 @@ class _ShowFailures(DecoratingClient):
 
 
 def _show_attempt(log: RequestLog) -> None:
-    # Whether anybody reads it must not change what becomes of the call.
+    # A closed standard error must not change the outcome of the call.
     with contextlib.suppress(OSError):
         new_output(sys.stderr).line(note(log))
 
 
 def _show(log: RequestLog, arguments: argparse.Namespace) -> ExitCode:
-    """Show what became of the call, and say so where that goes wrong."""
+    """Show the outcome of the call, and complain where that fails."""
     timeline: Path | None = arguments.timeline
-    # The picture first: whoever reads the log may have left.
+    # The picture first: the reader of a pipe may have left.
     failure = None if timeline is None else _draw(log, timeline)
     code = ExitCode.OK
     try:
@@ -126,7 +126,7 @@ def _session_builder(arguments: argparse.Namespace) -> SessionBuilder:
         settings["max_total_attempts"] = arguments.max_total_attempts
     try:
         config = RetryConfig(strategy, **settings)
-    except ValueError as error:  # the environment has a say in the settings
+    except ValueError as error:  # the environment sets some of the settings
         raise UsageError(error) from None
     builder = SessionBuilder()
     if not arguments.json:
@@ -154,7 +154,7 @@ async def _send(
 
 
 async def _read(response: aiohttp.ClientResponse, *, shown: bool) -> None:
-    """Read a body to its end, or until whoever reads it has seen enough."""
+    """Read a body to its end, or until its pipe is closed."""
     chunk = b""
     with contextlib.suppress(BrokenPipeError):
         try:
@@ -167,7 +167,7 @@ async def _read(response: aiohttp.ClientResponse, *, shown: bool) -> None:
 
 
 def _is_misuse(error: Exception) -> bool:
-    # Some of what is wrong with a request only aiohttp finds, on its way out.
+    # Some mistakes in a request only aiohttp finds, when it is about to send it.
     if isinstance(error, aiohttp.ClientError):
         return isinstance(error, aiohttp.InvalidURL) and is_unprocessed(error)
     return isinstance(error, ValueError)

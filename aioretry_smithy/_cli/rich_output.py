@@ -51,5 +51,5 @@ class RichOutput(PlainOutput):
         self._console.print(table)
 
     def _print(self, text: Text | RichTree) -> None:
-        # Whoever makes the terminal narrower wants the lines whole all the same.
+        # A line stays whole when the terminal is made narrower later.
         self._console.print(text, soft_wrap=True)

@@ -28,15 +28,15 @@ class ContentPreviewingClient(DecoratingClient):
     ``ContentPreviewingClient``.
 
     The response is the caller's as ever: nothing is read, nothing waits, and the stream
-    is not wrapped. Its bytes are copied as they arrive, so the preview is what has come
-    until somebody looks, whoever reads the body.
+    is not wrapped. Its bytes are copied as they arrive, so the preview grows while the
+    body is read, by any reader.
 
     A body is text by its Content-Type, as are ``text/*``, JSON, XML, forms, JavaScript,
     YAML, SQL, TOML and GraphQL. Its charset is that of the Content-Type, or UTF-8. Of a
     request, only what is in memory is looked at: ``str``, ``json=``, fields that are
     sent urlencoded, and bytes with the Content-Type of a text. There is no preview, so
     None, of an empty body, of other types, of files, streams, factories and multipart
-    forms, and of a body that somebody has begun to read before it came here.
+    forms, and of a body that a client further in has begun to read.
 
     Args:
         delegate: The next client inwards.

@@ -1,4 +1,4 @@
-"""Say where a limit that finds itself begins, and how low and high it may be."""
+"""Bound a limit that adapts: its first, lowest and highest value."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class Bucket:
         self._full_at = -math.inf
 
     def turn(self, now: float, ahead: int) -> float:
-        """Return when a request may go out that has so many *ahead* of it."""
+        """Return when a request may go out that has *ahead* others before it."""
         full_at = max(self._full_at, now) + ahead * self._interval
         return max(now, full_at - self._slack)
 
@@ -43,7 +43,7 @@ class Resets:
         self._closed_until = -math.inf
 
     def turn(self, now: float, ahead: int) -> float:
-        """Return when a request may go out, whoever is *ahead* of it."""
+        """Return when a request may go out; those *ahead* of it do not matter."""
         return max(now, self._closed_until)
 
     def take(self, now: float) -> None:
@@ -53,5 +53,5 @@ class Resets:
         """Take leave back that was not used."""
 
     def close(self, until: float) -> None:
-        """Let no request go out before a time; what was said before holds too."""
+        """Let no request go out before a time; earlier calls hold too."""
         self._closed_until = max(self._closed_until, until)

@@ -37,7 +37,7 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
 
     Inside a retrying client, as usual, each attempt takes a place of its own. It is
     held until the body has ended or the response is released, by a websocket until that
-    is closed. Those who wait are served in the order in which they came. A request that
+    is closed. Waiting requests are served in the order in which they came. One that
     gets no place in time, or none in the queue, raises a
     :class:`ConcurrencyLimitError`. After Armeria's class of that name.
 

@@ -22,7 +22,7 @@ _sequence = count()
 
 
 class ConcurrencyLimitListener:
-    """Hears what happens to a concurrency limit; override what you need.
+    """Receives the events of a concurrency limit; override the methods you need.
 
     Methods are called one event after the other, once the limit has done with the
     event, so they may look at it. What they raise is logged.
@@ -40,16 +40,16 @@ class ConcurrencyLimitListener:
 
 
 class ConcurrencyLimit(Places):
-    """How many requests may be in flight at once, and how many are.
+    """Limits and counts the requests in flight.
 
     :meth:`fixed` gives one that stays, :meth:`aimd` and :meth:`gradient` find theirs.
-    For a rule of your own derive from this class: return the limit, and learn from what
-    :meth:`on_sample` is told. One limit may serve many clients, tasks and sessions of
-    one event loop, but not threads.
+    For a rule of your own derive from this class: return the limit, and learn from the
+    samples that :meth:`on_sample` gets. One limit may serve many clients, tasks and
+    sessions of one event loop, but not threads.
 
     Args:
         name: For listeners and logs; ``concurrency-limit-0``, ``-1``, ... by default.
-        listeners: Hear of changes, in this order.
+        listeners: Called for each change, in this order.
 
     Raises:
         ValueError: An argument is not as described.
@@ -85,7 +85,7 @@ class ConcurrencyLimit(Places):
         name: str | None = None,
         listeners: Iterable[ConcurrencyLimitListener] = (),
     ) -> ConcurrencyLimit:
-        """Return a limit that stays as it is, or that a function knows.
+        """Return a limit that is a number, or that a function returns.
 
         Args:
             limit: An int >= 1, or a function that returns one; it is asked whenever a

@@ -9,7 +9,7 @@ _NEAR = 1e-6
 
 
 class Cuts:
-    """Knows when a limit was cut last."""
+    """Remembers when a limit was cut last."""
 
     __slots__ = ("_last",)
 
@@ -19,7 +19,7 @@ class Cuts:
     def is_due(self, now: float, round_trip: float) -> bool:
         """Note a drop; return whether the limit is to be cut for it.
 
-        What began before the last cut says nothing of the limit after it.
+        A call that began before the last cut says nothing of the limit after it.
         """
         if now - round_trip <= self._last + _NEAR:
             return False

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from .bounds import Bounds
 
 _WARM_UP = 10
-"""Samples of which the average is a plain one."""
+"""The number of samples up to which the average is a plain mean."""
 
 _STALE = 2.0
-"""An average so many times the last sample is of a time of overload that is over."""
+"""An average that exceeds the last sample so many times is from a past overload."""
 
 _FADE = 0.95
 _STEEPEST = 0.5

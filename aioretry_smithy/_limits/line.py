@@ -1,4 +1,4 @@
-"""Let calls wait in line, first come, first served."""
+"""Queue calls, first come, first served."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Line(Generic[T]):
     def __init__(self) -> None:
         self._numbers = count()
         self._turns: OrderedDict[int, asyncio.Future[T | None]] = OrderedDict()
-        # When each gives up; those that have left are in it until then.
+        # When each gives up; a call that has left stays in it until then.
         self._ends: list[tuple[float, int]] = []
         self._timer: asyncio.TimerHandle | None = None
 
@@ -35,14 +35,14 @@ class Line(Generic[T]):
         return len(self._turns)
 
     async def wait(self, until: float, give_back: Callable[[T], None]) -> T | None:
-        """Wait for what :meth:`serve` hands out.
+        """Wait until :meth:`serve` hands something out.
 
         Args:
             until: When to give up, by the event loop's clock; ``inf`` for never.
-            give_back: Takes what was handed to a call that is cancelled meanwhile.
+            give_back: Takes back a thing handed to a call that is cancelled meanwhile.
 
         Returns:
-            What was handed out, or None where time ran out.
+            The thing handed out, or None where time ran out.
         """
         turn: asyncio.Future[T | None] = asyncio.get_running_loop().create_future()
         number = next(self._numbers)
@@ -61,7 +61,7 @@ class Line(Generic[T]):
             raise
 
     def serve(self, make: Callable[[], T]) -> bool:
-        """Hand what *make* returns to the first that waits; return False for none."""
+        """Make a thing for the first call in line; return False if there is none."""
         while self._turns:
             _, turn = self._turns.popitem(last=False)
             # A call that is cancelled has not left yet.
@@ -73,7 +73,7 @@ class Line(Generic[T]):
         return False
 
     def _set_timer(self) -> None:
-        """Let the timer go off when the next one gives up, if anybody waits."""
+        """Set the timer to the moment when the next call gives up, if any waits."""
         if not self._turns:
             self._ends.clear()
         ends, timer = self._ends, self._timer

@@ -1,4 +1,4 @@
-"""Tell what of the outcome of a request speaks of an overloaded server."""
+"""Find signs of an overloaded server in the outcome of a request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Count the requests in flight, and let others wait for a place."""
+"""Count the requests in flight, and make others wait for a place."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _logger = logging.getLogger("aioretry_smithy")
 
 
 class Places(ABC):
-    """The requests in flight, and those that wait, under a limit that may change."""
+    """Counts requests in flight and waiting ones, under a limit that may change."""
 
     _line: Line[Place]
     _in_flight: int
@@ -47,7 +47,7 @@ class Places(ABC):
         """Learn from a request that was answered or dropped."""
 
     def _try_enter(self) -> Place | None:
-        """Take a place, if there is one that nobody waits for."""
+        """Take a place, if one is free and no other request waits."""
         limit = self._look()
         if self._line or self._in_flight >= limit:
             return None
@@ -62,7 +62,7 @@ class Places(ABC):
         return Place(self, self._in_flight)
 
     def _look(self) -> int:
-        """Return the limit, and let those in who wait and for whom there is room."""
+        """Return the limit, and let waiting requests in while there is room."""
         limit, before = self.limit, self._seen
         self._seen = limit
         while self._in_flight < limit and self._line.serve(self._enter):
@@ -73,7 +73,7 @@ class Places(ABC):
 
     @abstractmethod
     def _note_change(self) -> None:
-        """Tell those who want to know that the limit is another one."""
+        """Notify listeners that the limit has changed."""
 
 
 class Place:
@@ -93,7 +93,7 @@ class Place:
         self._begun = loop_time()
 
     def learn(self, *, dropped: bool) -> None:
-        """Tell the limit how the request was answered; while it has its place."""
+        """Report to the limit how the request was answered, before it leaves."""
         places = self._places
         try:
             places.on_sample(loop_time() - self._begun, self._in_flight, dropped)
@@ -102,7 +102,7 @@ class Place:
             _logger.warning("%r raised, which is ignored", places, exc_info=True)
 
     def leave(self) -> None:
-        """Give the place to the next; once."""
+        """Give up the place, to the next request that waits; once."""
         if self._is_left:
             return
         self._is_left, places = True, self._places

@@ -1,4 +1,4 @@
-"""Limit how many requests go out in a time."""
+"""Limit the rate at which requests go out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NEAR = 1e-6
 
 
 class RateLimit:
-    """How many requests may go out in a time: a token bucket.
+    """Limits the rate of requests with a token bucket.
 
     In any *t* seconds there are never more than ``burst + requests * t / per``. One
     limit may serve many clients, tasks and sessions of one event loop, but not threads.
@@ -56,7 +56,7 @@ class RateLimit:
 
     @staticmethod
     def from_headers() -> RateLimit:
-        """Return a limit that learns from what the server says is left of its own.
+        """Return a limit that follows the headers in which a server reports its own.
 
         When nothing is left, requests wait for the reset. It reads
 
@@ -99,7 +99,7 @@ class RateLimit:
         return True
 
     def _next_turn(self) -> float:
-        """Return when a request would have its turn that came now."""
+        """Return when a request that comes now would have its turn."""
         return self._rule.turn(loop_time(), len(self._line))
 
     async def _wait(self, until: float) -> bool:
@@ -120,7 +120,7 @@ class RateLimit:
         return True
 
     def _give_back(self, given: bool = True) -> None:
-        """Let those who wait move up."""
+        """Give a turn back, for the requests in line behind it."""
         self._rule.give_back()
         self._stop_timer()
         self._serve()

@@ -36,7 +36,7 @@ class CallFacts:
     """The call in whose attempt this call was made; absent where there is none."""
 
     gave_up_inside: bool
-    """Whether it failed with what a call made inside of it has given up on."""
+    """Whether it failed with an error that a call made inside has given up on."""
 
     is_over: bool
     """Whether the caller has the response or the exception."""

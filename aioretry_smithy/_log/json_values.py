@@ -47,7 +47,7 @@ def to_dict(log: LogRecord) -> dict[str, Any]:
 
 
 def _calls(log: LogRecord) -> dict[str, Any]:
-    """Return what only the log of a call of a function has."""
+    """Return the values that only the log of a call of a function has."""
     if log.request_method is not None:
         return {}
     calls = [to_dict(call) for call in log.calls]

@@ -239,9 +239,9 @@ class RequestLog(LogRecord):
             self._call.wake()
 
     def _annotate(self, cause: BaseException, *, is_from_inside: bool = False) -> None:
-        """Let *cause*, which the caller gets, tell of the call.
+        """Attach the log and notes to *cause*, which the caller gets.
 
-        Where it comes out of a call made inside, it goes on telling of that too.
+        Where it comes out of a call made inside, the notes of that stay.
         """
         attach(self, cause)
         # An exception of the user's own may refuse to be written on.

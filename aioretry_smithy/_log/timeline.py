@@ -88,7 +88,7 @@ class Bar:
 
     @property
     def end(self) -> float:
-        """When the last thing of it ended."""
+        """The end of its last part."""
         ends = (span.end for span in self.parts.values())
         return max((*ends, *(bar.end for bar in self.inside)), default=0.0)
 
@@ -107,10 +107,10 @@ class Timeline:
     """In the order of the attempts."""
 
     end: float
-    """When the last thing ended that is known of; >= 0."""
+    """The end of the last part that is known; >= 0."""
 
     deadline: float | None
-    """When the time of the call runs, or ran, out."""
+    """The deadline of the call."""
 
 
 def timeline(log: LogRecord) -> Timeline:

@@ -128,7 +128,7 @@ class _Axis(NamedTuple):
         enough = (n for n in (1, 2, 5) if step * n * _MOST_TICKS >= self.end)
         step *= next(enough, 10)
         digits = max(0, -math.floor(math.log10(step)))
-        # What is a whole number of steps may come out a little less.
+        # A whole number of steps may come out a little less.
         for number in range(math.floor(self.end / step + 1e-9) + 1):
             yield number * step, f"{number * step:.{digits}f} s"
 
@@ -164,7 +164,7 @@ def _count(bar: Bar) -> int:
 
 
 def _rows(bars: Sequence[Bar], axis: _Axis, y: int, depth: int = 0) -> Iterator[str]:
-    """Draw bars one below the other, and frame those that belong into one of them."""
+    """Draw bars one below the other, each in a frame with the bars inside it."""
     for bar in bars:
         height = _ROW_HEIGHT * _count(bar)
         span = bar.parts.get("attempt")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _LONGEST_CAUSE = 72
 _HEAD = 29
 _NO_TIME = "0.000 s"
-# Stop reasons that leave open what a strategy refused another attempt for.
+# Stop reasons that leave open why a strategy refused another attempt.
 _VAGUE = {"limiter", "no_retry"}
 _HIDDEN_BYTES = "b'****'"
 _QUOTED_BYTES = re.compile(
@@ -172,7 +172,7 @@ def _answer_or_cause(log: LogRecord) -> str:
         and isinstance(cause, ResponseTimeoutError)
         and not _came_from_inside(log, cause)
     ):
-        # What it says, its number and its seconds, stands beside it.
+        # Its message, the number and the seconds, stands beside it.
         return type(cause).__name__
     described = describe_error(cause, log.mask)
     if isinstance(cause, aiohttp.ClientConnectorError):
@@ -244,7 +244,7 @@ def describe_error(error: BaseException, mask: Mask) -> str:
     try:
         message = str(error)
     except Exception:
-        # Made by hand for a test, errors of aiohttp often lack what they tell of.
+        # Errors of aiohttp that a test makes by hand often lack attributes.
         return name
     if "Bad status line" not in message:
         # A header that aiohttp cannot read is quoted, a cookie often without its name.
@@ -255,7 +255,7 @@ def describe_error(error: BaseException, mask: Mask) -> str:
 
 def excerpt(text: str, longest: int = _LONGEST_CAUSE) -> str:
     """Return so many printable characters of a text, the last one a sign of a cut."""
-    # Cut before all else: what a server sends may be megabytes, and is masked by now.
+    # Cut before all else: a server may have sent megabytes. They are masked by now.
     text = printable(text[: longest + 1])
     return text if len(text) <= longest else f"{text[: longest - 1]}{CUT}"
 

@@ -1,4 +1,4 @@
-"""Count what is sent of the body of a request."""
+"""Count the bytes of a request body that are sent."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _JSON = re.compile(
           | true | false | null )
         (?= \s*+ (?: [\]},:] | …?\Z ) )
     )*+
-    # What was cut.
+    # A value that was cut.
     (?: "(?:[^"\\\x00-\x1f]|\\.)*+\\? | [\w.+-]*+ ) …?\Z"""
 )
 _STRING = re.compile(r""""((?:[^"\\]|\\.)*+\\?)(?:"(\s*+:\s*+)?)?""")

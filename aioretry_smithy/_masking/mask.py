@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 HIDDEN = "****"
 
 _NOT_BLANK = re.compile(r"\S+")
-# What a URL has before its "@". Where there is no host and no port before the path, a
-# password that nobody quoted goes on behind.
+# The part of a URL before its "@". Where no host and no port stand before the path, a
+# password that is not quoted goes on behind.
 _USER = re.compile(
     r"(?<=//)(?!/)(?:[^/?#]*@|(?!\[)[^:/?#]*+:(?!\d*+[/?#]).*@)", re.DOTALL
 )
@@ -56,9 +56,9 @@ _WORD_BREAK = re.compile(r"[\W_]+|(?<=[a-z0-9])(?=[A-Z])")
 
 
 class Mask:
-    """Hides credentials: the usual ones, and those that it is told of.
+    """Hides credentials: the usual ones, and those under names that it is given.
 
-    What it returns is for others to see, so UTF-8 can carry it.
+    Its results are for logs, so UTF-8 can carry them.
 
     Args:
         headers: Further header names, in any case.

@@ -1,4 +1,4 @@
-"""Find what belongs to a request: one thing for all, or one for each key."""
+"""Find the breaker or limit of a request: one for all, or one for each key."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class PerKey(Generic[T]):
         return None if key is None else self._values.get(key)
 
     def quick(self) -> QuickLookup[T] | None:
-        """Return a function that finds what is made already without a request."""
+        """Return a function that finds a value made before, without a request."""
         if self._key not in QUICK_KEYS:
             return None
         key_of = QUICK_KEYS[self._key]

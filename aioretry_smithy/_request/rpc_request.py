@@ -41,7 +41,7 @@ class RpcRequest(CallBound):
     kwargs: dict[str, Any]
     """The arguments by name; not to be changed."""
 
-    # What the log, limiters and rules ask of any request.
+    # Attributes that the log, limiters and rules need of any request.
     _brings_response: ClassVar[bool] = False
     _base_url: ClassVar[None] = None
     method: ClassVar[None] = None

@@ -63,7 +63,7 @@ class RetryBudget(Shared, RetryLimiter):
         brake_after: Failures in a row, an int >= 1 that refuse further retries; None
             for no brake. The failure to be retried is one of them, so 3 allows two
             retries while nothing succeeds, and 1 none.
-        listeners: Hear of changes, in this order.
+        listeners: Called for each change, in this order.
 
     Raises:
         ValueError: An argument is not as described.
@@ -117,7 +117,7 @@ class RetryBudget(Shared, RetryLimiter):
             deposit: As for :class:`RetryBudget`.
             capacity: As for :class:`RetryBudget`.
             brake_after: As for :class:`RetryBudget`.
-            listeners: Hear of changes of every one of the budgets.
+            listeners: Called for each change of every one of the budgets.
 
         Raises:
             ValueError: An argument is not as described.

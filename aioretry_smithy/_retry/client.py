@@ -46,7 +46,7 @@ class RetriedCalls(DecoratingClient[ClientT]):
     ) -> None:
         super().__init__(delegate)
         self.config = config
-        # What each attempt is sent through.
+        # The client through which each attempt is sent.
         self._sender: Any = self.delegate
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Name what the retry loop leaves to the kind of call: HTTP, or any function."""
+"""Define the steps of a retry that differ for HTTP calls and for functions."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Exchange(ABC):
 
     @abstractmethod
     async def content(self, result: Any, limit: int) -> Any:
-        """Return what strategies with content look at, bytes up to a *limit*."""
+        """Return the content for strategies to look at, bytes up to a *limit*."""
 
     @abstractmethod
     async def read(
@@ -73,8 +73,8 @@ class Exchange(ABC):
 
     @abstractmethod
     async def release(self, result: Any, seconds: float) -> None:
-        """Give up what *result* holds, in at most *seconds*."""
+        """Release the connection of *result*, in at most *seconds*."""
 
     @abstractmethod
     def close(self, result: Any) -> None:
-        """Give up what *result* holds, at once."""
+        """Close the connection of *result* at once."""

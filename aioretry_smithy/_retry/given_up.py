@@ -27,7 +27,7 @@ def call_inside(attempt: LogRecord, cause: BaseException) -> LogRecord | None:
     """Return the log of the call made inside an attempt that *cause* came out of."""
     if not attempt.calls:
         return None
-    # A group has the log of the call that it ended, what is inside that of another.
+    # A group has the log of the call that it ended, its members that of another.
     logs = (log for log in map(log_of, layers(cause)) if log is not None)
     # An exception may have ended another call before, and be raised again.
     return next(filter(attempt._has_call, logs), None)

@@ -1,4 +1,4 @@
-"""Ask a limiter and tell it what happens, whatever it raises."""
+"""Ask a limiter and report outcomes to it; its errors are logged."""
 
 from __future__ import annotations
 
@@ -48,27 +48,27 @@ async def report(
     if failed is None or ctx.log._was_refused:
         return
     if failed:
-        await tell(limiter, limiter.on_failure, ctx, cause)
+        await notify(limiter, limiter.on_failure, ctx, cause)
     else:
-        await tell(limiter, limiter.on_success, ctx)
+        await notify(limiter, limiter.on_success, ctx)
 
 
-async def tell(
+async def notify(
     limiter: RetryLimiter,
     hook: Callable[..., Awaitable[None] | None],
     *event: object,
 ) -> None:
-    """Tell a limiter of an event, whatever it raises."""
+    """Report an event to a limiter; an error is logged."""
     try:
-        told = hook(*event)
-        if isinstance(told, Awaitable):
-            await told
+        answer = hook(*event)
+        if isinstance(answer, Awaitable):
+            await answer
     except Exception:
         _logger.warning("%r raised, which is ignored", limiter, exc_info=True)
 
 
 def _is_failure(log: RequestLog, cause: Exception | None, wanted: bool) -> bool | None:
-    # What an open circuit refuses was not sent, so it says nothing of the server.
+    # A request that an open circuit refuses was not sent: no word of the server.
     # Nor does a wait for a place in the session's own pool.
     if was_refused(cause) or was_queued(cause):
         return None

@@ -15,7 +15,7 @@ from .._failures.retry_info import RetryInfo
 from .._failures.safety import is_timeout, mark_queued, mark_seen, peel, was_queued
 from .._log.stop_reason import RetryStopReason
 from .exchange import NOTHING
-from .limiter_calls import acquired, report, tell
+from .limiter_calls import acquired, notify, report
 from .wait import AT_ONCE, Wait, plan_wait
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ class RetriedCall(ABC):
         self._owes_refund = False
         leave, self._leave, limiter = self._leave, None, self.config.limiter
         if limiter is not None and leave is not None:
-            await tell(limiter, limiter.release, leave)
+            await notify(limiter, limiter.release, leave)
 
     def plan(self, delay: float) -> Wait | RetryStopReason:
         """Plan a wait as long as the server asks, or stop if time is too short."""
@@ -242,7 +242,7 @@ class RetriedCall(ABC):
         """Tell the limiter that the retry that it gave leave for is over."""
         leave, self._leave, limiter = self._leave, None, self.config.limiter
         if limiter is not None and leave is not None:
-            await tell(limiter, limiter.on_retry_end, leave)
+            await notify(limiter, limiter.on_retry_end, leave)
 
     async def _wait(self, wait: Wait) -> RetryStopReason | None:
         """Wait for the next attempt; return a reason where time ran out meanwhile."""

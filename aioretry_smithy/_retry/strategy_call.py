@@ -82,7 +82,7 @@ class StrategyCall(RetriedCall):
             if last is not None and backoff == last:
                 kept = weakref.ref(last)
                 del last
-                # Two rules may have equal backoffs. What nobody keeps is made anew.
+                # Two rules may have equal backoffs. One that nobody keeps is made anew.
                 if kept() is None:
                     _warn_about_equal_backoff(backoff)
         self._count += 1

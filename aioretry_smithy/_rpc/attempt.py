@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Attempts:
-    """Sends attempts through a client, with all that is further in.
+    """Sends attempts through a client and the clients further in.
 
     It stands between a retrying client and the rest; where nothing retries, outside of
     all.
@@ -43,7 +43,7 @@ class Attempts:
             try:
                 return await self.delegate.execute(ctx, request)
             except BaseException as cause:
-                # What cut a decorator; the function's own client has named the rest.
+                # The cut of a decorator; the function's own client has named the rest.
                 if (passed := passed_by(ctx, cause)) is None:
                     raise
                 raise passed() from cause

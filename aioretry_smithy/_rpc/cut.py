@@ -59,13 +59,13 @@ class Cut:
                 self._handle = loop.call_at(deadline, self._cancel)
 
     def name(self) -> None:
-        """Note that an error of the limit was raised: what comes of it is no other."""
+        """Note that the error of the limit was raised, so that no second one is."""
         self._is_named = True
 
     def passed_by(
         self, cause: BaseException, limits: TimeLimits
     ) -> Callable[[], Exception] | None:
-        """Return what makes the error of the limit that ended an attempt; else None.
+        """Return a maker of the error for a limit that ended an attempt, or None.
 
         A call inside has no more time than the attempt, so where its deadline ends it,
         that may be the limit of the attempt.
@@ -88,11 +88,11 @@ class Cut:
         self._handle.cancel()
         if self._has_cancelled:
             self._take_back()
-        # The frames of what is raised have this object, and the task has them.
+        # The frames of the error have this object, and the task has the frames.
         self._task = None
 
     def _take_back(self) -> bool:
-        """Take our cancellation back; say whether there are others."""
+        """Take our cancellation back; return whether there are others."""
         self._has_cancelled = False
         has_others: bool = self._task.uncancel() > self._before
         return has_others
@@ -102,8 +102,8 @@ def begin(ctx: ClientRequestContext) -> Cut | None:
     """Follow a deadline that a decorator has moved, and let nothing begin after it.
 
     Returns:
-        What has to be ended with the function, where a decorator has set a limit for
-        what had none.
+        A cut that ends with the function, where a decorator has set a limit and there
+        was none.
 
     Raises:
         ResponseTimeoutError: It has passed.
@@ -128,7 +128,7 @@ def begin(ctx: ClientRequestContext) -> Cut | None:
 def passed_by(
     ctx: ClientRequestContext, cause: BaseException
 ) -> Callable[[], Exception] | None:
-    """Return what makes the error of the limit that ended an attempt; else None."""
+    """Return a maker of the error for a limit that ended an attempt, or None."""
     cut: Cut | None = ctx._cut
     return None if cut is None else cut.passed_by(cause, TimeLimits.of(ctx))
 

@@ -159,7 +159,7 @@ class _Calls:
     __slots__ = ("_client", "_mask", "_options", "_request", "lane")
 
     lane: QuickLane | None
-    """Makes those that succeed at once and that nobody looks at, if it can."""
+    """The quick lane, for calls that succeed at once; None for some chains."""
 
     def __init__(
         self,
@@ -182,7 +182,7 @@ class _Calls:
     def begin(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> ClientRequestContext:
-        """Make the context of a call, with what the blocks around it ask for."""
+        """Make the context of a call, with the options of the blocks around it."""
         request: Any = self._request.called_with(args, kwargs)
         around, options = current_options(), self._options
         if around is not None:

@@ -1,4 +1,4 @@
-"""The innermost client of a function's chain: call it, and record what it does."""
+"""Call the function at the end of its chain, and record the outcome."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class FunctionClient:
     async def execute(self, ctx: ClientRequestContext, request: RpcRequest) -> Any:
         """Call the function with the arguments of *request*."""
         log, cut, root = ctx.log, None, ctx.parent or ctx
-        # What the quick lane has called is not called again.
+        # A function that the quick lane has called is not called again.
         first, root._first_attempt = root._first_attempt, None
         try:
             try:
                 if first is None:
                     cut = begin(ctx)
-                # Nobody knows what it reaches.
+                # The function may send anything.
                 log._sent = True
                 if first is not None:
                     await first.outcome()

@@ -122,7 +122,7 @@ class QuickAttempt(AttemptOptions):
         return FirstAttempt(cause=error)
 
     def end(self) -> None:
-        """Go back to the options around it, and keep nothing for what lives on."""
+        """Go back to the options around it, and keep nothing for tasks that go on."""
         self._is_over, self._log = True, None
         # The token leads back here.
         token, self._token = self._token, None

@@ -1,4 +1,4 @@
-"""Retry a function, until its strategy or a limit says stop."""
+"""Retry a function, until its strategy or a limit stops that."""
 
 from __future__ import annotations
 

@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from .._call.context import ClientRequestContext
     from .._request.request import HttpRequest
 
-# What may not be the same, or not be there, the second time.
+# Arguments that may have changed, or be used up, the second time.
 _NEED_CARE = {"data", "json", "upload_tracker"}
 
 
 class AiohttpTransport(Transport):
-    """Sends requests with aiohttp, with what the context has to add to them."""
+    """Sends requests with aiohttp, within the limits that the context sets."""
 
     __slots__ = ("__weakref__", "json", "replaced", "session")
 
     json: JsonOnce
-    """Keeps what was made of ``json=`` for the attempts of a call."""
+    """Keeps the serialized ``json=`` for the attempts of a call."""
 
     session: Callable[[], ClientSession | None]
     """Finds the session, which must not be kept alive from here."""
@@ -50,8 +50,7 @@ class AiohttpTransport(Transport):
         session = self.session()
         if session is None:
             raise closed()
-        # aiohttp is to get what the caller gave, object for object; then what that was
-        # when it was sent.
+        # At first aiohttp gets the caller's own objects; later their copies.
         root = ctx.parent or ctx
         arguments = request.arguments if root._is_sent else request.given
         root._is_sent = True
@@ -74,7 +73,7 @@ class AiohttpTransport(Transport):
         request: HttpRequest,
         arguments: dict[str, Any],
     ) -> dict[str, Any]:
-        """Return the arguments, bodies and what can be used once in the right form."""
+        """Return the arguments, with bodies and iterators in the form to send."""
         data = request.arguments.get("data")
         body = prepared_body(ctx, data)
         if body is not data:

@@ -72,7 +72,7 @@ class Lane:
         noted = [
             (places[link], step.after) for link, step in steps.items() if step.after
         ]
-        # What holds its permit until the body has ended comes first: others may raise.
+        # Clients that hold a permit until the body ends come first: others may raise.
         self._after = sorted(noted, key=lambda note: note[0] not in self._undo)
         # The limits of the last call, and the timeouts that they come from.
         self._given_timeout: object = None
@@ -268,7 +268,7 @@ class Lane:
     def _hand_over(
         self, ctx: ClientRequestContext, first: FirstAttempt, permits: list[Any]
     ) -> None:
-        """Let the ordinary lane go on with what came of the first attempt."""
+        """Let the ordinary lane go on from the outcome of the first attempt."""
         log = ctx.log
         first.permits = {
             link(): permit for link, permit in zip(self._links, permits, strict=True)

@@ -91,7 +91,7 @@ def _begin(
     target: StrOrURL,
     options: dict[str, Any],
 ) -> ClientRequestContext:
-    """Make the context of a call, with what the blocks around it ask for."""
+    """Make the context of a call, with the options of the blocks around it."""
     request = HttpRequest.of_call(method, target, options, session._base_url)
     override = current_options()
     timeout = response_timeout(options, session, override)
@@ -185,7 +185,7 @@ async def _refuse(
         else:
             response.raise_for_status()
     except BaseException as cause:
-        # Before 3.14 aiohttp leaves open what the error carries to the caller.
+        # Before 3.14 aiohttp leaves the response open that the error has.
         if CLOSES_REFUSED or not _carries(cause, response):
             response.close()
         log._record_refusal(cause)

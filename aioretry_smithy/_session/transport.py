@@ -33,7 +33,7 @@ class Transport(ForOneKind, ABC):
     def _prepare(
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> Callable[[], Awaitable[aiohttp.ClientResponse]]:
-        """Return what sends a request; nothing of it is sent before that is called.
+        """Return a function that sends a request; nothing is sent before its call.
 
         Raises:
             Exception: The request cannot be sent.
@@ -46,7 +46,7 @@ class Transport(ForOneKind, ABC):
         log = ctx.log
         try:
             root = ctx.parent or ctx
-            # What the short lane has sent is not sent again.
+            # A request that the short lane has sent is not sent again.
             first, root._first_attempt = root._first_attempt, None
             send = self._prepare(ctx, request) if first is None else first.outcome
         except BaseException as cause:
@@ -73,7 +73,7 @@ class Transport(ForOneKind, ABC):
 
 
 def prepared_body(ctx: ClientRequestContext, data: object) -> object:
-    """Return what is to be sent as the body of one attempt; see :func:`prepare`."""
+    """Return the body to send in one attempt; see :func:`prepare`."""
     if data is None:
         return None
     try:

@@ -23,7 +23,7 @@ Chain: TypeAlias = Callable[[], SessionBuilder]
 async def run_fleet(
     name: str, chain: Chain, settings: SimulationSettings
 ) -> list[SimulatedProcess]:
-    """Return the processes, with the counts of what they did.
+    """Run the processes, and return them with their counts.
 
     The clock of the running loop must be virtual and begin at 0.0. The calls come at
     the same moments for any chain.

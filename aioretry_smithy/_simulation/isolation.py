@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-def chance(seed: int, what: int) -> random.Random:
-    """Make a source of chance of its own; another *what* is another one."""
-    return random.Random(f"{seed} {what}")
+def chance(seed: int, stream: int) -> random.Random:
+    """Make a source of random numbers, a different one for each *stream*."""
+    return random.Random(f"{seed} {stream}")
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Call through a real chain, and count what becomes of the calls."""
+"""Call through a real chain, and count the calls, answers and requests."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class SimulatedProcess:
     """
 
     calls: Counter[int]
-    """How many calls began, by second."""
+    """The calls that began, by second."""
 
     answered: Counter[int]
-    """How many of these were answered with a status < 400."""
+    """The calls of these that were answered with a status < 400."""
 
     attempts: Counter[int]
-    """How many requests were sent, by second."""
+    """The requests that were sent, by second."""
 
     def __init__(self, builder: SessionBuilder, server: SimulatedServer) -> None:
         self.calls, self.answered, self.attempts = Counter(), Counter(), Counter()

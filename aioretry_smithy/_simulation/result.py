@@ -1,4 +1,4 @@
-"""Hold what a simulation has shown, and measure it."""
+"""Hold the counts of a simulation, and measure them."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from .._errors import bad_argument, is_finite
 
 Outage: TypeAlias = tuple[float, float, float]
-"""When it begins, how many seconds it lasts, and the part of the capacity left."""
+"""Its start, its length in seconds, and the part of the capacity left."""
 
 _OUTAGE = (
     "(start, length, capacity) or 'start:length:capacity' with start >= 0, length > 0 "

@@ -1,4 +1,4 @@
-"""The decorator that telemetry of every kind is made of."""
+"""Observe attempts or calls, for telemetry of any kind."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Observation(ABC):
 
     @abstractmethod
     def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
-        """Record how it went; *cause* is None where there is a response."""
+        """Record the outcome; *cause* is None where there is a response."""
 
 
 class TelemetryClient(DecoratingClient[ClientT], ABC):
@@ -45,7 +45,7 @@ class TelemetryClient(DecoratingClient[ClientT], ABC):
     """
 
     sees_calls: bool
-    """Whether it stands outside of what retries, so that it sees calls."""
+    """Whether it stands outside of the retrying client, so that it sees calls."""
 
     is_innermost: bool
     """Whether no client with the same target stands further in."""
@@ -106,5 +106,5 @@ def _end(
 
 
 def log_error(error: Exception) -> None:
-    """Log that telemetry has failed, which is no reason for a call to fail."""
-    _logger.warning("could not tell of a call", exc_info=error)
+    """Log that telemetry has failed; the call goes on."""
+    _logger.warning("could not record a call", exc_info=error)

@@ -28,18 +28,18 @@ _BREAKER_STATE: Final = f"{_BREAKER}.state"
 def breaker_attributes(
     circuit_breaker: CircuitBreaker, state: CircuitState | None = None
 ) -> dict[str, str]:
-    """Say which circuit breaker is meant, and which of its states."""
+    """Return the attributes for a circuit breaker in a state."""
     attributes = {f"{_BREAKER}.name": encodable(circuit_breaker.name)}
     return attributes if state is None else {**attributes, _BREAKER_STATE: str(state)}
 
 
 def budget_attributes(budget: RetryBudget) -> dict[str, str]:
-    """Say which retry budget is meant."""
+    """Return the attributes for a retry budget."""
     return {f"{_BUDGET}.name": encodable(budget.name)}
 
 
 class WeakRegistry(Generic[T]):
-    """Keeps what a gauge shows, weakly, and one thing of each name.
+    """Keeps the things that a gauge shows, weakly, and one of each name.
 
     An SDK asks for them from a thread of its own.
     """
@@ -52,7 +52,7 @@ class WeakRegistry(Generic[T]):
         self._things[thing.name] = thing
 
     def all(self) -> list[T]:
-        """Return those that are there."""
+        """Return the things that are alive."""
         # In one piece, unlike values(), which another thread may disturb.
         references = self._things.valuerefs()
         return [thing for found in references if (thing := found()) is not None]

@@ -37,7 +37,7 @@ _MAX_NAMES: Final = 1024
 
 
 class Names(dict[str, str]):
-    """Label values for names that come from outside: so many, and no more."""
+    """Label values for names that come from outside: the first 1024 of them."""
 
     def __missing__(self, name: str) -> str:
         if len(self) >= _MAX_NAMES:
@@ -73,12 +73,12 @@ def rpc_subject(name: str, label: str) -> Subject:
 
 
 def known_method(request: HttpRequest) -> str:
-    """Return the method of a request, or ``_OTHER`` for one nobody knows."""
+    """Return the method of a request, or ``_OTHER`` for an unknown one."""
     return request.method if request.method in KNOWN_METHODS else ANOTHER_METHOD
 
 
 def server_attributes(request: HttpRequest) -> Attributes:
-    """Say whom a request goes to; nothing where its URL is none."""
+    """Name the server of a request; nothing where its URL is none."""
     try:
         host, port = request.url.raw_host, request.url.port
     except Exception:
@@ -111,7 +111,7 @@ def class_name(cause: BaseException) -> str:
 
 
 def status_class(ctx: ClientRequestContext, cause: BaseException | None) -> str:
-    """Sort an outcome: ``2xx`` and the like, or how it came to have no status.
+    """Sort an outcome: ``2xx`` and the like, or the reason for having no status.
 
     ``cancelled`` by the caller, ``refused`` by an open circuit, ``unsent`` for anything
     else that no server has seen, ``error`` otherwise. A function has ``returned``.

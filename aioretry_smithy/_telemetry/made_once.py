@@ -16,7 +16,7 @@ _lock = Lock()
 
 
 def made_once(owner: object, kind: object, make: Callable[[], T]) -> T:
-    """Return what was made of a kind for an owner, in whichever thread."""
+    """Return the one object of a kind for an owner; make it if there is none."""
     with _lock:
         found = _made.setdefault(owner, {})
         if kind not in found:

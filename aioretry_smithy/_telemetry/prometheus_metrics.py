@@ -140,7 +140,7 @@ class BudgetMetrics(RegisteredMetrics):
         super().__init__(self.tokens, self.refusals)
 
     def show(self, budget: RetryBudget) -> str:
-        """Show the tokens of a budget, and return what it is called."""
+        """Show the tokens of a budget, and return its label."""
         name = self.names[budget.name]
         self.refusals.labels(name)
         if name != ANOTHER_NAME:

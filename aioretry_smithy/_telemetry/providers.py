@@ -34,7 +34,7 @@ class FromProvider(Generic[P, V]):
     """
 
     provider: P | None
-    """The provider; None for the global one, or for what stands in for it."""
+    """The provider; None for the global one, or for a proxy of it."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class FromProvider(Generic[P, V]):
         self._found: tuple[P | None, V | None] = None, None
 
     def get(self) -> V | None:
-        """Return what is made, or None where it would do nothing."""
+        """Return the tracer or the instruments, or None where they do nothing."""
         provider = self._current() if self.provider is None else self.provider
         asked, made = self._found
         if provider is not asked:
@@ -64,7 +64,7 @@ class FromProvider(Generic[P, V]):
 def tracer_from(
     provider: trace.TracerProvider | None,
 ) -> FromProvider[trace.TracerProvider, trace.Tracer]:
-    """Return what finds the tracer of a provider; of the global one for None."""
+    """Return a finder of the tracer of a provider; of the global one for None."""
 
     def make(provider: trace.TracerProvider) -> trace.Tracer | None:
         tracer = provider.get_tracer(*_SCOPE)
@@ -77,12 +77,12 @@ def tracer_from(
 def instruments_from(
     provider: metrics.MeterProvider | None, kind: Callable[[metrics.Meter], V]
 ) -> FromProvider[metrics.MeterProvider, V]:
-    """Return what finds the instruments of a kind; of the global provider for None."""
+    """Return a finder of the instruments of a kind; of the global provider for None."""
 
     def make(provider: metrics.MeterProvider) -> V | None:
         meter = provider.get_meter(*_SCOPE)
-        # An SDK keeps the first instrument of a name, and does not ask those who come
-        # later with another one.
+        # An SDK keeps the first instrument of a name, and does not collect from later
+        # ones.
         is_mute = _is_mute(meter)
         return None if is_mute else made_once(provider, kind, lambda: kind(meter))
 
@@ -103,5 +103,5 @@ def check_has(name: str, value: Any, function: str) -> None:
 
 
 def _is_mute(found: object) -> bool:
-    # What the API itself makes does nothing; what does something is of an SDK.
+    # Objects of the API itself do nothing; those that do are of an SDK.
     return type(found).__module__.startswith(_API)

@@ -1,4 +1,4 @@
-"""A span, the context that it makes, and what is measured at its end."""
+"""Make a span and its context, and measure the call at its end."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Telemetry(NamedTuple):
 
     @property
     def target(self) -> tuple[int, int]:
-        """The providers that are told; equal for two that were given the same ones."""
+        """The providers in use; equal for two that were given the same ones."""
         return id(self.tracer.provider), id(self.instruments.provider)
 
 
@@ -71,9 +71,9 @@ def is_suppressed() -> bool:
 
 
 class Traced(Observation):
-    """A span, current while the delegate runs, and what is measured at its end.
+    """A span, current while the delegate runs, and the measurements at its end.
 
-    The server hears of it if it *injects* its context.
+    The server gets its context in headers if it *injects* it.
     """
 
     __slots__ = (
@@ -130,7 +130,7 @@ class Traced(Observation):
     ) -> None: ...
 
     def _add_events(self, span: Span, ctx: ClientRequestContext) -> None:
-        """Add what happened meanwhile."""
+        """Add the attributes of the outcome."""
 
     def _open(self, tracer: Tracer, ctx: ClientRequestContext) -> None:
         try:
@@ -140,13 +140,13 @@ class Traced(Observation):
                 attributes=self._first_attributes(ctx),
                 start_time=self._start,
             )
-            # A call is made of attempts that may be told of by others.
+            # The attempts of a call may have spans of other instrumentation.
             hushed = _OURS if self._kind is SpanKind.CLIENT else False
             context = contexts.set_value(_SUPPRESS_HTTP_INSTRUMENTATION_KEY, hushed)
             self._context = set_span_in_context(span, context)
             self._span = span
         except Exception as error:
-            # What is measured does not depend on it.
+            # Measurements do not depend on it.
             log_error(error)
 
     def _inject(
@@ -222,7 +222,7 @@ class Traced(Observation):
 def show_failure(
     span: Span, kind: str, cause: BaseException, mask: Mask, time: int
 ) -> None:
-    """Show in a span what failed, credentials hidden."""
+    """Show the failure in a span, credentials hidden."""
     description = describe_error(cause, mask)
     message = description.removeprefix(type(cause).__name__)
     event = {"exception.type": kind, "exception.message": message.removeprefix(": ")}

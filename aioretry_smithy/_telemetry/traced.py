@@ -1,4 +1,4 @@
-"""The spans of attempts, of calls and of bodies that failed, and what is measured."""
+"""Make the spans of attempts, calls and failed bodies, and measure them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class TracedAttempt(Traced):
         *,
         injects: bool,
     ) -> None:
-        # How often the call was sent, as far as these providers heard of it.
+        # How often the call was sent through tracing with these providers.
         key = _SENDS, telemetry.target
         self._sends: Counter[str] = ctx.attributes.setdefault(key, Counter())
         self._number = self._sends["begun"]
@@ -95,7 +95,7 @@ class TracedAttempt(Traced):
 
 
 class TracedRpcAttempt(TracedAttempt):
-    """An INTERNAL span around what the function does, calls inside included."""
+    """An INTERNAL span around the function, calls inside included."""
 
     __slots__ = ()
 

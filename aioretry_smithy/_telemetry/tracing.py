@@ -39,7 +39,7 @@ class TracedClient(TelemetryClient[ClientT]):
         if is_suppressed():
             return None
         subject = self._subject(ctx, request, instruments)
-        # A server can be told of a span, a function knows it.
+        # A server gets a span in headers; a function runs in it.
         injects = self.is_innermost and self._serves == "sessions"
         if not self.sees_calls:
             return self._attempt(telemetry, ctx, request, subject, injects=injects)

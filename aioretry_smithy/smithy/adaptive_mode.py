@@ -1,4 +1,4 @@
-"""The rules of the adaptive mode: which token follows, whoever waits for it."""
+"""The rules of the adaptive mode: which token follows, without the waiting."""
 
 from __future__ import annotations
 

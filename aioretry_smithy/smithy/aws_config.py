@@ -38,7 +38,7 @@ def read_profile(path: Path, profile: str) -> ProfileSection | None:
         # A device or a pipe could keep us waiting.
         if not path.is_file():
             return None
-        # What is not UTF-8 is somebody's name or comment; Windows puts a mark in front.
+        # Bytes that are not UTF-8 are in a comment or a name; Windows writes a mark.
         with path.open(encoding="utf-8-sig", errors="surrogateescape") as file:
             parser.read_file(file)
     except OSError:

@@ -137,7 +137,7 @@ def ask_for_delay(
     retry_attempt: int,
     error: Exception | None = None,
 ) -> float:
-    """Ask a backoff strategy, whoever wrote it.
+    """Ask a backoff strategy for a delay, and check the answer.
 
     Raises:
         BackoffExhaustedError: It has no further delay. Raised from *error*.

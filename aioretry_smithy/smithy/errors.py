@@ -170,7 +170,7 @@ def refusals() -> tuple[type[Exception], ...]:
 
 
 def _retry_error_of_smithy_python() -> Any:
-    # It is not a dependency; whoever has raised its class has imported it.
+    # It is not a dependency; code that has raised its class has imported it.
     return getattr(sys.modules.get("smithy_core.exceptions"), "RetryError", None)
 
 

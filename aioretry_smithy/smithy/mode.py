@@ -73,7 +73,7 @@ class RetryMode(StrEnum):
             given = {} if max_attempts is None else {"max_attempts": max_attempts}
             return SimpleRetryStrategy(backoff_strategy=simple_backoff, **given)
         profile = replace(RetryProfile.V2_1, **backoff)
-        # Who throttles is not to be asked again sooner than one who fails.
+        # A server that throttles must not be asked again sooner than one that fails.
         if profile.backoff_scale_value > profile.throttling_backoff_scale_value:
             scale = profile.backoff_scale_value
             profile = replace(profile, throttling_backoff_scale_value=scale)

@@ -40,8 +40,8 @@ class ClientRateLimiter(Shared):
     never less than one attempt in two seconds.
 
     Calls, event loops and threads may share one; a copy is the rate limiter itself.
-    Those who wait are served roughly in the order in which they came. Whoever asks when
-    there is a token gets it, though, also while somebody else waits for several.
+    Waiting calls are served roughly in the order in which they came. A call that asks
+    when there is a token gets it, though, also while another waits for several.
 
     Args:
         clock: Seconds, as a finite number; by default the running event loop's time,

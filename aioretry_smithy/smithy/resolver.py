@@ -44,7 +44,7 @@ class RetryStrategyOptions:
     """Attempts of one call, the first one included, or None."""
 
     def __post_init__(self) -> None:
-        # What warns does so here, and not again at each use.
+        # A warning comes here, and not again at each use.
         mode = read_mode("retry_mode", self.retry_mode, stacklevel=4)
         object.__setattr__(self, "retry_mode", mode.value)
         if self.max_attempts is not None:

@@ -171,7 +171,7 @@ class AdaptiveRetryStrategy(AdaptiveMode, StandardRetryStrategy):
     """The standard strategy with a rate limiter in front of every attempt.
 
     Once the server has throttled, attempts are sent only as fast as it lets through:
-    see :class:`ClientRateLimiter`. Whoever is too early waits, inside of
+    see :class:`ClientRateLimiter`. A call that is too early waits, inside of
     :meth:`acquire_initial_retry_token` and :meth:`refresh_retry_token_for_retry`: first
     for the delay of the backoff, then for the rate limiter. The delay in the token is 0
     then, so that the attempt is made at once.

@@ -186,7 +186,7 @@ class AdaptiveRetryStrategy(AdaptiveMode, StandardRetryStrategy):
         if self._limiters.given is not None:
             raise bad_argument("clock", clock, "None with a rate_limiter")
         self._limiters = PerScope(partial(ClientRateLimiter, clock=clock))
-        # Made now, so that a clock that is none is told now.
+        # Made now, so that a bad clock is refused now.
         self.limiter_for()
 
 

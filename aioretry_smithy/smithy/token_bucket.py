@@ -27,12 +27,12 @@ class TokenBucket:
         self._filled_at: float | None = None
 
     def level(self, now: float, amount: float = 0.0) -> float:
-        """Return the tokens there are *now* for somebody who wants *amount*."""
+        """Return the tokens there are *now* for a call that wants *amount*."""
         if self._filled_at is None:
             return 0.0
         income = (now - self._filled_at) * self.fill_rate
         most = max(self._max_level, amount)
-        # Nothing is taken away by a clock that goes back, nor by somebody who wants
+        # Nothing is taken away by a clock that goes back, nor by a call that wants
         # less than another one has saved up for.
         return max(self._level, min(most, self._level + income))
 

@@ -26,8 +26,8 @@ class SimpleRetryToken(Shared):
 
     _issuer: object = field(default=None, repr=False)
 
-    # Whoever takes the one item uses the token, in whatever thread. It is an argument,
-    # so that dataclasses.replace() hands it on.
+    # Taking the one item, in any thread, uses the token. It is an argument, so that
+    # dataclasses.replace() hands it on.
     _uses_left: list[str] = field(default_factory=lambda: ["use"], repr=False)
 
     @property

@@ -37,7 +37,7 @@ def simulate(
 
     Processes, each with a session of its own, send GET requests through real chains.
     Below the chain a simulated server takes the place of aiohttp. It carries out one
-    request after another, also those whose client has given up; its queue has no limit.
+    request after another, also if the client has given up; its queue has no limit.
     With the same seed all calls begin at the same moments, for any chain, and the
     results are the same each time, if the chain takes its chance from :mod:`random` and
     its time from the event loop, as the parts of this library do.

@@ -16,7 +16,7 @@ from aioretry_smithy._call.context import ClientRequestContext
 from aioretry_smithy._call.recording import record_response
 from aioretry_smithy._failures.safety import mark_queued
 from aioretry_smithy._request.request import HttpRequest
-from aioretry_smithy._retry.limiter_calls import acquired, report, tell
+from aioretry_smithy._retry.limiter_calls import acquired, notify, report
 
 REFUSED = FailFastError(CircuitBreaker("orders"))
 PERMANENT = aiohttp.InvalidURL("http://")
@@ -162,7 +162,7 @@ class TestLeave:
         """The limiter hears which attempt it had given leave for."""
         limiter, ctx = kind(), attempt(503)
 
-        await tell(limiter, getattr(limiter, hook), ctx)
+        await notify(limiter, getattr(limiter, hook), ctx)
 
         assert [(word, ctx)] == limiter.heard
 
@@ -173,7 +173,7 @@ class TestLeave:
         error = RuntimeError("out of order")
         limiter = kind(error)
 
-        await tell(limiter, getattr(limiter, hook), attempt(503))
+        await notify(limiter, getattr(limiter, hook), attempt(503))
 
         (record,) = caplog.records
         assert "Broken() raised, which is ignored" == record.message
@@ -260,8 +260,8 @@ class TestSubclass:
         limiter = Never()
         await report(limiter, attempt(200), None, wanted=False)
         await report(limiter, attempt(503), None, wanted=True)
-        await tell(limiter, limiter.release, attempt(503))
-        await tell(limiter, limiter.on_retry_end, attempt(503))
+        await notify(limiter, limiter.release, attempt(503))
+        await notify(limiter, limiter.on_retry_end, attempt(503))
 
         assert not await acquired(limiter, attempt(503), None)
         assert [] == caplog.records

@@ -599,7 +599,7 @@ async def test_who_listens_cannot_break_a_call(heard, broken, answer, caplog):
 
     assert before is contexts.get_current()
     assert logging.ERROR == max(record.levelno for record in caplog.records) or (
-        "could not tell of a call" in caplog.text
+        "could not record a call" in caplog.text
     )
     if broken != "provider":
         assert 1 == heard.total("aioretry_smithy.attempts")
@@ -618,7 +618,7 @@ async def test_broken_meter_does_not_cost_the_span(heard, caplog):
             pass
 
     assert 4 == len(heard.spans())
-    assert "could not tell of a call" in caplog.text
+    assert "could not record a call" in caplog.text
 
 
 async def test_headers_that_are_none_are_for_aiohttp_to_complain_of(heard, caplog):

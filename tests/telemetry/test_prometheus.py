@@ -519,7 +519,7 @@ async def test_error_of_a_metric_changes_nothing(registry, caplog, monkeypatch):
             response = await session.get("/")
 
     assert 200 == response.status
-    assert "could not tell of a call" in caplog.text
+    assert "could not record a call" in caplog.text
 
 
 async def test_describe_says_what_is_seen(registry):
