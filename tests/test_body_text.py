@@ -114,7 +114,7 @@ def test_byte_order_mark_may_be_missing(charset):
     "charset", [module.name for module in pkgutil.iter_modules(encodings.__path__)]
 )
 def test_no_charset_makes_a_preview_fail(charset):
-    """Whatever the server sends, and whatever it calls it."""
+    """A server may send any bytes, and call them anything."""
     chance = random.Random(0)
     signs = b"+-~{}\x1b$B()=?&!a&#x \xff\xfe\x80"
     for length in range(60):

@@ -71,5 +71,5 @@ def test_bad_arguments_have_one_form():
     ],
 )
 def test_finite_numbers_are_told_from_the_rest(value, finite):
-    """Whatever is passed, the answer comes without an error."""
+    """Any argument gets an answer without an error."""
     assert finite is is_finite(value)

@@ -28,7 +28,7 @@ def test_half_a_surrogate_pair_is_escaped(text, shown):
 
 
 def test_a_source_without_a_log_is_named_in_text_that_can_be_encoded():
-    """Whatever its own ``repr`` says."""
+    """Its own ``repr`` may hold characters that cannot."""
 
     class Odd:
         def __repr__(self):

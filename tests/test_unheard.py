@@ -31,7 +31,7 @@ FOR_LISTENERS = (
     "opentelemetry",
     "prometheus",
 )
-"""Where what somebody asked for is made, by the beginnings of module names."""
+"""Modules that make things on request, by the beginnings of their names."""
 
 
 def logging_that_is_off():

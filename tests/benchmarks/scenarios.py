@@ -37,13 +37,13 @@ class Scenario:
     base: str = BARE
     compare: Callable[[Sequence[float], Sequence[float]], list[float]] = ratios
     retries: bool = False
-    """Whether only those can take part who retry."""
+    """Whether only variants that retry can take part."""
 
     is_function: bool = False
     """Whether only functions that send nothing take part."""
 
     posts: bool = False
-    """Whether only those can take part who pass options on."""
+    """Whether only variants that pass options on can take part."""
 
     rounds: int | None = None
     """So many rounds are enough."""

@@ -30,7 +30,7 @@ from aioretry_smithy._call.context import resources_of
 
 
 class Own(Payload):
-    """A payload of somebody's own, which may do anything."""
+    """A payload of an application, which may do anything."""
 
     def __init__(self) -> None:
         super().__init__(None, content_type="text/plain")
@@ -230,7 +230,7 @@ async def test_stream_readers_are_no_fresh_iterables():
 
 
 async def test_reading_a_spent_body_again_is_refused():
-    """By whoever holds the payload, such as a middleware of aiohttp's."""
+    """A middleware of aiohttp's, for one, may try to send the payload again."""
     data = stream()
     ctx, _ = call(data)
     body = prepare(ctx, data)
@@ -432,7 +432,7 @@ async def test_calls_are_apart():
     assert isinstance(prepare(other, data), ReplayablePayload)
 
 
-async def test_payload_of_somebodys_own_may_follow_a_redirect():
+async def test_payload_of_an_application_may_follow_a_redirect():
     """Within one attempt it is asked itself, as in aiohttp alone."""
     data = Own()
     ctx, request = call(data)

@@ -59,7 +59,7 @@ async def test_http_chunk_that_has_not_ended_can_be_looked_at():
     assert b"ab" == await read_head(responding_with(content), 2)
 
 
-async def test_response_class_of_somebodys_own_is_read_as_a_whole():
+async def test_response_class_of_an_application_is_read_as_a_whole():
     """All that it promises is ``read()``."""
 
     async def read() -> bytes:

@@ -290,7 +290,7 @@ class TestRefusal:
         assert caught.value is RequestLog.of(caught.value).response_cause
 
     async def test_a_forced_open_circuit_says_no_time(self, breaker):
-        """Nobody knows when somebody will enter another state."""
+        """There is no time at which another state will be entered."""
         breaker.enter_state(FORCED_OPEN)
         decorator = CircuitBreakerClient.new_decorator(breaker)
         async with Scripted([], decorator) as scripted:

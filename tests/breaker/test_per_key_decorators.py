@@ -76,7 +76,7 @@ class TestKeys:
 
     @pytest.mark.parametrize("new_decorator", PER_KEY)
     async def test_strategy_and_fallback_are_taken(self, new_decorator):
-        """They mean the same whatever the circuit breakers are for."""
+        """They mean the same for hosts, methods and paths."""
 
         async def cached(ctx, request):
             return new_response(request, 203)
@@ -236,7 +236,7 @@ class TestArguments:
 
 
 class TestCircuitBreakers:
-    """The circuit breakers in use, for those who show their health."""
+    """The circuit breakers in use, for health pages."""
 
     async def test_they_are_found_by_key(self):
         """They are those of the hosts asked so far, with their present state."""

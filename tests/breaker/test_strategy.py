@@ -78,13 +78,13 @@ async def test_an_unknown_status_is_not_counted():
         aiohttp.InvalidUrlRedirectClientError("http://"),
         aiohttp.NonHttpUrlRedirectClientError("ftp://localhost/"),
         ResponseTimeoutError(),
-        Exception("of somebody's own"),
+        Exception("of an application"),
         type("OwnError", (ValueError,), {})(),
     ],
     ids=lambda cause: type(cause).__name__,
 )
 async def test_an_exception_is_a_failure(cause):
-    """Whatever may be the server's doing counts against it."""
+    """A failure that may be the server's doing counts against it."""
     assert False is verdict(cause=cause)
 
 

@@ -348,7 +348,7 @@ async def test_each_outcome_is_recorded_once(monkeypatch, answers, expected):
 
 
 async def test_client_made_by_hand_keeps_its_log_true():
-    """Ours around a transport of somebody's own retries by what came back."""
+    """Ours around a transport of the user's retries by the responses."""
 
     class Transport:
         answers = iter([503, 200])

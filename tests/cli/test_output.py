@@ -136,7 +136,7 @@ def test_output_is_plain_without_rich(monkeypatch):
 
 
 def test_complaint_is_one_line(capsys):
-    """Whatever is in a message, it cannot pass for another line."""
+    """No text in a message can pass for another line."""
     complain("a\nb\x1b[31m")
 
     expected = "aioretry-smithy: error: a\\nb\\x1b[31m\n"

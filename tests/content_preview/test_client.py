@@ -224,7 +224,7 @@ async def test_response_that_a_decorator_answers_with_is_shown():
 
 
 async def test_response_of_a_fallback_is_shown():
-    """Whatever comes back through the decorator."""
+    """Any response that comes back through the decorator has a preview."""
     breaker = CircuitBreaker()
     breaker.enter_state(CircuitState.FORCED_OPEN)
 

@@ -64,7 +64,7 @@ class OwnPayload(payload.BytesPayload):
 
 
 class Untouchable:
-    """Fails whoever looks for more than its type."""
+    """Raises when more than its type is looked at."""
 
     def __iter__(self):
         raise AssertionError

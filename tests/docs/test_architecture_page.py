@@ -72,7 +72,7 @@ def test_functions_are_in_their_files():
 
 @pytest.mark.parametrize("lane", LANES)
 def test_steps_name_their_files(lane):
-    """Each step of the page names the file that does it."""
+    """Each step of the page names its files."""
     steps = re.split(r"^\d+\. ", section(f"The {lane}"), flags=re.MULTILINE)[1:]
 
     assert len(steps) >= 8

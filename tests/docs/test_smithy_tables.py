@@ -158,7 +158,7 @@ def test_every_error_code_is_documented(kind):
     ("name", "module"), [("smithy.rst", smithy), ("smithy-sync.rst", smithy.sync)]
 )
 def test_every_public_name_is_documented(name, module):
-    """Whatever can be imported has its place on the page."""
+    """Each public name has its place on the page."""
     page = (FOLDER / name).read_text(encoding="utf-8")
     documented = re.findall(r"^\.\. (?:auto\w+|data):: (\w+)", page, flags=re.MULTILINE)
 

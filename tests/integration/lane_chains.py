@@ -156,7 +156,7 @@ def budget(witness: Witness, **settings: Any) -> RetryLimiter:
 
 
 class FailingLimiter(LimiterWitness):
-    """Raises when it is told of a success."""
+    """Raises on a success."""
 
     def on_success(self, ctx: Any) -> None:
         super().on_success(ctx)
@@ -164,7 +164,7 @@ class FailingLimiter(LimiterWitness):
 
 
 class FailingListener(BreakerWitness):
-    """Raises when it is told of an event."""
+    """Raises on an event."""
 
     def on_event_count_updated(self, circuit_breaker: Any, event_count: Any) -> None:
         super().on_event_count_updated(circuit_breaker, event_count)

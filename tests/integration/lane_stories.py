@@ -1,4 +1,4 @@
-"""A call with all that takes part in it, and all that can be told of it."""
+"""Make a call, and describe all that takes part in it."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def told_request(received):
 
 @contextlib.contextmanager
 def errors_of_loop(witness):
-    """Note what nobody else hears of."""
+    """Note the errors that only the event loop sees."""
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(
         lambda loop, context: witness.note("loop", context["message"])

@@ -1,4 +1,4 @@
-"""Both lanes of a call, and everything that can be told of a call but its times."""
+"""Both lanes of a call, and a description of a call without its times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kinds of requests by who answers, what, when, and who looks on."""
+"""Kinds of requests by their servers, answers, times, and observers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All that can be told of a kind of request: what came of it, and what was sent."""
+"""Describe in full how a kind of request went: its outcome, and the bytes sent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ADDRESS = re.compile("0x[0-9a-f]+")
 
 
 async def outcome(scene, kind, new_session):
-    """Send a request and one more after it; return all that can be told of it."""
+    """Send a request and one more after it; describe the outcome in full."""
     scene.seen.clear()
     with (
         warnings.catch_warnings(record=True) as caught,

@@ -210,7 +210,7 @@ async def test_answers_without_a_body(serve, method, answer, buffer_response):
 
 @pytest.mark.parametrize("buffer_response", [False, True])
 async def test_web_socket_is_never_read(aiohttp_server, buffer_response):
-    """Its frames are for the caller, whoever looks at bodies."""
+    """Its frames are for the caller, with any strategy that looks at bodies."""
 
     async def handle(request):
         socket = web.WebSocketResponse()

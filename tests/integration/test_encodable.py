@@ -1,4 +1,4 @@
-"""Whatever comes in: UTF-8 can carry what the views of a call hand out."""
+"""UTF-8 can carry all views of a call, with any text that comes in."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ async def test_metrics_can_be_scraped(serve, answer):
 
 @pytest.mark.parametrize("kind", ["opentelemetry", "prometheus"])
 def test_names_of_breakers_and_budgets_can_be_exported(kind, heard):
-    """They may be made of what came from elsewhere."""
+    """They may be made of texts from elsewhere."""
     prometheus = pytest.importorskip("prometheus_client")
     telemetry = importlib.import_module(f"aioretry_smithy.{kind}")
     registry = prometheus.CollectorRegistry()

@@ -187,7 +187,7 @@ async def test_untrusted_certificate(serve, tls):
 
 @pytest.mark.usefixtures("quiet_tls")
 async def test_certificate_for_another_host(serve, tls, authority):
-    """A certificate that names somebody else is as bad as an unknown one."""
+    """A certificate for another name is as bad as an unknown one."""
     context = ssl.create_default_context()
     authority.configure_trust(context)
     url = await serve([OK], tls=tls)

@@ -186,7 +186,7 @@ async def test_header_without_end():
 
 @pytest.mark.parametrize("count", [0, 1, 5, 9])
 async def test_fails_so_often_and_works_then(count):
-    """Each of the attempts is on the wire once, whatever it fails with."""
+    """Each of the attempts is on the wire once, with any failure."""
     kinds = [answer(503), cut(end=End.CLOSE), cut(end=End.RESET)]
     faults = itertools.islice(itertools.cycle(kinds), count)
     async with FaultServer(faults) as server, build(server) as session:

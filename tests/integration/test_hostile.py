@@ -41,7 +41,7 @@ each_formatter = pytest.mark.parametrize("formatter", FORMATTERS, ids=repr)
 
 @asynccontextmanager
 async def listening(talk: Talk) -> AsyncIterator[str]:
-    """Let a function talk to whoever connects; give the URL."""
+    """Serve each connection with a function; give the URL."""
     conversations = set()
 
     async def converse(
@@ -439,7 +439,7 @@ SECRETIVE = [
 @pytest.mark.parametrize("place", [BY_USER, BY_HEADER, BOTH], ids=["URL", "header", ""])
 @each_formatter
 async def test_secrets_are_in_no_view(said, place, formatter, caplog):
-    """Whatever the call comes to: its lines, trees, notes and texts show no secret."""
+    """Lines, trees, notes and texts show no secret after any outcome."""
     caplog.set_level(logging.DEBUG, "aioretry_smithy")
     shown: list[str] = []
 

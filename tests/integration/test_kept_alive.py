@@ -69,7 +69,7 @@ async def ask(session, path="/", **options):
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("end", ENDS)
 async def test_nothing_is_left_to_collect(strategy, end):
-    """Whatever the attempts ended with, and whoever decided about them."""
+    """All is freed after any outcome, with any strategy."""
     async with (
         FaultServer([*ENDS[end], *ENDS[end]]) as server,
         build(server.url, STRATEGIES[strategy]) as session,

@@ -1,4 +1,4 @@
-"""Whatever a response raises leads to the log of its call, which tells the truth."""
+"""Each error of a response leads to the log of its call, which is right."""
 
 from __future__ import annotations
 

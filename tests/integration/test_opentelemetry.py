@@ -289,7 +289,7 @@ async def test_metrics_without_tracing_silence_nobody(site, heard, others):
 
 
 def instrumentation(heard: Heard) -> aiohttp.TraceConfig:
-    """Make the instrumentation of somebody who hears of stable metrics."""
+    """Make OpenTelemetry's instrumentation with the stable metrics."""
     return create_trace_config(
         tracer_provider=heard.tracer_provider,
         meter_provider=heard.meter_provider,
@@ -360,7 +360,7 @@ async def test_body_that_runs_out_of_time_has_a_span(site, heard):
 
 
 async def test_body_that_ends_well_has_no_span(site, heard):
-    """Nothing is told of what went as it should."""
+    """A span of a body is only for a failure."""
     site.failures = 1
     async with chain(site, heard.decorator()).build() as session:
         response = await session.get("/late")

@@ -104,7 +104,7 @@ def _nothing_is_freed_by_chance():
     ],
 )
 async def test_call_that_fails_leaves_no_connection_in_use(serve, decorators):
-    """Whatever a decorator did with the responses, those that came are closed."""
+    """Responses are closed, however a decorator dealt with them."""
     builder = SessionBuilder(await serve(UNENDING))
     for decorator in decorators:
         builder.decorator(decorator)

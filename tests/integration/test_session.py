@@ -465,7 +465,7 @@ async def test_attempt_is_one_request_on_the_wire(
 @pytest.mark.parametrize("usual", [RetryConfig.no_retry(), RetryConfig(ALWAYS)])
 @pytest.mark.parametrize("attempts", [1, 3])
 async def test_attempt_of_a_block_is_one_request_on_the_wire(deaf, usual, attempts):
-    """Whatever the retrying client would do by itself."""
+    """The block's settings replace those of the retrying client."""
     url, requests = deaf
     retry = RetryConfig(ALWAYS, max_total_attempts=attempts)
     async with aiohttp.ClientSession() as session:

@@ -99,7 +99,7 @@ async def test_log_alone_stays_as_it_was(chain, lane):
 @lanes
 @chains
 async def test_log_first_looked_at_afterwards_is_the_same(chain, lane):
-    """It makes no difference whether somebody looked while the call was under way."""
+    """A look while the call was under way makes no difference."""
     rendered = []
     for looks in (False, True):
         with capture_logs() as logs:

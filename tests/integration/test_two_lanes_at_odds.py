@@ -155,7 +155,7 @@ SECOND_PASSES = {
 @pytest.mark.parametrize("inside", [1, 2])
 @pytest.mark.parametrize("passes", SECOND_PASSES)
 async def test_second_pass_has_an_attempt_of_its_own(passes, inside):
-    """Whatever a decorator sends besides, no log takes the outcome of another."""
+    """A decorator may send more requests; no log takes the outcome of another."""
     decorator, faults = SECOND_PASSES[passes]
     shown = []
     for lane in LANES:
@@ -249,7 +249,7 @@ ODD = {
 
 @pytest.mark.parametrize("odd", ODD)
 async def test_odd_answers_of_mocks_end_the_call_alike(odd):
-    """The log of the call ends, and what is raised tells of it."""
+    """The log of the call ends, and the error leads to it."""
     answered = ODD[odd]
     if isinstance(answered, dict):
         usual = {"status": 200, "reason": "OK", "headers": {}, "history": ()}

@@ -197,7 +197,7 @@ async def test_undecorated_session_sends_as_before():
 
 
 async def test_log_can_be_awaited(url):
-    """It comes when the body has ended, to each who waits."""
+    """It comes when the body has ended, to each task that waits."""
     async with SessionBuilder(url).build() as session:
         with capture_logs() as logs:
             call = asyncio.create_task(session.get("/"))

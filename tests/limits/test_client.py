@@ -109,7 +109,7 @@ class TestWaiting:
         assert [(200, 100.0), (201, 100.0)] == ends
 
     async def test_the_queue_has_so_many_places(self):
-        """Where it is full a request is refused at once, and a listener hears of it."""
+        """Where it is full a request is refused at once, and a listener is called."""
         heard = []
 
         class Diary(ConcurrencyLimitListener):

@@ -1,4 +1,4 @@
-"""How many places there are, who gets them, and who hears of it."""
+"""Places under a limit: their number, their order, and events for listeners."""
 
 from __future__ import annotations
 
@@ -290,7 +290,7 @@ class TestLine:
     @settings(max_examples=200)
     @given(st.integers(0, 2**32).map(random.Random))
     def test_no_schedule_exceeds_the_limit_or_loses_a_place(self, chance):
-        """Whatever ends a call: its answer, its time, a cancellation at any await."""
+        """A call may end by its answer, its time, or a cancellation at any await."""
         most = chance.randint(1, 4)
         limit = ConcurrencyLimit.fixed(most)
         served = []

@@ -46,7 +46,7 @@ async def end_of(client):
 
 
 class TestTurns:
-    """When a request goes out."""
+    """Requests go out when their turn has come."""
 
     async def test_requests_go_out_at_the_rate(self):
         """In the order in which they came."""
@@ -125,7 +125,7 @@ class TestTurns:
 
 
 class TestLog:
-    """Where the wait for a turn is to be seen."""
+    """The log shows the wait for a turn."""
 
     async def test_the_wait_of_an_attempt_is_that_after_the_one_before(self):
         """The backoff is part of it."""

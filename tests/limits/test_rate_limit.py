@@ -1,4 +1,4 @@
-"""When requests have their turn at a rate."""
+"""Requests have their turn at a rate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the rules of limits that find themselves reckon, beside plain models of them."""
+"""Rules of limits that adapt agree with plain models of them."""
 
 from __future__ import annotations
 

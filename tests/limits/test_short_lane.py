@@ -81,7 +81,7 @@ async def end_of(client):
 
 
 async def test_a_call_that_waits_for_nothing_makes_no_context(answers, contexts):
-    """Its place and its turn are there at once; a limit hears of it all the same."""
+    """Its place and its turn are there at once; a limit learns from it too."""
     answers += [(200, None)] * 2
     limit = Samples()
     async with build(places(limit), rate(RateLimit(1)), retrying()) as client:

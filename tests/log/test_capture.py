@@ -145,7 +145,7 @@ async def collecting():
 
 
 async def test_block_in_a_generator_may_end_in_another_task():
-    """A fixture is finished by whoever cleans up; it collects nothing after that."""
+    """A fixture may be finished by another task; it collects nothing after that."""
     block = collecting()
     logs = await anext(block)
     await get("/in")

@@ -66,7 +66,7 @@ async def test_single_attempt_has_no_note():
 async def test_notes_of_an_earlier_call_go():
     """An exception that is raised again and again does not collect notes for ever."""
     error = TimeoutError()
-    error.add_note("somebody's own")
+    error.add_note("the caller's own")
     for attempts in (3, 2, 2):
         ctx = call()
         for _ in range(attempts):
@@ -75,13 +75,13 @@ async def test_notes_of_an_earlier_call_go():
             log._record_failure(error)
         add_notes(ctx.log, error)
     assert [
-        "somebody's own",
+        "the caller's own",
         "attempt 1: TimeoutError, 0.000 s",
         "attempt 2: TimeoutError, 0.000 s",
     ] == error.__notes__
     add_notes(call().log, error)
 
-    assert ["somebody's own"] == error.__notes__
+    assert ["the caller's own"] == error.__notes__
 
 
 async def test_exception_keeps_the_notes_of_calls_inside():

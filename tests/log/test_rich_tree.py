@@ -62,7 +62,7 @@ def preview_of(body):
 
 
 def shown(log, width=80, **settings):
-    """Return what a terminal shows, with what it is told of colours."""
+    """Return the text on a terminal, with its codes for colours."""
     settings = {"force_terminal": True, "color_system": "standard", **settings}
     console = Console(file=io.StringIO(), width=width, _environ={}, **settings)
     console.print(log)
@@ -116,7 +116,7 @@ async def test_attempt_without_duration_at_the_end_fits():
 
 @pytest.mark.parametrize("width", [1, 7, 20, 40, 80, 99, 100, 200])
 async def test_every_line_fits(width, log):
-    """Whatever the width, nothing is cut and nothing runs over."""
+    """At any width nothing is cut and nothing runs over."""
     drawn = lines(log, width)
 
     assert width >= max(map(cell_len, drawn))

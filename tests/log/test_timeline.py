@@ -143,7 +143,7 @@ async def test_cancelled_wait_ends_with_the_call():
 
 
 async def test_abandoned_attempt_ends_with_the_call():
-    """An attempt that somebody forgot about does not grow for ever."""
+    """An attempt that a decorator forgot does not grow for ever."""
     ctx = call()
     await asyncio.sleep(1.0)
     ctx.derive(REQUEST)

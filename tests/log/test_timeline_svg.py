@@ -46,7 +46,7 @@ class BytesPath:
 
 
 class GrowingLog(RequestLog):
-    """Has another attempt each time that somebody asks for them."""
+    """Has another attempt each time that it is asked for them."""
 
     __slots__ = ()
 

@@ -245,7 +245,7 @@ async def test_functions_hide_what_their_sessions_hide(caplog):
 
 
 async def test_requests_hide_what_the_functions_around_them_hide(caplog):
-    """A header that the client of a function is told of is in no line of it."""
+    """A header that the client of a function hides is in no line of the call."""
 
     @rpc(
         LoggingRpcClient.new_decorator(

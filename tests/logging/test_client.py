@@ -556,7 +556,7 @@ async def test_sensitive_names_are_hidden_everywhere(logger, sink):
 
 
 async def test_decorated_session_hides_sensitive_names(logger, sink):
-    """A session that somebody else made takes over what its chain hides."""
+    """A chain that is put on an existing session hides its names there."""
     logging_ = LoggingClient.new_decorator(logger, sensitive_headers=["X-Customer"])
     async with aiohttp.ClientSession() as session:
         decorate(session, ScriptedTransport([200]), logging_)

@@ -53,7 +53,7 @@ async def make_calls(answers: list[Any], pause: float = 0.0, **settings: Any) ->
 
 
 async def test_function_picks_calls_by_their_logs(logger, logged):
-    """It hears of the outcomes of its setting only."""
+    """It is asked about the outcomes of its setting only."""
     asked = []
 
     def is_sampled(log: RequestLog) -> bool:

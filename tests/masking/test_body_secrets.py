@@ -79,7 +79,7 @@ def test_value_of_a_secret_member_is_hidden(text, shown):
     ],
 )
 def test_rest_of_a_string_behind_a_secret_is_hidden(text, shown):
-    """Whatever the string says; the rest of the document is shown."""
+    """The whole string is hidden; the rest of the document is shown."""
     assert shown == DEFAULT_MASK.content(text)
 
 

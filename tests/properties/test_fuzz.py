@@ -1,4 +1,4 @@
-"""Whatever comes in: what reads it never fails, and no view of it shows too much."""
+"""Readers of any text never fail, and no view of it shows too much."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def exponential(scale, longest, jitter_type, chance=0.5):
     chances,
 )
 def test_delay_stays_in_the_range_of_its_jitter(kind, scale, longest, n, chance):
-    """Whatever chance says, a delay is in the range that its formula names."""
+    """With any chance a delay is in the range that its formula names."""
     backoff = exponential(scale, longest, kind, chance)
     delay = backoff.compute_next_backoff_delay(n)
     capped = exponential(scale, longest, NONE).compute_next_backoff_delay(n)

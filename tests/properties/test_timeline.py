@@ -53,6 +53,6 @@ def check(log):
 
 @given(url=TEXTS, limit=st.none() | SECONDS, attempts=ATTEMPTS)
 def test_picture_is_a_document(url, limit, attempts):
-    """Whatever texts and times there are, it is XML, and no bar is outside."""
+    """With any texts and times it is XML, and no bar is outside."""
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         check(runner.run(log_of(f"http://h/{url}", limit, attempts)))

@@ -119,7 +119,7 @@ def test_a_url_without_host_and_port_has_no_key(key, url):
 )
 @pytest.mark.parametrize("key", KEYS)
 def test_a_url_that_raises_has_no_key(key, error):
-    """Whatever the URL raises, the key does not."""
+    """The URL may raise; the key does not."""
     request = FailingRequest(error)
 
     assert None is key(request)

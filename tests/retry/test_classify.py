@@ -148,7 +148,7 @@ async def test_client_errors_are_left_open(status):
 
 @pytest.mark.parametrize("status", [200, 202, 304, 399])
 async def test_other_statuses_are_nobodys_fault(status):
-    """A chain of somebody's own may be asked about them too."""
+    """A chain of the user's may be asked about them too."""
     error = classify(failed(status))
 
     assert error.is_retry_safe is None
@@ -235,7 +235,7 @@ async def test_exception_that_times_out_is_a_timeout_also_by_class():
 
 
 async def test_throttling_that_must_not_be_retried_still_counts():
-    """A rate limiter is told of it."""
+    """The information goes to a rate limiter."""
     cause = OwnError(is_retry_safe=False, is_throttling_error=True)
     error = classify(failed(cause=cause))
 

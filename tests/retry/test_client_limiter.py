@@ -165,7 +165,7 @@ async def test_cancelled_wait_gives_the_leave_back(kind):
 
 @pytest.mark.parametrize("kind", [Recording, Slow])
 async def test_retry_that_is_cancelled_is_over(kind):
-    """Its leave is used up, so it does not go back; there is no outcome to hear of."""
+    """Its permit is used up, so it does not go back; there is no outcome."""
     limiter = kind()
     async with session([503, lambda *_: asyncio.sleep(9)], limiter) as client:
         with pytest.raises(TimeoutError):
@@ -265,7 +265,7 @@ def test_limiter_must_be_one(limiter):
 
 
 async def test_what_the_strategy_wants_to_retry_is_a_failure():
-    """Whatever its status says; and the limiter hears what it failed with."""
+    """It is a failure with any status, and the limiter gets its error."""
     causes = []
 
     class Listening(Recording):

@@ -54,14 +54,14 @@ def body(text, status=200):
 
 
 class Foreign:
-    """A body of a response class of somebody's own: no stream of aiohttp's."""
+    """A body of a response class of the user's: no stream of aiohttp's."""
 
     def __bool__(self):
         return False
 
 
 def foreign(response, read):
-    """Put somebody's own ways in the place of aiohttp's stream."""
+    """Replace aiohttp's stream by an object of the user's."""
     response.content = Foreign()
     response.read = read
     return response
@@ -170,7 +170,7 @@ async def test_body_that_a_decorator_has_thrown_away():
 
 @pytest.mark.parametrize("strategy", [WhileBusy(), RetryStrategy.failsafe(NOW)])
 async def test_body_that_stalls_is_an_attempt_that_timed_out(strategy):
-    """The time of the attempt holds while its body is read, whoever sends it."""
+    """The time of the attempt holds while its body is read, with any transport."""
     async with session(
         [stalling, body(b"done")], strategy, attempt_timeout=3.0, buffer_response=True
     ) as client:
@@ -311,7 +311,7 @@ async def test_buffered_response_reads_in_every_way():
 
 
 async def test_body_of_an_unknown_kind_is_read_as_a_whole():
-    """A response class of somebody's own has ``read()``, and need have no more."""
+    """A response class of the user's has ``read()``, and need have no more."""
 
     async def read():
         return b"busy!"

@@ -130,7 +130,7 @@ async def test_answers_behind_an_awaitable_one_may_be_plain():
 
 
 async def test_no_more_answers_are_taken_than_needed():
-    """Asking the next strategy may cost a body, or a question to somebody else."""
+    """Asking the next strategy may cost a body, or a request to a service."""
     plain = iter([None, BACKOFF, OTHER])
     first_answer(plain)
     awaited = iter([later(None), BACKOFF, OTHER])

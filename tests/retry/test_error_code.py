@@ -45,7 +45,7 @@ async def code_in(body=b"", content_type=JSON, **options):
     ],
 )
 async def test_code_is_stripped_of_namespace_and_url(code):
-    """In whatever it comes."""
+    """That holds for a code in a header, in JSON and in XML."""
     in_header = await code_in(headers={"x-amzn-errortype": code})
     in_json = await code_in(b'{"__type": "%b"}' % code.encode())
     in_xml = await code_in(b"<Error><Code>%b</Code></Error>" % code.encode(), XML)
@@ -183,7 +183,7 @@ async def test_response_without_a_content_type_has_no_code():
 
 @pytest.mark.parametrize("status", [101, 200, 204, 304, 399])
 async def test_status_below_400_has_no_code(status):
-    """A download of somebody's, with a member of that name."""
+    """A download with a member of that name."""
     response = responding(
         b'{"code": "A"}', status=status, headers={"x-amzn-errortype": "A"}
     )

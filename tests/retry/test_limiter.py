@@ -37,7 +37,7 @@ class TestConcurrency:
 
     @pytest.mark.parametrize("most", [1, 3])
     def test_places_are_limited(self, most):
-        """The one that finds no place is refused, whatever came before."""
+        """The one that finds no place is refused, after any outcomes before."""
         limiter = RetryLimiter.concurrency(most)
         answers = [acquire(limiter) for _ in range(most + 2)]
 

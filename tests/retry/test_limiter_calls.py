@@ -248,7 +248,7 @@ class TestReport:
 
 
 class TestSubclass:
-    """A limiter of somebody's own."""
+    """A limiter of the user's."""
 
     async def test_acquire_is_enough(self, caplog):
         """The other methods do nothing until they are overridden."""

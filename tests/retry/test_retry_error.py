@@ -87,7 +87,7 @@ async def test_retry_error_keeps_the_cause_that_its_strategy_gave_it():
 
 
 async def test_refusal_that_cannot_be_written_on_ends_the_call_all_the_same():
-    """An exception of somebody's own, frozen and with a hint that breaks."""
+    """An exception of the user's, frozen and with a hint that breaks."""
 
     class StubbornError(smithy.RetryError):
         def __init__(self):
@@ -138,7 +138,7 @@ async def test_refusal_in_the_log_keeps_nothing_of_the_call_alive():
 
 
 async def test_refusal_of_one_pass_is_not_that_of_the_next():
-    """A decorator outside may send a request twice; the log tells of the last pass."""
+    """A decorator outside may send a request twice; the log shows the last pass."""
     builder = chain([404, 200], RetryingClient.new_decorator(standard()), twice)
     status, log = await status_and_log(builder.build())
 

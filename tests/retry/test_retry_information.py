@@ -144,7 +144,7 @@ async def test_fault_of_the_client_is_not_retried(name, shape, kind):
 
 
 async def test_rule_that_names_the_class_decides_about_a_fault_of_the_client():
-    """It is no order, and somebody knows that class: a conflict, say."""
+    """It is no order, and the rule's author knows that class: a conflict, say."""
     log = await call("rule of that class", TellingError(fault="client"))
 
     assert 2 == log.total_attempts

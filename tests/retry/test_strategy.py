@@ -75,7 +75,7 @@ async def test_on_server_error_status_retries_any_failure(cause):
 
 @pytest.mark.parametrize("cause", UNPROCESSED, ids=named)
 async def test_on_unprocessed_retries_what_the_server_has_not_seen(cause):
-    """Whatever the method."""
+    """The method does not matter."""
     strategy = RetryStrategy.on_unprocessed(BACKOFF)
 
     assert BACKOFF is await ask(strategy, cause=cause, method="POST")

@@ -90,7 +90,7 @@ async def test_backoff_that_has_had_enough_stops_the_call():
 
 
 async def test_backoff_made_anew_each_time_warns():
-    """A strategy that forgets to keep its backoff hears of it."""
+    """A strategy that forgets to keep its backoff is warned."""
     strategy = RetryStrategy.on_status(lambda status, cause: Backoff.exponential())
     async with session([503] * 3, retrying(strategy, max_total_attempts=3)) as client:
         with pytest.warns(RuntimeWarning) as warned:

@@ -1,4 +1,4 @@
-"""Tokens from strategies of one's own, and what is told of wrong ones."""
+"""Tokens from strategies of the user's, and errors for wrong ones."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def names(log):
 
 
 async def test_request_inside_has_no_more_time_than_its_attempt():
-    """Whatever its session says; what times out is the attempt, which is retried."""
+    """Its session may allow more time; the attempt times out, and is retried."""
 
     @rpc(retried(max_total_attempts=2))
     async def operation(client):

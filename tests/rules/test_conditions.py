@@ -210,7 +210,7 @@ async def test_filters_and_conditions(filters, names):
 @pytest.mark.filterwarnings("ignore:.* is never asked:RuntimeWarning")
 @up_to_two_filters
 async def test_rule_without_a_condition(filters):
-    """Whatever the filters leave is meant, be it a success."""
+    """All outcomes that the filters leave are meant, also successes."""
     settings, methods, _ = settings_of(filters, ())
     rules = {kind: make(**settings) for kind, (make, _) in MAY_LACK_CONDITIONS.items()}
 

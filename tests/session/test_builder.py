@@ -94,7 +94,7 @@ async def test_every_verb_goes_through_the_chain(verb):
 
 
 async def test_arguments_go_to_the_session():
-    """Whatever a session takes, the builder takes."""
+    """The builder takes all arguments that a session takes."""
     builder = SessionBuilder(
         "http://h/", headers={"A": "1"}, timeout=ClientTimeout(sock_read=2.0)
     )
@@ -305,7 +305,7 @@ async def test_masks_of_the_chain_are_those_of_the_log():
     assert "S3CR3T" not in str(log.to_dict())
 
 
-async def test_mask_of_somebody_elses_is_left_alone():
+async def test_mask_of_another_meaning_is_left_alone():
     """A decorator may call something of its own ``mask``."""
 
     class Masking(DecoratingClient):
@@ -409,7 +409,7 @@ async def test_chain_goes_on_behind_a_decorator_with_slots():
 
 
 async def test_undecorate_leaves_a_function_that_was_put_over_ours():
-    """To take it away silently would undo somebody else's work."""
+    """To take it away silently would undo another library's work."""
     async with aiohttp.ClientSession() as session:
         decorate(session, DecoratingClient)
         ours = session._request

@@ -326,7 +326,7 @@ async def test_decorator_that_forgot_to_return(wire, decorators):
 
 
 async def test_chain_that_was_only_described_has_no_session():
-    """A client that somebody kept from a description cannot send anything."""
+    """A client that was kept from a description cannot send anything."""
     clients = []
     builder = SessionBuilder().decorator(clients.append)
     with pytest.raises(ValueError, match="one that returns an HttpClient"):

@@ -270,7 +270,7 @@ def test_strategy_cannot_be_none():
     ],
 )
 async def test_total_of_the_timeout_counts_unless_said_otherwise(options, total):
-    """A limit that somebody gave is not lifted silently."""
+    """A limit that was given is not lifted silently."""
     async with standard([], **options) as client:
         assert total == client.timeout.total
 
@@ -313,7 +313,7 @@ async def test_no_limit_for_the_call_allows_any_for_its_attempts():
 
 
 async def test_contradiction_is_refused_by_every_session():
-    """With aiohttp's default of five minutes, and where somebody else built it."""
+    """Aiohttp's default of five minutes counts too, and an existing session's."""
     retrying = RetryingClient.new_decorator(RetryStrategy.never(), attempt_timeout=400)
     with pytest.raises(ValueError, match="<= response_timeout, 300"):
         SessionBuilder().decorator(retrying).build()

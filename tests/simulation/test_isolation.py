@@ -1,4 +1,4 @@
-"""A simulation and the program around it: neither hears of the other."""
+"""A simulation and the program around it do not affect each other."""
 
 from __future__ import annotations
 

@@ -226,7 +226,7 @@ class TestRefresh:
         assert (wait, 500) == (now(), strategy.quota_for().available_capacity)
 
     async def test_a_wait_that_is_thrown_away_stays_paid(self):
-        """Garbage is collected anywhere, also by somebody who holds the lock."""
+        """Garbage is collected anywhere, also by a thread that holds the lock."""
         strategy = new_strategy()
         token = await strategy.acquire_initial_retry_token()
         quota = strategy.quota_for()

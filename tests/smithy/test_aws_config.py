@@ -70,7 +70,7 @@ def test_profile_is_a_section(tmp_path, profile, section, mode):
     ],
 )
 def test_other_sections_are_no_profiles(tmp_path, section):
-    """Whatever they have in common with one."""
+    """Their names are only like those of profiles."""
     path = written(tmp_path, f"[{section}]\nretry_mode = a\n")
 
     assert [None, None] == [mode_of(path, name) for name in ("dev", "default")]
@@ -139,7 +139,7 @@ def test_file_that_is_not_there_has_no_profiles(tmp_path):
 
 
 def test_file_that_cannot_be_opened_has_no_profiles(tmp_path, monkeypatch):
-    """It may be somebody else's, in a home directory that is shared."""
+    """It may belong to another user, in a home directory that is shared."""
 
     def refuse(*arguments, **options):
         raise PermissionError

@@ -197,7 +197,7 @@ def test_equal_settings_make_equal_strategies():
 
 @pytest.mark.parametrize("delay", [None, -1, math.nan, math.inf, "1", True])
 def test_delay_that_is_none_is_refused(delay):
-    """Where somebody's strategy goes wrong, it is named and not waited for."""
+    """A strategy that returns no delay is named and not waited for."""
     with pytest.raises(ValueError) as caught:
         ask_for_delay(Returning(delay), 1)
 

@@ -71,7 +71,7 @@ def test_environment_is_that_of_the_process(monkeypatch):
 
 @pytest.mark.parametrize("mode", ["off", "2"])
 def test_unknown_mode_in_the_environment_is_refused(mode):
-    """The error names the variable, for whoever has set it elsewhere."""
+    """The error names the variable, which may be set far away."""
     with pytest.raises(ValueError) as caught:
         strategy_from_env({"AWS_RETRY_MODE": mode})
 

@@ -185,7 +185,7 @@ def test_kinds_of_call_errors_differ_in_what_they_say(kind, said):
 
 @pytest.mark.parametrize("kind", [CallError, ModeledError, ClientTimeoutError])
 def test_call_error_takes_all_that_can_be_said(kind):
-    """Whatever its defaults are; it crosses processes with it."""
+    """The details win over the defaults of the class, and cross processes."""
     details = {
         "fault": "server",
         "is_retry_safe": False,

@@ -113,7 +113,7 @@ def test_hint_that_is_none_is_ignored(hint):
 
 @pytest.mark.parametrize("hint", [0, 0.0, 1.5, 10**6])
 def test_hint_is_kept_as_it_is(hint):
-    """A hint is not cut by whoever reads it; 0 is one as well."""
+    """A hint is not cut when it is read; 0 is one as well."""
     info = RetryInfo.of(saying(retry_after=hint))
 
     assert hint == info.retry_after

@@ -423,7 +423,7 @@ class TestAcquire:
         assert pytest.approx(0.75 + (1 - 0.25 * 1.12) / (0.7 * 1.12)) == loop.time()
 
     async def test_a_waiter_does_not_keep_others_from_reporting(self):
-        """Nothing is held while somebody waits."""
+        """No lock is held while a call waits."""
         limiter = ClientRateLimiter()
         limiter.update(throttled=True)
         async with asyncio.TaskGroup() as group:
@@ -492,14 +492,14 @@ class TestAcquire:
         assert 0 <= min(levels)
         for number, at in enumerate(granted_at, 1):
             # What has come in pays for all grants so far, and no more than a few tokens
-            # lie idle while somebody waits, though every fifth one has left.
+            # lie idle while a call waits, though every fifth one has left.
             income = saved + (at - 0.5) * rate
             assert number <= income + 1e-6
             assert income < number + 5
 
     @pytest.mark.parametrize("waiters", [500, 2000])
     async def test_many_waiters_look_seldom(self, waiters):
-        """The cost of a grant does not grow with those who wait for theirs."""
+        """The cost of a grant does not grow with the number of calls that wait."""
         limiter = await busy_limiter(LookCounter(), rate=112.0)
         grants = 0
 
@@ -535,7 +535,7 @@ class TestAcquire:
         assert max(waits) < 4 * statistics.median(waits)
 
     async def test_those_who_come_first_are_served_first(self):
-        """Roughly: nobody is served much before those who came long before."""
+        """No call is served much before others that came long before it."""
         limiter = await busy_limiter(ClientRateLimiter(), rate=112.0)
         order = []
 
@@ -601,7 +601,7 @@ class TestAcquire:
 
 
 class TestAcquireInTime:
-    """Waiting for leave by somebody who has not all the time in the world."""
+    """Waiting for a token with a deadline."""
 
     async def test_granted_at_once_it_does_not_look_at_the_clock(self):
         """Neither a place nor a timer, and what is left is not even asked for."""
@@ -615,7 +615,7 @@ class TestAcquireInTime:
     async def test_it_gives_up_at_once_where_there_is_no_time(
         self, seconds, granted_at
     ):
-        """Two seconds are not waited for by somebody who has but two."""
+        """A call with two seconds left does not wait two seconds."""
         limiter = ClientRateLimiter()
         limiter.update(throttled=True)
         loop = asyncio.get_running_loop()
@@ -656,7 +656,7 @@ class TestAcquireInTime:
             granted for granted, _ in outcomes
         )
 
-    async def test_whoever_gives_up_leaves_the_line(self):
+    async def test_call_that_gives_up_leaves_the_line(self):
         """The next one does not wait for what is not wanted any more."""
         limiter = ClientRateLimiter()
         limiter.update(throttled=True)

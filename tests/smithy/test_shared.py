@@ -25,7 +25,7 @@ def test_copy_is_the_thing_itself(copied):
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 def test_there_is_no_pickle(protocol):
-    """Whatever the protocol, the error names the thing and says why."""
+    """With each protocol the error names the thing and says why."""
     with pytest.raises(TypeError) as caught:
         pickle.dumps([Counter()], protocol)
 

@@ -36,7 +36,7 @@ EACH_MODE = pytest.mark.parametrize(
 
 
 class Clock:
-    """A time that passes when somebody sleeps."""
+    """A time that passes with each sleep."""
 
     def __init__(self):
         self.time = 0.0
@@ -357,7 +357,7 @@ def test_clock_belongs_to_the_rate_limiter():
 
 
 def test_repr_is_that_of_the_awaited_strategy():
-    """The settings, whoever waits."""
+    """The settings are the same."""
     for name in sync.__all__:
         if name != "RetryStrategy":
             assert repr(getattr(smithy, name)()) == repr(getattr(sync, name)())

@@ -1,4 +1,4 @@
-"""How tokens come and go."""
+"""Tokens come at the fill rate, and go when they are taken."""
 
 import json
 from pathlib import Path
@@ -61,7 +61,7 @@ def test_a_new_rate_counts_from_now_on():
     assert pytest.approx(2.0) == bucket.level(now=0.51)
 
 
-def test_savings_are_not_lost_when_somebody_wants_less():
+def test_savings_are_not_lost_when_less_is_wanted():
     """Tokens beyond the room for them stay, less what is taken."""
     bucket = TokenBucket()
     bucket.change_rate(1.0, now=0.0)

@@ -126,7 +126,7 @@ async def call(decorator, answers, *, retries=True):
 
 
 async def test_every_attempt_is_observed():
-    """Each is told of at its end, when its log knows how it went."""
+    """Each is reported at its end, when its log is complete."""
     decorator = observer()
 
     transport, _ = await call(decorator, [503, aiohttp.ServerDisconnectedError(), 200])

@@ -1,4 +1,4 @@
-"""How calls and attempts are sorted: few values each, whatever came in."""
+"""Labels of calls and attempts have few values, with any names that come in."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Outer:
     [("get", "GET"), ("QUERY", "QUERY"), ("BREW", "_OTHER"), ("", "_OTHER")],
 )
 def test_known_method(method, known):
-    """A method of somebody's own is one value, however it is called."""
+    """All unknown methods have one value."""
     assert known == known_method(HttpRequest(method, "/"))
 
 

@@ -298,7 +298,7 @@ async def test_cancellation_by_the_caller(heard, when, attempts, waits):
 
 
 async def test_unknown_method(heard):
-    """A method that nobody knows is told of beside the one word for all of them."""
+    """An unknown method has its own attribute beside the one word for all."""
     await get(traced(heard, [200]), method="brew")
 
     (attempt,) = heard.attempts

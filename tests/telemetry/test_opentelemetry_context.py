@@ -83,7 +83,7 @@ def traceparent(span) -> str:
 
 
 async def test_each_attempt_carries_its_own_context(heard):
-    """The server hears of the attempt, and the caller's headers stay as they were."""
+    """The server gets the context of the attempt; the caller's headers stay."""
     transport = ScriptedTransport([503, 200])
     headers = dict(CALLERS_OWN)
 
@@ -128,7 +128,7 @@ async def test_state_of_the_present_trace_goes_out(heard):
 
 
 async def test_call_is_propagated_where_no_attempt_is_traced(heard):
-    """With tracing outside alone, the server hears of the call."""
+    """With tracing outside alone, the server gets the context of the call."""
     transport = ScriptedTransport([503, 200])
 
     await get(chain(heard.decorator(), transport, inside=False))
@@ -361,7 +361,7 @@ async def test_session_inside_an_attempt_is_traced(heard):
     [SUPPRESS, contexts._SUPPRESS_INSTRUMENTATION_KEY, "suppress_instrumentation"],
     ids=["http", "all", "by name"],
 )
-async def test_silence_is_kept_where_somebody_asks_for_it(heard, key):
+async def test_silence_is_kept_where_it_is_asked_for(heard, key):
     """Requests of an exporter through a traced session make no spans."""
     transport = ScriptedTransport([200])
     token = contexts.attach(contexts.set_value(key, True))
@@ -686,7 +686,7 @@ def test_description_says_what_each_place_sees(heard):
 
 
 async def test_response_without_a_version(heard):
-    """A response that somebody made by hand may lack what aiohttp's have."""
+    """A response that was made by hand may lack a version."""
 
     def answer(ctx, request):
         response = new_response(HttpRequest("GET", URL))

@@ -201,7 +201,7 @@ def test_states_are_collected_while_circuit_breakers_come_and_go():
 
 
 def test_two_listeners_of_one_provider(heard, states):
-    """Whichever hears of a circuit breaker, the provider hears of it once."""
+    """Events of a circuit breaker reach the provider once, by either listener."""
     breakers = [
         CircuitBreaker(name, listeners=[CircuitBreakerMetrics(heard.meter_provider)])
         for name in ("orders", "stock")

@@ -249,7 +249,7 @@ async def test_each_pass_is_an_attempt(registry):
 
 @client_decorator
 async def again(delegate, ctx, request):
-    """Send again after a 503, in the way of those who do without a RetryingClient."""
+    """Send again after a 503, as programs without a RetryingClient do."""
     response = await delegate.execute(ctx.derive(request), request)
     if response.status == 503:
         response = await delegate.execute(ctx.derive(request), request)
@@ -257,8 +257,8 @@ async def again(delegate, ctx, request):
 
 
 @pytest.mark.parametrize(("last", "reason"), [(200, "none"), (503, "error")])
-async def test_retries_of_somebody_elses_have_no_reason(registry, last, reason):
-    """A call that ends with an error is no success, whoever retried."""
+async def test_retries_of_another_decorator_have_no_reason(registry, last, reason):
+    """A call that ends with an error is no success, with any retrier."""
     async with session_of(registry, 503, last, around=(again,)) as session:
         await session.get("/")
 
@@ -400,7 +400,7 @@ async def test_hosts_are_bounded(registry):
     ],
 )
 async def test_unusual_hosts_can_be_scraped(registry, url, host, outcome):
-    """Whatever a URL holds, the page that Prometheus reads stays whole."""
+    """The page that Prometheus reads stays whole with any URL."""
     async with session_of(registry, 200, url=None) as session:
         with suppress(aiohttp.InvalidURL):
             await session.get(url)

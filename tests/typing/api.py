@@ -180,7 +180,7 @@ class OnlyTimeouts(CircuitBreakerStrategy):
 
 
 class Printing(CircuitBreakerListener):
-    """A listener that hears of one thing only."""
+    """A listener for one event only."""
 
     def on_state_changed(
         self, circuit_breaker: CircuitBreaker, state: CircuitState

@@ -273,7 +273,7 @@ def test_json_of_a_call_that_was_interrupted(server, capsys):
 
 
 def test_json_and_a_timeline(server, tmp_path, capsys):
-    """Standard output stays one document; the picture is told of elsewhere."""
+    """Standard output stays one document; the picture has a line on the other."""
     file = tmp_path / "call.svg"
     code = main(["request", f"{server.url}/fine", "--json", "--timeline", str(file)])
     out, err = capsys.readouterr()
@@ -509,7 +509,7 @@ def test_timeline_is_there_when_nobody_reads_the_tree(server, tmp_path):
 
 
 def test_name_of_a_timeline_is_one_line(server, tmp_path, capsys):
-    """Whatever is in it, it cannot pass for another line."""
+    """No text in it can pass for another line."""
     file = tmp_path / "a\nb.svg"
     main(["request", f"{server.url}/fine", "--timeline", str(file)])
 
