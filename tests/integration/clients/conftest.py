@@ -69,6 +69,29 @@ def example() -> Callable[[str], SimpleNamespace]:
     return load
 
 
+@pytest.fixture
+def theirs(
+    request: pytest.FixtureRequest, example: Callable[[str], SimpleNamespace]
+) -> SimpleNamespace:
+    """The functions with the library that the module of the test is named after."""
+    return example(request.path.stem.replace("test_", "with_"))
+
+
+@pytest.fixture
+def ours(
+    request: pytest.FixtureRequest, example: Callable[[str], SimpleNamespace]
+) -> SimpleNamespace:
+    """The functions of the same names without that library."""
+    return example(request.path.stem.replace("test_", "in_place_of_"))
+
+
+@pytest.fixture(params=["theirs", "ours"])
+def either(request: pytest.FixtureRequest) -> SimpleNamespace:
+    """Each of the two in turn."""
+    functions: SimpleNamespace = request.getfixturevalue(request.param)
+    return functions
+
+
 def unavailable(request: web.Request) -> web.Response:
     return web.Response(status=503)
 

@@ -30,22 +30,6 @@ def _no_lines_for_retries():
     stamina.instrumentation.set_on_retry_hooks(None)
 
 
-@pytest.fixture(params=["with_stamina", "in_place_of_stamina"])
-def either(request, example):
-    """The functions with stamina, then those of the same names without it."""
-    return example(request.param)
-
-
-@pytest.fixture
-def theirs(example):
-    return example("with_stamina")
-
-
-@pytest.fixture
-def ours(example):
-    return example("in_place_of_stamina")
-
-
 @pytest.mark.parametrize(
     ("name", "outcomes", "expected"),
     [

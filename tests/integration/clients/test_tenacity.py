@@ -21,22 +21,6 @@ pytestmark = [
 GONE = ConnectionResetError("gone")
 
 
-@pytest.fixture(params=["with_tenacity", "in_place_of_tenacity"])
-def either(request, example):
-    """The functions with tenacity, then those of the same names without it."""
-    return example(request.param)
-
-
-@pytest.fixture
-def theirs(example):
-    return example("with_tenacity")
-
-
-@pytest.fixture
-def ours(example):
-    return example("in_place_of_tenacity")
-
-
 @pytest.mark.parametrize(
     ("name", "outcomes", "expected"),
     [
