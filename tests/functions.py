@@ -1,16 +1,45 @@
-"""Logs of calls of functions, made by hand."""
+"""Functions that answer in turn, and logs of calls made by hand."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from aioretry_smithy import ClientRequestContext, HttpRequest, new_response
+from aioretry_smithy import (
+    Backoff,
+    ClientRequestContext,
+    HttpRequest,
+    RetryingRpcClient,
+    RetryRule,
+    new_response,
+    rpc,
+)
 from aioretry_smithy._call.recording import record_response
 from aioretry_smithy._request.rpc_request import RpcRequest
 
 if TYPE_CHECKING:
     from aioretry_smithy import RequestLog
+
+
+def lookups(*outcomes: Any, seconds: float = 0.25) -> Any:
+    """Make a function that raises or returns each of the outcomes in turn."""
+    pending = iter(outcomes)
+
+    async def fetch() -> Any:
+        await asyncio.sleep(seconds)
+        outcome = next(pending)
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    return fetch
+
+
+def observed(telemetry: Any, *inside: Any, name: str = "fetch", **settings: Any) -> Any:
+    """Decorate with telemetry in both places around a retrying client."""
+    rule = RetryRule(exceptions=[LookupError], backoff=Backoff.fixed(1.0))
+    retry = RetryingRpcClient.new_decorator(rule, **settings)
+    return rpc(*inside, telemetry, retry, telemetry, name=name)
 
 
 def function(

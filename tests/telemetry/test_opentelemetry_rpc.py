@@ -7,15 +7,13 @@ from itertools import pairwise
 
 import pytest
 from chains import retrying, session
+from functions import lookups, observed
 from opentelemetry.trace import SpanKind, StatusCode
 
 from aioretry_smithy import (
-    Backoff,
     CircuitBreaker,
     CircuitBreakerRpcClient,
     CircuitState,
-    RetryingRpcClient,
-    RetryRule,
     SessionBuilder,
     rpc,
 )
@@ -29,26 +27,8 @@ def tracing_of(heard):
     return TracingRpcClient.new_decorator(heard.tracer_provider, heard.meter_provider)
 
 
-def traced(heard, *inside, name="fetch", **settings):
-    """Tracing in both places around a retrying client."""
-    tracing = tracing_of(heard)
-    rule = RetryRule(exceptions=[LookupError], backoff=Backoff.fixed(1.0))
-    retry = RetryingRpcClient.new_decorator(rule, **settings)
-    return rpc(*inside, tracing, retry, tracing, name=name)
-
-
-def lookups(*outcomes, seconds=0.25):
-    """Make a function that raises or returns what it is given, in turn."""
-    pending = iter(outcomes)
-
-    async def fetch():
-        await asyncio.sleep(seconds)
-        outcome = next(pending)
-        if isinstance(outcome, BaseException):
-            raise outcome
-        return outcome
-
-    return fetch
+def traced(heard, *inside, **settings):
+    return observed(tracing_of(heard), *inside, **settings)
 
 
 def of(spans, name):

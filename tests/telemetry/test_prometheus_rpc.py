@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from functions import lookups, observed
 
 from aioretry_smithy import (
-    Backoff,
     CircuitBreaker,
     CircuitBreakerRpcClient,
     CircuitState,
-    RetryingRpcClient,
-    RetryRule,
     SessionBuilder,
     rpc,
 )
@@ -39,26 +37,8 @@ def values(registry, name):
     }
 
 
-def measured(registry, *inside, name="fetch", **settings):
-    """Metrics in both places around a retrying client."""
-    metrics = MetricsRpcClient.new_decorator(registry)
-    rule = RetryRule(exceptions=[LookupError], backoff=Backoff.fixed(1.0))
-    retry = RetryingRpcClient.new_decorator(rule, **settings)
-    return rpc(*inside, metrics, retry, metrics, name=name)
-
-
-def lookups(*outcomes, seconds=0.25):
-    """Make a function that raises or returns what it is given, in turn."""
-    pending = iter(outcomes)
-
-    async def fetch():
-        await asyncio.sleep(seconds)
-        outcome = next(pending)
-        if isinstance(outcome, BaseException):
-            raise outcome
-        return outcome
-
-    return fetch
+def measured(registry, *inside, **settings):
+    return observed(MetricsRpcClient.new_decorator(registry), *inside, **settings)
 
 
 async def test_attempts_and_calls_are_counted_and_timed(registry):
