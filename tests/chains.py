@@ -24,7 +24,8 @@ from aioretry_smithy import (
 from aioretry_smithy.testing import ScriptedTransport
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Coroutine, Iterable, Sequence
+    from random import Random
 
     from aioretry_smithy import Decorator, HttpClient
 
@@ -142,6 +143,30 @@ async def status_and_log(client: aiohttp.ClientSession) -> tuple[int, RequestLog
     async with client, client.get(URL) as response:
         await response.read()
         return response.status, RequestLog.of(response)
+
+
+async def impatient(
+    chance: Random,
+    calls: Iterable[Coroutine[Any, Any, object]],
+    *,
+    pauses: Sequence[float],
+    cancelled: float,
+) -> None:
+    """Begin calls one after another, and cancel some of them at any moment.
+
+    Args:
+        chance: Chooses.
+        calls: The calls.
+        pauses: The seconds to choose from after each beginning.
+        cancelled: The probability that a call is cancelled after each pause.
+    """
+    tasks = []
+    for call in calls:
+        tasks.append(asyncio.create_task(call))
+        await asyncio.sleep(chance.choice(pauses))
+        if chance.random() < cancelled:
+            chance.choice(tasks).cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class Always(RetryStrategy):

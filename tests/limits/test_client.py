@@ -7,7 +7,16 @@ import random
 
 import aiohttp
 import pytest
-from chains import URL, Scripted, after, now, refused, retrying, session
+from chains import (
+    URL,
+    Scripted,
+    after,
+    impatient,
+    now,
+    refused,
+    retrying,
+    session,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -338,19 +347,11 @@ def test_no_schedule_exceeds_the_limit_or_loses_a_place(chance):
         async with session(
             [answer] * 2 * many, inside, outside, timeout=chance.choice([1.5, 9.0])
         ) as client:
-            tasks = []
-            for _ in range(many):
-                tasks.append(asyncio.create_task(status_of(client)))
-                await asyncio.sleep(chance.choice([0.0, 0.0, 0.25]))
-                if chance.random() < 0.4:
-                    chance.choice(tasks).cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            calls = (status_of(client) for _ in range(many))
+            await impatient(chance, calls, pauses=[0.0, 0.0, 0.25], cancelled=0.4)
 
-    loop = VirtualTimeLoop()
-    try:
-        loop.run_until_complete(schedule())
-    finally:
-        loop.close()
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        runner.run(schedule())
 
     assert (0, 0) == (limit.in_flight, limit.pending)
     assert max(most, default=0) <= limit.limit

@@ -8,7 +8,7 @@ import random
 from heapq import heappop, heappush
 
 import pytest
-from chains import now
+from chains import impatient, now
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -310,21 +310,9 @@ class TestLine:
             finally:
                 place.leave()
 
-        async def schedule():
-            tasks = []
-            for number in range(chance.randint(1, 12)):
-                tasks.append(asyncio.create_task(call(number)))
-                if chance.random() < 0.5:
-                    await asyncio.sleep(chance.choice([0.0, 0.25]))
-                if chance.random() < 0.4:
-                    chance.choice(tasks).cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-
-        loop = VirtualTimeLoop()
-        try:
-            loop.run_until_complete(schedule())
-        finally:
-            loop.close()
+        calls = map(call, range(chance.randint(1, 12)))
+        with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+            runner.run(impatient(chance, calls, pauses=[0.0, 0.25], cancelled=0.4))
 
         assert (0, 0) == (limit.in_flight, limit.pending)
         assert sorted(served) == served

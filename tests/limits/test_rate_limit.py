@@ -7,7 +7,7 @@ import math
 import random
 
 import pytest
-from chains import now
+from chains import impatient, now
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -148,20 +148,9 @@ def test_no_schedule_exceeds_the_rate_in_any_window(chance):
         await turn_of(limit)
         granted.append((number, now()))
 
-    async def schedule():
-        tasks = []
-        for number in range(chance.randint(1, 20)):
-            tasks.append(asyncio.create_task(call(number)))
-            await asyncio.sleep(chance.choice([0.0, 0.1, 1.3]))
-            if chance.random() < 0.3:
-                chance.choice(tasks).cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-    loop = VirtualTimeLoop()
-    try:
-        loop.run_until_complete(schedule())
-    finally:
-        loop.close()
+    calls = map(call, range(chance.randint(1, 20)))
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        runner.run(impatient(chance, calls, pauses=[0.0, 0.1, 1.3], cancelled=0.3))
 
     times = [at for _, at in granted]
     assert sorted(granted) == granted
