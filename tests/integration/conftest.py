@@ -79,6 +79,22 @@ def serving(aiohttp_server):
     return start
 
 
+@pytest.fixture
+async def echoing(serving):
+    """Serve a websocket that sends each message back; its headers promise a text."""
+
+    async def echo(request):
+        socket = web.WebSocketResponse()
+        socket.headers["Content-Type"] = "text/plain"
+        await socket.prepare(request)
+        async for message in socket:
+            await socket.send_str(message.data)
+        return socket
+
+    server = await serving(echo)
+    return server.make_url("/")
+
+
 @pytest.fixture(scope="module")
 def contexts():
     """Contexts of TLS: of a server, and of a client that trusts it."""

@@ -250,20 +250,9 @@ async def test_response_without_a_body_is_complete_at_once(
 
 
 @each_chain
-async def test_web_socket_is_complete_at_its_handshake(aiohttp_server, decorator):
+async def test_web_socket_is_complete_at_its_handshake(echoing, decorator):
     """The bytes after a 101 are no body, and the socket works as ever."""
-
-    async def echo(request):
-        socket = web.WebSocketResponse()
-        await socket.prepare(request)
-        async for message in socket:
-            await socket.send_str(message.data)
-        return socket
-
-    application = web.Application()
-    application.router.add_get("/", echo)
-    server = await aiohttp_server(application)
-    async with build(server.make_url("/"), decorator) as session:
+    async with build(echoing, decorator) as session:
         with capture_logs() as logs:
             socket = await session.ws_connect("/")
         assert all(end.is_complete for end in ends(logs[0]))

@@ -265,24 +265,9 @@ async def test_compressed_bytes_are_no_text(serve):
     assert log.response_content_preview is None
 
 
-async def test_web_socket_is_left_alone(aiohttp_server):
+async def test_web_socket_is_left_alone(echoing):
     """Its frames are for the caller."""
-
-    async def handle(request):
-        socket = web.WebSocketResponse()
-        socket.headers["Content-Type"] = "text/plain"
-        await socket.prepare(request)
-        async for message in socket:
-            await socket.send_str(message.data)
-        return socket
-
-    app = web.Application()
-    app.router.add_get("/", handle)
-    server = await aiohttp_server(app)
-    async with (
-        build(server.make_url("/")) as session,
-        session.ws_connect("/") as socket,
-    ):
+    async with build(echoing) as session, session.ws_connect("/") as socket:
         await socket.send_str("hello")
         answer = await socket.receive_str()
 

@@ -7,7 +7,6 @@ import gc
 
 import aiohttp
 import pytest
-from aiohttp import web
 from chains import connected
 
 from aioretry_smithy import (
@@ -92,22 +91,9 @@ async def test_a_body_that_is_cut_gives_its_place_back(serve, limit, limiting):
         assert 0 == limit.in_flight
 
 
-async def test_a_websocket_holds_its_place_until_it_is_closed(
-    aiohttp_server, limit, limiting
-):
+async def test_a_websocket_holds_its_place_until_it_is_closed(echoing, limit, limiting):
     """It is a request in flight all the time."""
-
-    async def talk(request):
-        socket = web.WebSocketResponse()
-        await socket.prepare(request)
-        async for message in socket:
-            await socket.send_str(message.data)
-        return socket
-
-    app = web.Application()
-    app.router.add_get("/", talk)
-    server = await aiohttp_server(app)
-    async with connected(server.make_url("/"), *limiting) as client:
+    async with connected(echoing, *limiting) as client:
         async with client.ws_connect("/") as socket:
             await socket.send_str("orders")
 
