@@ -6,15 +6,15 @@ import math
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from .._call.client import DecoratingClient, Decorator, HttpClient
 from .._call.short_lane import LaneStep
 from .._clock import loop_time
-from .._errors import bad_argument, is_finite
+from .._errors import bad_argument
 from .._failures.safety import mark_queued
 from .._request.keys import host_key
 from .._request.per_key import OneForAll, PerKey
 from .concurrency_limit import ConcurrencyLimit
 from .concurrency_limit_error import ConcurrencyLimitError
+from .limited_calls import LimitedCalls, check_timeout
 from .overload import is_overloaded, was_dropped
 from .places import Place
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     import aiohttp
 
+    from .._call.client import Decorator, HttpClient
     from .._call.context import ClientRequestContext
     from .._request.request import HttpRequest
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     )
 
 
-class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
+class ConcurrencyLimitingClient(LimitedCalls[Place]):
     """Lets requests wait until there is a place for them in flight.
 
     Inside a retrying client, as usual, each attempt takes a place of its own. It is
@@ -43,8 +44,6 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
 
     >>> decorator = ConcurrencyLimitingClient.new_decorator(20, max_pending=100)
     """
-
-    _serves = "sessions"
 
     def __init__(
         self,
@@ -136,23 +135,14 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
             type(max_pending) is not int or max_pending < 0
         ):
             raise bad_argument("max_pending", max_pending, "an int >= 0, or None")
-        if timeout is not None and not (is_finite(timeout) and timeout >= 0):
-            raise bad_argument("timeout", timeout, "finite and >= 0, or None")
+        check_timeout(timeout)
         return lambda delegate: cls(delegate, limits, max_pending, timeout)
 
     async def execute(
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> aiohttp.ClientResponse:
         """Wait for a place, pass *request* on, and hold the place while it is used."""
-        first = (ctx.parent or ctx)._first_attempt
-        if first is not None:
-            place: Place | None = first.permits[self]
-        else:
-            try:
-                place = await self._enter(ctx, request)
-            except BaseException as cause:
-                ctx.log._record_failure(cause)
-                raise
+        place = await self._permit(ctx, request)
         if place is None:
             return await self.delegate.execute(ctx, request)
         try:
@@ -199,10 +189,9 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
 
         return LaneStep(try_enter, _succeed, Place.leave)
 
-    async def _enter(
+    async def _take(
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> Place | None:
-        """Return a place for *request*, or None where there is no limit to it."""
         limit = self._limits.of(request)
         if limit is None:
             return None

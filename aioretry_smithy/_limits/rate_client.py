@@ -6,13 +6,13 @@ import math
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from .._call.client import DecoratingClient, Decorator, HttpClient
 from .._call.short_lane import LaneStep
 from .._clock import loop_time
-from .._errors import bad_argument, is_finite
+from .._errors import bad_argument
 from .._failures.safety import mark_queued
 from .._request.keys import host_key
 from .._request.per_key import OneForAll, PerKey
+from .limited_calls import LimitedCalls, check_timeout
 from .rate_limit import RateLimit
 from .rate_limit_error import RateLimitError
 
@@ -21,13 +21,14 @@ if TYPE_CHECKING:
 
     import aiohttp
 
+    from .._call.client import Decorator, HttpClient
     from .._call.context import ClientRequestContext
     from .._request.request import HttpRequest
 
     RateLimits: TypeAlias = OneForAll[RateLimit] | PerKey[RateLimit]
 
 
-class RateLimitingClient(DecoratingClient[HttpClient]):
+class RateLimitingClient(LimitedCalls[RateLimit]):
     """Lets each request wait for its turn at a rate, first come, first served.
 
     Inside a retrying client, as usual, each attempt waits for a turn of its own. The
@@ -37,8 +38,6 @@ class RateLimitingClient(DecoratingClient[HttpClient]):
 
     >>> decorator = RateLimitingClient.new_decorator(RateLimit(50))
     """
-
-    _serves = "sessions"
 
     def __init__(
         self, delegate: HttpClient, limits: RateLimits, timeout: float | None
@@ -98,27 +97,17 @@ class RateLimitingClient(DecoratingClient[HttpClient]):
 
     @classmethod
     def _decorator(cls, limits: RateLimits, timeout: float | None) -> Decorator:
-        if timeout is not None and not (is_finite(timeout) and timeout >= 0):
-            raise bad_argument("timeout", timeout, "finite and >= 0, or None")
+        check_timeout(timeout)
         return lambda delegate: cls(delegate, limits, timeout)
 
     async def execute(
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> aiohttp.ClientResponse:
         """Wait for the turn of *request*, pass it on, and learn from the answer."""
-        first = (ctx.parent or ctx)._first_attempt
-        if first is not None:
-            limit: RateLimit | None = first.permits[self]
-        else:
-            try:
-                limit = await self._take(ctx, request)
-            except BaseException as cause:
-                ctx.log._record_failure(cause)
-                raise
-        if limit is None:
-            return await self.delegate.execute(ctx, request)
+        limit = await self._permit(ctx, request)
         response = await self.delegate.execute(ctx, request)
-        limit._learn(response)
+        if limit is not None:
+            limit._learn(response)
         return response
 
     @property
@@ -145,7 +134,6 @@ class RateLimitingClient(DecoratingClient[HttpClient]):
     async def _take(
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> RateLimit | None:
-        """Wait for a turn; return the limit of *request*, or None without one."""
         limit = self._limits.of(request)
         if limit is not None and not limit._try_take():
             await self._wait(limit, ctx)
