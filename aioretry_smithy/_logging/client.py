@@ -161,11 +161,7 @@ function of the log)
 
     def _write(self, log: RequestLog) -> None:
         try:
-            status = log.response_status
-            # A function that has returned has no status.
-            success = log.response_cause is None and (
-                log.duration is not None if status is None else status < 400
-            )
+            success = _has_succeeded(log)
             settings, is_on = self._settings, self._is_on
             # Without a helper function: every call pays for this, even with both off.
             level = settings.request_log_level
@@ -239,6 +235,16 @@ class LoggingClient(LoggedCalls[HttpClient]):
 
     _serves = "sessions"
     _counterpart = "LoggingRpcClient"
+
+
+def _has_succeeded(log: RequestLog) -> bool:
+    if log.response_cause is not None:
+        return False
+    # Not by properties: every call pays for this.
+    outcome = log._outcome
+    status = outcome.status
+    # A function that has returned has no status.
+    return outcome.ended is not None if status is None else status < 400
 
 
 def _lines(
