@@ -14,6 +14,7 @@ import json
 import logging
 import os
 import platform
+import random
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -34,7 +35,7 @@ from aioretry_smithy._cli.demo import Call, play
 from aioretry_smithy.testing import VirtualTimeLoop, patch_aioresponses
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 
 TESTS = Path(__file__).parent
 
@@ -48,6 +49,9 @@ collect_ignore += [
 ]
 
 FACADES = (aioretry_smithy, aioretry_smithy.testing, aioretry_smithy.smithy)
+WORKER = os.environ.get("PYTEST_XDIST_WORKER")
+"""Which of the processes of pytest-xdist this is, if it is one."""
+
 REAL_TIME = {"integration", "docs", "benchmarks"}
 """The folders whose tests meet sockets or processes, which need a real clock.
 
@@ -116,16 +120,45 @@ def pytest_configure(config: pytest.Config) -> None:
         _move_methods_to_facade()
 
 
-def pytest_collection_finish() -> None:
-    """Keep the tests themselves out of what the collector looks at in each of them.
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep the tests themselves out of what the collector of garbage looks at.
 
     There are thousands; many a test collects garbage, to see what is left.
     """
-    gc.collect()
+    gc.disable()
+    collected = yield
+    gc.enable()
     gc.freeze()
+    return collected
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Let each worker go through a folder in an order of its own.
+
+    In a fresh checkout none of them compiles what another is just compiling, then.
+    """
+    report = yield
+    if WORKER and isinstance(collector, pytest.Directory):
+        random.Random(WORKER).shuffle(report.result)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(
+    items: list[pytest.Item],
+) -> Generator[None, None, None]:
+    """Bring the tests into the order that all workers have, and prepare doctests."""
+    if WORKER:
+        items.sort(key=lambda item: item.path)
+    _let_examples_use_public_names(items)
+    yield
+
+
+def _let_examples_use_public_names(items: list[pytest.Item]) -> None:
     """Let the examples in docstrings use public names without importing them."""
     names = {"aiohttp": aiohttp, "asyncio": asyncio, "logging": logging, "URL": URL}
     common, testing, smithy = (
@@ -168,7 +201,7 @@ class DemoRun(NamedTuple):
 def demo_run(tmp_path_factory: pytest.TempPathFactory) -> DemoRun:
     """The demo, which waits for real: one run for all tests and all workers."""
     folder = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
+    if WORKER:
         folder = folder.parent
     file = folder / "demo.json"
     with FileLock(f"{file}.lock"):
