@@ -158,6 +158,16 @@ def pytest_collection_modifyitems(
     yield
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[
+    None, pytest.TestReport, pytest.TestReport
+]:
+    """Leave out what takes a worker longest to tell of a test, and nobody reads."""
+    report = yield
+    report.keywords = {}
+    return report
+
+
 def _let_examples_use_public_names(items: list[pytest.Item]) -> None:
     """Let the examples in docstrings use public names without importing them."""
     names = {"aiohttp": aiohttp, "asyncio": asyncio, "logging": logging, "URL": URL}
