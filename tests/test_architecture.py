@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -94,7 +95,12 @@ def module_name(path: Path) -> str:
 
 MODULES = {module_name(path): path for path in sorted(ROOT.rglob("*.py"))}
 PACKAGES = [name for name, path in MODULES.items() if path.name == "__init__.py"]
-TREES = {name: ast.parse(path.read_text()) for name, path in MODULES.items()}
+
+
+@cache
+def trees() -> dict[str, ast.Module]:
+    """Return the parsed modules, once a test asks: each worker imports this."""
+    return {name: ast.parse(path.read_text()) for name, path in MODULES.items()}
 
 
 def room(name: str) -> str:
@@ -119,7 +125,7 @@ def imported(name: str) -> set[str]:
     if name not in PACKAGES or name == "__init__":
         package.pop()
     found = set()
-    for node in ast.walk(TREES[name]):
+    for node in ast.walk(trees()[name]):
         if isinstance(node, ast.Import):
             found |= {inside(alias.name) for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -137,14 +143,17 @@ def inside(module: str) -> str:
     return (name or "__init__") if package == PACKAGE else ""
 
 
-IMPORTED = {name: imported(name) for name in MODULES}
+@cache
+def imports() -> dict[str, set[str]]:
+    """Return what each module imports of the package."""
+    return {name: imported(name) for name in MODULES}
 
 
 def test_imports_point_downwards():
     """A module imports only from rooms below its own or inside it, for types too."""
     upwards = [
         f"{name} imports {target}"
-        for name, targets in IMPORTED.items()
+        for name, targets in imports().items()
         for target in targets
         if not is_empty(target)
         and room(target) != room(name)
@@ -156,7 +165,7 @@ def test_imports_point_downwards():
 
 def test_no_modules_import_each_other():
     """There is no circle of imports, not even of those for types."""
-    rest = {name: set(targets) for name, targets in IMPORTED.items()}
+    rest = {name: set(targets) for name, targets in imports().items()}
     while free := [name for name, targets in rest.items() if not targets & {*rest}]:
         for name in free:
             del rest[name]
@@ -168,7 +177,7 @@ def test_decorators_do_not_know_each_other():
     """Policies import no decorator, and neither do other decorators."""
     known = [
         f"{name} imports {target}"
-        for name, targets in IMPORTED.items()
+        for name, targets in imports().items()
         for target in targets
         if target.endswith(".client")
         and target != "_call.client"
@@ -200,10 +209,11 @@ def test_private_packages_are_empty(name):
     assert is_empty(name)
 
 
+@cache
 def own_names() -> set[str]:
     """Return all names that the package itself gives to anything."""
     names = set()
-    for node in (node for tree in TREES.values() for node in ast.walk(tree)):
+    for node in (node for tree in trees().values() for node in ast.walk(tree)):
         match node:
             case ast.FunctionDef(name) | ast.AsyncFunctionDef(name):
                 names.add(name)
@@ -214,9 +224,6 @@ def own_names() -> set[str]:
             case ast.alias(name, asname):
                 names.add(asname or name)
     return names
-
-
-OWN_NAMES = own_names()
 
 
 def private_names(tree: ast.AST) -> set[str]:
@@ -234,7 +241,7 @@ def private_names(tree: ast.AST) -> set[str]:
                 keys.add(key)
             case ast.Attribute(attr=name) | ast.Constant(str(name)):
                 used.add(name)
-    foreign = (used - OWN_NAMES - NO_NAMES) | keys
+    foreign = (used - own_names() - NO_NAMES) | keys
     return {
         name
         for name in foreign
@@ -263,7 +270,7 @@ def test_privates_of_aiohttp_stay_in_few_modules():
     """No other module knows a private name, an inner module or a key of aiohttp's."""
     known = {
         name: private_names(tree) | inner_imports(tree)
-        for name, tree in TREES.items()
+        for name, tree in trees().items()
         if name not in TOUCH_AIOHTTP
     }
 
@@ -293,7 +300,7 @@ def test_time_and_chance_come_from_outside():
     """Nothing asks the clock or the dice of the standard library on its own."""
     asked = {
         name: asked_of_the_standard_library(tree) - ASK_OUTSIDE.get(name, set())
-        for name, tree in TREES.items()
+        for name, tree in trees().items()
     }
 
     assert {} == {name: calls for name, calls in asked.items() if calls}

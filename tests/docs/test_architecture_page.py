@@ -8,7 +8,7 @@ from itertools import takewhile
 from pathlib import Path
 
 import pytest
-from test_architecture import FLOORS, GROUND_FLOOR, MODULES, ROOT, TREES
+from test_architecture import FLOORS, GROUND_FLOOR, MODULES, ROOT, trees
 
 REPOSITORY = Path(__file__).parents[2]
 PAGE = (REPOSITORY / "docs" / "explanation" / "architecture.rst").read_text("utf-8")
@@ -66,7 +66,7 @@ def test_functions_are_in_their_files():
     assert [] == [
         (module, name)
         for module, name in named
-        if name not in defined_in(TREES[module])
+        if name not in defined_in(trees()[module])
     ]
 
 
