@@ -118,6 +118,43 @@ def ctrl_c_works():
     signal.signal(signal.SIGINT, before)
 
 
+def run(arguments, stdout, stderr):
+    """Run the command in this process, with standard output and error of its own.
+
+    As at the end of a process, what is left in their buffers is written then, and
+    fails if it cannot be.
+    """
+    with (
+        os.fdopen(stdout, "w") as out,
+        os.fdopen(stderr, "w", buffering=1) as err,
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        return main(arguments)
+
+
+def run_process(arguments, stdout, stderr):
+    """Run the command in a process, with standard output and error of its own."""
+    with os.fdopen(stdout, "w") as out, os.fdopen(stderr, "w") as err:
+        command = [*MODULE, *arguments]
+        process = subprocess.run(
+            command, check=False, stdout=out, stderr=err, timeout=30
+        )
+    return process.returncode
+
+
+def nobody():
+    """Return a pipe that nobody reads from."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    return writer
+
+
+def written_to(path):
+    """Return a descriptor of a file that is to be written."""
+    return os.open(path, os.O_WRONLY | os.O_CREAT)
+
+
 def test_body_and_log_go_separate_ways(server, capfdbinary):
     """The body alone is on standard output, the tree alone on standard error."""
     code = main(["request", f"{server.url}/flaky", *FAST])
@@ -191,17 +228,12 @@ def test_attempt_that_succeeds_is_shown_once(server, capsys):
     assert ["GET", "└─ "] == [line[:3] for line in capsys.readouterr().err.splitlines()]
 
 
-def test_attempts_are_made_though_nobody_reads_of_them(server):
+def test_attempts_are_made_though_nobody_reads_of_them(server, tmp_path):
     """A closed standard error does not count as a failure of the server."""
-    reader, writer = os.pipe()
-    os.close(reader)
-    command = [*MODULE, "request", f"{server.url}/flaky", *FAST]
-    process = subprocess.run(
-        command, check=False, stdout=subprocess.PIPE, stderr=writer, timeout=30
-    )
-    os.close(writer)
+    out = tmp_path / "out"
+    run(["request", f"{server.url}/flaky", *FAST], written_to(out), nobody())
 
-    assert b"200\n" == process.stdout
+    assert "200\n" == out.read_text()
     assert 3 == len(server.seen)
 
 
@@ -497,13 +529,8 @@ def test_timeline_below_a_directory_that_may_not_be_entered(server, tmp_path, ca
 def test_timeline_is_there_when_nobody_reads_the_tree(server, tmp_path):
     """Standard error may be a pipe that is closed; the picture was asked for."""
     file = tmp_path / "call.svg"
-    reader, writer = os.pipe()
-    os.close(reader)
-    command = [*MODULE, "request", f"{server.url}/fine", "--timeline", str(file)]
-    subprocess.run(
-        command, check=False, stderr=writer, stdout=subprocess.DEVNULL, timeout=30
-    )
-    os.close(writer)
+    arguments = ["request", f"{server.url}/fine", "--timeline", str(file)]
+    run(arguments, written_to(os.devnull), nobody())
 
     assert "200 OK" in file.read_text(encoding="utf-8")
 
@@ -547,39 +574,36 @@ def test_reader_may_leave_early(server):
 @pytest.mark.parametrize("options", [[], ["--json"]], ids=["text", "json"])
 def test_reader_who_left_changes_no_exit_code(path, code, options, server):
     """The exit code tells of the call, though nobody reads its log."""
-    reader, writer = os.pipe()
-    os.close(reader)
-    command = [*MODULE, "request", f"{server.url}/{path}", *options]
-    process = subprocess.run(
-        command, check=False, stdout=writer, stderr=writer, timeout=30
-    )
-    os.close(writer)
+    arguments = ["request", f"{server.url}/{path}", *options]
+    ended = run(arguments, nobody(), nobody())
 
-    assert code == process.returncode
+    assert code == ended
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize(
-    ("arguments", "stream", "code"),
+    ("ran", "arguments", "stream", "code"),
     [
-        (["request", "/fine"], "stderr", 73),
-        (["request", "/nothing"], "stderr", 1),
-        (["request", "/fine", "--json"], "stdout", 73),
-        (["request", "/nothing", "--json"], "stdout", 1),
-        (["request", "nonsense"], "stderr", 64),
+        (run, ["/fine"], "stderr", 73),
+        (run, ["/nothing"], "stderr", 1),
+        (run_process, ["/fine", "--json"], "stdout", 73),
+        (run, ["/nothing", "--json"], "stdout", 1),
+        (run, ["nonsense"], "stderr", 64),
     ],
 )
-def test_full_disk_is_told_by_the_exit_code(arguments, stream, code, server):
+def test_full_disk_is_told_by_the_exit_code(
+    ran, arguments, stream, code, server, tmp_path
+):
     """No traceback, and the code of an error status stays."""
     arguments = [f"{server.url}{a}" if a.startswith("/") else a for a in arguments]
-    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with Path("/dev/full").open("wb") as full:
-        process = subprocess.run(
-            [*MODULE, *arguments], check=False, timeout=30, **streams | {stream: full}
-        )
+    files = {"stdout": tmp_path / "out", "stderr": tmp_path / "err"}
+    files[stream].symlink_to("/dev/full")
+    ended = ran(["request", *arguments], *map(written_to, files.values()))
 
-    assert code == process.returncode
-    assert b"Traceback" not in (process.stderr or b"")
+    assert code == ended
+    assert "Traceback" not in "".join(
+        file.read_text() for file in files.values() if not file.is_symlink()
+    )
 
 
 def test_ctrl_c_leaves_no_traceback(server):
