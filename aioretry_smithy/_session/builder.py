@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .._call.client import Decorator, HttpClient
     from .._retry.config import Strategy
     from .._retry.limiter import RetryLimiter
+    from .standard_limits import Concurrency, Rate
 
 _C = TypeVar("_C")
 
@@ -84,6 +85,8 @@ class SessionBuilder:
         logging: Decorator | Literal[Unset.UNSET] | None = UNSET,
         retrying: Retrying | Literal[Unset.UNSET] | None = UNSET,
         circuit_breaker: Decorator | Literal[Unset.UNSET] | None = UNSET,
+        concurrency: Concurrency | None = None,
+        rate: Rate | None = None,
         inside: Iterable[Decorator] = (),
         **client_session_arguments: Any,
     ) -> Self:
@@ -93,7 +96,7 @@ class SessionBuilder:
         may be sent again, 0.1 s, 0.2 s, ... apart with full jitter, or as long as
         the server asks for, with a budget per host that prevents retry storms; a
         circuit breaker per host. Sessions of one builder share budgets and
-        circuit breakers.
+        circuit breakers and limits.
 
         Args:
             base_url: The base for relative URLs.
@@ -116,6 +119,14 @@ class SessionBuilder:
             circuit_breaker: A decorator to break circuits with, or None to leave it
                 out. Unless given: one per host, which opens for 5 s when more than half
                 of at least 10 attempts in 10 s have failed.
+            concurrency: Limits the requests in flight; None for no limit. An int >= 1,
+                to each host; a :class:`ConcurrencyLimit` for all; a function that makes
+                the limit of a host, an int or a :class:`ConcurrencyLimit`; or
+                ``"aimd"`` for a :meth:`ConcurrencyLimit.aimd` per host that begins at
+                4. It takes half of the attempt timeout as slow, and an attempt waits a
+                tenth of it for a place.
+            rate: Limits the requests in a time; None for no limit. A
+                :class:`RateLimit` for all, or a function that makes that of a host.
             inside: Decorators between the circuit breaker and aiohttp, from the
                 innermost, such as one that signs each attempt.
             client_session_arguments: Any other argument of
@@ -136,6 +147,8 @@ class SessionBuilder:
             logging=logging,
             retrying=retrying,
             circuit_breaker=circuit_breaker,
+            concurrency=concurrency,
+            rate=rate,
             inside=inside,
         ):
             builder.decorator(decorator)

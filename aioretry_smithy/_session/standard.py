@@ -14,12 +14,15 @@ from .._logging.client import LoggingClient
 from .._retry.client import RetryingClient
 from .._retry.config import RetryConfig, Strategy
 from .._retry.config_mapping import RetryConfigMapping
+from .standard_limits import limit_decorators
 
 if TYPE_CHECKING:
     from .._call.client import Decorator
     from .._retry.limiter import RetryLimiter
+    from .standard_limits import Concurrency, Rate
 
 _CONFIGS = (RetryConfig, RetryConfigMapping)
+_USUAL_ATTEMPT = 10.0
 
 
 Retrying: TypeAlias = "Decorator | RetryConfig | RetryConfigMapping"
@@ -35,6 +38,8 @@ def standard_decorators(
     logging: Decorator | Literal[Unset.UNSET] | None,
     retrying: Retrying | Literal[Unset.UNSET] | None,
     circuit_breaker: Decorator | Literal[Unset.UNSET] | None,
+    concurrency: Concurrency | None,
+    rate: Rate | None,
     inside: Iterable[Decorator],
 ) -> Iterator[Decorator]:
     """Yield the decorators of the standard chain, from the inside out."""
@@ -51,17 +56,18 @@ def standard_decorators(
     if not isinstance(inside, Iterable):
         raise bad_argument("inside", inside, "a list of decorators")
     given = {name: value for name, value in settings.items() if value is not UNSET}
+    if retrying is UNSET:
+        retrying = RetryConfig.standard(**given)
+    elif given:
+        name, value = next(iter(given.items()))
+        raise bad_argument(name, value, "left to what is given as retrying")
     yield from inside
     if circuit_breaker is UNSET:
         yield _circuit_breaker()
     elif circuit_breaker is not None:
         yield circuit_breaker
-    if retrying is UNSET:
-        yield RetryingClient.new_decorator(RetryConfig.standard(**given))
-    elif given:
-        name, value = next(iter(given.items()))
-        raise bad_argument(name, value, "left to what is given as retrying")
-    elif retrying is not None:
+    yield from limit_decorators(concurrency, rate, _attempt_timeout(retrying))
+    if retrying is not None:
         yield _retrying(retrying)
     if logging is UNSET:
         yield LoggingClient.new_decorator()
@@ -84,6 +90,11 @@ def _circuit_breaker() -> Decorator:
         counter_sliding_window=10.0,
     )
     return CircuitBreakerClient.new_per_host_decorator(factory)
+
+
+def _attempt_timeout(retrying: Retrying | None) -> float:
+    given = retrying.attempt_timeout if isinstance(retrying, RetryConfig) else None
+    return _USUAL_ATTEMPT if given is None else given
 
 
 def _retrying(retrying: Retrying) -> Decorator:

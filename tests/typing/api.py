@@ -23,6 +23,7 @@ from aioretry_smithy import (
     CircuitPermit,
     CircuitState,
     ClientRequestContext,
+    ConcurrencyLimit,
     ContentPreviewingClient,
     DecoratingClient,
     Decorator,
@@ -30,6 +31,7 @@ from aioretry_smithy import (
     HttpRequest,
     LogFormatter,
     LoggingClient,
+    RateLimit,
     RequestLog,
     RetryBudget,
     RetryConfig,
@@ -385,6 +387,14 @@ def use_scripted_answers() -> None:
     assert_type(transport.requests, list[HttpRequest])
     with patch_aioresponses():
         patch_aioresponses()
+
+
+def use_limits() -> None:
+    """Limit the load of the standard chain."""
+    SessionBuilder.standard(concurrency=20, rate=RateLimit(100, per=60.0))
+    SessionBuilder.standard(concurrency="aimd", rate=lambda host: RateLimit(5))
+    SessionBuilder.standard(concurrency=lambda host: ConcurrencyLimit.aimd(name=host))
+    SessionBuilder.standard(concurrency=ConcurrencyLimit.gradient(), rate=None)
 
 
 def use_opentelemetry() -> None:

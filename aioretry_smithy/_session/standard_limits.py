@@ -1,0 +1,86 @@
+"""Make the limits of the standard chain."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from .._errors import bad_argument
+from .._limits.client import ConcurrencyLimitingClient
+from .._limits.concurrency_limit import ConcurrencyLimit
+from .._limits.rate_client import RateLimitingClient
+from .._limits.rate_limit import RateLimit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .._call.client import Decorator
+    from .._limits.client import ConcurrencyLimitFactory
+
+Concurrency: TypeAlias = (
+    "int | ConcurrencyLimit | ConcurrencyLimitFactory | Literal['aimd']"
+)
+"""A value of the argument ``concurrency`` of the standard chain."""
+
+Rate: TypeAlias = "RateLimit | Callable[[str], RateLimit]"
+"""A value of the argument ``rate`` of the standard chain."""
+
+
+class PerHost:
+    """Makes the concurrency limit of each host, and shows how in a description."""
+
+    def __init__(
+        self, make: Callable[..., ConcurrencyLimit], **settings: float
+    ) -> None:
+        self._make = partial(make, **settings)
+        shown = ", ".join(f"{name}={value!r}" for name, value in settings.items())
+        self._shown = f"{make.__qualname__}({shown})"
+
+    def __call__(self, key: str) -> ConcurrencyLimit:
+        """Make the limit of a host."""
+        return self._make(name=key)
+
+    def __repr__(self) -> str:
+        return self._shown
+
+
+def limit_decorators(
+    concurrency: Concurrency | None, rate: Rate | None, attempt_timeout: float
+) -> Iterator[Decorator]:
+    """Yield the limits of the standard chain, from the inside out.
+
+    A request waits for its turn first: while it has a place it does not wait.
+
+    Raises:
+        ValueError: *concurrency* or *rate* is nothing to make a limit of.
+    """
+    if concurrency is not None:
+        yield _concurrency(concurrency, attempt_timeout)
+    if rate is not None:
+        yield _rate(rate)
+
+
+def _concurrency(concurrency: Any, attempt_timeout: float) -> Decorator:
+    if isinstance(concurrency, ConcurrencyLimit):
+        return ConcurrencyLimitingClient.new_decorator(concurrency)
+    per_host = ConcurrencyLimitingClient.new_per_host_decorator
+    if type(concurrency) is int and concurrency >= 1:
+        return per_host(PerHost(ConcurrencyLimit.fixed, limit=concurrency))
+    if concurrency == "aimd":
+        # A wait uses up the time of the attempt. With a small start and slow answers
+        # as drops the limit binds before most requests end in a timeout.
+        slow_after = attempt_timeout / 2
+        factory = PerHost(ConcurrencyLimit.aimd, initial=4, slow_after=slow_after)
+        return per_host(factory, timeout=attempt_timeout / 10)
+    if callable(concurrency):
+        return per_host(concurrency)
+    expected = "an int >= 1, a ConcurrencyLimit, a function of the host, 'aimd' or None"
+    raise bad_argument("concurrency", concurrency, expected)
+
+
+def _rate(rate: Any) -> Decorator:
+    if isinstance(rate, RateLimit):
+        return RateLimitingClient.new_decorator(rate)
+    if callable(rate):
+        return RateLimitingClient.new_per_host_decorator(rate)
+    raise bad_argument("rate", rate, "a RateLimit, a function of the host, or None")

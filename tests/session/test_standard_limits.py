@@ -1,0 +1,161 @@
+"""The limits of the standard chain."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from chains import after, now
+
+from aioretry_smithy import (
+    ConcurrencyLimit,
+    ConcurrencyLimitingClient,
+    RateLimit,
+    RateLimitingClient,
+    RetryConfig,
+    RetryConfigMapping,
+    SessionBuilder,
+    unwrap,
+)
+from aioretry_smithy.testing import ScriptedTransport
+
+
+def described(**settings):
+    """Return the lines that describe a standard chain, from the outside in."""
+    lines = SessionBuilder.standard(**settings).describe().splitlines()
+    return [line.strip() for line in lines]
+
+
+def limited(**settings):
+    """Return how the limit of the requests in flight is described."""
+    (line,) = [
+        line
+        for line in described(concurrency="aimd", **settings)
+        if line.startswith("ConcurrencyLimitingClient")
+    ]
+    return line
+
+
+async def ends_of(urls, **settings):
+    """Return when calls end that begin at once, and the limits by their keys."""
+    transport = ScriptedTransport([after(1.0, 200)] * len(urls))
+    builder = SessionBuilder.standard(inside=[transport], **settings)
+
+    async with builder.build() as client:
+
+        async def end_of(url):
+            async with client.get(url):
+                return now()
+
+        ends = await asyncio.gather(*map(end_of, urls))
+        found = (
+            unwrap(client, kind)
+            for kind in (ConcurrencyLimitingClient, RateLimitingClient)
+        )
+        return ends, [sorted(each.limits) for each in found if each is not None]
+
+
+URLS = "http://a/", "http://a/", "http://b/"
+
+
+async def test_nothing_is_limited_unless_asked_for():
+    """The chain has no such part."""
+    assert ([1, 1, 1], []) == await ends_of(URLS)
+
+
+@pytest.mark.parametrize(
+    ("concurrency", "ends", "keys"),
+    [
+        (1, [1, 2, 1], ["a:80", "b:80"]),
+        (lambda host: 1, [1, 2, 1], ["a:80", "b:80"]),
+        (ConcurrencyLimit.fixed(1, name="all"), [1, 2, 3], ["all"]),
+        ("aimd", [1, 1, 1], ["a:80", "b:80"]),
+    ],
+    ids=["number", "function", "limit", "word"],
+)
+async def test_requests_in_flight_are_limited_per_host_or_in_all(
+    concurrency, ends, keys
+):
+    """A number counts for each host, a limit that is given for all of them."""
+    assert (ends, [keys]) == await ends_of(URLS, concurrency=concurrency)
+
+
+@pytest.mark.parametrize(
+    ("rate", "ends", "keys"),
+    [
+        (RateLimit(0.5), [1, 3, 5], ["all"]),
+        (lambda host: RateLimit(0.5), [1, 3, 1], ["a:80", "b:80"]),
+    ],
+    ids=["rate", "function"],
+)
+async def test_rate_is_limited_in_all_or_per_host(rate, ends, keys):
+    """A rate that is given is for all hosts, that of a function for each."""
+    assert (ends, [keys]) == await ends_of(URLS, rate=rate)
+
+
+def test_limits_stand_between_the_retries_and_the_circuit_breaker():
+    """Each attempt waits for its turn, for its place, and then asks the breaker."""
+    lines = described(concurrency=20, rate=RateLimit(50))
+
+    assert [
+        "LoggingClient",
+        "RetryingClient",
+        "RateLimitingClient",
+        "ConcurrencyLimitingClient",
+        "CircuitBreakerClient",
+        "aiohttp.ClientSession",
+    ] == [line.partition("(")[0] for line in lines]
+    expected = "per='host', factory=ConcurrencyLimit.fixed(limit=20)"
+    assert "RateLimitingClient(RateLimit(50, 1.0), timeout=None)" == lines[2]
+    assert lines[3].startswith(f"ConcurrencyLimitingClient({expected}, max_pending=")
+
+
+@pytest.mark.parametrize(
+    ("settings", "slow_after", "timeout"),
+    [
+        ({}, 5.0, 1.0),
+        ({"attempt_timeout": 1.0}, 0.5, 0.1),
+        ({"retrying": RetryConfig.standard(attempt_timeout=1.0)}, 0.5, 0.1),
+        ({"attempt_timeout": None}, 5.0, 1.0),
+        ({"retrying": None}, 5.0, 1.0),
+        ({"retrying": RetryConfigMapping.per_host(RetryConfig)}, 5.0, 1.0),
+    ],
+)
+def test_word_is_read_by_the_attempt_timeout(settings, slow_after, timeout):
+    """Half of it is slow, and a tenth is spent in the queue at most."""
+    shown = f"ConcurrencyLimit.aimd(initial=4, slow_after={slow_after})"
+    queue = f"max_pending=None, timeout={timeout}"
+    expected = f"ConcurrencyLimitingClient(per='host', factory={shown}, {queue})"
+
+    assert expected == limited(**settings)
+
+
+async def test_limit_by_the_word_has_the_name_of_its_host():
+    """So that its metrics and its refusals say which it is."""
+    transport = ScriptedTransport([200])
+    builder = SessionBuilder.standard(inside=[transport], concurrency="aimd")
+    async with builder.build() as client:
+        await client.get("http://a/")
+        (limit,) = unwrap(client, ConcurrencyLimitingClient).limits.values()
+
+    assert ("a:80", 4) == (limit.name, limit.limit)
+
+
+@pytest.mark.parametrize("concurrency", [0, True, 1.5, "gradient"])
+def test_what_is_no_limit_of_requests_in_flight_is_refused(concurrency):
+    """At once, by the name that the caller wrote."""
+    with pytest.raises(ValueError) as caught:
+        SessionBuilder.standard(concurrency=concurrency)
+
+    expected = "an int >= 1, a ConcurrencyLimit, a function of the host, 'aimd' or None"
+    assert f"concurrency: {concurrency!r} (expected: {expected})" == str(caught.value)
+
+
+@pytest.mark.parametrize("rate", [50, "50/second"])
+def test_what_is_no_rate_is_refused(rate):
+    """At once, by the name that the caller wrote."""
+    with pytest.raises(ValueError) as caught:
+        SessionBuilder.standard(rate=rate)
+
+    expected = "a RateLimit, a function of the host, or None"
+    assert f"rate: {rate!r} (expected: {expected})" == str(caught.value)
