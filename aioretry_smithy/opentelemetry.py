@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING
 
 from ._breaker.breaker import CircuitBreaker, CircuitBreakerListener
 from ._extras import missing_extra
+from ._limits.concurrency_limit import ConcurrencyLimit, ConcurrencyLimitListener
 from ._retry.budget import RetryBudget, RetryBudgetListener
 
 try:
     from ._telemetry.instruments import (
         CircuitBreakerInstruments,
+        ConcurrencyLimitInstruments,
         RetryBudgetInstruments,
         breaker_attributes,
         budget_attributes,
         http_instruments,
+        limit_attributes,
         rpc_instruments,
     )
 except ModuleNotFoundError as _cause:
@@ -47,6 +50,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CircuitBreakerMetrics",
+    "ConcurrencyLimitMetrics",
     "RetryBudgetMetrics",
     "TracingClient",
     "TracingRpcClient",
@@ -251,3 +255,41 @@ class RetryBudgetMetrics(RetryBudgetListener):
         instruments = self._instruments.get()
         if instruments is not None:
             instruments.budgets.add(budget)
+
+
+class ConcurrencyLimitMetrics(ConcurrencyLimitListener):
+    """Measures concurrency limits: their limit, requests in flight, pending, refused.
+
+    One listener may serve any number of limits. Names tell them apart: of several with
+    one name the last that had an event is shown. A limit shows from its first request
+    on, if the *meter_provider* is there by then.
+
+    Args:
+        meter_provider: Who makes the metrics; by default the global one, also if it is
+            set later.
+
+    Raises:
+        ValueError: The *meter_provider* is none.
+
+    >>> metrics = ConcurrencyLimitMetrics()
+    >>> decorator = ConcurrencyLimitingClient.new_per_host_decorator(
+    ...     lambda host: ConcurrencyLimit.aimd(name=host, listeners=[metrics])
+    ... )
+    """
+
+    def __init__(self, meter_provider: MeterProvider | None = None) -> None:
+        kind = ConcurrencyLimitInstruments
+        self._instruments = instruments_from(meter_provider, kind)
+
+    def on_limit_changed(self, limit: ConcurrencyLimit) -> None:
+        """Show the limit."""
+        instruments = self._instruments.get()
+        if instruments is not None:
+            instruments.limits.add(limit)
+
+    def on_refused(self, limit: ConcurrencyLimit, ctx: ClientRequestContext) -> None:
+        """Count the refusal, and show the limit."""
+        instruments = self._instruments.get()
+        if instruments is not None:
+            instruments.limits.add(limit)
+            instruments.refusals.add(1, limit_attributes(limit))

@@ -1,4 +1,4 @@
-"""Count attempts, calls, circuit breakers and retry budgets for Prometheus.
+"""Count attempts, calls, circuit breakers, budgets and limits for Prometheus.
 
 Needs the extra ``prometheus``, which installs ``prometheus-client``.
 """
@@ -17,10 +17,12 @@ except ModuleNotFoundError as _cause:
 
 from ._breaker.breaker import CircuitBreaker, CircuitBreakerListener
 from ._call.client import HttpClient, RpcClient
+from ._limits.concurrency_limit import ConcurrencyLimit, ConcurrencyLimitListener
 from ._request.keys import host_key
 from ._retry.budget import RetryBudget, RetryBudgetListener
 from ._telemetry.labels import known_method
 from ._telemetry.metered import MeteredClient
+from ._telemetry.prometheus_limits import LimitMetrics
 from ._telemetry.prometheus_metrics import (
     BreakerMetrics,
     BudgetMetrics,
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CircuitBreakerMetrics",
+    "ConcurrencyLimitMetrics",
     "MetricsClient",
     "MetricsRpcClient",
     "RetryBudgetMetrics",
@@ -223,3 +226,38 @@ class RetryBudgetMetrics(RetryBudgetListener):
     def on_retry_refused(self, budget: RetryBudget, ctx: ClientRequestContext) -> None:
         """Count the refusal."""
         self._metrics.refusals.labels(self._metrics.show(budget)).inc()
+
+
+class ConcurrencyLimitMetrics(ConcurrencyLimitListener):
+    """Counts what happens to concurrency limits; a listener for any number of them.
+
+    The series are ``aioretry_smithy_concurrency_limit_limit``, ``_in_flight``,
+    ``_pending`` and ``_refusals_total``, by ``concurrency_limit``.
+
+    A limit appears with its first request, and its gauges disappear with it. Of several
+    with one name the last that had an event is shown; after 1024 names every further
+    one is counted as ``_OTHER``, without gauges. In multiprocess mode there are no
+    gauges.
+
+    Args:
+        registry: Holds the metrics; all with the same registry share them.
+
+    Raises:
+        ValueError: *registry* is none, or has a metric of that name that is not ours.
+
+    >>> metrics = ConcurrencyLimitMetrics(CollectorRegistry())
+    >>> decorator = ConcurrencyLimitingClient.new_per_host_decorator(
+    ...     lambda host: ConcurrencyLimit.aimd(name=host, listeners=[metrics])
+    ... )
+    """
+
+    def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
+        self._metrics = metrics_in(registry, LimitMetrics)
+
+    def on_limit_changed(self, limit: ConcurrencyLimit) -> None:
+        """Show the limit."""
+        self._metrics.show(limit)
+
+    def on_refused(self, limit: ConcurrencyLimit, ctx: ClientRequestContext) -> None:
+        """Count the refusal, and show the limit."""
+        self._metrics.refusals.labels(self._metrics.show(limit)).inc()

@@ -67,13 +67,13 @@ class Places(ABC):
         self._seen = limit
         while self._in_flight < limit and self._line.serve(self._enter):
             pass
-        if before is not None and limit != before:
+        if limit != before:
             self._note_change()
         return limit
 
     @abstractmethod
     def _note_change(self) -> None:
-        """Notify listeners that the limit has changed."""
+        """Notify listeners that the limit has changed, or of the first."""
 
 
 class Place:

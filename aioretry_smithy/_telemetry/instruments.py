@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
-from weakref import WeakValueDictionary
+from typing import TYPE_CHECKING, Final
 
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
 from .._breaker.state import CircuitState
 from .._text import encodable
 from .labels import DURATION_BUCKETS, Names
+from .limit_gauges import LIMIT_GAUGES
+from .weak_registry import WeakRegistry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from .._breaker.breaker import CircuitBreaker
+    from .._limits.concurrency_limit import ConcurrencyLimit
     from .._retry.budget import RetryBudget
-
-T = TypeVar("T", bound="CircuitBreaker | RetryBudget")
 
 _BREAKER: Final = "aioretry_smithy.circuit_breaker"
 _BUDGET: Final = "aioretry_smithy.retry_budget"
+_LIMIT: Final = "aioretry_smithy.concurrency_limit"
 
 _BREAKER_STATE: Final = f"{_BREAKER}.state"
 
@@ -38,24 +39,9 @@ def budget_attributes(budget: RetryBudget) -> dict[str, str]:
     return {f"{_BUDGET}.name": encodable(budget.name)}
 
 
-class WeakRegistry(Generic[T]):
-    """Keeps the things that a gauge shows, weakly, and one of each name.
-
-    An SDK asks for them from a thread of its own.
-    """
-
-    def __init__(self) -> None:
-        self._things: WeakValueDictionary[str, T] = WeakValueDictionary()
-
-    def add(self, thing: T) -> None:
-        """Show *thing* from now on, and no other one of its name."""
-        self._things[thing.name] = thing
-
-    def all(self) -> list[T]:
-        """Return the things that are alive."""
-        # In one piece, unlike values(), which another thread may disturb.
-        references = self._things.valuerefs()
-        return [thing for found in references if (thing := found()) is not None]
+def limit_attributes(limit: ConcurrencyLimit) -> dict[str, str]:
+    """Say which concurrency limit is meant."""
+    return {f"{_LIMIT}.name": encodable(limit.name)}
 
 
 class TrafficInstruments:
@@ -141,3 +127,25 @@ class RetryBudgetInstruments:
     def _tokens(self, options: CallbackOptions) -> Iterator[Observation]:
         for budget in self.budgets.all():
             yield Observation(budget.tokens, budget_attributes(budget))
+
+
+class ConcurrencyLimitInstruments:
+    """The instruments for concurrency limits."""
+
+    def __init__(self, meter: Meter) -> None:
+        self.limits: WeakRegistry[ConcurrencyLimit] = WeakRegistry()
+        self.refusals = meter.create_counter(
+            f"{_LIMIT}.refusals", "{request}", "Requests that got no place in time."
+        )
+        for name, value, description in LIMIT_GAUGES:
+            meter.create_observable_up_down_counter(
+                f"{_LIMIT}.{name}", [self._observe(value)], "{request}", description
+            )
+
+    def _observe(
+        self, value: Callable[[ConcurrencyLimit], int]
+    ) -> Callable[[CallbackOptions], Iterable[Observation]]:
+        return lambda options: [
+            Observation(value(limit), limit_attributes(limit))
+            for limit in self.limits.all()
+        ]

@@ -15,6 +15,7 @@ from aioretry_smithy import (
     Backoff,
     CircuitBreaker,
     CircuitState,
+    ConcurrencyLimit,
     ContentPreviewingClient,
     FailFastError,
     LogFormatter,
@@ -223,7 +224,7 @@ async def test_metrics_can_be_scraped(serve, answer):
 
 
 @pytest.mark.parametrize("kind", ["opentelemetry", "prometheus"])
-def test_names_of_breakers_and_budgets_can_be_exported(kind, heard):
+def test_names_of_breakers_budgets_and_limits_can_be_exported(kind, heard):
     """They may be made of texts from elsewhere."""
     prometheus = pytest.importorskip("prometheus_client")
     telemetry = importlib.import_module(f"aioretry_smithy.{kind}")
@@ -235,6 +236,8 @@ def test_names_of_breakers_and_budgets_can_be_exported(kind, heard):
     metrics, budget = telemetry.RetryBudgetMetrics(place), RetryBudget(HALF)
     metrics.on_tokens_changed(budget)
     metrics.on_retry_refused(budget, None)
+    limit = ConcurrencyLimit.fixed(1, name=HALF)
+    telemetry.ConcurrencyLimitMetrics(place).on_refused(limit, None)
     texts = [*exported(heard), prometheus.generate_latest(registry).decode()]
 
     assert any(r"\udcff" in text for text in texts)

@@ -1,15 +1,17 @@
-"""Metrics of circuit breakers and retry budgets, heard by an SDK."""
+"""Metrics of circuit breakers, retry budgets and limits, heard by an SDK."""
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import sys
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
-from chains import log_of, retrying, session
+from chains import after, log_of, retrying, session
 from heard import Heard
 from opentelemetry import metrics
 
@@ -17,11 +19,18 @@ from aioretry_smithy import (
     CircuitBreaker,
     CircuitBreakerClient,
     CircuitState,
+    ConcurrencyLimit,
+    ConcurrencyLimitError,
+    ConcurrencyLimitingClient,
     RetryBudget,
 )
-from aioretry_smithy._telemetry.instruments import WeakRegistry
 from aioretry_smithy._telemetry.providers import tracer_from
-from aioretry_smithy.opentelemetry import CircuitBreakerMetrics, RetryBudgetMetrics
+from aioretry_smithy._telemetry.weak_registry import WeakRegistry
+from aioretry_smithy.opentelemetry import (
+    CircuitBreakerMetrics,
+    ConcurrencyLimitMetrics,
+    RetryBudgetMetrics,
+)
 
 
 @pytest.fixture
@@ -258,7 +267,88 @@ async def test_retry_budget_is_measured(heard):
     assert "limiter" == heard.call.attributes["aioretry_smithy.stop_reason"]
 
 
-@pytest.mark.parametrize("listener", [CircuitBreakerMetrics, RetryBudgetMetrics])
+@pytest.fixture
+def of_limits(heard):
+    """A function that returns values of the metrics of limits by their names."""
+
+    def collect(*names: str) -> list[dict[str, float]]:
+        prefix = "aioretry_smithy.concurrency_limit"
+        return [
+            {
+                attributes[f"{prefix}.name"]: value
+                for attributes, value in heard.points(f"{prefix}.{name}")
+            }
+            for name in names
+        ]
+
+    return collect
+
+
+async def test_concurrency_limits_of_a_session_are_measured(heard, of_limits):
+    """Whenever the SDK asks, from the first request on."""
+    metrics_of = ConcurrencyLimitMetrics(heard.meter_provider)
+    decorator = ConcurrencyLimitingClient.new_per_host_decorator(
+        lambda key: ConcurrencyLimit.fixed(1, name=key, listeners=[metrics_of]),
+        max_pending=1,
+    )
+    assert [{}] == of_limits("limit")
+
+    async with session([after(1.0, 200), 200, 200], decorator) as client:
+        calls = [asyncio.create_task(client.get("http://a/")) for _ in range(3)]
+        await asyncio.sleep(0.5)
+        during = of_limits("limit", "in_flight", "pending", "refusals")
+        await asyncio.wait(calls)
+        after_it = of_limits("limit", "in_flight", "pending", "refusals")
+
+    assert [{"a:80": 1}] * 4 == during
+    assert [{"a:80": 1}, {"a:80": 0}, {"a:80": 0}, {"a:80": 1}] == after_it
+    assert isinstance(calls[2].exception(), ConcurrencyLimitError)
+
+
+async def test_function_that_knows_a_limit_is_not_asked_by_the_sdk(heard, of_limits):
+    """It may be none that another thread can call; what it said last is shown."""
+    asked = []
+    limit = ConcurrencyLimit.fixed(
+        lambda: asked.append(1) or 5,
+        name="orders",
+        listeners=[ConcurrencyLimitMetrics(heard.meter_provider)],
+    )
+    async with session([200], ConcurrencyLimitingClient.new_decorator(limit)) as client:
+        await client.get("http://a/")
+    before = len(asked)
+
+    assert [{"orders": 5}] == of_limits("limit")
+    assert before == len(asked)
+
+
+def test_concurrency_limit_that_is_gone_shows_nothing(heard, of_limits):
+    """What a bounded map has thrown out is not shown for ever."""
+    listener = ConcurrencyLimitMetrics(heard.meter_provider)
+    limit = ConcurrencyLimit.fixed(1, name="orders")
+    listener.on_limit_changed(limit)
+    assert [{"orders": 0}] == of_limits("in_flight")
+
+    del limit
+    gc.collect()
+    assert [{}] == of_limits("in_flight")
+
+
+def test_metrics_of_limits_do_nothing_without_an_sdk():
+    """The API alone keeps nothing."""
+    listener = ConcurrencyLimitMetrics(metrics.NoOpMeterProvider())
+    limit = ConcurrencyLimit.fixed(1)
+    listener.on_limit_changed(limit)
+    listener.on_refused(limit, None)
+    shown = weakref.ref(limit)
+
+    del limit
+    gc.collect()
+    assert shown() is None
+
+
+@pytest.mark.parametrize(
+    "listener", [CircuitBreakerMetrics, ConcurrencyLimitMetrics, RetryBudgetMetrics]
+)
 def test_listeners_refuse_what_is_no_provider(listener):
     """A provider is checked where the listener is made."""
     with pytest.raises(ValueError, match="^meter_provider: 7"):
@@ -276,6 +366,8 @@ def test_units_of_all_metrics():
     purse = RetryBudgetMetrics(heard.meter_provider)
     purse.on_tokens_changed(budget)
     purse.on_retry_refused(budget, None)
+    limit = ConcurrencyLimit.fixed(1)
+    ConcurrencyLimitMetrics(heard.meter_provider).on_refused(limit, None)
 
     assert {
         "aioretry_smithy.circuit_breaker.state": "1",
@@ -283,4 +375,8 @@ def test_units_of_all_metrics():
         "aioretry_smithy.circuit_breaker.rejections": "{request}",
         "aioretry_smithy.retry_budget.tokens": "{token}",
         "aioretry_smithy.retry_budget.refusals": "{attempt}",
+        "aioretry_smithy.concurrency_limit.limit": "{request}",
+        "aioretry_smithy.concurrency_limit.in_flight": "{request}",
+        "aioretry_smithy.concurrency_limit.pending": "{request}",
+        "aioretry_smithy.concurrency_limit.refusals": "{request}",
     } == {name: metric.unit for name, metric in heard.metrics().items()}

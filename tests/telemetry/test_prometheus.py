@@ -45,6 +45,7 @@ from prometheus_client import (
 
 from aioretry_smithy.prometheus import (
     CircuitBreakerMetrics,
+    ConcurrencyLimitMetrics,
     MetricsClient,
     RetryBudgetMetrics,
 )
@@ -468,6 +469,7 @@ def test_registry_can_be_freed():
     kept = [
         MetricsClient.new_decorator(registry),
         CircuitBreakerMetrics(registry),
+        ConcurrencyLimitMetrics(registry),
         RetryBudgetMetrics(registry),
     ]
     del registry
@@ -482,6 +484,7 @@ def test_registry_can_be_freed():
     [
         (MetricsClient.new_decorator, "call_duration_seconds"),
         (CircuitBreakerMetrics, "circuit_breaker_rejections"),
+        (ConcurrencyLimitMetrics, "concurrency_limit_in_flight"),
         (RetryBudgetMetrics, "retry_budget_refusals"),
     ],
 )
@@ -498,7 +501,13 @@ def test_name_that_is_taken_is_an_error(registry, make, name):
 
 
 @pytest.mark.parametrize(
-    "make", [MetricsClient.new_decorator, CircuitBreakerMetrics, RetryBudgetMetrics]
+    "make",
+    [
+        MetricsClient.new_decorator,
+        CircuitBreakerMetrics,
+        ConcurrencyLimitMetrics,
+        RetryBudgetMetrics,
+    ],
 )
 @pytest.mark.parametrize("registry", [None, "registry", CollectorRegistry, 1])
 def test_what_is_no_registry_is_refused(make, registry):

@@ -398,7 +398,7 @@ def use_limits() -> None:
 
 
 def use_opentelemetry() -> None:
-    """Trace calls, and listen to circuit breakers and budgets."""
+    """Trace calls, and listen to circuit breakers, budgets and limits."""
     decorator = opentelemetry.TracingClient.new_decorator(
         trace.get_tracer_provider(),
         metrics.get_meter_provider(),
@@ -408,6 +408,7 @@ def use_opentelemetry() -> None:
     assert_type(opentelemetry.TracingClient.new_decorator(), Decorator)
     CircuitBreaker(listeners=[Printing(), opentelemetry.CircuitBreakerMetrics()])
     RetryBudget.per_host(listeners=[opentelemetry.RetryBudgetMetrics()])
+    ConcurrencyLimit.aimd(listeners=[opentelemetry.ConcurrencyLimitMetrics()])
 
 
 def use_prometheus() -> None:
@@ -417,6 +418,7 @@ def use_prometheus() -> None:
     assert_type(prometheus.MetricsClient.new_decorator(), Decorator)
     CircuitBreaker(listeners=[Printing(), prometheus.CircuitBreakerMetrics()])
     RetryBudget.per_host(listeners=[prometheus.RetryBudgetMetrics(registry)])
+    ConcurrencyLimit.aimd(listeners=[prometheus.ConcurrencyLimitMetrics(registry)])
 
 
 @dataclass(frozen=True)
