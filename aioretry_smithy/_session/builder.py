@@ -124,7 +124,7 @@ class SessionBuilder:
                 the limit of a host, an int or a :class:`ConcurrencyLimit`; or
                 ``"aimd"`` for a :meth:`ConcurrencyLimit.aimd` per host that begins at
                 4. It takes half of the attempt timeout as slow, and an attempt waits a
-                tenth of it for a place.
+                quarter of it for a place.
             rate: Limits the requests in a time; None for no limit. A
                 :class:`RateLimit` for all, or a function that makes that of a host.
             inside: Decorators between the circuit breaker and aiohttp, from the

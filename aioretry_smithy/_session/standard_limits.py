@@ -71,7 +71,7 @@ def _concurrency(concurrency: Any, attempt_timeout: float) -> Decorator:
         # as drops the limit binds before most requests end in a timeout.
         slow_after = attempt_timeout / 2
         factory = PerHost(ConcurrencyLimit.aimd, initial=4, slow_after=slow_after)
-        return per_host(factory, timeout=attempt_timeout / 10)
+        return per_host(factory, timeout=attempt_timeout / 4)
     if callable(concurrency):
         return per_host(concurrency)
     expected = "an int >= 1, a ConcurrencyLimit, a function of the host, 'aimd' or None"

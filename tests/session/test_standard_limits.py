@@ -113,16 +113,16 @@ def test_limits_stand_between_the_retries_and_the_circuit_breaker():
 @pytest.mark.parametrize(
     ("settings", "slow_after", "timeout"),
     [
-        ({}, 5.0, 1.0),
-        ({"attempt_timeout": 1.0}, 0.5, 0.1),
-        ({"retrying": RetryConfig.standard(attempt_timeout=1.0)}, 0.5, 0.1),
-        ({"attempt_timeout": None}, 5.0, 1.0),
-        ({"retrying": None}, 5.0, 1.0),
-        ({"retrying": RetryConfigMapping.per_host(RetryConfig)}, 5.0, 1.0),
+        ({}, 5.0, 2.5),
+        ({"attempt_timeout": 1.0}, 0.5, 0.25),
+        ({"retrying": RetryConfig.standard(attempt_timeout=1.0)}, 0.5, 0.25),
+        ({"attempt_timeout": None}, 5.0, 2.5),
+        ({"retrying": None}, 5.0, 2.5),
+        ({"retrying": RetryConfigMapping.per_host(RetryConfig)}, 5.0, 2.5),
     ],
 )
 def test_word_is_read_by_the_attempt_timeout(settings, slow_after, timeout):
-    """Half of it is slow, and a tenth is spent in the queue at most."""
+    """Half of it is slow, and a quarter is spent in the queue at most."""
     shown = f"ConcurrencyLimit.aimd(initial=4, slow_after={slow_after})"
     queue = f"max_pending=None, timeout={timeout}"
     expected = f"ConcurrencyLimitingClient(per='host', factory={shown}, {queue})"
