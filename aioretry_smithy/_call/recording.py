@@ -11,6 +11,7 @@ from .._failures.safety import is_unprocessed
 from .time_limits import TimeLimits, watch_body
 
 if TYPE_CHECKING:
+    from .._log.outcome import Outcome
     from .._log.request_log import RequestLog
 
 _SWITCHING_PROTOCOLS = 101
@@ -65,6 +66,14 @@ def record_failed_send(log: RequestLog, cause: BaseException) -> None:
     else:
         log._sent = log._sent or not is_unprocessed(cause)
     log._record_failure(cause)
+
+
+def record_cut(
+    log: RequestLog, outcome: Outcome, length: int, cause: BaseException
+) -> None:
+    """Record that a body failed on this side, even if all of it had arrived."""
+    outcome.body_ended, outcome.length = None, length
+    log._fail_body(outcome, cause)
 
 
 def _body_failure(content: aiohttp.StreamReader) -> BaseException | None:

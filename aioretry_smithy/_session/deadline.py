@@ -86,6 +86,14 @@ def attempt_timeout(
     return _timeout_of(timeout, limit)
 
 
+def silence_limit(request: HttpRequest, session: ClientSession) -> float:
+    """Return the seconds that a server may be silent; ``inf`` for no limit."""
+    timeout = request.arguments.get("timeout", sentinel)
+    if timeout is sentinel:
+        timeout = session._timeout
+    return limit_of(getattr(timeout, "sock_read", None)) or math.inf
+
+
 class FirstLimits(NamedTuple):
     """The limits of a call that is about to make its first attempt."""
 

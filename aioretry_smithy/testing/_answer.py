@@ -40,6 +40,7 @@ these. A body is bytes, text, or a dict or list for JSON. Text and JSON get thei
 ``Content-Type`` unless *headers* has one.
 """
 
+_STATUS = "a status from 100 to 999"
 _TUPLE = "(status, body) or (status, headers, body)"
 _BODY = "bytes, a str, or a dict or list that JSON can carry"
 _ANSWER = (
@@ -89,6 +90,19 @@ def _check_tuple(name: str, answer: tuple[object, ...]) -> None:
     _check_body(name, answer, body)
 
 
+def check_response(status: object, headers: object, body: object) -> None:
+    """Refuse what no response can be made of."""
+    if not isinstance(status, int) or isinstance(status, bool):
+        raise bad_argument("status", status, _STATUS)
+    _check_status("status", status)
+    texts = headers if isinstance(headers, Mapping) else {None: None}
+    if headers is not None and not all(
+        isinstance(text, str) for pair in texts.items() for text in pair
+    ):
+        raise bad_argument("headers", headers, "a mapping of str to str, or None")
+    _check_body("body", body, body)
+
+
 def _check_body(name: str, answer: object, body: object) -> None:
     try:
         _encode(body)
@@ -99,7 +113,7 @@ def _check_body(name: str, answer: object, body: object) -> None:
 def _check_status(name: str, answer: object) -> None:
     if isinstance(answer, int) and not isinstance(answer, bool):
         if not 100 <= answer <= 999:
-            raise bad_argument(name, answer, "a status from 100 to 999")
+            raise bad_argument(name, answer, _STATUS)
         return
     expected = _ANSWER
     if isinstance(answer, str) and answer.isdecimal():
@@ -131,13 +145,19 @@ async def respond(
         return answer
     match answer:
         case (status, headers, body) if isinstance(answer, tuple):
-            pass
+            return made_response(request, status, headers, body)
         case (status, body) if isinstance(answer, tuple):
-            headers = None
+            return made_response(request, status, None, body)
         case int():
-            status, headers, body = answer, None, b""
+            return made_response(request, answer, None, b"")
         case _:
-            status, headers, body = 200, None, answer
+            return made_response(request, 200, None, answer)
+
+
+def made_response(
+    request: HttpRequest, status: int, headers: Mapping[str, str] | None, body: object
+) -> aiohttp.ClientResponse:
+    """Make a response of what was checked."""
     content, content_type = _encode(body)
     given = CIMultiDict(headers or {})
     if content_type is not None:

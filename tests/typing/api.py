@@ -57,6 +57,8 @@ from aioretry_smithy import (
     unwrap,
 )
 from aioretry_smithy.testing import (
+    FaultInjectingClient,
+    InjectedFault,
     ScriptedAnswer,
     ScriptedTransport,
     ask,
@@ -395,6 +397,21 @@ def use_limits() -> None:
     SessionBuilder.standard(concurrency="aimd", rate=lambda host: RateLimit(5))
     SessionBuilder.standard(concurrency=lambda host: ConcurrencyLimit.aimd(name=host))
     SessionBuilder.standard(concurrency=ConcurrencyLimit.gradient(), rate=None)
+
+
+def use_faults() -> None:
+    """Inject faults of all kinds."""
+    decorator = FaultInjectingClient.new_decorator(
+        InjectedFault.status(503, headers={"Retry-After": "1"}, body={"busy": True}),
+        InjectedFault.error(TimeoutError, rate=0.1),
+        InjectedFault.error(aiohttp.ClientPayloadError("half")),
+        InjectedFault.latency((0.1, 0.5)),
+        InjectedFault.hang(request_filter=lambda request: request.method == "GET"),
+        InjectedFault.cut_body(after=10),
+        random=lambda: 0.5,
+        enabled=lambda ctx, request: ctx.attempt == 1,
+    )
+    assert_type(decorator, Decorator)
 
 
 def use_opentelemetry() -> None:

@@ -1,0 +1,70 @@
+"""Cut off the body of a response."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING
+
+import aiohttp
+from aiohttp.client_proto import ResponseHandler
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_PIECE = 2**16
+"""How many bytes are read at a time."""
+
+
+class CutBody(aiohttp.StreamReader):
+    """The body of a response, up to where it is cut off.
+
+    A body that is no longer than that comes whole.
+
+    Args:
+        response: The response.
+        after: How many bytes come.
+        record: Is told of the failure as soon as it is certain.
+    """
+
+    def __init__(
+        self,
+        response: aiohttp.ClientResponse,
+        after: int,
+        record: Callable[[BaseException], None],
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        # There is no transport to pause.
+        super().__init__(ResponseHandler(loop), limit=sys.maxsize // 2, loop=loop)
+        self._whole = response.content
+        self._connection = response.connection
+        self._after = after
+        self._record = record
+        self._failure = aiohttp.ClientPayloadError(
+            f"Response payload is not completed: cut off after {after} bytes"
+        )
+        self._whole.on_eof(self._look_at_end)
+
+    def _look_at_end(self) -> None:
+        # The log has just been told that the body had come whole.
+        if self._whole.total_bytes > self._after:
+            self._record(self._failure)
+
+    async def _wait(self, func_name: str) -> None:
+        """Wait for bytes when all that were here are read."""
+        left = self._after - self.total_bytes
+        piece = await self._whole.read(min(max(left, 1), _PIECE))
+        if not piece:
+            self.feed_eof()
+        elif left > 0:
+            self.feed_data(piece)
+        else:
+            await self._cut()
+
+    async def _cut(self) -> None:
+        self._whole.set_exception(self._failure)
+        if self._connection is not None:
+            self._connection.close()
+        self._record(self._failure)
+        # It raises, and with its frames RequestLog.of() finds the log.
+        await self._whole.read(1)

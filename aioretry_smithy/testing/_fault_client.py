@@ -1,0 +1,139 @@
+"""Inject faults into requests."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+from .._call.client import DecoratingClient, Decorator, HttpClient
+from .._call.recording import record_response
+from .._errors import bad_argument, is_plain_function
+from .._rules.arguments import checked_answer
+from .._text import name_of
+from ._fault import InjectedFault
+from ._fault_kinds import FaultKind, Latency, wait_for_answer
+
+if TYPE_CHECKING:
+    import aiohttp
+
+    from .._call.context import ClientRequestContext
+    from .._request.request import HttpRequest
+
+Enabled: TypeAlias = bool | Callable[["ClientRequestContext", "HttpRequest"], bool]
+"""Whether faults are injected, for all requests or one."""
+
+
+class FaultInjectingClient(DecoratingClient[HttpClient]):
+    """Makes requests fail, wait and hang, in a test or on purpose in production.
+
+    Add it first: then retries, circuit breakers, budgets and limits meet the faults as
+    they would those of a server. An answer that it makes, and a failure, was not sent:
+    the ``sent`` of its log is False.
+
+    >>> decorator = FaultInjectingClient.new_decorator(
+    ...     InjectedFault.latency((0.05, 0.2)),
+    ...     InjectedFault.status(503, rate=0.1, headers={"Retry-After": "1"}),
+    ...     InjectedFault.error(aiohttp.ServerDisconnectedError, rate=0.05),
+    ... )
+    >>> builder = SessionBuilder.standard(inside=[decorator])
+    """
+
+    _serves = "sessions"
+
+    def __init__(
+        self,
+        delegate: HttpClient,
+        faults: tuple[InjectedFault, ...],
+        random: Callable[[], float],
+        enabled: Enabled,
+    ) -> None:
+        super().__init__(delegate)
+        self._faults = faults
+        self._random = random
+        self._enabled = enabled
+
+    @classmethod
+    def new_decorator(
+        cls,
+        *faults: InjectedFault,
+        random: Callable[[], float] = random.random,
+        enabled: Enabled = True,
+    ) -> Decorator:
+        """Return a decorator that injects faults.
+
+        Args:
+            faults: Are looked at in this order for each request. The seconds of all
+                latencies that strike it are added up; of the others the first one that
+                strikes it decides, and those after it are not looked at.
+            random: Returns numbers in [0, 1), one for each fault that is looked at, and
+                one more for a latency that strikes.
+            enabled: Whether faults are injected; where it is False the chain is as if
+                this decorator were not in it. Or a plain function of the context and
+                the request, asked for each request; this takes such a chain out of the
+                short lane.
+
+        Returns:
+            The decorator.
+
+        Raises:
+            ValueError: An argument is not as described.
+
+        >>> def is_rehearsal(ctx, request):
+        ...     return request.headers.get("X-Rehearsal") == "1"
+        >>> decorator = FaultInjectingClient.new_decorator(
+        ...     InjectedFault.hang(), enabled=is_rehearsal
+        ... )
+        """
+        for number, fault in enumerate(faults):
+            if not isinstance(fault, InjectedFault):
+                expected = "an InjectedFault, such as InjectedFault.hang()"
+                raise bad_argument(f"faults[{number}]", fault, expected)
+        if not is_plain_function(random):
+            raise bad_argument("random", random, "a function that returns a number")
+        if not (isinstance(enabled, bool) or is_plain_function(enabled)):
+            expected = "True, False, or a plain function of ctx and request"
+            raise bad_argument("enabled", enabled, expected)
+        if enabled is False:
+            return lambda delegate: delegate
+        return lambda delegate: cls(delegate, faults, random, enabled)
+
+    async def execute(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> aiohttp.ClientResponse:
+        """Inject the faults that strike *request*; pass on what is left of it."""
+        try:
+            seconds, kind = self._struck_by(ctx, request)
+            if seconds:
+                await wait_for_answer(self.delegate, ctx, request, seconds)
+            answer = await kind.answer(self.delegate, ctx, request)
+            if answer is not None:
+                record_response(ctx.log, answer)
+                return answer
+        except BaseException as cause:
+            ctx.log._record_failure(cause)
+            raise
+        response = await self.delegate.execute(ctx, request)
+        kind.spoil(ctx, response)
+        return response
+
+    def describe(self) -> str:
+        """Return the name and the settings of this client."""
+        settings = [*map(repr, self._faults)]
+        if callable(self._enabled):
+            settings.append(f"enabled={name_of(self._enabled)}")
+        return f"{type(self).__name__}({', '.join(settings)})"
+
+    def _struck_by(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> tuple[float, FaultKind]:
+        """Return how long *request* is to wait, and what happens to it then."""
+        seconds, enabled = 0.0, self._enabled
+        if callable(enabled) and not checked_answer("enabled", enabled(ctx, request)):
+            return seconds, FaultKind()
+        for fault in self._faults:
+            if fault._strikes(request, self._random):
+                if not isinstance(fault._kind, Latency):
+                    return seconds, fault._kind
+                seconds += fault._kind.draw(self._random)
+        return seconds, FaultKind()

@@ -1,0 +1,394 @@
+"""Faults on purpose: which requests they strike, and what becomes of these."""
+
+from __future__ import annotations
+
+import asyncio
+
+import aiohttp
+import pytest
+from chains import SAFELY, URL, connected, log_of, now, retrying, session
+
+from aioretry_smithy import (
+    AttemptTimeoutError,
+    CircuitBreaker,
+    CircuitBreakerClient,
+    ClientRequestContext,
+    FailFastError,
+    HttpRequest,
+    RequestLog,
+    ResponseTimeoutError,
+    SessionBuilder,
+    unwrap,
+)
+from aioretry_smithy.testing import (
+    FaultInjectingClient,
+    InjectedFault,
+    ScriptedTransport,
+)
+
+injecting = FaultInjectingClient.new_decorator
+
+
+def sequence(*numbers):
+    """Return numbers one after the other, in place of chance."""
+    return iter(numbers).__next__
+
+
+def is_write(request):
+    return request.method == "POST"
+
+
+async def statuses(decorator, many):
+    """Return the statuses of so many calls to a server that is well."""
+    async with session([200] * many, decorator) as client:
+        return [(await client.get(URL)).status for _ in range(many)]
+
+
+async def failure_of(client, **options):
+    """Make the call of a session that fails; return the failure, and when it came."""
+    async with client:
+        with pytest.raises((aiohttp.ClientError, TimeoutError)) as caught:
+            await client.get(URL, **options)
+    return caught.value, now()
+
+
+class TestStatus:
+    """An answer in place of the server's."""
+
+    async def test_answer_is_a_response_that_was_not_sent(self):
+        """It has the status, the headers and the body, and nothing reaches a server."""
+        transport = ScriptedTransport([])
+        fault = InjectedFault.status(503, headers={"Retry-After": "7"}, body={"a": 1})
+        async with session(transport, injecting(fault)) as client:
+            response = await client.get(URL)
+            log = RequestLog.of(response)
+
+            assert (503, "7") == (response.status, response.headers["Retry-After"])
+            assert {"a": 1} == await response.json()
+            assert (False, 503) == (log.sent, log.response_status)
+            assert [] == transport.requests
+            assert "503 Service Unavailable, not sent" in log.render()
+
+    async def test_answer_is_met_like_one_of_a_server(self):
+        """Retries wait as long as it says, and circuit breakers count it."""
+        faults = injecting(InjectedFault.status(503, headers={"Retry-After": "7"}))
+        breaker = CircuitBreaker(minimum_request_threshold=2)
+        breaking = CircuitBreakerClient.new_decorator(breaker)
+        log = await log_of(session([], faults, breaking, retrying(SAFELY)))
+        first, second, third = log.children
+
+        assert [503, 503] == [first.response_status, second.response_status]
+        assert [7.0, 7.0] == [first.delay, second.delay]
+        assert FailFastError is type(third.response_cause)
+
+
+class TestError:
+    """A failure in place of an answer."""
+
+    @pytest.mark.parametrize(
+        "error",
+        [aiohttp.ServerDisconnectedError, ConnectionResetError(104, "reset by peer")],
+    )
+    async def test_failure_is_raised_for_a_request_that_was_not_sent(self, error):
+        """A class is as good as an exception."""
+        kind = error if isinstance(error, type) else type(error)
+        async with session([], injecting(InjectedFault.error(error))) as client:
+            with pytest.raises(kind) as caught:
+                await client.get(URL)
+
+        log = RequestLog.of(caught.value)
+        assert (False, repr(caught.value)) == (log.sent, repr(log.response_cause))
+
+    async def test_each_request_gets_an_exception_of_its_own(self):
+        """What is written on one is not on the next: notes, log, traceback."""
+        given = aiohttp.ClientPayloadError("half")
+        raised = []
+        async with session([], injecting(InjectedFault.error(given))) as client:
+            for _ in range(2):
+                with pytest.raises(aiohttp.ClientPayloadError, match="half") as caught:
+                    await client.get(URL)
+                raised.append(caught.value)
+
+        assert 3 == len({*map(id, [given, *raised])})
+        assert None is given.__traceback__
+
+
+class TestLatency:
+    """A wait before the request goes on."""
+
+    async def test_request_waits_and_goes_on(self):
+        """It is sent when it has waited."""
+        faults = injecting(InjectedFault.latency(0.5))
+        log = await log_of(session([200], faults))
+
+        assert (200, True, 0.5) == (log.response_status, log.sent, log.duration)
+
+    async def test_wait_is_somewhere_between_the_least_and_the_most(self):
+        """Chance says where."""
+        faults = injecting(
+            InjectedFault.latency((1.0, 3.0)), random=sequence(0.0, 0.25)
+        )
+        log = await log_of(session([200], faults))
+
+        assert 1.5 == log.duration
+
+    async def test_waits_add_up_and_the_first_other_fault_decides(self):
+        """What stands after it is not looked at, so it waits no longer."""
+        faults = injecting(
+            InjectedFault.latency(1.0),
+            InjectedFault.latency(2.0),
+            InjectedFault.status(503),
+            InjectedFault.latency(4.0),
+            InjectedFault.status(500),
+        )
+        log = await log_of(session([], faults))
+
+        assert (503, 3.0) == (log.response_status, log.duration)
+
+    async def test_deadline_cuts_a_wait(self):
+        """That of the attempt, which is made again."""
+        faults = injecting(InjectedFault.latency(5.0), random=sequence(0.0, 0.0, 1.0))
+        retries = retrying(SAFELY, attempt_timeout=2.0)
+        log = await log_of(session([200], faults, retries))
+        first, second = log.children
+
+        assert AttemptTimeoutError is type(first.response_cause)
+        assert (2.0, False) == (first.duration, first.sent)
+        assert 200 == second.response_status
+
+
+class TestHang:
+    """No answer at all."""
+
+    @pytest.mark.parametrize(
+        ("settings", "options", "kind", "seconds"),
+        [
+            ({"total": 3.0}, {}, ResponseTimeoutError, 3.0),
+            ({"total": 3.0, "sock_read": 2.0}, {}, aiohttp.SocketTimeoutError, 2.0),
+            (
+                {"sock_read": 2.0},
+                {"timeout": aiohttp.ClientTimeout(4.0)},
+                ResponseTimeoutError,
+                4.0,
+            ),
+            (
+                {"total": 3.0},
+                {"timeout": aiohttp.ClientTimeout(sock_read=1.0)},
+                aiohttp.SocketTimeoutError,
+                1.0,
+            ),
+        ],
+    )
+    async def test_time_limits_end_it(self, settings, options, kind, seconds):
+        """Those that would end a wait for a real server."""
+        timeout = aiohttp.ClientTimeout(**settings)
+        client = connected(None, injecting(InjectedFault.hang()), timeout=timeout)
+        failure, ended = await failure_of(client, **options)
+
+        assert (kind, seconds) == (type(failure), ended)
+        assert False is RequestLog.of(failure).sent
+
+    async def test_without_a_limit_it_hangs_until_it_is_cancelled(self):
+        """Nobody else ends it."""
+        async with session([], injecting(InjectedFault.hang()), timeout=1e6) as client:
+            call = asyncio.create_task(client.get(URL, timeout=None))
+            await asyncio.sleep(1e7)
+            is_over = call.done()
+            call.cancel()
+
+            assert not is_over
+            with pytest.raises(asyncio.CancelledError):
+                await call
+
+    async def test_limit_that_was_moved_meanwhile_still_is_a_timeout(self):
+        """A request keeps the deadline that it began with."""
+        request = HttpRequest("GET", URL)
+        ctx = ClientRequestContext(request, timeout=1.0)
+        client = injecting(InjectedFault.hang())(ScriptedTransport([]))
+        call = asyncio.create_task(client.execute(ctx, request))
+        await asyncio.sleep(0.5)
+        ctx.set_response_timeout(10.0)
+
+        with pytest.raises(TimeoutError):
+            await call
+        assert 1.0 == now()
+
+
+class TestChoice:
+    """Which requests are struck."""
+
+    async def test_rate_is_the_part_that_is_struck(self):
+        """A number below the rate strikes, the rate itself does not."""
+        faults = injecting(
+            InjectedFault.status(503, rate=0.3), random=sequence(0.0, 0.29, 0.3, 0.9)
+        )
+
+        assert [503, 503, 200, 200] == await statuses(faults, 4)
+
+    @pytest.mark.parametrize(("rate", "status"), [(0.0, 200), (1.0, 503)])
+    async def test_rate_may_be_none_or_all(self, rate, status):
+        """By default all requests are struck."""
+        faults = injecting(InjectedFault.status(503, rate=rate))
+
+        assert [status] * 20 == await statuses(faults, 20)
+
+    async def test_filter_leaves_requests_alone(self):
+        """Each fault has its own, and draws no number for a request left alone."""
+        faults = injecting(
+            InjectedFault.status(503, request_filter=is_write), random=sequence(0.0)
+        )
+        async with session([200], faults) as client:
+            read = await client.get(URL)
+            write = await client.post(URL)
+
+        assert [200, 503] == [read.status, write.status]
+
+    async def test_function_switches_it_per_request(self):
+        """It is asked with the context and the request."""
+        faults = injecting(
+            InjectedFault.status(503),
+            enabled=lambda ctx, request: ctx.attempt < 3 and request.method == "GET",
+        )
+        log = await log_of(session([200], faults, retrying(0.0)))
+
+        assert [503, 503, 200] == [each.response_status for each in log.children]
+
+    async def test_disabled_it_is_not_there(self):
+        """The chain is as if it had never been added."""
+        faults = injecting(InjectedFault.status(503), enabled=False)
+        transport = ScriptedTransport([200])
+
+        assert transport is faults(transport)
+        async with session(transport, faults) as client:
+            assert None is unwrap(client, FaultInjectingClient)
+            assert 200 == (await client.get(URL)).status
+
+    async def test_error_of_a_function_is_in_the_log(self):
+        """What the user's own function raises comes out as it is."""
+
+        def broken(ctx, request):
+            raise LookupError("no such flag")
+
+        faults = injecting(InjectedFault.hang(), enabled=broken)
+        log = await log_of(session([], faults))
+
+        assert "no such flag" == str(log.response_cause)
+
+
+class TestCutBody:
+    """A body that ends too soon."""
+
+    @pytest.mark.parametrize("after", [0, 3])
+    async def test_body_fails_after_so_many_bytes(self, after):
+        """They arrive, then reading fails each time, and the log knows."""
+        faults = injecting(InjectedFault.cut_body(after=after))
+        async with session([(200, b"orders")], faults) as client:
+            response = await client.get(URL)
+            log = RequestLog.of(response)
+            seen = await response.content.readexactly(after)
+            with pytest.raises(aiohttp.ClientPayloadError) as caught:
+                await response.content.read(2)
+            with pytest.raises(aiohttp.ClientPayloadError):
+                await response.read()
+
+        assert b"orders"[:after] == seen
+        assert f"cut off after {after} bytes" in str(caught.value)
+        assert (200, True, after) == (
+            log.response_status,
+            log.sent,
+            log.response_length,
+        )
+        assert aiohttp.ClientPayloadError is type(log.response_cause)
+
+    @pytest.mark.parametrize("after", [6, 7])
+    async def test_body_that_is_no_longer_comes_whole(self, after):
+        """Nothing is missing, so nothing fails."""
+        faults = injecting(InjectedFault.cut_body(after=after))
+        async with session([(200, b"orders")], faults) as client:
+            response = await client.get(URL)
+
+            assert b"orders" == await response.read()
+            assert None is RequestLog.of(response).response_cause
+
+    async def test_retrying_client_that_reads_bodies_asks_again(self):
+        """A cut body is a failed attempt to it, and the next one comes whole."""
+        faults = injecting(
+            InjectedFault.cut_body(after=3, rate=0.5), random=sequence(0.0, 0.9)
+        )
+        retries = retrying(SAFELY, buffer_response=True)
+        async with session([(200, b"orders")] * 2, faults, retries) as client:
+            response = await client.get(URL)
+            first, second = RequestLog.of(response).children
+
+            assert b"orders" == await response.read()
+            assert aiohttp.ClientPayloadError is type(first.response_cause)
+            assert None is second.response_cause
+
+
+class TestWords:
+    """What the client and its faults say of themselves, and of bad arguments."""
+
+    def test_description_has_the_faults(self):
+        """As they would be written, but for bodies and headers."""
+        decorator = injecting(
+            InjectedFault.latency((0.1, 0.5)),
+            InjectedFault.status(503, rate=0.1, headers={"Token": "s"}, body=b"secret"),
+            InjectedFault.error(TimeoutError("late"), request_filter=is_write),
+            InjectedFault.cut_body(after=10, rate=0.5),
+            InjectedFault.hang(),
+            enabled=lambda ctx, request: True,
+        )
+        line = SessionBuilder().decorator(decorator).describe().splitlines()[0]
+
+        assert line.startswith(
+            "FaultInjectingClient(InjectedFault.latency((0.1, 0.5), rate=1.0), "
+            "InjectedFault.status(503, rate=0.1), "
+            "InjectedFault.error(TimeoutError('late'), rate=1.0, "
+            "request_filter=is_write), "
+            "InjectedFault.cut_body(after=10, rate=0.5), "
+            "InjectedFault.hang(rate=1.0), enabled=TestWords."
+        )
+
+    def test_description_does_not_say_that_it_is_enabled(self):
+        """That goes without saying."""
+        line = SessionBuilder().decorator(injecting()).describe().splitlines()[0]
+
+        assert "FaultInjectingClient()" == line
+
+    @pytest.mark.parametrize(
+        ("make", "message"),
+        [
+            (lambda: injecting(503), r"faults\[0\]: 503 .*an InjectedFault, such as"),
+            (lambda: injecting(InjectedFault.hang), r"faults\[0\]: <.*InjectedFault,"),
+            (lambda: injecting(random=0.5), "random: 0.5 .*a function that returns"),
+            (lambda: injecting(enabled=1), "enabled: 1 .*True, False, or a plain"),
+            (lambda: InjectedFault.hang(rate=1.1), "rate: 1.1 .*>= 0 and <= 1"),
+            (lambda: InjectedFault.hang(rate=True), "rate: True"),
+            (lambda: InjectedFault.hang(request_filter=1), "request_filter: 1 .*plain"),
+            (lambda: InjectedFault.status(42), "status: 42 .*from 100 to 999"),
+            (lambda: InjectedFault.status("503"), "status: '503' .*from 100 to 999"),
+            (lambda: InjectedFault.status(True), "status: True .*from 100 to 999"),
+            (
+                lambda: InjectedFault.status(503, headers={"Retry-After": 1}),
+                "headers: {'Retry-After': 1} .*a mapping of str to str, or None",
+            ),
+            (lambda: InjectedFault.status(503, headers=[]), r"headers: \[\] "),
+            (lambda: InjectedFault.status(503, body=7), "body: 7 .*a body of bytes"),
+            (lambda: InjectedFault.error("late"), "error: 'late' .*an exception, or a"),
+            (lambda: InjectedFault.error(KeyboardInterrupt), "error: <class 'Keyb"),
+            (
+                lambda: InjectedFault.error(aiohttp.ClientResponseError),
+                "error: <class 'aiohttp.* that needs no argument",
+            ),
+            (lambda: InjectedFault.latency(-1), "seconds: -1 .*finite and >= 0"),
+            (lambda: InjectedFault.latency((2, 1)), r"seconds: \(2, 1\) .*a pair"),
+            (lambda: InjectedFault.latency((1,)), r"seconds: \(1,\) .*a pair"),
+            (lambda: InjectedFault.latency(float("inf")), "seconds: inf"),
+            (lambda: InjectedFault.cut_body(after=-1), "after: -1 .*an int >= 0"),
+            (lambda: InjectedFault.cut_body(after=0.5), "after: 0.5 .*an int >= 0"),
+        ],
+    )
+    def test_bad_argument_is_refused_at_once(self, make, message):
+        """The error names it, and says what to write instead."""
+        with pytest.raises(ValueError, match=f"^{message}"):
+            make()
