@@ -82,7 +82,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _add_demo(commands: _Commands) -> None:
-    summary = "call a server that misbehaves and show what became of each call"
+    summary = "make calls that meet faults on purpose and show what became of each"
     parser = commands.add_parser(
         "demo", help=summary, description=f"{summary.capitalize()}.", allow_abbrev=False
     )

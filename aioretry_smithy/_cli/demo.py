@@ -1,9 +1,10 @@
-"""The demo: real requests to a server that misbehaves, and their outcomes."""
+"""The demo: requests that meet faults on purpose, and their outcomes."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
 import sys
 from dataclasses import dataclass
@@ -17,14 +18,16 @@ from .. import (
     CircuitBreakerClient,
     CircuitBreakerListener,
     CircuitState,
+    Decorator,
     RequestLog,
     RetryingClient,
     RetryStrategy,
     SessionBuilder,
     capture_logs,
 )
+from ..testing import FaultInjectingClient, InjectedFault
 from .output import ExitCode, new_output
-from .server import SILENCE, MisbehavingServer
+from .server import serving
 
 if TYPE_CHECKING:
     import argparse
@@ -32,14 +35,34 @@ if TYPE_CHECKING:
 
     from .plain_output import PlainOutput
 
-_ATTEMPT_TIMEOUT = SILENCE / 2
+_ATTEMPT_TIMEOUT = 0.5
 _OPEN_WINDOW = 1.0
+_RESET = aiohttp.ClientOSError(errno.ECONNRESET, "Connection reset by peer")
+_UNAVAILABLE = InjectedFault.status(503)
 
-_TROUBLES = (
-    ("503 twice", "the third attempt gets through", "/busy"),
-    ("silence", "cut off by the attempt timeout, asked again", "/silent"),
-    ("reset", "the connection breaks, a new one is made", "/reset"),
-    ("429", "the server asks for a wait of a second and gets it", "/throttled"),
+_TROUBLES: tuple[tuple[str, str, str, InjectedFault, int], ...] = (
+    ("503 twice", "the third attempt gets through", "/busy", _UNAVAILABLE, 2),
+    (
+        "silence",
+        "cut off by the attempt timeout, asked again",
+        "/silent",
+        InjectedFault.hang(),
+        1,
+    ),
+    (
+        "reset",
+        "the connection breaks, a new one is made",
+        "/reset",
+        InjectedFault.error(_RESET),
+        1,
+    ),
+    (
+        "429",
+        "the server asks for a wait of a second and gets it",
+        "/throttled",
+        InjectedFault.status(429, headers={"Retry-After": "1"}),
+        1,
+    ),
 )
 _OUTAGE = (
     ("outage", "three failures open the circuit", 0.0),
@@ -96,9 +119,17 @@ async def demo(arguments: argparse.Namespace) -> ExitCode:
 
 async def play(show: Callable[[Call], None]) -> None:
     """Make the calls, and hand each to *show* when it has ended."""
-    async with MisbehavingServer() as server:
-        await _retry(server.url, show)
-        await _break_circuit(server.url, show)
+    async with serving() as url:
+        await _retry(url, show)
+        await _break_circuit(url, show)
+
+
+def _injecting(fault: InjectedFault, many: int) -> Decorator:
+    """Let a fault strike so many requests, and no more."""
+    struck = iter([True] * many)
+    return FaultInjectingClient.new_decorator(
+        fault, enabled=lambda ctx, request: next(struck, False)
+    )
 
 
 async def _retry(url: str, show: Callable[[Call], None]) -> None:
@@ -107,9 +138,10 @@ async def _retry(url: str, show: Callable[[Call], None]) -> None:
         max_total_attempts=5,
         attempt_timeout=_ATTEMPT_TIMEOUT,
     )
-    builder = SessionBuilder(url).decorator(retrying).response_timeout(10.0)
-    async with builder.build() as session:
-        for title, story, path in _TROUBLES:
+    for title, story, path, fault, many in _TROUBLES:
+        injecting = _injecting(fault, many)
+        builder = SessionBuilder(url).decorator(injecting).decorator(retrying)
+        async with builder.response_timeout(10.0).build() as session:
             show(Call(title, story, await _get(session, path)))
 
 
@@ -125,7 +157,9 @@ async def _break_circuit(url: str, show: Callable[[Call], None]) -> None:
     retrying = RetryingClient.new_decorator(
         RetryStrategy.failsafe(Backoff.fixed(0.1)), max_total_attempts=3
     )
-    builder = SessionBuilder(url).decorator(breaking).decorator(retrying)
+    builder = SessionBuilder(url)
+    for decorator in _injecting(_UNAVAILABLE, 3), breaking, retrying:
+        builder.decorator(decorator)
     async with builder.response_timeout(10.0).build() as session:
         for title, story, pause in _OUTAGE:
             await asyncio.sleep(pause)
