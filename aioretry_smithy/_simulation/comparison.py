@@ -1,32 +1,18 @@
-"""Make the chains that others are compared with."""
+"""Make what is compared in a simulation unless the caller says otherwise."""
 
 from __future__ import annotations
 
-from .._retry.backoff import Backoff
-from .._retry.client import RetryingClient
-from .._retry.strategy import RetryStrategy
-from .._session.builder import SessionBuilder
+from functools import partial
 
-_PATIENCE = 1.0
-"""Seconds that each of them waits for an answer."""
+from .._session.builder import SessionBuilder
+from .fleet import run_loop
+from .plain_loop import PATIENCE
 
 
 def standard_chain() -> SessionBuilder:
     """Make the standard chain."""
-    return SessionBuilder.standard(attempt_timeout=_PATIENCE, logging=None)
+    return SessionBuilder.standard(attempt_timeout=PATIENCE, logging=None)
 
 
-def plain_retries() -> SessionBuilder:
-    """Make up to three retries, with full jitter and without a budget."""
-    backoff = Backoff.exponential(0.1, 20.0).with_full_jitter()
-    retrying = RetryingClient.new_decorator(
-        RetryStrategy.failsafe(backoff),
-        max_total_attempts=4,
-        attempt_timeout=_PATIENCE,
-    )
-    return SessionBuilder().decorator(retrying).response_timeout(30.0)
-
-
-def no_retries() -> SessionBuilder:
-    """Send each request once."""
-    return SessionBuilder().response_timeout(_PATIENCE)
+COMPARED = {"plain retries": partial(run_loop, 4), "no retries": partial(run_loop, 1)}
+"""Put up to three retries without a budget, and none, through a simulation."""

@@ -10,18 +10,31 @@ from typing import TYPE_CHECKING, TypeAlias
 from .._errors import bad_argument
 from .._session.builder import SessionBuilder
 from .isolation import chance, isolated
+from .plain_loop import LONGEST, PlainLoop
 from .process import SimulatedProcess
 from .server import SimulatedServer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .settings import SimulationSettings
 
 Chain: TypeAlias = Callable[[], SessionBuilder]
 """Makes the builder of one process; nothing in it is shared with another one."""
 
+Progress: TypeAlias = Callable[[float], object]
+"""Is told how much of the duration is over, from 0 to 1."""
+
+
+def nobody(done: float) -> None:
+    """Tell nobody how far it is."""
+
 
 async def run_fleet(
-    name: str, chain: Chain, settings: SimulationSettings
+    name: str,
+    chain: Chain,
+    settings: SimulationSettings,
+    progress: Progress = nobody,
 ) -> list[SimulatedProcess]:
     """Run the processes, and return them with their counts.
 
@@ -32,6 +45,7 @@ async def run_fleet(
         name: What *chain* is called in an error.
         chain: Called for each process.
         settings: The numbers.
+        progress: Is called once a second.
 
     Raises:
         ValueError: *chain* returns no builder, or the same one twice.
@@ -45,8 +59,23 @@ async def run_fleet(
             process = SimulatedProcess(builder, server)
             stack.push_async_callback(process.session.close)
             processes.append(process)
-        await _make_calls(processes, settings)
+        await _make_calls(processes, settings, progress)
     return processes
+
+
+async def run_loop(
+    max_total_attempts: int,
+    settings: SimulationSettings,
+    progress: Progress = nobody,
+) -> list[PlainLoop]:
+    """Do the same with calls that share nothing; one stands for all processes."""
+    server = SimulatedServer(settings, chance(settings.seed, 1).random)
+    with isolated(settings.seed):
+        loop = PlainLoop(max_total_attempts, server)
+        await _make_calls([loop], settings, progress)
+        # Its last calls end, which takes no real time.
+        await asyncio.sleep(LONGEST)
+    return [loop]
 
 
 def _builders(name: str, chain: Chain, many: int) -> list[SessionBuilder]:
@@ -61,18 +90,26 @@ def _builders(name: str, chain: Chain, many: int) -> list[SessionBuilder]:
 
 
 async def _make_calls(
-    processes: list[SimulatedProcess], settings: SimulationSettings
+    processes: Sequence[SimulatedProcess | PlainLoop],
+    settings: SimulationSettings,
+    progress: Progress,
 ) -> None:
     """Begin calls at random, each in some process, and wait until the last ends."""
     loop = asyncio.get_running_loop()
     arrivals = chance(settings.seed, 0)
+    second = 0.0
     try:
         async with asyncio.TaskGroup() as calls:
             while True:
                 await asyncio.sleep(arrivals.expovariate(settings.rate))
-                if loop.time() >= settings.duration:
+                now = loop.time()
+                if now >= settings.duration:
                     break
+                if now >= second:
+                    progress(now / settings.duration)
+                    second = now + 1.0
                 process = processes[int(arrivals.random() * len(processes))]
-                calls.create_task(process.call())
+                process.begin(calls)
     except BaseExceptionGroup as group:
         raise group.exceptions[0] from None
+    progress(1.0)

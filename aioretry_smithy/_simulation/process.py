@@ -18,13 +18,8 @@ if TYPE_CHECKING:
     from .server import SimulatedServer
 
 
-class SimulatedProcess:
-    """One client of the server: a process with a session of its own.
-
-    Args:
-        builder: Makes the session.
-        server: The server that its requests go to.
-    """
+class Counts:
+    """Counts calls, and what becomes of them, by second."""
 
     calls: Counter[int]
     """The calls that began, by second."""
@@ -35,12 +30,30 @@ class SimulatedProcess:
     attempts: Counter[int]
     """The requests that were sent, by second."""
 
-    def __init__(self, builder: SessionBuilder, server: SimulatedServer) -> None:
+    def __init__(self) -> None:
         self.calls, self.answered, self.attempts = Counter(), Counter(), Counter()
+
+
+class SimulatedProcess(Counts):
+    """One client of the server: a process with a session of its own.
+
+    Args:
+        builder: Makes the session.
+        server: The server that its requests go to.
+    """
+
+    def __init__(self, builder: SessionBuilder, server: SimulatedServer) -> None:
+        super().__init__()
         self.session = builder.build()
-        self._url = URL(builder._base_url or "http://server.example").join(URL("/"))
+        base_url = URL(builder._base_url or "http://server.example")
+        # A text, because that is what the short lane knows.
+        self._url = str(base_url.join(URL("/")))
         wire = SimulatedWire(server, self.attempts, self.session.timeout)
         send_with(self.session, wire.request)
+
+    def begin(self, calls: asyncio.TaskGroup) -> None:
+        """Begin a call."""
+        calls.create_task(self.call())
 
     async def call(self) -> None:
         """Make one call.

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Iterable, Mapping, Sequence
 
-    from .process import SimulatedProcess
+    from .process import Counts
     from .settings import SimulationSettings
 
 _RECOVERED = 0.99
@@ -43,7 +43,7 @@ class SimulatedRun:
 
     @classmethod
     def of(
-        cls, processes: Sequence[SimulatedProcess], settings: SimulationSettings
+        cls, processes: Sequence[Counts], settings: SimulationSettings
     ) -> SimulatedRun:
         """Add up what the processes have counted."""
 

@@ -5,18 +5,27 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections.abc import Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from .._errors import bad_argument, is_plain_function
-from .._simulation.comparison import no_retries, plain_retries, standard_chain
-from .._simulation.fleet import run_fleet
+from .._rules.arguments import check_function
+from .._simulation.comparison import COMPARED, standard_chain
+from .._simulation.fleet import nobody, run_fleet
 from .._simulation.result import SimulatedRun, SimulationResult
 from .._simulation.settings import SimulationSettings, read_outage
 from ._loop import VirtualTimeLoop
 
 if TYPE_CHECKING:
-    from .._simulation.fleet import Chain
+    from collections.abc import Callable, Coroutine, Sequence
+
+    from .._simulation.fleet import Chain, Progress
+    from .._simulation.process import Counts
+
+    Simulation = Callable[
+        [SimulationSettings, Progress], Coroutine[Any, Any, Sequence[Counts]]
+    ]
 
 _CHAIN = "a function that returns a new SessionBuilder"
 _CHAINS = f"{_CHAIN}, or a dict with such functions by name"
@@ -32,6 +41,7 @@ def simulate(
     duration: float = 120.0,
     error_rate: float = 0.0,
     seed: int = 0,
+    progress: Callable[[str, float], object] | None = None,
 ) -> SimulationResult:
     """Put a chain through an outage of a simulated server, in virtual time.
 
@@ -42,8 +52,8 @@ def simulate(
     results are the same each time, if the chain takes its chance from :mod:`random` and
     its time from the event loop, as the parts of this library do.
 
-    A minute of 700 calls a second takes seconds, of a chain that sends each of them
-    again and again half a minute. It is quicker with *clients*, *rate* and *capacity*
+    A minute of 700 calls a second takes seconds; of a chain that sends each of them
+    again and again, half a minute. It is quicker with *clients*, *rate* and *capacity*
     divided by the same number: each process calls as often as before.
 
     It runs an event loop of its own: inside a running one, call it by
@@ -52,10 +62,12 @@ def simulate(
 
     Args:
         chains: A function that makes a ``SessionBuilder``, called for each
-            process; its run is named ``"your chain"``, and ``"plain retries"`` and
-            ``"no retries"`` are run for comparison. Unless given, it is the standard
-            chain, named ``"standard chain"``. All of these but yours wait 1 s for an
-            answer. With a dict of such functions by name, those alone are run.
+            process; its run is named ``"your chain"``, and ``"plain retries"``, up to
+            three without a budget, and ``"no retries"`` are run for comparison. Unless
+            given, it is the standard chain, named ``"standard chain"``. All of these
+            but yours wait 1 s for an answer. The other two are loops by hand, which
+            count the same as a session and cost a tenth. With a dict of such functions
+            by name, those alone are run.
         clients: How many processes call.
         rate: Calls per second, of all processes together.
         capacity: Requests per second that the server can carry out.
@@ -64,6 +76,8 @@ def simulate(
         duration: Seconds in which calls begin; those under way then are carried on.
         error_rate: The part of the requests that the server answers with 503.
         seed: Decides about all chance.
+        progress: A plain function that is told which chain is being run, and which part
+            of its time is over, from 0 to 1, once for each simulated second.
 
     Raises:
         ValueError: An argument is not as described.
@@ -87,28 +101,36 @@ def simulate(
         error_rate=error_rate,
         seed=seed,
     )
-    named = _by_name(chains)
+    check_function("progress", progress, "the name of a chain and a number")
+    simulations = _by_name(chains)
     _refuse_running_loop()
-    runs = {
-        name: _run(f"chains[{name!r}]", chain, settings)
-        for name, chain in named.items()
-    }
+    runs: dict[str, SimulatedRun] = {}
+    for name, simulation in simulations.items():
+        tell = nobody if progress is None else partial(progress, name)
+        with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+            # Options and captured logs of the code around are not those of the calls.
+            counts = runner.run(
+                simulation(settings, tell), context=contextvars.Context()
+            )
+        runs[name] = SimulatedRun.of(counts, settings)
     return SimulationResult(settings, MappingProxyType(runs))
 
 
-def _by_name(chains: Any) -> dict[str, Chain]:
+def _by_name(chains: Any) -> dict[str, Simulation]:
     if isinstance(chains, Mapping) and chains:
-        named: dict[str, Chain] = dict(chains)
-        for name, chain in named.items():
+        for name, chain in chains.items():
             if not is_plain_function(chain):
                 raise bad_argument(f"chains[{name!r}]", chain, _CHAIN)
-        return named
-    compared = {"plain retries": plain_retries, "no retries": no_retries}
+        return {name: _fleet(name, chain) for name, chain in chains.items()}
     if chains is None:
-        return {"standard chain": standard_chain, **compared}
+        return {"standard chain": _fleet("standard chain", standard_chain), **COMPARED}
     if not is_plain_function(chains):
         raise bad_argument("chains", chains, _CHAINS)
-    return {"your chain": chains, **compared}
+    return {"your chain": _fleet("your chain", chains), **COMPARED}
+
+
+def _fleet(name: str, chain: Chain) -> Simulation:
+    return partial(run_fleet, f"chains[{name!r}]", chain)
 
 
 def _refuse_running_loop() -> None:
@@ -118,11 +140,3 @@ def _refuse_running_loop() -> None:
         return
     message = "simulate() in a running event loop: call it by asyncio.to_thread()"
     raise RuntimeError(message)
-
-
-def _run(name: str, chain: Chain, settings: SimulationSettings) -> SimulatedRun:
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        fleet = run_fleet(name, chain, settings)
-        # Options and captured logs of the code around are not those of the calls.
-        processes = runner.run(fleet, context=contextvars.Context())
-    return SimulatedRun.of(processes, settings)

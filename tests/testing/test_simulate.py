@@ -79,6 +79,37 @@ def test_simulation_without_an_outage_is_plain_json():
     assert 2 == len(result.runs["ours"].calls)
 
 
+def test_progress_is_told_once_a_second():
+    """For each chain by its name, up to its end."""
+    told = []
+    tiny(
+        {"a": SessionBuilder, "b": SessionBuilder}, progress=lambda *it: told.append(it)
+    )
+    shares = [done for name, done in told if name == "a"]
+
+    assert ["a"] * 6 + ["b"] * 6 == [name for name, _ in told]
+    assert [0, 1, 2, 3, 4] == [int(5 * done) for done in shares[:-1]]
+    assert 1.0 == shares[-1]
+
+
+def test_progress_is_told_of_loops_too():
+    """What a chain is compared with has its own."""
+    told = {}
+    tiny(progress=told.__setitem__)
+
+    assert {"standard chain": 1.0, "plain retries": 1.0, "no retries": 1.0} == told
+
+
+def test_mistake_while_telling_ends_the_simulation():
+    """What the function raises comes out as it is."""
+
+    def stop(name, done):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tiny(progress=stop)
+
+
 def test_blocks_around_hear_nothing():
     """The calls are not those of the code around, and nor are their logs."""
     with capture_logs() as logs:
@@ -112,7 +143,13 @@ def test_function_without_a_builder_is_refused_by_its_name():
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("clients", 0), ("outage", "10:20"), ("outage", (100, 30, 0.5))]
+    ("name", "value"),
+    [
+        ("clients", 0),
+        ("outage", "10:20"),
+        ("outage", (100, 30, 0.5)),
+        ("progress", 7),
+    ],
 )
 def test_bad_settings_are_refused(name, value):
     """A bad argument is refused before anything is run."""
