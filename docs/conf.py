@@ -30,15 +30,15 @@ napoleon_numpy_docstring = False
 nitpicky = True
 OTHER_PROJECTS = (
     "aiohttp asyncio collections concurrent contextlib dataclasses datetime enum "
-    "logging multidict opentelemetry os prometheus_client random time types typing "
-    "yarl"
+    "limits logging multidict opentelemetry os prometheus_client random time types "
+    "typing yarl"
 ).split()
 # Annotations that only type checkers evaluate are written without their module,
 # and names of type variables have no page.
 OTHER_NAMES = (
     "AbstractContextManager Any AsyncIterator Awaitable Callable CIMultiDict "
     "CIMultiDictProxy ClientSession CollectorRegistry Coroutine Executor Iterable "
-    "Iterator LooseHeaders Mapping MeterProvider Sequence StrOrURL "
+    "Iterator LooseHeaders Mapping MeterProvider Sequence Storage StrOrURL "
     "TextMapPropagator TracerProvider URL"
 ).split()
 # What signatures name and the text beside them explains.

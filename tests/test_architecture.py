@@ -36,8 +36,8 @@ FLOORS = (
     {"_rpc", "_session"},
     {"smithy"},
     {"__init__"},
-    {"_simulation", "_telemetry"},
-    {"opentelemetry", "prometheus", "testing"},
+    {"_shared", "_simulation", "_telemetry"},
+    {"limits", "opentelemetry", "prometheus", "testing"},
     {"_cli"},
     {"__main__"},
 )
@@ -75,6 +75,7 @@ ASK_OUTSIDE = {
     "_session.ordinary_lane": {"time.time"},  # the same
     "_rpc.quick_lane": {"time.time"},  # the same
     "_retry.http_exchange": {"time.time"},  # for a Retry-After without a Date
+    "_shared.stored_rate": {"time.time"},  # by which storages count
     "_clock": {"time.monotonic"},  # what is used outside of any event loop
     # It seeds the dice for a simulation, and gives them back.
     "_simulation.isolation": {"random.Random", "random.getstate", "random.setstate"},

@@ -10,7 +10,11 @@ import pytest
 
 @pytest.mark.parametrize(
     ("extra", "package"),
-    [("opentelemetry", "opentelemetry"), ("prometheus", "prometheus_client")],
+    [
+        ("limits", "limits"),
+        ("opentelemetry", "opentelemetry"),
+        ("prometheus", "prometheus_client"),
+    ],
 )
 def test_missing_extra_is_named(monkeypatch, extra, package):
     """With the command that installs it, and the name of the module as ever."""

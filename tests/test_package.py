@@ -21,12 +21,14 @@ ROOT = Path(__file__).parents[1]
 EXTRAS = {
     "aioretry_smithy._cli.rich_output": "rich",
     "aioretry_smithy._log.rich_tree": "rich",
+    "aioretry_smithy._shared.stored_rate": "limits",
     "aioretry_smithy._telemetry.instruments": "opentelemetry",
     "aioretry_smithy._telemetry.providers": "opentelemetry",
     "aioretry_smithy._telemetry.spans": "opentelemetry",
     "aioretry_smithy._telemetry.traced": "opentelemetry",
     "aioretry_smithy._telemetry.tracing": "opentelemetry",
     "aioretry_smithy._telemetry.prometheus_metrics": "prometheus_client",
+    "aioretry_smithy.limits": "limits",
     "aioretry_smithy.opentelemetry": "opentelemetry",
     "aioretry_smithy.prometheus": "prometheus_client",
 }

@@ -27,7 +27,9 @@ FOR_LISTENERS = (
     "_log/tree",
     "_logging/formatter",
     "_masking",
+    "_shared",
     "_telemetry",
+    "limits",
     "opentelemetry",
     "prometheus",
 )

@@ -72,6 +72,14 @@ class Line(Generic[T]):
         self._set_timer()
         return False
 
+    def expire(self, due: float) -> None:
+        """Let those give up who would do so until then."""
+        while self._ends and self._ends[0][0] <= due:
+            turn = self._turns.pop(heappop(self._ends)[1], None)
+            if turn is not None and not turn.done():
+                turn.set_result(None)
+        self._set_timer()
+
     def _set_timer(self) -> None:
         """Set the timer to the moment when the next call gives up, if any waits."""
         if not self._turns:
@@ -88,11 +96,4 @@ class Line(Generic[T]):
             # Two turns of the loop later: a task that wakes at the same time may hand
             # something out, which is still in time.
             soon = loop.call_soon
-            self._timer = loop.call_at(due, soon, soon, self._expire, due)
-
-    def _expire(self, due: float) -> None:
-        while self._ends and self._ends[0][0] <= due:
-            turn = self._turns.pop(heappop(self._ends)[1], None)
-            if turn is not None and not turn.done():
-                turn.set_result(None)
-        self._set_timer()
+            self._timer = loop.call_at(due, soon, soon, self.expire, due)

@@ -136,27 +136,29 @@ class RateLimitingClient(LimitedCalls[RateLimit]):
     ) -> RateLimit | None:
         limit = self._limits.of(request)
         if limit is not None and not limit._try_take():
-            await self._wait(limit, ctx)
+            await self._wait(limit, ctx, request)
         return limit
 
-    async def _wait(self, limit: RateLimit, ctx: ClientRequestContext) -> None:
+    async def _wait(
+        self, limit: RateLimit, ctx: ClientRequestContext, request: HttpRequest
+    ) -> None:
         started = loop_time()
         # That of the attempt has not begun.
         deadline = started + ctx.root.remaining()
         latest = math.inf if self._timeout is None else started + self._timeout
-        turn = limit._next_turn()
-        is_late = turn > latest or turn >= deadline
-        if is_late or not await limit._wait(min(latest, deadline)):
+        turn = await limit._turn(ctx, request, latest, deadline)
+        if not turn.is_given:
             # Not by way of a variable: the error has this frame.
-            raise _refusal(limit)
-        ctx.log._begin_after_wait(loop_time() - started)
+            raise _refusal(limit, turn.seconds)
+        if turn.seconds:
+            ctx.log._begin_after_wait(turn.seconds)
 
 
 def _succeed(limit: RateLimit, now: float, response: aiohttp.ClientResponse) -> None:
     limit._learn(response)
 
 
-def _refusal(limit: RateLimit) -> RateLimitError:
-    error = RateLimitError(limit, limit._next_turn() - loop_time())
+def _refusal(limit: RateLimit, retry_in: float) -> RateLimitError:
+    error = RateLimitError(limit, retry_in)
     mark_queued(error)
     return error

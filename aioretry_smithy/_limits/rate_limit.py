@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from .._clock import loop_time
 from .._errors import bad_argument, is_finite
@@ -14,8 +14,21 @@ from .rate_headers import seconds_to_reset
 if TYPE_CHECKING:
     import aiohttp
 
+    from .._call.context import ClientRequestContext
+    from .._request.request import HttpRequest
+
 _NEAR = 1e-6
 """Seconds that times may differ by because they are sums of floats."""
+
+
+class Turn(NamedTuple):
+    """What became of the wait for a turn."""
+
+    is_given: bool
+    """Whether the request may go out."""
+
+    seconds: float
+    """How long it waited for its turn; where there was none, until there may be one."""
 
 
 class RateLimit:
@@ -101,6 +114,21 @@ class RateLimit:
     def _next_turn(self) -> float:
         """Return when a request that comes now would have its turn."""
         return self._rule.turn(loop_time(), len(self._line))
+
+    async def _turn(
+        self,
+        ctx: ClientRequestContext,
+        request: HttpRequest,
+        latest: float,
+        deadline: float,
+    ) -> Turn:
+        """Wait for the turn of a request, where it comes by *latest* and in time."""
+        started = loop_time()
+        turn = self._next_turn()
+        is_late = turn > latest or turn >= deadline
+        if is_late or not await self._wait(min(latest, deadline)):
+            return Turn(is_given=False, seconds=self._next_turn() - loop_time())
+        return Turn(is_given=True, seconds=loop_time() - started)
 
     async def _wait(self, until: float) -> bool:
         """Wait for a turn; return False where it does not come in time after all."""

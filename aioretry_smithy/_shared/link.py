@@ -1,0 +1,101 @@
+"""Ask a storage that many processes share, and that may be away."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from contextvars import Context
+from typing import TYPE_CHECKING, TypeVar
+
+from .._clock import loop_time
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+_logger = logging.getLogger("aioretry_smithy")
+
+T = TypeVar("T")
+
+PATIENCE = 1.0
+"""Seconds that an answer may take; after that the storage is away."""
+
+PAUSE = 1.0
+"""Seconds between two looks at a storage that is away."""
+
+_WARNING_INTERVAL = 60.0
+
+
+class Link:
+    """The way to a storage, which says whether it is away.
+
+    Once a question found no answer, nobody waits for the storage. As long as there are
+    questions, a task looks once a second whether it is back.
+
+    Args:
+        owner: Who uses the storage, for the warning.
+        consequence: What happens while it is away, for the warning.
+    """
+
+    __slots__ = (
+        "_consequence",
+        "_look_at",
+        "_looking",
+        "_owner",
+        "_warn_at",
+        "is_away",
+    )
+
+    is_away: bool
+    """Whether the storage did not answer last time."""
+
+    def __init__(self, owner: str, consequence: str) -> None:
+        self.is_away = False
+        self._owner, self._consequence = owner, consequence
+        self._look_at = self._warn_at = -math.inf
+        self._looking: asyncio.Task[None] | None = None
+
+    async def ask(
+        self, question: Callable[[], Awaitable[T]], deadline: float = math.inf
+    ) -> T | None:
+        """Return the answer; None without one, or where it comes after the deadline."""
+        patience = loop_time() + PATIENCE
+        scope = asyncio.timeout_at(min(patience, deadline))
+        try:
+            async with scope:
+                return await question()
+        except Exception as cause:
+            if patience <= deadline or not scope.expired():
+                self._lose(cause)
+            return None
+
+    def look(self, question: Callable[[], Awaitable[object]]) -> None:
+        """Ask in a task whether the storage is back, once a second."""
+        now = loop_time()
+        if now < self._look_at:
+            return
+        self._look_at = now + PAUSE
+        # It belongs to no call, whatever the context says.
+        self._looking = asyncio.get_running_loop().create_task(
+            self._look(question), context=Context()
+        )
+
+    def _lose(self, cause: Exception) -> None:
+        """Note that the storage is away; warn of it once a minute."""
+        now = loop_time()
+        self.is_away = True
+        self._look_at = now + PAUSE
+        if now >= self._warn_at:
+            self._warn_at = now + _WARNING_INTERVAL
+            # Without the traceback, which is long and all of it the library's.
+            what = "%s: no answer from the storage, so %s: %r"
+            _logger.warning(what, self._owner, self._consequence, cause)
+
+    async def _look(self, question: Callable[[], Awaitable[object]]) -> None:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await question()
+        except Exception as cause:
+            self._lose(cause)
+        else:
+            self.is_away = False

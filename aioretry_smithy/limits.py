@@ -1,0 +1,167 @@
+"""Let many processes share a rate, in a storage of the library ``limits``.
+
+Needs the extra ``limits``.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from ._errors import bad_argument, is_plain_function
+from ._extras import missing_extra
+
+try:
+    import limits
+except ModuleNotFoundError as _cause:
+    raise missing_extra("limits", _cause) from _cause
+
+from limits.aio.storage import Storage
+from limits.storage import storage_from_string
+
+from ._limits.rate_limit import RateLimit, Turn
+from ._lru import BoundedMap
+from ._shared.link import Link
+from ._shared.stored_rate import StoredRate
+from ._shared.turns import Turns
+from ._text import name_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ._call.context import ClientRequestContext
+    from ._request.request import HttpRequest
+
+__all__ = ["SharedRateLimit"]
+
+_CONSEQUENCES = {
+    "allow": "requests go through",
+    "refuse": "requests are refused",
+}
+
+
+class SharedRateLimit(RateLimit):
+    """How many requests of all processes together may go out in a time.
+
+    Processes with the same storage, rate and key share it. It takes the place of a
+    :class:`~aioretry_smithy.RateLimit` in a
+    :class:`~aioretry_smithy.RateLimitingClient`.
+
+    In no stretch of the given time do more requests go out than the rate says; a whole
+    number of them may go out at once. That is the moving window of the library
+    ``limits``. A storage without one, such as Memcached, has a sliding window counter,
+    which is nearly as exact.
+
+    Within a process requests take their turns in the order of arrival; among processes,
+    whoever asks first. Of each key one request at a time asks the storage, and sleeps
+    until there may be more.
+
+    A storage that does not answer within a second is away. Nobody waits for it then: a
+    task looks once a second whether it is back, and a warning is logged once a minute.
+
+    The limit may serve many clients and tasks of one event loop, but not threads. The
+    windows are by the wall clock, so the clocks of the machines should agree.
+
+    Args:
+        storage: A URI such as ``async+redis://localhost:6379`` or ``async+memory://``,
+            or an asynchronous storage of ``limits``.
+        rate: Such as ``100/second`` or ``5 per 2 minutes``, or a ``RateLimitItem``.
+        key: What is limited, such as the name of a service; a string that is not empty.
+            Or a function of the context and the request that returns one, such as the
+            host. The 1024 keys used last are known to the process.
+        on_storage_error: While the storage is away, ``allow`` requests, or ``refuse``
+            them with a :class:`~aioretry_smithy.RateLimitError`.
+        storage_options: For the storage that the URI names, such as
+            ``implementation="redispy"``.
+
+    Raises:
+        ValueError: An argument is not as described.
+        limits.errors.ConfigurationError: No storage is known for the URI, or the
+            library that it needs is not installed.
+
+    >>> from aioretry_smithy.limits import SharedRateLimit
+    >>> SharedRateLimit("async+memory://", "100/second", key="orders")
+    SharedRateLimit(MemoryStorage, '100/second', key='orders')
+    """
+
+    def __init__(
+        self,
+        storage: Storage | str,
+        rate: limits.RateLimitItem | str,
+        *,
+        key: str | Callable[[ClientRequestContext, HttpRequest], str],
+        on_storage_error: Literal["allow", "refuse"] = "allow",
+        **storage_options: Any,
+    ) -> None:
+        found = _storage_of(storage, storage_options)
+        item = _item_of(rate)
+        if not (_is_key(key) or is_plain_function(key)):
+            raise bad_argument("key", key, "a str that is not empty, or a function")
+        if on_storage_error not in _CONSEQUENCES:
+            raise bad_argument("on_storage_error", on_storage_error, "allow or refuse")
+        shown = repr(key) if isinstance(key, str) else name_of(key)
+        kind = type(self).__name__
+        description = f"{kind}({type(found).__name__}, {str(rate)!r}, key={shown})"
+        self._description = description
+        self._key = key
+        link = Link(description, _CONSEQUENCES[on_storage_error])
+        stored = StoredRate(found, item)
+        allow = on_storage_error == "allow"
+        self._turns: BoundedMap[Turns] = BoundedMap(
+            lambda key: Turns(
+                partial(stored.take, key), partial(stored.look, key), link, allow=allow
+            )
+        )
+
+    @property
+    def pending(self) -> int:
+        """How many requests of this process wait for their turn."""
+        return sum(map(len, self._turns.copy().values()))
+
+    def _try_take(self) -> bool:
+        """Let no request go out unasked."""
+        return False
+
+    async def _turn(
+        self,
+        ctx: ClientRequestContext,
+        request: HttpRequest,
+        latest: float,
+        deadline: float,
+    ) -> Turn:
+        key = self._key
+        if not isinstance(key, str):
+            key = key(ctx, request)
+            if not _is_key(key):
+                raise bad_argument("key", key, "returns a str that is not empty")
+        return await self._turns.get(key).turn(latest, deadline)
+
+
+def _is_key(key: object) -> bool:
+    return isinstance(key, str) and key != ""
+
+
+def _storage_of(storage: object, options: dict[str, Any]) -> Storage:
+    if isinstance(storage, Storage):
+        if options:
+            raise bad_argument("storage_options", options, "none with a storage")
+        return storage
+    if isinstance(storage, str) and storage.startswith("async+"):
+        return cast("Storage", storage_from_string(storage, **options))
+    # The rest may hold a password.
+    shown = storage.partition(":")[0] if isinstance(storage, str) else storage
+    expected = "an asynchronous storage, or a URI that begins with async+"
+    raise bad_argument("storage", shown, expected)
+
+
+def _item_of(rate: limits.RateLimitItem | str) -> limits.RateLimitItem:
+    items: list[Any] = [rate]
+    if isinstance(rate, str):
+        try:
+            items = [*limits.parse_many(rate)]
+        except ValueError:
+            items = []
+    match items:
+        case [limits.RateLimitItem(amount=amount) as item] if amount >= 1:
+            return item
+    raise bad_argument("rate", rate, "one rate of at least 1, such as 100/second")

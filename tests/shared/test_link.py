@@ -1,0 +1,136 @@
+"""The way to a storage that may be away."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextvars import ContextVar
+
+import pytest
+from chains import now
+
+from aioretry_smithy._shared.link import Link
+
+LOST = ConnectionError("no route")
+variable = ContextVar("variable", default="none")
+
+
+@pytest.fixture
+def link():
+    return Link("orders", "calls go on")
+
+
+class Storage:
+    """Answers a question after some seconds, or raises."""
+
+    def __init__(self, *answers, seconds=0.0):
+        self.answers = list(answers)
+        self.seconds = seconds
+        self.asked = []
+
+    async def __call__(self):
+        self.asked.append(now())
+        await asyncio.sleep(self.seconds)
+        answer = self.answers.pop(0) if self.answers[1:] else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+async def test_an_answer_is_passed_on(link):
+    """Whatever it is, but None."""
+    assert "yes" == await link.ask(Storage("yes", seconds=0.9))
+    assert not link.is_away
+
+
+@pytest.mark.parametrize(
+    ("storage", "ends"),
+    [(Storage(LOST, seconds=0.5), 0.5), (Storage("late", seconds=5.0), 1.0)],
+    ids=["error", "silence"],
+)
+async def test_a_storage_that_does_not_answer_is_away(link, storage, ends, caplog):
+    """It has a second; the warning says whose it is, what follows and why."""
+    assert None is await link.ask(storage)
+    assert link.is_away
+    assert ends == now()
+    (message,) = caplog.messages
+    assert "orders: no answer from the storage, so calls go on: " in message
+
+
+async def test_a_deadline_that_is_sooner_says_nothing_of_the_storage(link, caplog):
+    """There is no answer, and no warning either."""
+    assert None is await link.ask(Storage("late", seconds=0.5), deadline=0.2)
+    assert (0.2, False, []) == (now(), link.is_away, caplog.messages)
+
+
+async def test_an_error_before_the_deadline_is_one_of_the_storage(link):
+    """Also where the deadline is sooner than a second."""
+    assert None is await link.ask(Storage(LOST), deadline=0.2)
+    assert link.is_away
+
+
+async def test_one_look_a_second_finds_out_that_it_is_back(link):
+    """The first one a second after the storage was lost."""
+    await link.ask(Storage(LOST))
+    storage = Storage(LOST, LOST, "yes")
+    aways = []
+    for _ in range(8):
+        await asyncio.sleep(0.5)
+        link.look(storage)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        aways.append(link.is_away)
+
+    assert [1.0, 2.0, 3.0, 4.0] == storage.asked
+    assert [True] * 5 + [False] * 3 == aways
+
+
+async def test_a_look_that_finds_silence_ends_after_a_second(link):
+    """And the next one begins a second later."""
+    await link.ask(Storage(LOST))
+    storage = Storage("late", seconds=60.0)
+    for _ in range(9):
+        await asyncio.sleep(0.5)
+        link.look(storage)
+    await asyncio.sleep(1.0)
+
+    assert [1.0, 3.0] == [at for at in storage.asked if at < 5.0][:2]
+    assert link.is_away
+
+
+async def test_a_look_belongs_to_no_call(link):
+    """It sees nothing of the context of the call that began it."""
+    seen = []
+
+    async def question():
+        seen.append(variable.get())
+
+    await link.ask(Storage(LOST))
+    await asyncio.sleep(1.0)
+    variable.set("a call")
+    link.look(question)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+
+    assert ["none"] == seen
+
+
+async def test_there_is_one_warning_a_minute(link, caplog):
+    """However often the storage is looked for."""
+    for _ in range(150):
+        link.look(Storage(LOST))
+        await asyncio.sleep(1.0)
+
+    assert 3 == len(caplog.messages)
+    assert {logging.WARNING} == {record.levelno for record in caplog.records}
+
+
+async def test_a_cancelled_question_says_nothing_of_the_storage(link):
+    """The cancellation goes on outwards."""
+    task = asyncio.create_task(link.ask(Storage("late", seconds=0.5)))
+    await asyncio.sleep(0.1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert not link.is_away

@@ -1,0 +1,256 @@
+"""A rate that processes share by a storage of the library ``limits``."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+from chains import Scripted, after, now, retrying, session, status_and_log
+
+pytest.importorskip("limits")
+
+import limits
+from limits.aio.storage import MemoryStorage, Storage
+from limits.aio.storage.base import SlidingWindowCounterSupport
+
+from aioretry_smithy import RateLimitError, RateLimitingClient, SessionBuilder, unwrap
+from aioretry_smithy._shared.stored_rate import StoredRate
+from aioretry_smithy.limits import SharedRateLimit
+
+limiting = RateLimitingClient.new_decorator
+
+
+@pytest.fixture(autouse=True)
+def _wall_clock(monkeypatch):
+    """Let the storages be told the time of the loop."""
+    monkeypatch.setattr(time, "time", lambda: 1000.0 + now())
+
+
+@pytest.fixture
+async def memory():
+    """A storage in memory, which forgets old turns in a task of its own."""
+    storage = MemoryStorage()
+    yield storage
+    if storage.timer is not None:
+        await storage.timer
+
+
+class Failing(MemoryStorage):
+    """A storage that is away."""
+
+    STORAGE_SCHEME = None
+
+    async def acquire_entry(self, key, limit, expiry, amount=1):
+        raise ConnectionError("no route")
+
+
+class Counter(Storage, SlidingWindowCounterSupport):
+    """A storage without moving windows, such as Memcached, around one in memory."""
+
+    STORAGE_SCHEME = None
+    base_exceptions = ConnectionError
+
+    def __init__(self, memory):
+        super().__init__()
+        self.memory = memory
+
+    async def acquire_sliding_window_entry(self, *arguments):
+        return await self.memory.acquire_sliding_window_entry(*arguments)
+
+    async def get_sliding_window(self, *arguments):
+        return await self.memory.get_sliding_window(*arguments)
+
+    async def clear_sliding_window(self, key, expiry):
+        raise AssertionError
+
+    incr = get = get_expiry = check = reset = clear = clear_sliding_window
+
+
+def by_host(ctx, request):
+    """Limit each host."""
+    return request.url.host
+
+
+async def ends_of(calls):
+    """Tell when each of the calls ended."""
+
+    async def end(call):
+        await call
+        return now()
+
+    return await asyncio.gather(*map(end, calls))
+
+
+async def test_a_rate_is_kept_in_a_moving_window(memory):
+    """The next turn is there when the oldest one is as old as the window."""
+    limit = SharedRateLimit(memory, "2/second", key="orders")
+    async with Scripted([200] * 9, limiting(limit)) as scripted:
+        await scripted.get()
+        await asyncio.sleep(0.5)
+        ends = await ends_of(scripted.get() for _ in range(4))
+
+    assert [0.5, 1.0, 1.5, 2.0] == [round(end, 2) for end in ends]
+
+
+async def test_limits_with_one_storage_and_key_are_one(memory):
+    """As in two processes; another key has turns of its own."""
+    limits = [SharedRateLimit(memory, "1/second", key=key) for key in ("a", "a", "b")]
+    ends = []
+    for limit in limits:
+        async with Scripted([200] * 9, limiting(limit)) as scripted:
+            ends.append(*await ends_of([scripted.get()]))
+
+    assert [0.0, 1.0, 1.0] == [round(end, 2) for end in ends]
+
+
+async def test_a_function_says_what_is_limited(memory):
+    """By the context and the request."""
+    limit = SharedRateLimit(memory, "1/minute", key=by_host)
+    async with Scripted([200] * 9, limiting(limit, timeout=0.0)) as scripted:
+        statuses = [await scripted.get(f"http://{host}/") for host in "aba"]
+
+    assert [200, 200, RateLimitError] == statuses
+
+
+async def test_a_key_has_to_be_a_string(memory):
+    """The caller of the request is told."""
+    limit = SharedRateLimit(memory, "1/minute", key=lambda ctx, request: None)
+    async with Scripted([200] * 9, limiting(limit)) as scripted:
+        with pytest.raises(ValueError, match="^key: None .*returns a str"):
+            await scripted.get()
+
+
+async def test_a_refusal_says_when_there_is_more(memory):
+    """No turn is waited for that comes too late."""
+    limit = SharedRateLimit(memory, "1/minute", key="orders")
+    async with Scripted([200] * 9, limiting(limit, timeout=5.0)) as scripted:
+        await scripted.get()
+        with pytest.raises(RateLimitError) as caught:
+            await scripted.session.get("http://a/")
+
+    assert (limit, 60.0) == (caught.value.limit, round(caught.value.retry_in, 3))
+    assert (
+        "SharedRateLimit(MemoryStorage, '1/minute', key='orders'): no turn in time"
+    ) in str(caught.value)
+
+
+async def test_a_wait_is_in_the_log_and_a_question_is_not(memory):
+    """The attempt begins after the wait."""
+    limit = SharedRateLimit(memory, "1 per 5 seconds", key="orders")
+    chain = limiting(limit), retrying(0.5)
+    status, log = await status_and_log(session([503, after(1.0, 200)], *chain))
+
+    first, second = log.children
+    assert (200, None, None) == (status, log.delay, log.delay_source)
+    assert (5.0, "rate_limit") == (round(first.delay, 2), first.delay_source)
+    assert 1.0 == second.duration
+
+
+async def test_calls_that_wait_are_counted(memory):
+    """Under all keys together."""
+    limit = SharedRateLimit(memory, "1/second", key=lambda ctx, request: request.method)
+    async with Scripted([200] * 9, limiting(limit)) as scripted:
+        calls = [asyncio.create_task(scripted.get()) for _ in range(4)]
+        await asyncio.sleep(0.5)
+
+        assert 3 == limit.pending
+        await asyncio.gather(*calls)
+        assert 0 == limit.pending
+        limits = unwrap(scripted.session, RateLimitingClient).limits
+
+    assert {"all": limit} == limits
+
+
+@pytest.mark.parametrize(
+    ("settings", "statuses"),
+    [({}, [200, 200]), ({"on_storage_error": "refuse"}, [RateLimitError] * 2)],
+    ids=["allow", "refuse"],
+)
+async def test_a_storage_that_is_away_decides_nothing(settings, statuses, caplog):
+    """The setting does, and a warning says so."""
+    limit = SharedRateLimit(Failing(), "1/minute", key="orders", **settings)
+    async with Scripted([200] * 9, limiting(limit)) as scripted:
+        assert statuses == [await scripted.get() for _ in range(2)]
+
+    (message,) = caplog.messages
+    verb = "are refused" if settings else "go through"
+    assert f"key='orders'): no answer from the storage, so requests {verb}" in message
+
+
+async def test_a_retrying_client_comes_back_after_a_refusal(memory):
+    """No sooner than the limit says."""
+    limit = SharedRateLimit(memory, "1/minute", key="orders")
+    chain = limiting(limit, timeout=5.0), retrying(0.5)
+    async with Scripted([200] * 9, *chain) as scripted:
+        statuses = [await scripted.get() for _ in range(2)]
+
+    assert [200, 200] == statuses
+    assert 60.0 == round(now(), 2)
+
+
+async def test_a_storage_without_moving_windows_counts(memory):
+    """What was in the window before weighs less and less."""
+    limit = SharedRateLimit(Counter(memory), "4/second", key="orders")
+    async with Scripted([200] * 9, limiting(limit)) as scripted:
+        ends = await ends_of(scripted.get() for _ in range(7))
+    await memory.timer
+
+    assert [0.0] * 4 == [round(end, 2) for end in ends[:4]]
+    assert [1.0, 1.25, 1.5] == [round(end, 2) for end in ends[4:]]
+
+
+async def test_a_turn_that_is_freed_meanwhile_is_asked_for_again(memory):
+    """It was not free when it was asked for, and is when it is looked at."""
+
+    class Late(MemoryStorage):
+        STORAGE_SCHEME = None
+
+        async def acquire_entry(self, key, limit, expiry, amount=1):
+            return False
+
+    rate = StoredRate(Late(), limits.parse("1/minute"))
+
+    assert 0.001 == await rate.take("orders")
+
+
+@pytest.mark.parametrize(
+    ("argument", "options"),
+    [
+        ("storage: 'redis' ", {"storage": "redis://user:password@localhost"}),
+        ("storage: None", {"storage": None}),
+        ("storage_options: {'a': 1}", {"storage": MemoryStorage(), "a": 1}),
+        ("rate: '5'", {"rate": "5"}),
+        ("rate: '5/second; 9/minute'", {"rate": "5/second; 9/minute"}),
+        ("rate: '0/second'", {"rate": "0/second"}),
+        ("rate: 5", {"rate": 5}),
+        ("key: ''", {"key": ""}),
+        ("key: None", {"key": None}),
+        ("on_storage_error: 'wait'", {"on_storage_error": "wait"}),
+    ],
+)
+def test_bad_arguments_are_refused(argument, options):
+    """Passwords are not shown."""
+    usual = {"storage": "async+memory://", "rate": "5/second", "key": "orders"}
+    with pytest.raises(ValueError) as caught:
+        SharedRateLimit(**usual | options)
+
+    assert str(caught.value).startswith(argument)
+
+
+def test_a_storage_is_made_of_a_uri_and_options():
+    """Which are the storage's own; the limit describes itself without them."""
+    uri = "async+redis://:password@localhost:6379"
+    rate = limits.RateLimitItemPerMinute(5)
+    pytest.importorskip("redis")
+    limit = SharedRateLimit(uri, rate, key=by_host, implementation="redispy")
+    decorator = limiting(limit)
+
+    assert "SharedRateLimit(RedisStorage, '5 per 1 minute', key=by_host)" == repr(limit)
+    assert repr(limit) in SessionBuilder().decorator(decorator).describe()
+
+
+def test_a_uri_that_no_storage_is_known_for_is_refused():
+    """By the library."""
+    with pytest.raises(limits.errors.ConfigurationError):
+        SharedRateLimit("async+paper://", "5/second", key="orders")

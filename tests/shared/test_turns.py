@@ -1,0 +1,219 @@
+"""How the calls of one process take turns at a rate of many processes."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+
+import pytest
+from chains import now
+
+from aioretry_smithy._limits.rate_limit import Turn
+from aioretry_smithy._shared.link import Link
+from aioretry_smithy._shared.turns import Turns
+
+AT_ONCE = Turn(is_given=True, seconds=0.0)
+LOST = ConnectionError("no route")
+
+
+def given(seconds):
+    return Turn(is_given=True, seconds=seconds)
+
+
+def refused(seconds):
+    return Turn(is_given=False, seconds=seconds)
+
+
+class Storage:
+    """Answers what it is told: seconds until there may be a turn, or an exception."""
+
+    def __init__(self, *answers, latency=0.0, allow=True):
+        self.answers = list(answers)
+        self.latency = latency
+        self.asked = []
+        self.busy = 0
+        self.link = Link("orders", "calls go on")
+        self.turns = Turns(self.take, self.look, self.link, allow=allow)
+
+    async def take(self):
+        self.asked.append(now())
+        self.busy += 1
+
+        assert 1 == self.busy
+
+        try:
+            await asyncio.sleep(self.latency)
+        finally:
+            self.busy -= 1
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def look(self):
+        await self.take()
+
+    async def turn(self, latest=math.inf, deadline=math.inf):
+        """Wait for a turn; return what became of it, and when."""
+        return await self.turns.turn(latest, deadline), now()
+
+    def soon(self, latest=math.inf, deadline=math.inf):
+        return asyncio.create_task(self.turn(latest, deadline))
+
+
+async def test_what_it_takes_to_ask_is_no_wait():
+    """A turn that is there at once has no seconds."""
+    storage = Storage(0.0, latency=0.5)
+
+    assert (AT_ONCE, 0.5) == await storage.turn()
+
+
+async def test_a_call_sleeps_until_there_is_more():
+    """Then it asks again, as often as another process was faster."""
+    storage = Storage(2.0, 1.0, 0.0)
+
+    assert (given(3.0), 3.0) == await storage.turn()
+    assert [0.0, 2.0, 3.0] == storage.asked
+
+
+async def test_one_call_asks_at_a_time_in_order_of_arrival():
+    """Those behind it have not waited for a turn, only for their question."""
+    storage = Storage(0.0, 0.0, 0.0, latency=0.1)
+    calls = [storage.soon() for _ in range(3)]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+
+    assert 3 == len(storage.turns)
+    ends = await asyncio.gather(*calls)
+    assert [AT_ONCE] * 3 == [turn for turn, _ in ends]
+    assert [0.1, 0.2, 0.3] == [round(end, 9) for _, end in ends]
+    assert 0 == len(storage.turns)
+
+
+async def test_those_behind_a_sleeper_have_waited_too():
+    """Only the first one asks while nothing is left."""
+    storage = Storage(2.0, 0.0, 0.0)
+    first = storage.soon()
+    await asyncio.sleep(0.5)
+    second = storage.soon()
+
+    assert (given(2.0), 2.0) == await first
+    assert (given(1.5), 2.0) == await second
+    assert [0.0, 2.0, 2.0] == storage.asked
+
+
+async def test_a_turn_that_comes_too_late_is_refused_once_it_is_known():
+    """To those in line as well, and at once to all that come afterwards."""
+    storage = Storage(9.0, latency=0.5)
+    calls = [storage.soon(latest=5.0), storage.soon(deadline=9.5), storage.soon()]
+    await asyncio.sleep(0.75)
+
+    assert (refused(9.0), 0.5) == calls[0].result()
+    assert (refused(9.0), 0.5) == calls[1].result()
+    assert (refused(8.75), 0.75) == await storage.turn(latest=5.0)
+    assert [0.0] == storage.asked
+    calls[2].cancel()
+
+
+async def test_a_turn_at_the_last_moment_is_in_time_and_at_the_deadline_is_not():
+    """There would be no time left for the answer."""
+    in_time, too_late = Storage(2.0, 0.0), Storage(2.0)
+
+    assert (given(2.0), 2.0) == await in_time.turn(latest=2.0)
+    assert (refused(2.0), 2.0) == await too_late.turn(deadline=4.0)
+
+
+async def test_a_call_that_may_not_wait_may_ask():
+    """Behind another one as well."""
+    storage = Storage(0.0, 0.0, 2.0, latency=0.3)
+    calls = [storage.soon(latest=0.0) for _ in range(3)]
+    ends = await asyncio.gather(*calls)
+
+    assert [AT_ONCE, AT_ONCE, refused(2.0)] == [turn for turn, _ in ends]
+
+
+async def test_a_question_is_cut_at_the_deadline():
+    """Which says nothing of the storage."""
+    storage = Storage(0.0, latency=0.5)
+    turn, end = await storage.turn(deadline=0.2)
+
+    assert (False, 0.2) == (turn.is_given, end)
+    assert not storage.link.is_away
+
+
+async def test_a_call_in_line_gives_up_at_its_deadline():
+    """While the one before it still asks."""
+    storage = Storage(0.0, latency=0.5)
+    first, second = storage.soon(), storage.soon(deadline=0.2)
+
+    assert (refused(0.0), 0.2) == await second
+    assert (AT_ONCE, 0.5) == await first
+
+
+class TestAway:
+    """What becomes of calls while the storage is away."""
+
+    async def test_calls_go_through(self):
+        """Those in line at once, and those that come later do not ask."""
+        storage = Storage(LOST, latency=0.3)
+        calls = [storage.soon() for _ in range(3)]
+
+        assert [(AT_ONCE, 0.3)] * 3 == await asyncio.gather(*calls)
+        assert (AT_ONCE, 0.3) == await storage.turn()
+        assert [0.0] == storage.asked
+
+    async def test_calls_can_be_refused_instead(self):
+        """For a second, until it is looked for again."""
+        storage = Storage(LOST, latency=0.3, allow=False)
+
+        assert (refused(1.0), 0.3) == await storage.turn()
+        assert (refused(1.0), 0.3) == await storage.turn()
+
+    async def test_a_storage_that_is_back_is_asked_again(self):
+        """A task looks for it; no call waits for that."""
+        storage = Storage(LOST, 0.0, 2.0, 0.0)
+        await storage.turn()
+        await asyncio.sleep(1.0)
+
+        assert (AT_ONCE, 1.0) == await storage.turn()
+        await asyncio.sleep(0.5)
+        assert (given(2.0), 3.5) == await storage.turn()
+
+    async def test_silence_takes_a_second(self):
+        """Of those that ask; a deadline before that is kept."""
+        storage = Storage(0.0, latency=60.0)
+        first, second = storage.soon(), storage.soon(deadline=0.5)
+
+        assert (refused(0.0), 0.5) == await second
+        assert (AT_ONCE, 1.0) == await first
+
+
+class TestCancellation:
+    """A call that is cancelled keeps nobody else from a turn."""
+
+    @pytest.mark.parametrize("moment", range(12))
+    @pytest.mark.parametrize("cancelled", range(3))
+    async def test_the_others_get_their_turns(self, cancelled, moment):
+        """Whichever it is, and whenever it is cancelled."""
+        answers = [0.5, 0.0, 0.25, 0.0, 0.0, 0.0, 0.0, 0.0]
+        storage = Storage(*answers)
+        calls = [storage.soon() for _ in range(3)]
+        for _ in range(moment):
+            await asyncio.sleep(0 if moment < 8 else 0.125)
+        calls[cancelled].cancel()
+        ends = await asyncio.gather(*calls, return_exceptions=True)
+        others = [*ends[:cancelled], *ends[cancelled + 1 :]]
+
+        assert [True, True] == [turn.is_given for turn, _ in others]
+        assert 0 == len(storage.turns)
+
+    async def test_a_turn_to_ask_that_comes_with_a_cancellation_is_passed_on(self):
+        """To the next in line."""
+        storage = Storage(0.0, 0.0, latency=0.5)
+        calls = [storage.soon() for _ in range(3)]
+        await asyncio.sleep(0.25)
+        asyncio.get_running_loop().call_at(0.5, calls[1].cancel)
+        await calls[0]
+
+        assert (AT_ONCE, 1.0) == await calls[2]
+        assert calls[1].cancelled()
