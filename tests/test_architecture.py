@@ -37,7 +37,7 @@ FLOORS = (
     {"smithy"},
     {"__init__"},
     {"_shared", "_simulation", "_telemetry"},
-    {"limits", "opentelemetry", "prometheus", "testing"},
+    {"limits", "opentelemetry", "prometheus", "redis", "testing"},
     {"_cli"},
     {"__main__"},
 )

@@ -32,6 +32,7 @@ FOR_LISTENERS = (
     "limits",
     "opentelemetry",
     "prometheus",
+    "redis",
 )
 """Modules that make things on request, by the beginnings of their names."""
 

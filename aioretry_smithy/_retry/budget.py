@@ -156,9 +156,7 @@ class RetryBudget(Shared, RetryLimiter):
         brake_after = self._brake_after
         is_braked = brake_after is not None and self._failures >= brake_after
         if is_braked or self._tokens < 1 - NEGLIGIBLE:
-            self._listeners.notify(
-                lambda listener: listener.on_retry_refused(self, ctx)
-            )
+            self._refuse(ctx)
             return False
         self._change(-1)
         return True
@@ -169,12 +167,12 @@ class RetryBudget(Shared, RetryLimiter):
 
     def on_success(self, ctx: ClientRequestContext) -> None:
         """Count a success: it brings the deposit and lets the brake go."""
-        _count_success(self)
+        count_success(self)
 
     def _lane_step(self) -> LaneStep | None:
         if type(self) is not RetryBudget:
             return None
-        return LaneStep(lambda host, method: self, _count_success)
+        return LaneStep(lambda host, method: self, count_success)
 
     def on_failure(self, ctx: ClientRequestContext, cause: Exception | None) -> None:
         """Count a failure."""
@@ -182,6 +180,14 @@ class RetryBudget(Shared, RetryLimiter):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._name!r}, {self._settings})"
+
+    def _refuse(self, ctx: ClientRequestContext) -> None:
+        self._listeners.notify(lambda listener: listener.on_retry_refused(self, ctx))
+
+    def _become(self, tokens: float, failures: int) -> None:
+        """Hold what the processes that share this budget hold together."""
+        self._failures = failures
+        self._change(tokens - self._tokens)
 
     def _change(self, by: float) -> None:
         before = self.tokens
@@ -235,7 +241,7 @@ class PerHostRetryBudget(Shared, RetryLimiter):
         def budget_of(host: str, method: str) -> RetryBudget | None:
             return self._budgets.get(host) if host else None
 
-        return LaneStep(budget_of, _count_success)
+        return LaneStep(budget_of, count_success)
 
     def __repr__(self) -> str:
         return self._description
@@ -244,7 +250,7 @@ class PerHostRetryBudget(Shared, RetryLimiter):
         return self.budget_for(host_key(ctx.request))
 
 
-def _count_success(
+def count_success(
     budget: RetryBudget, now: float | None = None, response: object = None
 ) -> None:
     budget._failures = 0

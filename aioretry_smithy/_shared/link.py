@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from .._clock import loop_time
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Coroutine
 
 _logger = logging.getLogger("aioretry_smithy")
 
@@ -40,8 +40,8 @@ class Link:
     __slots__ = (
         "_consequence",
         "_look_at",
-        "_looking",
         "_owner",
+        "_tasks",
         "_warn_at",
         "is_away",
     )
@@ -53,7 +53,8 @@ class Link:
         self.is_away = False
         self._owner, self._consequence = owner, consequence
         self._look_at = self._warn_at = -math.inf
-        self._looking: asyncio.Task[None] | None = None
+        # The loop itself does not keep them alive.
+        self._tasks: set[asyncio.Task[object]] = set()
 
     async def ask(
         self, question: Callable[[], Awaitable[T]], deadline: float = math.inf
@@ -66,21 +67,28 @@ class Link:
                 return await question()
         except Exception as cause:
             if patience <= deadline or not scope.expired():
-                self._lose(cause)
+                self.lose(cause)
             return None
 
     def look(self, question: Callable[[], Awaitable[object]]) -> None:
         """Ask in a task whether the storage is back, once a second."""
         now = loop_time()
-        if now < self._look_at:
-            return
-        self._look_at = now + PAUSE
-        # It belongs to no call, whatever the context says.
-        self._looking = asyncio.get_running_loop().create_task(
-            self._look(question), context=Context()
-        )
+        if now >= self._look_at:
+            self._look_at = now + PAUSE
+            self._begin(self._look(question))
 
-    def _lose(self, cause: Exception) -> None:
+    def tell(self, question: Callable[[], Awaitable[object]]) -> None:
+        """Ask in a task for which nobody waits; while the storage is away, look."""
+        if self.is_away:
+            self.look(question)
+        else:
+            self._begin(self.ask(question))
+
+    def find(self) -> None:
+        """Note that the storage is back."""
+        self.is_away = False
+
+    def lose(self, cause: Exception) -> None:
         """Note that the storage is away; warn of it once a minute."""
         now = loop_time()
         self.is_away = True
@@ -96,6 +104,13 @@ class Link:
             async with asyncio.timeout(PATIENCE):
                 await question()
         except Exception as cause:
-            self._lose(cause)
+            self.lose(cause)
         else:
-            self.is_away = False
+            self.find()
+
+    def _begin(self, asking: Coroutine[object, object, object]) -> None:
+        loop = asyncio.get_running_loop()
+        # It belongs to no call, whatever the context says.
+        task = loop.create_task(asking, context=Context())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

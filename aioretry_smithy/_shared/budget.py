@@ -1,0 +1,188 @@
+"""Let the processes of a service share a retry budget."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from contextvars import Context
+from typing import TYPE_CHECKING
+
+from .._call.short_lane import LaneStep
+from .._clock import loop_time
+from .._errors import bad_argument
+from .._retry.budget import RetryBudget, count_success
+from .._retry.limiter import RetryLimiter
+from ..smithy.shared import Shared
+from .link import Link
+from .purse import Purse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .._call.context import ClientRequestContext
+    from .._retry.budget import RetryBudgetListener
+    from .redis_client import RedisClient
+
+_UNTOLD = 1.0
+"""Seconds after which outcomes are told, where no retry tells of them before."""
+
+
+class SharedRetryBudget(Shared, RetryLimiter):
+    """A :class:`~aioretry_smithy.RetryBudget` that processes share by Redis.
+
+    The successes of all processes pay for the retries of each of them, and the failures
+    in a row are those of all of them together. Processes with the same Redis and name
+    share a budget; give them the same settings.
+
+    A retry costs one script, which is atomic. What succeeds and fails is told together,
+    with the next retry, or in a task after a second. After an hour without either the
+    budget is full again.
+
+    A Redis that does not answer within a second is away. Nobody waits for it then: the
+    budget decides by what this process knows, looks once a second whether Redis is back
+    and logs a warning once a minute.
+
+    The budget may serve many clients and tasks of one event loop, but not threads.
+    Copying it gives the same one.
+
+    Args:
+        redis: A ``redis.asyncio.Redis``, or a client that is like it.
+        name: That of the budget, the same in all processes; a string that is not empty.
+        deposit: As for :class:`~aioretry_smithy.RetryBudget`.
+        capacity: As for :class:`~aioretry_smithy.RetryBudget`, of all processes
+            together.
+        brake_after: As for :class:`~aioretry_smithy.RetryBudget`.
+        listeners: Hear of changes as this process learns of them, by a budget of the
+            same name.
+
+    Raises:
+        ValueError: An argument is not as described.
+
+    >>> from aioretry_smithy.redis import SharedRetryBudget
+    >>> def chain(redis):
+    ...     budget = SharedRetryBudget(redis, "orders", capacity=20)
+    ...     return RetryingClient.new_decorator(
+    ...         RetryStrategy.failsafe(), limiter=budget
+    ...     )
+    """
+
+    def __init__(
+        self,
+        redis: RedisClient,
+        name: str,
+        *,
+        deposit: float = 0.1,
+        capacity: float = 10.0,
+        brake_after: int | None = 3,
+        listeners: Iterable[RetryBudgetListener] = (),
+    ) -> None:
+        if name is None:
+            raise bad_argument("name", name, "a str that is not empty")
+        self._deposit = deposit
+        self._local = RetryBudget(
+            name,
+            deposit=deposit,
+            capacity=capacity,
+            brake_after=brake_after,
+            listeners=listeners,
+        )
+        self._purse = Purse(redis, name, capacity, brake_after)
+        self._link = Link(repr(self), "each process decides about retries alone")
+        # Permits that were paid for in Redis, by the attempts they were given to.
+        self._paid: set[ClientRequestContext] = set()
+        # When the outcomes are told that are not told yet; long ago for never.
+        self._tell_at = -math.inf
+
+    @property
+    def name(self) -> str:
+        """The name of the budget in logs, to listeners and in Redis."""
+        return self._local.name
+
+    @property
+    def tokens(self) -> float:
+        """The tokens that there are now, as far as this process knows."""
+        return self._local.tokens
+
+    @property
+    def failures_in_a_row(self) -> int:
+        """The failures since the last success, as far as this process knows."""
+        return self._local.failures_in_a_row
+
+    async def acquire(self, ctx: ClientRequestContext, cause: Exception | None) -> bool:
+        """Pay for a retry in Redis; while that is away, from what this process has."""
+        if self._link.is_away:
+            self._link.look(self._tell)
+            return self._local.acquire(ctx, cause)
+        deadline = loop_time() + ctx.root.remaining()
+        is_paid = await self._link.ask(self._pay, deadline)
+        if is_paid is None:
+            return self._local.acquire(ctx, cause)
+        if is_paid:
+            self._paid.add(ctx)
+        else:
+            self._local._refuse(ctx)
+        return is_paid
+
+    def release(self, ctx: ClientRequestContext) -> None:
+        """Take the token of a retry back that does not take place."""
+        self._local.release(ctx)
+        if ctx in self._paid:
+            self._paid.discard(ctx)
+            self._purse.untold.tokens += 1
+            self._tell_later(loop_time())
+
+    def on_retry_end(self, ctx: ClientRequestContext) -> None:
+        """Keep the token of a retry that has taken place."""
+        self._paid.discard(ctx)
+
+    def on_success(self, ctx: ClientRequestContext) -> None:
+        """Count a success: it brings the deposit and lets the brake go."""
+        _count_success(self, loop_time())
+
+    def on_failure(self, ctx: ClientRequestContext, cause: Exception | None) -> None:
+        """Count a failure."""
+        self._local.on_failure(ctx, cause)
+        self._purse.untold.failures += 1
+        self._tell_later(loop_time())
+
+    def _lane_step(self) -> LaneStep | None:
+        if type(self) is not SharedRetryBudget:
+            return None
+        return LaneStep(lambda host, method: self, _count_success)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._local.name!r}, {self._local._settings})"
+
+    def _tell_later(self, now: float) -> None:
+        # Also where a loop has ended before it was time.
+        if now > self._tell_at:
+            self._tell_at = now + _UNTOLD
+            loop = asyncio.get_running_loop()
+            # Not that of the call, which it would keep alive.
+            loop.call_at(self._tell_at, self._tell_now, context=Context())
+
+    def _tell_now(self) -> None:
+        self._tell_at = -math.inf
+        self._link.tell(self._tell)
+
+    async def _tell(self) -> bool:
+        self._learn(*await self._purse.tell())
+        return True
+
+    async def _pay(self) -> bool:
+        return self._learn(*await self._purse.pay())
+
+    def _learn(self, is_paid: bool, tokens: float, failures: int) -> bool:
+        untold = self._purse.untold
+        self._local._become(tokens + untold.tokens, untold.failures_after(failures))
+        return is_paid
+
+
+def _count_success(
+    budget: SharedRetryBudget, now: float, response: object = None
+) -> None:
+    count_success(budget._local)
+    untold = budget._purse.untold
+    untold.tokens += budget._deposit
+    untold.has_success, untold.failures = True, 0
+    budget._tell_later(now)

@@ -1,0 +1,91 @@
+"""A Redis in the same process, for as much of it as is used, in the loop's time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Any
+
+NEGLIGIBLE = 1e-9
+
+
+class FakeRedis:
+    """Knows budgets and channels; each question takes a while, or fails.
+
+    All clients of one server are one object.
+    """
+
+    def __init__(self, latency: float = 0.0) -> None:
+        self.latency = latency
+        self.failure: Exception | None = None
+        self.questions = 0
+        self.purses: dict[str, tuple[float, int]] = {}
+        self.subscribers: set[FakePubSub] = set()
+        self.messages: list[str] = []
+
+    async def respond(self) -> None:
+        self.questions += 1
+        await asyncio.sleep(self.latency)
+        if self.failure is not None:
+            raise self.failure
+
+    def register_script(self, script: str) -> Any:
+        """Return the one script that there is, in Python."""
+
+        async def pay(keys: list[str], args: list[Any]) -> list[Any]:
+            await self.respond()
+            capacity, brake_after, deposit = (float(each) for each in args[:3])
+            has_success, failed, wants = (int(each) for each in args[3:])
+            tokens, failures = self.purses.get(keys[0], (capacity, 0))
+            failures = failed + (0 if has_success else failures)
+            tokens = min(tokens + deposit, capacity)
+            is_braked = 0 < brake_after <= failures
+            is_paid = wants and not is_braked and tokens >= 1 - NEGLIGIBLE
+            if is_paid:
+                tokens = max(tokens - 1, 0.0)
+            self.purses[keys[0]] = tokens, failures
+            return [int(is_paid), str(tokens).encode(), failures]
+
+        return pay
+
+    async def publish(self, channel: str, message: str) -> int:
+        await self.respond()
+        self.messages.append(message)
+        for subscriber in self.subscribers:
+            subscriber.queue.put_nowait(message)
+        return len(self.subscribers)
+
+    def pubsub(self) -> FakePubSub:
+        return FakePubSub(self)
+
+    def fail(self, failure: Exception | None) -> None:
+        """Answer no question any more, or answer again."""
+        self.failure = failure
+        for subscriber in self.subscribers if failure else ():
+            subscriber.queue.put_nowait(failure)
+
+
+class FakePubSub(contextlib.AbstractAsyncContextManager["FakePubSub"]):
+    """Gets what is published, from when it subscribes."""
+
+    def __init__(self, server: FakeRedis) -> None:
+        self.server = server
+        self.queue: asyncio.Queue[Any] = asyncio.Queue()
+
+    async def __aexit__(self, *error: object) -> None:
+        self.server.subscribers.discard(self)
+
+    async def subscribe(self, channel: str) -> None:
+        await self.server.respond()
+        self.server.subscribers.add(self)
+
+    async def get_message(self, **options: Any) -> dict[str, Any] | None:
+        assert options["ignore_subscribe_messages"]
+        try:
+            message = await asyncio.wait_for(self.queue.get(), options["timeout"])
+        except TimeoutError:
+            return None
+        await asyncio.sleep(self.server.latency)
+        if isinstance(message, Exception):
+            raise message
+        return {"type": "message", "data": message}

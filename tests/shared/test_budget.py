@@ -1,0 +1,285 @@
+"""A retry budget that processes share by Redis."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import gc
+import weakref
+
+import pytest
+from chains import Scripted, ended, now, retrying
+from fake_redis import FakeRedis
+
+from aioretry_smithy import RetryBudgetListener
+from aioretry_smithy.redis import SharedRetryBudget
+
+LOST = ConnectionError("no route")
+
+
+class Purse(RetryBudgetListener):
+    """Notes what it hears."""
+
+    def __init__(self):
+        self.heard = []
+
+    def on_retry_refused(self, budget, ctx):
+        self.heard.append((budget.name, "refused"))
+
+    def on_tokens_changed(self, budget):
+        self.heard.append((budget.name, budget.tokens))
+
+
+@pytest.fixture
+def redis():
+    return FakeRedis(latency=0.25)
+
+
+def budgets(redis, number=2, **settings):
+    """As many processes."""
+    settings = {"capacity": 2, "brake_after": None} | settings
+    return [SharedRetryBudget(redis, "orders", **settings) for _ in range(number)]
+
+
+async def acquired(budget, times=1):
+    contexts = [ended(503) for _ in range(times)]
+    return [ctx for ctx in contexts if await budget.acquire(ctx, None)]
+
+
+async def all_told():
+    """Wait until nothing is told any more."""
+    await asyncio.sleep(2.0)
+
+
+class TestShared:
+    """What one process does, the other one knows."""
+
+    async def test_tokens_are_those_of_all(self, redis):
+        """What one has spent the other one does not have."""
+        one, other = budgets(redis)
+
+        assert 2 == len(await acquired(one, 3))
+        assert [] == await acquired(other)
+        assert (0.0, 0.0) == (one.tokens, other.tokens)
+
+    async def test_successes_of_one_pay_for_retries_of_another(self, redis):
+        """They are told together, after a second."""
+        one, other = budgets(redis, deposit=0.5)
+        await acquired(one, 2)
+        asked, begun = redis.questions, now()
+        for _ in range(4):
+            other.on_success(ended(200))
+        await asyncio.sleep(1.5)
+
+        assert (asked + 1, begun + 1.5) == (redis.questions, now())
+        assert 2 == len(await acquired(one, 3))
+
+    async def test_failures_in_a_row_are_those_of_all(self, redis):
+        """A success of any of them lets the brake go."""
+        one, other = budgets(redis, brake_after=3)
+        for budget in one, one, other:
+            budget.on_failure(ended(503), None)
+        await all_told()
+
+        assert [] == await acquired(one)
+        assert [] == await acquired(other)
+        assert 3 == one.failures_in_a_row
+        other.on_success(ended(200))
+        assert 0 == other.failures_in_a_row
+        assert 1 == len(await acquired(other))
+        assert 1 == len(await acquired(one))
+
+    async def test_a_retry_tells_what_was_before_it(self, redis):
+        """No success is too late for the retry after it."""
+        (budget,) = budgets(redis, 1, deposit=1.0, brake_after=1)
+        await acquired(budget, 2)
+        budget.on_failure(ended(503), None)
+        budget.on_success(ended(200))
+
+        assert 1 == len(await acquired(budget))
+        await all_told()
+
+    async def test_a_retry_that_is_not_made_gives_its_token_back(self, redis):
+        """To all of them."""
+        one, other = budgets(redis)
+        first, second = await acquired(one, 2)
+        one.release(first)
+        one.on_retry_end(second)
+        await all_told()
+
+        assert 1 == len(await acquired(other, 2))
+
+    async def test_there_is_no_more_than_the_capacity(self, redis):
+        """However much succeeds."""
+        (budget,) = budgets(redis, 1, deposit=1.0)
+        for _ in range(5):
+            budget.on_success(ended(200))
+        await all_told()
+
+        assert 2 == len(await acquired(budget, 3))
+
+    async def test_listeners_hear_what_their_process_learns(self, redis):
+        """From a budget of the same name."""
+        purse = Purse()
+        (budget,) = budgets(redis, 1, listeners=[purse])
+        await acquired(budget, 3)
+
+        changes = [("orders", 1.0), ("orders", 0.0), ("orders", "refused")]
+        assert changes == purse.heard
+
+
+class TestAway:
+    """A Redis that does not answer."""
+
+    async def test_the_process_decides_alone(self, redis, caplog):
+        """By what it has, which is as much as it knew of."""
+        redis.failure = LOST
+        one, other = budgets(redis)
+
+        assert 2 == len(await acquired(one, 3))
+        assert 2 == len(await acquired(other, 3))
+        assert 2 == redis.questions
+        warning = (
+            "SharedRetryBudget('orders', deposit=0.1, capacity=2, brake_after=None): "
+            "no answer from the storage, so each process decides about retries alone: "
+            "ConnectionError('no route')"
+        )
+        assert [warning] * 2 == caplog.messages
+
+    async def test_what_happens_meanwhile_is_told_afterwards(self, redis):
+        """Once it is back, and not twice."""
+        one, other = budgets(redis, deposit=0.5)
+        await acquired(other, 2)
+        redis.failure = LOST
+        for _ in range(4):
+            one.on_success(ended(200))
+            await asyncio.sleep(1.0)
+        redis.failure = None
+        assert {"aioretry_smithy:retry-budget:orders": (0.0, 0)} == redis.purses
+        one.on_failure(ended(503), None)
+        await asyncio.sleep(4.0)
+
+        assert {"aioretry_smithy:retry-budget:orders": (2.0, 1)} == redis.purses
+        assert 2 == len(await acquired(other, 3))
+
+    async def test_a_token_of_this_process_is_not_given_back_to_all(self, redis):
+        """It was never theirs."""
+        (budget,) = budgets(redis, 1)
+        redis.failure = LOST
+        (ctx,) = await acquired(budget)
+        redis.failure = None
+        budget.release(ctx)
+
+        assert 2.0 == budget.tokens
+        assert 0.0 == budget._purse.untold.tokens
+
+    async def test_a_deadline_is_kept(self, redis):
+        """Which says nothing of Redis."""
+        (budget,) = budgets(redis, 1)
+        ctx = ended(503)
+        ctx.root.set_response_timeout(0.1)
+
+        assert await budget.acquire(ctx, None) is True
+        assert 0.1 == now()
+        assert not budget._link.is_away
+
+    async def test_a_cancelled_question_loses_no_outcome(self, redis):
+        """They are told with the next one."""
+        (budget,) = budgets(redis, 1, brake_after=2)
+        budget.on_failure(ended(503), None)
+        task = asyncio.create_task(acquired(budget))
+        await asyncio.sleep(0.1)
+        budget.on_failure(ended(503), None)
+        task.cancel()
+        await asyncio.wait([task])
+
+        assert [] == await acquired(budget)
+        await all_told()
+
+
+async def test_a_retrying_client_asks_it(redis):
+    """And tells it what became of attempts."""
+    one, other = budgets(redis, brake_after=3)
+    async with Scripted([503, 503, 200], retrying(0.5, limiter=one)) as scripted:
+        assert 200 == await scripted.get()
+    async with Scripted([503] * 9, retrying(0.5, limiter=other)) as scripted:
+        assert [503, 503] == [await scripted.get() for _ in range(2)]
+        await all_told()
+
+    assert (0.1, 2) == (round(other.tokens, 9), scripted.sent)
+
+
+async def test_calls_that_succeed_take_the_short_lane(redis):
+    """A subclass has a say in every call."""
+
+    class Own(SharedRetryBudget):
+        pass
+
+    (budget,) = budgets(redis, 1)
+    await acquired(budget)
+    step = budget._lane_step()
+    step.after(step.before("example.com:443", "GET"), now(), None)
+    await all_told()
+
+    assert 1.1 == budget.tokens
+    assert Own(redis, "orders")._lane_step() is None
+
+
+async def test_no_timer_and_no_task_is_left(redis):
+    """A budget that is dropped goes with what it last told."""
+    (budget,) = budgets(redis, 1)
+    budget.on_success(ended(200))
+    await all_told()
+    dropped = weakref.ref(budget)
+    del budget
+    gc.collect()
+
+    assert None is dropped()
+
+
+async def test_a_timer_of_a_loop_that_has_ended_is_not_waited_for(redis):
+    """The next outcome after its time begins another one."""
+    (budget,) = budgets(redis, 1)
+    budget._tell_at = now() + 1.0
+    await asyncio.sleep(1.5)
+    budget.on_success(ended(200))
+    await all_told()
+
+    assert 1 == redis.questions
+
+
+async def test_a_copy_is_the_same_budget(redis):
+    """Two would allow twice as many retries."""
+    (budget,) = budgets(redis, 1)
+
+    assert budget is copy.deepcopy(budget)
+
+
+@pytest.mark.parametrize(
+    ("argument", "settings"),
+    [
+        ("name: None ", {"name": None}),
+        ("name: '' ", {"name": ""}),
+        ("deposit: -1 ", {"deposit": -1}),
+        ("capacity: 0 ", {"capacity": 0}),
+        ("brake_after: 0 ", {"brake_after": 0}),
+        ("listeners: [1] ", {"listeners": [1]}),
+    ],
+)
+def test_bad_arguments_are_refused(redis, argument, settings):
+    """As by a budget of one process; the name is no default."""
+    with pytest.raises(ValueError) as caught:
+        SharedRetryBudget(redis, **{"name": "orders"} | settings)
+
+    assert str(caught.value).startswith(argument)
+
+
+def test_a_client_without_await_is_refused():
+    """It would hold up the event loop."""
+
+    class Waiting(FakeRedis):
+        def register_script(self, script):
+            return print
+
+    with pytest.raises(ValueError, match="^redis: .*Waiting"):
+        SharedRetryBudget(Waiting(), "orders")
