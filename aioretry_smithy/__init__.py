@@ -32,6 +32,8 @@ from ._failures.safety import (
     peel,
     retry_safety,
 )
+from ._hedging.client import HedgingClient
+from ._hedging.delay import HedgingDelay
 from ._limits.client import ConcurrencyLimitingClient
 from ._limits.concurrency_limit import ConcurrencyLimit, ConcurrencyLimitListener
 from ._limits.concurrency_limit_error import ConcurrencyLimitError
@@ -85,6 +87,8 @@ __all__ = [
     "Decorator",
     "EventCount",
     "FailFastError",
+    "HedgingClient",
+    "HedgingDelay",
     "HttpClient",
     "HttpRequest",
     "LogFormatter",

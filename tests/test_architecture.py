@@ -33,6 +33,7 @@ FLOORS = (
     {"_call"},
     {"_bodies", "_rules", "smithy.*"},
     {"_breaker", "_content_preview", "_limits", "_logging", "_retry"},
+    {"_hedging"},
     {"_rpc", "_session"},
     {"smithy"},
     {"__init__"},

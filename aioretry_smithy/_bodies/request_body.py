@@ -77,6 +77,13 @@ def is_spent(ctx: ClientRequestContext, request: HttpRequest) -> bool:
     return body is not None and body.is_spent
 
 
+def can_be_sent_at_once(data: object) -> bool:
+    """Say whether two requests can send a body at the same time: it is in memory."""
+    if type(data) in _IN_MEMORY:
+        return True
+    return not isinstance(data, AsyncIterable) and _can_be_sent_again(data)
+
+
 def bytes_in_memory(
     data: object,
 ) -> tuple[bytes | bytearray | memoryview, str] | None:

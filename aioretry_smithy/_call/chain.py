@@ -106,6 +106,11 @@ def retrying_client(client: Client) -> Any:
     return next((link for link in chain_of(client) if _retries(link)), None)
 
 
+def sends_again(client: object) -> bool:
+    """Say whether a client, apart from those inside, may send a request again."""
+    return isinstance(client, DecoratingClient) and client._sends_again
+
+
 def _retries(client: object) -> bool:
     return isinstance(client, DecoratingClient) and client._retries
 

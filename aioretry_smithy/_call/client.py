@@ -113,6 +113,9 @@ class DecoratingClient(ForOneKind, Generic[ClientT]):
     _retries: ClassVar[bool] = False
     """Whether it retries, so that there may be no other such client in a chain."""
 
+    _sends_again: ClassVar[bool] = False
+    """Whether it may send a request more than once, each with a log of its own."""
+
     mask: Mask | None = None
     """Names to hide in logs, besides the usual secrets."""
 

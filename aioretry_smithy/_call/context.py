@@ -280,6 +280,13 @@ class ClientRequestContext(CallBound):
         """
         return ClientRequestContext(request, timeout, self)
 
+    def _twin(self) -> ClientRequestContext:
+        """Make another context of this attempt, to keep its log when this gets one."""
+        twin = ClientRequestContext._of(self.request, self.log)
+        twin.parent, twin.attempt = self.parent, self.attempt
+        twin.options = self.options
+        return twin
+
     def __repr__(self) -> str:
         attempt = "" if self.attempt is None else f", attempt {self.attempt}"
         request = self.request.described(self.log.mask)

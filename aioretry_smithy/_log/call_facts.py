@@ -23,6 +23,7 @@ class CallFacts:
         "is_over",
         "loop",
         "mask",
+        "refused_hedges",
         "root",
         "started",
         "waiters",
@@ -40,6 +41,9 @@ class CallFacts:
 
     is_over: bool
     """Whether the caller has the response or the exception."""
+
+    refused_hedges: int
+    """How many times a limiter gave no leave for a hedge."""
 
     waiters: Sequence[Callable[[], object]]
     """Functions to call, once, when something of the call has ended."""
@@ -59,6 +63,7 @@ class CallFacts:
         self.deadline = None if timeout is None else started + timeout
         self.is_over = self.gave_up_inside = False
         self.waiters = ()
+        self.refused_hedges = 0
 
     @property
     def outermost(self) -> CallFacts:

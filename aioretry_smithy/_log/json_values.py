@@ -37,6 +37,8 @@ def to_dict(log: LogRecord) -> dict[str, Any]:
         "total_duration": log.total_duration,
         "is_complete": log.is_complete,
         "attempt": log.attempt,
+        "is_hedge": log.is_hedge,
+        "superseded": log.superseded,
         "total_attempts": log.total_attempts,
         "delay": log.delay,
         "delay_source": log.delay_source,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from .._text import printable
-from .tree import describe_outcome, describe_seconds, describe_wait
+from .tree import describe_outcome, describe_seconds, describe_waits
 
 if TYPE_CHECKING:
     from .record import LogRecord
@@ -39,5 +39,5 @@ def note(attempt: LogRecord) -> str:
     if attempt.request_method is None:
         # It may stand below the attempts of a call inside.
         name = printable(attempt.mask.text(f"{name} of {attempt.name}"))
-    views = describe_outcome, describe_seconds, describe_wait
+    views = describe_outcome, describe_seconds, describe_waits
     return f"{name}: {', '.join(filter(None, (view(attempt) for view in views)))}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, cast
 from .._failures.kept_cause import KeptCause
 from .._masking.mask import DEFAULT_MASK
 from .call_facts import CallFacts
-from .calls_inside import CallsInside
+from .hedge import MaybeHedge
 from .outcome import PENDING, Outcome
 from .upload import NO_BODY, Upload
 
@@ -29,7 +29,7 @@ UNMADE: Final[list[Any]] = []
 """In place of the log of the only attempt, which is made when it is asked for."""
 
 
-class LogRecord(CallsInside):
+class LogRecord(MaybeHedge):
     """The facts of a call or an attempt, as they can be read; see :class:`RequestLog`.
 
     Written by :class:`RequestLog` alone.
@@ -102,8 +102,9 @@ class LogRecord(CallsInside):
         self._outcome = PENDING
         self._was_refused = self._is_settled = self._sent = False
         self._upload = NO_BODY
-        self._calls = self._refusal = self._request_preview = self._sent_headers = None
+        self._calls = self._race = self._refusal = self._request_preview = None
         self.delay = self.delay_source = self.stop_reason = self._retry_error = None
+        self._sent_headers = None
         if parent is None:
             self.attempt = None
             self._call = call = CallFacts(loop, timeout, default_headers, mask)

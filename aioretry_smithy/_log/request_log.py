@@ -20,6 +20,7 @@ from .tree import headline, render
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Sequence
 
     import aiohttp
 
@@ -156,15 +157,18 @@ class RequestLog(LogRecord):
         """Note that this begins now, after a wait for its turn at a rate.
 
         The wait belongs to the attempt before, before the first one to the call. A
-        wait for what is sent again within an attempt belongs to nobody.
+        wait for a hedge, or for what is sent again within an attempt, belongs to
+        nobody.
         """
         if self._sent:
             return
         before = self.root
         if self.attempt is not None:
             self._start_later(waited)
+            if self.is_hedge:
+                return
             if self.attempt > 1:
-                before = before._children[self.attempt - 2]
+                before = _waited_after(before._children[: self.attempt - 1])
         before.delay = (before.delay or 0.0) + waited
         before.delay_source = "rate_limit"
 
@@ -264,6 +268,12 @@ class RequestLog(LogRecord):
                 log._is_settled = True
         if self._call.waiters:
             self._call.wake()
+
+
+def _waited_after(logs: Sequence[RequestLog]) -> RequestLog:
+    """Return which of the last request and its hedges has the wait after them."""
+    backwards = reversed(logs)
+    return next(log for log in backwards if log.delay is not None or not log.is_hedge)
 
 
 def _wake(future: asyncio.Future[None]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import pairwise, starmap
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .._errors import RefusedRequestError, UnprocessedRequestError
@@ -29,12 +28,17 @@ class OutcomeKind(StrEnum):
     REFUSED = "refused"
     """Nothing was sent: refused on this side."""
 
+    SUPERSEDED = "superseded"
+    """Given up for the good answer of another request."""
+
     CANCELLED = "cancelled"
     RUNNING = "running"
 
     @classmethod
     def of(cls, log: LogRecord) -> OutcomeKind:
         """Classify what a log says up to now."""
+        if log.superseded:
+            return cls.SUPERSEDED
         status, cause = log.response_status, log.response_cause
         if status is not None and status >= 400:
             return cls.FAILURE
@@ -50,6 +54,7 @@ COLOURS: Final[Mapping[OutcomeKind, tuple[str, str, str]]] = {
     OutcomeKind.FAILURE: ("red", "#cf222e", "#f85149"),
     OutcomeKind.ERROR: ("magenta", "#8250df", "#bc8cff"),
     OutcomeKind.REFUSED: ("cyan", "#1b7c83", "#39c5cf"),
+    OutcomeKind.SUPERSEDED: ("bright_black", "#6e7781", "#8b949e"),
     OutcomeKind.CANCELLED: ("yellow", "#9a6700", "#d29922"),
     OutcomeKind.RUNNING: ("blue", "#0969da", "#58a6ff"),
 }
@@ -136,23 +141,34 @@ def _bars(
     rows = aligned_rows(attempts) or [Row(outcome=describe_outcome(log))]
     now = log.started - origin
     now += _elapsed(log) if log.duration is None else log.duration
-    times = [*(attempt.started - origin for attempt in shown), now]
+    spans = _until_next([*shown], now, origin)
     bars = []
     if delay is not None:
         row = Row(wait=f"waited {delay:.3f} s ({log.delay_source})")
         # Without attempts the wait is a part of what the call took.
-        first = times[0] if shown == attempts else times[0] + delay
+        start = spans[0].start if spans else now
+        first = start if shown == attempts else start + delay
         parts = {"wait": _wait(delay, log.started - origin, first)}
         bars.append(Bar(log, OutcomeKind.of(log), row, parts))
     if attempts:
         # A retrying decorator of the user's own makes attempts without calls.
         bars += _calls(log, origin)
-    spans = starmap(Span, pairwise(times))
     for attempt, row, span in zip(shown, rows, spans, strict=False):
         parts = _parts(attempt, span, now)
         calls = _calls(attempt, origin)
         bars.append(Bar(attempt, OutcomeKind.of(attempt), row, parts, calls))
     return tuple(bars)
+
+
+def _until_next(shown: list[LogRecord], now: float, origin: float) -> list[Span]:
+    """Return when each attempt began, and when the next one did that is no hedge."""
+    spans: list[Span] = []
+    following = now
+    for attempt in reversed(shown):
+        start = attempt.started - origin
+        spans.append(Span(start, following))
+        following = following if attempt.is_hedge else start
+    return spans[::-1]
 
 
 def _calls(log: LogRecord, origin: float) -> tuple[Bar, ...]:

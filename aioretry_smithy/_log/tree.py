@@ -128,7 +128,7 @@ class Row(NamedTuple):
 
 def aligned_rows(attempts: Sequence[LogRecord]) -> list[Row]:
     """Say what became of each attempt, in columns that are as wide as each other."""
-    views = describe_outcome, describe_seconds, describe_wait
+    views = describe_outcome, describe_seconds, describe_waits
     rows = [(f"{log.attempt}", *(view(log) for view in views)) for log in attempts]
     widths = [max(map(cells, column)) for column in zip(*rows, strict=True)]
     return [
@@ -151,7 +151,7 @@ def cells(text: str) -> int:
 
 def describe_outcome(log: LogRecord) -> str:
     """Say in a few words how a call or an attempt ended."""
-    said = _answer_or_cause(log)
+    said = "superseded" if log.superseded else _answer_or_cause(log)
     return f"{said}, not sent" if _was_never_sent(log) else said
 
 
@@ -268,7 +268,11 @@ def describe_seconds(log: LogRecord) -> str:
     return "" if duration is None else f"{duration:.3f} s"
 
 
-def describe_wait(log: LogRecord) -> str:
-    if log.delay is None:
-        return ""
-    return f"then waited {log.delay:.3f} s ({log.delay_source})"
+def describe_waits(log: LogRecord) -> str:
+    """Say when a hedge was sent, and what was waited after the attempt."""
+    parts = []
+    if log._hedged_after is not None:
+        parts.append(f"hedge after {log._hedged_after:.3f} s")
+    if log.delay is not None:
+        parts.append(f"then waited {log.delay:.3f} s ({log.delay_source})")
+    return ", ".join(parts)

@@ -239,7 +239,7 @@ class LoggingClient(LoggedCalls[HttpClient]):
 
 def _has_succeeded(log: RequestLog) -> bool:
     if log.response_cause is not None:
-        return False
+        return log.superseded
     # Not by properties: every call pays for this.
     outcome = log._outcome
     status = outcome.status

@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 _REQUEST_KEYS = (
     "name request_method request_url request_headers request_content_preview"
     " request_started_at request_length request_duration response_timeout attempt"
+    " is_hedge"
 ).split()
 _RESPONSE_KEYS = (
     "sent response_status response_reason response_headers response_cause"
     " response_length response_content_preview duration total_duration is_complete"
-    " attempt total_attempts stop_reason retry_error"
+    " attempt superseded total_attempts stop_reason retry_error"
 ).split()
 
 
@@ -123,6 +124,7 @@ class _TextFormatter(LogFormatter):
             **_target(log),
             "preview": _quoted(content_preview(log.request_content_preview, log.mask)),
             "currentAttempt": log.attempt,
+            "hedge": "yes" if log.is_hedge else None,
         }
         return printable(f"Request: {_braced(fields)}")
 
@@ -132,7 +134,8 @@ class _TextFormatter(LogFormatter):
             "length": log.response_length,
             "duration": _seconds(log.duration),
             "totalDuration": _seconds(log.total_duration),
-            "cause": describe_cause(log),
+            "cause": None if log.superseded else describe_cause(log),
+            "superseded": "yes" if log.superseded else None,
             "sent": None if log.sent or log.duration is None else "no",
             "headers": _response_headers(log),
             "preview": _quoted(content_preview(log.response_content_preview, log.mask)),

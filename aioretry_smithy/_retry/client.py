@@ -36,7 +36,7 @@ class RetriedCalls(DecoratingClient[ClientT]):
     config: RetryConfig | RetryConfigMapping
     """How to retry."""
 
-    _retries = True
+    _retries = _sends_again = True
 
     _exchange: ClassVar[Exchange]
     """Handles the requests and the results."""

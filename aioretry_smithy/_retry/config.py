@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict, Unpack
 
 from .._errors import bad_argument, is_finite, positive_integer
 from ..smithy.interfaces import TokenSource, is_smithy_strategy
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 Strategy: TypeAlias = RetryStrategy | RetryStrategyWithContent | TokenSource
 """A strategy of any kind."""
+
+RETRY_COUNT_HEADER: Final = "armeria-retry-count"
+"""The header that tells a server how many attempts came before, unless told."""
 
 _ENVIRONMENT_VARIABLE = "AIORETRY_SMITHY_DEFAULT_MAX_TOTAL_ATTEMPTS"
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -131,7 +134,7 @@ class RetryConfig:
     use_retry_after: bool = field(default=True, kw_only=True)
     max_retry_after: float | None = field(default=60.0, kw_only=True)
     buffer_response: bool = field(default=False, kw_only=True)
-    retry_count_header: str | None = field(default="armeria-retry-count", kw_only=True)
+    retry_count_header: str | None = field(default=RETRY_COUNT_HEADER, kw_only=True)
     classifiers: Sequence[Classifier] = field(
         default=DEFAULT_CLASSIFIERS, kw_only=True, repr=False
     )

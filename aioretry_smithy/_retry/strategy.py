@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from .._call.context import ClientRequestContext
+    from .._request.request import HttpRequest
 
 _Member = TypeVar("_Member", bound=Member)
 
@@ -291,10 +292,17 @@ def _is_server_error(status: int | None) -> bool:
     return status is not None and status >= 500
 
 
-def is_idempotent(ctx: ClientRequestContext) -> bool:
-    """Say whether the server may see the request twice, by method or by header."""
+def is_idempotent(
+    ctx: ClientRequestContext, request: HttpRequest | None = None
+) -> bool:
+    """Say whether the server may see the request twice, by method or by header.
+
+    Args:
+        ctx: The context of the request.
+        request: What is sent, where a decorator may have changed it.
+    """
     options = ctx.options
     if options is not None and options.idempotent is not None:
         return options.idempotent
-    request = ctx.request
+    request = request or ctx.request
     return request.method in IDEMPOTENT_METHODS or "Idempotency-Key" in request.headers

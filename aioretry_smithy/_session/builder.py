@@ -14,7 +14,7 @@ from .._call.chain import (
     checked_decorator,
     describe_client,
     mask_of,
-    retrying_client,
+    sends_again,
 )
 from .._call.client import chain_of, find_client
 from .._call.options import UNSET, Unset
@@ -302,6 +302,6 @@ def _install(
     session: ClientSession, transport: AiohttpTransport, client: HttpClient
 ) -> ClientSession:
     # Even one that never retries: a block of code may tell it to.
-    resend = retrying_client(client) is None
+    resend = not any(map(sends_again, chain_of(client)))
     _seam.install(session, transport, client, mask=mask_of(client), resend=resend)
     return session

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import ClientResponse
 
 from .._breaker.client import CircuitBreakerClient
+from .._call.chain import sends_again
 from .._call.client import chain_of
 from .._call.short_lane import FirstAttempt
 from .._limits.client import ConcurrencyLimitingClient
@@ -76,7 +77,7 @@ def short_lane_of(
         steps[links.pop()] = step
     if not links:
         return ShortLane(client, transport, mask, steps)
-    if steps and not any(isinstance(link, RetryingClient) for link in links):
+    if steps and not any(map(sends_again, links)):
         inner: Any = next(reversed(steps))
         inner.execute = ShortLane(inner, transport, mask, steps).execute
     return None

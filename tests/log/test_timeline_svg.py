@@ -95,7 +95,10 @@ def colour_of(kind, rules):
     """Return the name of the colour that a class has in a style sheet."""
     digits = re.search(rf"\.{kind}{{fill:#(\w+)}}", rules)[1]
     shares = (value / 255 for value in bytes.fromhex(digits))
-    angle = colorsys.rgb_to_hls(*shares)[0] * 360
+    hue, _, saturation = colorsys.rgb_to_hls(*shares)
+    if saturation < 0.1:
+        return "bright_black"
+    angle = hue * 360
 
     def distance(name):
         return abs((angle - HUES[name] + 180) % 360 - 180)

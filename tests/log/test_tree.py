@@ -288,6 +288,8 @@ async def test_values_are_json():
         "total_duration": 0.0,
         "is_complete": True,
         "attempt": None,
+        "is_hedge": False,
+        "superseded": False,
         "total_attempts": 2,
         "delay": None,
         "delay_source": None,

@@ -312,6 +312,7 @@ async def test_json_of_a_request():
         "request_duration",
         "response_timeout",
         "attempt",
+        "is_hedge",
     } == shown.keys()
     assert {key: whole[key] for key in shown} == shown
 

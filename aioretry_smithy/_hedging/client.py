@@ -1,0 +1,186 @@
+"""Send a request again while its answer is late, and take the first good one."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from .._bodies.request_body import can_be_sent_at_once
+from .._call.chain import sends_again
+from .._call.client import DecoratingClient, Decorator, HttpClient, chain_of
+from .._clock import loop_time
+from .._errors import bad_argument, is_finite
+from .._retry.limiter import RetryLimiter
+from .._retry.strategy import is_idempotent
+from .delay import HedgingDelay
+from .hedged_request import HedgedRequest, is_good
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import aiohttp
+
+    from .._call.context import ClientRequestContext
+    from .._request.request import HttpRequest
+    from .delay import Delays
+
+
+class HedgingClient(DecoratingClient[HttpClient]):
+    """Sends a request once more when no answer has come in time; the first good wins.
+
+    That cuts the slowest answers, where a second request would be quick, and costs a
+    few requests. Inside a retrying client, as usual, each attempt is hedged.
+
+    - Only requests that may be sent twice are hedged: idempotent ones, by method, by an
+      ``Idempotency-Key`` or by :func:`request_options`, with a body in memory.
+    - An answer is good with a status below 500 that is neither 408 nor 429. A bad one,
+      or a failure that another attempt might not meet, sends the next hedge at once. No
+      hedge follows on a ``Retry-After``.
+    - When an answer is good, the other requests are cancelled and their responses
+      closed, in one turn of the event loop. No circuit breaker, budget or limit counts
+      them. The body of the good one is still to be read.
+    - If none is good, the last response is returned; without any, the first exception
+      is raised.
+
+    Each request has a log: ``is_hedge`` and ``superseded`` say what it was for and what
+    became of it. A hedge has the retry count header, as a retry has. After gRPC's
+    hedging and Finagle's backup requests.
+
+    >>> decorator = HedgingClient.new_decorator(HedgingDelay.percentile(0.95))
+    """
+
+    _serves = "sessions"
+    _sends_again = True
+
+    def __init__(
+        self,
+        delegate: HttpClient,
+        delay: HedgingDelay,
+        delays: Delays,
+        max_hedges: int,
+        limiter: RetryLimiter | None,
+    ) -> None:
+        super().__init__(delegate)
+        self._delay = delay
+        self._delays = delays
+        self._max_hedges = max_hedges
+        self._limiter = limiter
+
+    @classmethod
+    def new_decorator(
+        cls,
+        delay: float | HedgingDelay,
+        *,
+        max_hedges: int = 1,
+        limiter: RetryLimiter | None = None,
+    ) -> Decorator:
+        """Return a decorator for a session builder.
+
+        Args:
+            delay: How long to wait for an answer before each hedge: seconds, finite and
+                >= 0, or a :class:`HedgingDelay`. The answers of all sessions built with
+                the decorator count for a percentile.
+            max_hedges: Hedges of one request, an int >= 1.
+            limiter: Asked for a permit before each hedge; when it refuses, no hedge
+                follows. Give it to the retrying client too: that tells it of successes
+                and failures, without which a :class:`RetryBudget` does not refill.
+
+        Returns:
+            The decorator. It belongs inside a retrying client, and outside of what is
+            to see each request, such as a circuit breaker.
+
+        Raises:
+            ValueError: An argument is not as described; or, when the session is built,
+                the decorator stands around a retrying or another hedging client.
+
+        >>> budget = RetryBudget()
+        >>> builder = (
+        ...     SessionBuilder()
+        ...     .decorator(HedgingClient.new_decorator(0.05, limiter=budget))
+        ...     .decorator(
+        ...         RetryingClient.new_decorator(
+        ...             RetryStrategy.failsafe(), limiter=budget
+        ...         )
+        ...     )
+        ... )
+        """
+        if is_finite(delay) and delay >= 0:
+            delay = HedgingDelay.fixed(delay)
+        if not isinstance(delay, HedgingDelay):
+            expected = "seconds, finite and >= 0, or a HedgingDelay"
+            raise bad_argument("delay", delay, expected)
+        if type(max_hedges) is not int or max_hedges < 1:
+            raise bad_argument("max_hedges", max_hedges, "an int >= 1")
+        if limiter is not None and not isinstance(limiter, RetryLimiter):
+            raise bad_argument("limiter", limiter, "a RetryLimiter, or None")
+        checked, delays = delay, delay._new_delays()
+
+        def decorator(delegate: HttpClient) -> HttpClient:
+            for link in filter(sends_again, chain_of(delegate)):
+                expected = f"a place inside of {type(link).__name__}, not around it"
+                raise bad_argument("decorator", cls.__name__, expected)
+            return cls(delegate, checked, delays, max_hedges, limiter)
+
+        return decorator
+
+    async def execute(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> aiohttp.ClientResponse:
+        """Send *request*, and again while its answer is late."""
+        if ctx.parent is not None:
+            return await self._hedged(ctx, request)
+        # Nothing retries: then each request gets its log here.
+        attempt, log = ctx.derive(request), ctx.log
+        try:
+            return await self._hedged(attempt, request)
+        finally:
+            attempt.log._is_settled = True
+            if not log._is_settled:
+                log._record_answer(attempt.log)
+
+    async def _hedged(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> aiohttp.ClientResponse:
+        times = self._delays.of(request) if _may_be_hedged(ctx, request) else None
+        if times is None:
+            return await self.delegate.execute(ctx, request)
+        delay = times.delay()
+        if delay is not None:
+            hedged = HedgedRequest(
+                self.delegate,
+                ctx,
+                request,
+                times,
+                delay,
+                self._max_hedges,
+                self._limiter,
+            )
+            return await hedged.run()
+        started = loop_time()
+        response = await self.delegate.execute(ctx, request)
+        if is_good(response):
+            times.note(loop_time() - started)
+        return response
+
+    @property
+    def delays(self) -> Mapping[str, float | None]:
+        """The present delays in seconds by their keys, for health pages.
+
+        None where there are too few answers yet. A fixed one stands under ``all``.
+
+        >>> decorator = HedgingClient.new_decorator(0.05)
+        >>> decorator(ScriptedTransport([])).delays
+        mappingproxy({'all': 0.05})
+        """
+        in_use = self._delays.in_use().items()
+        return MappingProxyType({key: times.delay() for key, times in in_use})
+
+    def describe(self) -> str:
+        """Return the name and the settings of this client."""
+        settings = f"max_hedges={self._max_hedges!r}, limiter={self._limiter!r}"
+        return f"{type(self).__name__}(delay={self._delay!r}, {settings})"
+
+
+def _may_be_hedged(ctx: ClientRequestContext, request: HttpRequest) -> bool:
+    data = request.arguments.get("data")
+    return is_idempotent(ctx, request) and (data is None or can_be_sent_at_once(data))
