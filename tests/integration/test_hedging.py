@@ -1,0 +1,171 @@
+"""Hedges on the wire: whole bodies, no connection and no task left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from contextlib import suppress
+
+import pytest
+from aiohttp import web
+from chains import connected, retrying
+from races import hedging
+
+from aioretry_smithy import (
+    CircuitBreaker,
+    CircuitBreakerClient,
+    ConcurrencyLimit,
+    ConcurrencyLimitingClient,
+    RequestLog,
+    client_decorator,
+)
+from aioretry_smithy._hedging.hedged_request import _given_up
+
+SIZE = 1 << 20
+CHUNK = 1 << 16
+QUICK, SLOW = 0.01, 0.5
+"""Seconds to an answer, less and much more than a delay of some milliseconds."""
+
+IS_HEDGE = "armeria-retry-count"
+
+
+def body_of(number):
+    return number.to_bytes(8) * (SIZE // 8)
+
+
+async def respond(request):
+    """Send a body whose number is in the path, in pieces, early or late."""
+    loser, number = request.match_info["path"].split("/")
+    is_late = (IS_HEDGE in request.headers) == (loser == "hedge")
+    await asyncio.sleep(SLOW if loser != "none" and is_late else QUICK)
+    response = web.StreamResponse(headers={"Content-Length": str(SIZE)})
+    await response.prepare(request)
+    body = body_of(int(number))
+    for start in range(0, SIZE, CHUNK):
+        await response.write(body[start : start + CHUNK])
+        await asyncio.sleep(0)
+    return response
+
+
+@client_decorator
+async def stubborn(delegate, ctx, request):
+    """Be busy for a while when cancelled."""
+    try:
+        return await delegate.execute(ctx, request)
+    except asyncio.CancelledError:
+        await asyncio.sleep(SLOW / 4)
+        raise
+
+
+async def what_is_held(client, limit):
+    """Wait for the slowest request, and return what is not free again."""
+    await asyncio.sleep(SLOW)
+    return [*client.connector._acquired, *_given_up], limit.in_flight
+
+
+@pytest.mark.parametrize(
+    "number", [40, pytest.param(1000, marks=pytest.mark.long)], ids=["some", "many"]
+)
+async def test_bodies_arrive_whole_and_nothing_is_left(serving, number):
+    """Of winning hedges and winning first requests, whoever else is cancelled."""
+    server = await serving(respond)
+    chance = random.Random(7)
+    limit, breaker = ConcurrencyLimit.fixed(100), CircuitBreaker()
+    whole, left, free = [], [], asyncio.Semaphore(10)
+    client = connected(
+        server.make_url("/"),
+        stubborn,
+        ConcurrencyLimitingClient.new_decorator(limit),
+        CircuitBreakerClient.new_decorator(breaker),
+        hedging(0.005),
+        retrying(),
+    )
+
+    async def call(number):
+        loser = chance.choice(["first", "hedge", "none"])
+        patience = chance.choice([None, None, chance.uniform(0.0, 0.05)])
+        async with free:
+            try:
+                async with asyncio.timeout(patience):
+                    async with client.get(f"{loser}/{number}") as response:
+                        body = await response.read()
+            except TimeoutError:
+                left.append(number)
+            else:
+                assert body_of(number) == body
+                whole.append(RequestLog.of(response))
+
+    async with client:
+        await asyncio.gather(*map(call, range(number)))
+
+        assert ([], 0) == await what_is_held(client, limit)
+
+    assert number == len(whole) + len(left)
+    assert min(len(whole), len(left)) >= number / 10
+    winners = {log.children[-1].superseded for log in whole}
+    assert {True, False} == winners
+    assert all(log.response_length == SIZE for log in whole)
+    assert 0 == breaker.event_count.failure
+
+
+async def test_a_loser_that_is_busy_holds_nobody_up(serving):
+    """Nor does it keep its connection, when it has ended."""
+    server = await serving(respond)
+    loop = asyncio.get_running_loop()
+    limit = ConcurrencyLimit.fixed(9)
+    limiting = ConcurrencyLimitingClient.new_decorator(limit)
+    client = connected(server.make_url("/"), limiting, stubborn, hedging(0.005))
+    async with client:
+        started = loop.time()
+        response = await client.get("first/1")
+        taken = loop.time() - started
+        body = await response.read()
+        log = RequestLog.of(response)
+
+        assert taken < SLOW / 4
+        assert body_of(1) == body
+        assert [True, False] == [each.superseded for each in log.children]
+        assert ([], 0) == await what_is_held(client, limit)
+
+
+async def test_both_requests_carry_the_whole_body(serving):
+    """Each its own copy, as long as it takes."""
+    received = []
+
+    async def receive(request):
+        received.append((IS_HEDGE in request.headers, await request.read()))
+        await asyncio.sleep(QUICK if IS_HEDGE in request.headers else SLOW)
+        return web.json_response([])
+
+    server = await serving(receive)
+    text = "x" * (SIZE - 2)
+    async with connected(server.make_url("/"), hedging(0.05)) as client:
+        for options in {"data": text.encode()}, {"json": text}:
+            async with client.put("/", **options) as response:
+                assert 200 == response.status
+
+    assert [False, True, False, True] == [is_hedge for is_hedge, _ in received]
+    assert [SIZE - 2, SIZE - 2, SIZE, SIZE] == [len(body) for _, body in received]
+
+
+async def test_the_connection_of_a_loser_is_closed(serving):
+    """The server hears of it and need not go on."""
+    gone = asyncio.Event()
+
+    async def wait(request):
+        if IS_HEDGE not in request.headers:
+            try:
+                await asyncio.sleep(5.0)
+            finally:
+                gone.set()
+        return web.Response(text="hedge")
+
+    server = await serving(wait)
+    async with connected(server.make_url("/"), hedging(0.01)) as client:
+        async with client.get("/") as response:
+            text = await response.text()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(gone.wait(), 0.5)
+
+        assert "hedge" == text
+        assert set() == client.connector._acquired
