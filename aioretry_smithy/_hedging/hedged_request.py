@@ -12,7 +12,7 @@ from .._failures.retry_info import RetryInfo
 from .._failures.safety import RetrySafety, mark_seen, peel, retry_safety, was_queued
 from .._retry.config import RETRY_COUNT_HEADER
 from .._retry.http_exchange import HTTP
-from .._retry.limiter_calls import acquired, tell
+from .._retry.limiter_calls import acquired, notify
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -161,7 +161,7 @@ class HedgedRequest:
                 return None
             # It may have taken its time, and may even have ignored that it is over.
             if hedge not in self._under_way or time_left(ctx) <= 0:
-                await tell(limiter, limiter.release, before)
+                await notify(limiter, limiter.release, before)
                 return None
             hedge.leave = before
         config: Any = ctx.root._retry_config
@@ -246,7 +246,7 @@ class HedgedRequest:
         for sent in self._sent:
             leave, sent.leave = sent.leave, None
             if limiter is not None and leave is not None:
-                await tell(limiter, limiter.on_retry_end, leave)
+                await notify(limiter, limiter.on_retry_end, leave)
 
     def _hand_over(self) -> aiohttp.ClientResponse:
         """Give the attempt the log of what counts, and return or raise that."""
