@@ -80,8 +80,7 @@ class PerKey(Generic[T]):
 
         def find(host: str, method: str) -> T | None:
             key = host if key_of is None or not host else key_of(host, method)
-            value = get(key)
-            if value is not None:
+            if (value := get(key)) is not None:
                 touch(key)
             return value
 

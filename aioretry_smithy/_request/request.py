@@ -66,7 +66,12 @@ class HttpRequest(CallBound):
         base_url: URL | None = None,
         **options: Any,
     ) -> None:
-        self._fill(method, url, options, copy_arguments(options), base_url)
+        self.method = method.upper()
+        self.target = url
+        self.given = options
+        self.arguments = copy_arguments(options)
+        self._base_url = base_url
+        self._url: URL | None = None
 
     @classmethod
     def of_call(
@@ -93,23 +98,13 @@ class HttpRequest(CallBound):
     ) -> Self:
         """Make a request of the given arguments and their copies."""
         request = cls.__new__(cls)
-        request._fill(method, target, given, arguments, base_url)
+        request.method = method.upper()
+        request.target = target
+        request.given = given
+        request.arguments = arguments
+        request._base_url = base_url
+        request._url = None
         return request
-
-    def _fill(
-        self,
-        method: str,
-        target: StrOrURL,
-        given: dict[str, Any],
-        arguments: dict[str, Any],
-        base_url: URL | None,
-    ) -> None:
-        self.method = method.upper()
-        self.target = target
-        self.given = given
-        self.arguments = arguments
-        self._base_url = base_url
-        self._url: URL | None = None
 
     @property
     def name(self) -> str:

@@ -59,8 +59,8 @@ async def ordinary_call(
     if refuse:
         # The decorators are to see the status, and the body where they need it.
         options["raise_for_status"] = False
-    call = session, mask, method, target, options
-    ctx = ctx or (_begin_late(*call) if late else None) or _begin(*call)
+    begin = _begin_late if late else _begin
+    ctx = ctx or begin(session, mask, method, target, options)
     try:
         try:
             response = await client.execute(ctx, ctx.request)
@@ -106,12 +106,12 @@ def _begin_late(
     method: str,
     target: StrOrURL,
     options: dict[str, Any],
-) -> ClientRequestContext | None:
-    """Make the context of a usual call, without a log; None of any other."""
+) -> ClientRequestContext:
+    """Make the context of a call, without a log where that is a usual one."""
     is_plain = len(options) == 1 and "allow_redirects" in options
     copies = NO_CONTAINERS if is_plain else usual_copies(options)
     if copies is None or current_options() is not None or collecting():
-        return None
+        return _begin(session, mask, method, target, options)
     arguments = options
     if copies is not NO_CONTAINERS:
         arguments = options.copy()
@@ -130,9 +130,10 @@ def _attach(ctx: ClientRequestContext, response: aiohttp.ClientResponse) -> None
     if late is None:
         attach(ctx.log, response)
         return
-    (method, target, arguments, *others), limits, upload = late
+    begun, limits, upload = late
     if upload is not NO_BODY:
         # A decorator may have kept the request, with its body.
+        method, target, arguments, *others = begun
         arguments = {**arguments, "data": None, "json": None}
         late = (method, target, arguments, *others), limits, upload  # type: ignore[assignment]
     attach_late(response, late, ctx._answered_at)
