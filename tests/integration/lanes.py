@@ -6,6 +6,7 @@ import contextlib
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from itertools import zip_longest
 from typing import Any
 
@@ -59,10 +60,7 @@ def settled(value: Any) -> Any:
     if isinstance(value, bytes):
         return settled(value.decode("latin-1")).encode("latin-1")
     if isinstance(value, str | URL):
-        text = str(value)
-        for pattern, replacement in CHANGES_EACH_TIME:
-            text = pattern.sub(replacement, text)
-        return "\n".join(line.rstrip() for line in text.splitlines())
+        return _settled_text(str(value))
     if isinstance(value, Mapping):
         return {
             settled(key): _blank(item) if key in BLANK else settled(item)
@@ -71,6 +69,14 @@ def settled(value: Any) -> Any:
     if isinstance(value, list | tuple | set):
         return [settled(item) for item in value]
     return value
+
+
+@lru_cache(maxsize=4096)
+def _settled_text(text: str) -> str:
+    # Nearly all texts of a call are names and words, the same in every story.
+    for pattern, replacement in CHANGES_EACH_TIME:
+        text = pattern.sub(replacement, text)
+    return "\n".join(line.rstrip() for line in text.splitlines())
 
 
 def _blank(value: object) -> str | None:
