@@ -20,7 +20,7 @@ from aioretry_smithy import (
 
 RUNS = 100
 AT_ONCE = 10
-BODY = random.Random(5).randbytes(1 << 19)
+BODY = random.Random(5).randbytes(1 << 17)
 BLOCK = 1 << 14
 """Too little for aiohttp to wait until it is sent, before it reads on."""
 
