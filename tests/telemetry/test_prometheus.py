@@ -708,49 +708,51 @@ def test_library_does_not_import_prometheus():
     assert "False" == process.stdout.strip()
 
 
-WORKER = """
-import asyncio, os, sys
+WORKERS = """
+import asyncio, os
 from aioretry_smithy import *
 from aioretry_smithy.prometheus import *
 from aioretry_smithy.testing import ScriptedTransport
 
-breaker = CircuitBreaker("b", listeners=[CircuitBreakerMetrics()])
-breaker.enter_state(CircuitState(sys.argv[1]))
-budget = RetryBudget("r", capacity=int(sys.argv[2]), listeners=[RetryBudgetMetrics()])
-metrics = MetricsClient.new_decorator()
-retrying = RetryingClient.new_decorator(
-    RetryStrategy.on_server_error_status(Backoff.without_delay()), limiter=budget
-)
-
-async def main():
+async def work(state, capacity):
+    breaker = CircuitBreaker("b", listeners=[CircuitBreakerMetrics()])
+    breaker.enter_state(CircuitState(state))
+    budget = RetryBudget("r", capacity=capacity, listeners=[RetryBudgetMetrics()])
+    metrics = MetricsClient.new_decorator()
+    retrying = RetryingClient.new_decorator(
+        RetryStrategy.on_server_error_status(Backoff.without_delay()), limiter=budget
+    )
     builder = SessionBuilder("http://example.com")
     for decorator in (ScriptedTransport([503, 200]), metrics, retrying, metrics):
         builder.decorator(decorator)
     async with builder.build() as session:
         await session.get("/")
 
-asyncio.run(main())
-print(os.getpid())
+for state, capacity in ("open", 5), ("open", 3), ("closed", 8):
+    if not (worker := os.fork()):
+        asyncio.run(work(state, capacity))
+        os._exit(0)
+    _, status = os.waitpid(worker, 0)
+    print(worker, status)
 """
 
 
-def run_worker(folder, state, capacity):
-    """Make a call in a process of its own, and return the number of that process."""
+def run_workers(folder):
+    """Make a call in each of three processes, forked as servers do, and return them."""
     process = subprocess.run(
-        [sys.executable, "-c", WORKER, state, capacity],
+        [sys.executable, "-c", WORKERS],
         capture_output=True,
         check=True,
         env={**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(folder)},
     )
-    return int(process.stdout)
+    numbers = [int(number) for number in process.stdout.split()]
+    assert [0, 0, 0] == numbers[1::2]
+    return numbers[::2]
 
 
 def test_processes_are_summed_up(tmp_path):
     """Where many processes serve, counters and states add up; tokens are the least."""
-    workers = [
-        run_worker(tmp_path, *arguments)
-        for arguments in (("open", "5"), ("open", "3"), ("closed", "8"))
-    ]
+    workers = run_workers(tmp_path)
     registry = CollectorRegistry()
     multiprocess.MultiProcessCollector(registry, path=str(tmp_path))
 
