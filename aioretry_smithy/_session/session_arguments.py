@@ -12,17 +12,19 @@ from .._errors import bad_argument
 from .standard import standard_decorators
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection
 
 STANDARD = {"response_timeout", *inspect.signature(standard_decorators).parameters}
 """The arguments of the standard chain besides those of a session."""
 
 
-def check_names(given: Iterable[str], *, standard: bool = False) -> None:
+def check_names(given: Collection[str], *, standard: bool = False) -> None:
     """Refuse unknown arguments of a session, and suggest the nearest name.
 
     Of a *standard* chain, its own arguments are known, too.
     """
+    if not given:
+        return
     parameters = inspect.signature(ClientSession).parameters.values()
     if any(each.kind is each.VAR_KEYWORD for each in parameters):
         # A tracer has replaced the class by a function that takes any name.
