@@ -21,6 +21,7 @@ ROOT = Path(aioretry_smithy.__file__).parent
 FOR_LISTENERS = (
     "_body_text",
     "_content_preview",
+    "_log/error_text",
     "_log/json_values",
     "_log/rich_tree",
     "_log/timeline",

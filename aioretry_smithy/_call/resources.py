@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import aiohttp
 
 Note: TypeAlias = tuple[object, Callable[[], Payload]]
-"""An object that was given as JSON, and what makes its body again."""
+"""An object given as JSON, and the function that makes its body again."""
 
 
 class ReplayableBody(Protocol):

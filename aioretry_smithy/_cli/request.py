@@ -22,8 +22,8 @@ from .. import (
     capture_logs,
     is_unprocessed,
 )
+from .._log.error_text import describe_error
 from .._log.notes import note
-from .._log.tree import describe_error
 from .._masking.mask import DEFAULT_MASK
 from .._text import printable
 from .arguments import STRATEGIES, UsageError

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .tree import content_preview, describe_cause, describe_error
+from .error_text import describe_cause, describe_error
+from .tree import content_preview
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

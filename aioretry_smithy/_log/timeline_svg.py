@@ -7,8 +7,9 @@ from html import escape
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from .error_text import describe_cause, excerpt
 from .timeline import COLOURS, Bar, OutcomeKind, Span, Timeline, timeline
-from .tree import Headline, cells, describe_cause, describe_outcome, excerpt, tree
+from .tree import Headline, cells, describe_outcome, tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

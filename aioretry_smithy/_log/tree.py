@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, NamedTuple
 from unicodedata import east_asian_width
 
 import aiohttp
 
-from .._body_text import CUT
 from .._errors import ResponseTimeoutError
 from .._text import printable
 from .branches import Node, branches
+from .error_text import (
+    describe_cause,
+    describe_error,
+    excerpt,
+    message_of,
+    without_middle,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,18 +24,9 @@ if TYPE_CHECKING:
     from .._masking.mask import Mask
     from .record import LogRecord
 
-_LONGEST_CAUSE = 72
-_HEAD = 29
 _NO_TIME = "0.000 s"
 # Stop reasons that leave open why a strategy refused another attempt.
 _VAGUE = {"limiter", "no_retry"}
-_HIDDEN_BYTES = "b'****'"
-_QUOTED_BYTES = re.compile(
-    r"""(?sx) \bb
-    # Not the end of a name, as in: circuit breaker 'service-b' is open, 'b' is open.
-    (?<! \w[-./]b ) (?! (?<='b)'(?!\w) | (?<="b)"(?!\w) )
-    (?: '(?:[^'\\]|\\.)*'? | "(?:[^"\\]|\\.)*"? )"""
-)
 
 
 def render(log: LogRecord) -> str:
@@ -177,20 +173,13 @@ def _answer_or_cause(log: LogRecord) -> str:
     described = describe_error(cause, log.mask)
     if isinstance(cause, aiohttp.ClientConnectorError):
         # The reason is at the end, and the host stands at the beginning of the line.
-        return _without_middle(described)
+        return without_middle(described)
     return excerpt(described)
 
 
 def _came_from_inside(log: LogRecord, cause: BaseException) -> bool:
     described = describe_error(cause, log.mask)
     return any(describe_cause(call) == described for call in log.calls)
-
-
-def _without_middle(text: str) -> str:
-    text = printable(text)
-    if len(text) <= _LONGEST_CAUSE:
-        return text
-    return f"{text[: _HEAD - 1]}{CUT}{text[_HEAD - _LONGEST_CAUSE :]}"
 
 
 def _time(log: LogRecord, outcome: str, after_answer: str, after_time: str) -> str:
@@ -210,13 +199,13 @@ def describe_stop(log: LogRecord) -> str | None:
         return str(reason)
     if describe_error(refusal, log.mask) == describe_cause(log):
         return str(reason)
-    return f"{reason} ({excerpt(_message(refusal, log.mask))})"
+    return f"{reason} ({excerpt(message_of(refusal, log.mask))})"
 
 
 def _beside_status(log: LogRecord, cause: BaseException) -> str:
     """Say what an answer failed with."""
     if isinstance(cause, ResponseTimeoutError):
-        return printable(_message(cause, log.mask))
+        return printable(message_of(cause, log.mask))
     if isinstance(cause, aiohttp.ClientResponseError) and (
         cause.status == log.response_status
     ):
@@ -225,39 +214,6 @@ def _beside_status(log: LogRecord, cause: BaseException) -> str:
         said = "" if cause.message == log.response_reason else f": {message}"
         return excerpt(f"{type(cause).__name__}{said}")
     return excerpt(describe_error(cause, log.mask))
-
-
-def _message(error: BaseException, mask: Mask) -> str:
-    """Return the message of an error alone; without one, its class."""
-    return describe_error(error, mask).removeprefix(f"{type(error).__name__}: ")
-
-
-def describe_cause(log: LogRecord) -> str | None:
-    """Return the class and the message of a log's failure, credentials hidden."""
-    cause = log.response_cause
-    return None if cause is None else describe_error(cause, log.mask)
-
-
-def describe_error(error: BaseException, mask: Mask) -> str:
-    """Return the class and the message of an error, credentials hidden."""
-    name = type(error).__name__
-    try:
-        message = str(error)
-    except Exception:
-        # Errors of aiohttp that a test makes by hand often lack attributes.
-        return name
-    if "Bad status line" not in message:
-        # A header that aiohttp cannot read is quoted, a cookie often without its name.
-        message = _QUOTED_BYTES.sub(_HIDDEN_BYTES, message)
-    message = mask.text(message)
-    return f"{name}: {message}" if message else name
-
-
-def excerpt(text: str, longest: int = _LONGEST_CAUSE) -> str:
-    """Return so many printable characters of a text, the last one a sign of a cut."""
-    # Cut before all else: a server may have sent megabytes. They are masked by now.
-    text = printable(text[: longest + 1])
-    return text if len(text) <= longest else f"{text[: longest - 1]}{CUT}"
 
 
 def describe_seconds(log: LogRecord) -> str:

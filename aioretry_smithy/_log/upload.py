@@ -16,7 +16,7 @@ class Upload:
     """When the last byte was sent, by the event loop's clock."""
 
     is_open: bool = True
-    """Whether its request is being sent; what is open counts the next body."""
+    """Whether its request is being sent; an open upload counts the next body."""
 
 
 NO_BODY: Final = Upload()
@@ -25,6 +25,6 @@ NO_BODY: Final = Upload()
 NO_BODY.length, NO_BODY.is_open = 0, False
 
 NOT_COUNTED: Final = Upload()
-"""The upload of requests whose body nobody counted. Nothing else is written into it."""
+"""The upload of requests whose body is not counted. Nothing is written into it."""
 
 NOT_COUNTED.is_open = False

@@ -8,7 +8,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from .._errors import bad_argument
-from .._log.tree import content_preview, describe_cause, describe_stop
+from .._log.error_text import describe_cause
+from .._log.tree import content_preview, describe_stop
 from .._text import printable
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from .._failures.safety import (
     raised_by_caller,
     retry_safety,
 )
-from .._log.tree import describe_error
+from .._log.error_text import describe_error
 from ..smithy.errors import CallError
 from .failure import (
     Classifier,

@@ -22,7 +22,7 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
-from .._log.tree import describe_error
+from .._log.error_text import describe_error
 from .client import Observation, log_error
 from .labels import Attributes, Subject, error_type
 

@@ -22,7 +22,7 @@ from aioretry_smithy import (
 from aioretry_smithy._call.recording import record_response as record
 from aioretry_smithy._log.json_values import to_dict
 from aioretry_smithy._log.notes import add_notes
-from aioretry_smithy._log.tree import describe_cause, describe_outcome, render
+from aioretry_smithy._log.tree import describe_outcome, render
 from aioretry_smithy._masking.mask import Mask
 from aioretry_smithy._text import printable
 from aioretry_smithy.testing import ScriptedTransport
@@ -44,11 +44,6 @@ class Delays(Backoff):
 
     def next_delay(self, num_attempts_so_far):
         return self.delays[num_attempts_so_far - 1]
-
-
-class UnspeakableError(Exception):
-    def __str__(self):
-        raise AttributeError("no message")
 
 
 def after(seconds, answer):
@@ -188,39 +183,6 @@ async def test_secret_is_masked_before_it_is_cut():
     ctx.log._record_failure(ValueError(f"{'x' * 40} http://user:{SECRET * 9}@h/"))
 
     assert SECRET not in describe_outcome(ctx.log)
-
-
-@pytest.mark.parametrize(
-    ("cause", "described"),
-    [
-        (TimeoutError(), "TimeoutError"),
-        (TimeoutError("late"), "TimeoutError: late"),
-        (UnspeakableError(), "UnspeakableError"),
-        (aiohttp.ClientConnectorError(None, OSError()), "ClientConnectorError"),
-        # aiohttp quotes a header that it cannot read, be it a cookie.
-        (ValueError("Invalid: b'sid=1\\'2'"), "ValueError: Invalid: b'****'"),
-        (ValueError("b\"sid='1'\" and b'2"), "ValueError: b'****' and b'****'"),
-        (ValueError("Bad status line b'HTTP'"), "ValueError: Bad status line b'HTTP'"),
-        (ValueError("bob's"), "ValueError: bob's"),
-        *(
-            (ValueError(f"{before}b'sid=1'"), f"ValueError: {before}b'****'")
-            for before in ("a (", "[", "sid ", "sid=", "sid:", '"', "'", "sid...", "- ")
-        ),
-        (ValueError("[b'', b' 1']"), "ValueError: [b'****', b'****']"),
-        # The end of a name is no beginning.
-        *(
-            (ValueError(f"{name!r} is open, 'b'"), f"ValueError: {name!r} is open, 'b'")
-            for name in ("service-b", "eu.b", "shop/b", "db", "b")
-        ),
-    ],
-)
-async def test_cause_is_described(cause, described):
-    """Class and message, or the class alone, also where the message raises."""
-    ctx = call()
-    ctx.log._record_failure(cause)
-
-    assert described == describe_cause(ctx.log)
-    assert described in render(ctx.log)
 
 
 @pytest.mark.parametrize(

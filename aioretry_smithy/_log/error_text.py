@@ -1,0 +1,64 @@
+"""Describe errors in few characters, credentials hidden."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from .._body_text import CUT
+from .._text import printable
+
+if TYPE_CHECKING:
+    from .._masking.mask import Mask
+    from .record import LogRecord
+
+_LONGEST_CAUSE = 72
+_HEAD = 29
+_HIDDEN_BYTES = "b'****'"
+_QUOTED_BYTES = re.compile(
+    r"""(?sx) \bb
+    # Not the end of a name, as in: circuit breaker 'service-b' is open, 'b' is open.
+    (?<! \w[-./]b ) (?! (?<='b)'(?!\w) | (?<="b)"(?!\w) )
+    (?: '(?:[^'\\]|\\.)*'? | "(?:[^"\\]|\\.)*"? )"""
+)
+
+
+def describe_cause(log: LogRecord) -> str | None:
+    """Return the class and the message of a log's failure, credentials hidden."""
+    cause = log.response_cause
+    return None if cause is None else describe_error(cause, log.mask)
+
+
+def describe_error(error: BaseException, mask: Mask) -> str:
+    """Return the class and the message of an error, credentials hidden."""
+    name = type(error).__name__
+    try:
+        message = str(error)
+    except Exception:
+        # Errors of aiohttp that a test makes by hand often lack attributes.
+        return name
+    if "Bad status line" not in message:
+        # A header that aiohttp cannot read is quoted, a cookie often without its name.
+        message = _QUOTED_BYTES.sub(_HIDDEN_BYTES, message)
+    message = mask.text(message)
+    return f"{name}: {message}" if message else name
+
+
+def message_of(error: BaseException, mask: Mask) -> str:
+    """Return the message of an error alone; without one, its class."""
+    return describe_error(error, mask).removeprefix(f"{type(error).__name__}: ")
+
+
+def excerpt(text: str, longest: int = _LONGEST_CAUSE) -> str:
+    """Return so many printable characters of a text, the last one a sign of a cut."""
+    # Cut before all else: a server may have sent megabytes. They are masked by now.
+    text = printable(text[: longest + 1])
+    return text if len(text) <= longest else f"{text[: longest - 1]}{CUT}"
+
+
+def without_middle(text: str) -> str:
+    """Shorten a text whose end says the most."""
+    text = printable(text)
+    if len(text) <= _LONGEST_CAUSE:
+        return text
+    return f"{text[: _HEAD - 1]}{CUT}{text[_HEAD - _LONGEST_CAUSE :]}"
