@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections import defaultdict
+from itertools import count
 from typing import TYPE_CHECKING, TypeGuard
 
 import aiohttp
@@ -24,6 +26,9 @@ from ._text import encodable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+_numbers: defaultdict[str, count[int]] = defaultdict(count)
 
 
 class UnprocessedRequestError(aiohttp.ClientError):
@@ -105,6 +110,15 @@ def is_finite(value: object) -> TypeGuard[float]:
         return False
     # Arithmetic with an int beyond the largest float overflows.
     return abs(value) <= sys.float_info.max
+
+
+def checked_name(name: object, default: str | None = None) -> str:
+    """Return *name*, or *default* with the next number in place of None."""
+    if name is None and default is not None:
+        return f"{default}-{next(_numbers[default])}"
+    if isinstance(name, str) and name:
+        return name
+    raise bad_argument("name", name, "a str that is not empty")
 
 
 def positive_integer(name: str, text: str) -> int:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import count
 from typing import TYPE_CHECKING
 
 from .._clock import loop_time
-from .._errors import bad_argument
+from .._errors import bad_argument, checked_name
 from .._listeners import Listeners
 from .settings import CircuitBreakerSettings
 from .state import CircuitPermit, CircuitState
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 
-_sequence = count()
 _NONE = EventCount(success=0, failure=0)
 
 
@@ -125,7 +123,7 @@ class CircuitBreaker:
         if clock is not None and not callable(clock):
             raise bad_argument("clock", clock, "a callable that returns seconds")
         self._clock = loop_time if clock is None else clock
-        self._name = _checked_name(name)
+        self._name = checked_name(name, "circuit-breaker")
         self._listeners = Listeners(
             f"circuit breaker {self._name!r}", listeners, CircuitBreakerListener
         )
@@ -277,14 +275,6 @@ class CircuitBreaker:
         self._listeners.notify(
             lambda listener: listener.on_event_count_updated(self, event_count)
         )
-
-
-def _checked_name(name: object) -> str:
-    if name is None:
-        return f"circuit-breaker-{next(_sequence)}"
-    if isinstance(name, str) and name:
-        return name
-    raise bad_argument("name", name, "a str that is not empty")
 
 
 def count_success(

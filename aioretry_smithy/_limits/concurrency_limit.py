@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import count
 from typing import TYPE_CHECKING, Any, Self
 
 from .._clock import loop_time
-from .._errors import bad_argument
+from .._errors import bad_argument, checked_name
 from .._listeners import Listeners
 from .aimd import Aimd
 from .bounds import Bounds
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from .._call.context import ClientRequestContext
-
-_sequence = count()
 
 
 class ConcurrencyLimitListener:
@@ -212,12 +209,8 @@ class ConcurrencyLimit(Places):
     def _name_and_listeners(
         self, name: object, listeners: Iterable[ConcurrencyLimitListener]
     ) -> None:
-        if name is None:
-            name = f"concurrency-limit-{next(_sequence)}"
-        if not isinstance(name, str) or not name:
-            raise bad_argument("name", name, "a str that is not empty")
-        self._name = name
-        owner = f"concurrency limit {name!r}"
+        self._name = checked_name(name, "concurrency-limit")
+        owner = f"concurrency limit {self._name!r}"
         self._listeners = Listeners(owner, listeners, ConcurrencyLimitListener)
 
 

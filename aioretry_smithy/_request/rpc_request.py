@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from .._errors import bad_argument
+from .._errors import checked_name
 from .._failures.kept_cause import CallBound
 from .._text import printable
 
@@ -96,10 +96,3 @@ class RpcRequest(CallBound):
 
     def __repr__(self) -> str:
         return printable(f"<{type(self).__name__} {self.name}>")
-
-
-def checked_name(name: object) -> str:
-    """Return the name of a call, checked."""
-    if isinstance(name, str) and name:
-        return name
-    raise bad_argument("name", name, "a str that is not empty")

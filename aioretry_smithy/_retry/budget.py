@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
-from itertools import count
 from typing import TYPE_CHECKING
 
 from .._call.short_lane import LaneStep
-from .._errors import bad_argument, is_finite
+from .._errors import bad_argument, checked_name, is_finite
 from .._listeners import Listeners, checked
 from .._lru import BoundedMap
 from .._request.keys import host_key
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from .._call.context import ClientRequestContext
-
-_sequence = count()
 
 
 class RetryBudgetListener:
@@ -88,7 +85,7 @@ class RetryBudget(Shared, RetryLimiter):
         listeners: Iterable[RetryBudgetListener] = (),
     ) -> None:
         _check(deposit, capacity, brake_after)
-        self._name = _checked_name(name)
+        self._name = checked_name(name, "retry-budget")
         self._settings = _describe(deposit, capacity, brake_after)
         self._brake_after = brake_after
         self._failures = 0
@@ -265,14 +262,6 @@ def _check(deposit: object, capacity: object, brake_after: object) -> None:
         raise bad_argument("capacity", capacity, "finite and >= 1")
     if brake_after is not None and (type(brake_after) is not int or brake_after < 1):
         raise bad_argument("brake_after", brake_after, "an int >= 1, or None")
-
-
-def _checked_name(name: object) -> str:
-    if name is None:
-        return f"retry-budget-{next(_sequence)}"
-    if isinstance(name, str) and name:
-        return name
-    raise bad_argument("name", name, "a str that is not empty")
 
 
 def _describe(deposit: float, capacity: float, brake_after: int | None) -> str:

@@ -10,8 +10,8 @@ from .._call.chain import assemble, check_attempt_timeout, mask_of, retrying_cli
 from .._call.context import ClientRequestContext
 from .._call.enclosing import begin_call
 from .._call.options import RequestOptions, current_options
-from .._errors import bad_argument, is_finite
-from .._request.rpc_request import RpcRequest, checked_name
+from .._errors import bad_argument, checked_name, is_finite
+from .._request.rpc_request import RpcRequest
 from .._retry.given_up import call_inside, gave_up
 from .attempt import Attempts
 from .function_client import FunctionClient

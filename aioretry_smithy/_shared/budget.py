@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from .._call.short_lane import LaneStep
 from .._clock import loop_time
-from .._errors import bad_argument
+from .._errors import checked_name
 from .._retry.budget import RetryBudget, count_success
 from .._retry.limiter import RetryLimiter
 from ..smithy.shared import Shared
@@ -76,8 +76,7 @@ class SharedRetryBudget(Shared, RetryLimiter):
         brake_after: int | None = 3,
         listeners: Iterable[RetryBudgetListener] = (),
     ) -> None:
-        if name is None:
-            raise bad_argument("name", name, "a str that is not empty")
+        checked_name(name)
         self._deposit = deposit
         self._local = RetryBudget(
             name,
