@@ -41,7 +41,7 @@ _CONSEQUENCES = {
 
 
 class SharedRateLimit(RateLimit):
-    """How many requests of all processes together may go out in a time.
+    """Limits the rate of the requests of all processes together.
 
     Processes with the same storage, rate and key share it. It takes the place of a
     :class:`~aioretry_smithy.RateLimit` in a
@@ -53,10 +53,10 @@ class SharedRateLimit(RateLimit):
     which is nearly as exact.
 
     Within a process requests take their turns in the order of arrival; among processes,
-    whoever asks first. Of each key one request at a time asks the storage, and sleeps
-    until there may be more.
+    in the order of their questions. Of each key one request at a time asks the storage,
+    and sleeps until there may be more.
 
-    A storage that does not answer within a second is away. Nobody waits for it then: a
+    A storage that does not answer within a second is away. No call waits for it then: a
     task looks once a second whether it is back, and a warning is logged once a minute.
 
     The limit may serve many clients and tasks of one event loop, but not threads. The

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _PIECE = 2**16
-"""How many bytes are read at a time."""
+"""The bytes that are read at a time."""
 
 
 class CutBody(aiohttp.StreamReader):
@@ -24,7 +24,7 @@ class CutBody(aiohttp.StreamReader):
     Args:
         response: The response.
         after: How many bytes come.
-        record: Is told of the failure as soon as it is certain.
+        record: Called with the failure as soon as it is certain.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class CutBody(aiohttp.StreamReader):
         self._whole.on_eof(self._look_at_end)
 
     def _look_at_end(self) -> None:
-        # The log has just been told that the body had come whole.
+        # The log has just noted that the body came whole.
         if self._whole.total_bytes > self._after:
             self._record(self._failure)
 

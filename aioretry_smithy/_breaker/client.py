@@ -235,7 +235,7 @@ class CircuitBreakerClient(GuardedCalls[HttpClient], PerKeyDecorators):
     """Refuses requests while their circuit is open; after Armeria's class of that name.
 
     Inside a retrying client, as usual, the circuit breaker sees every attempt; outside
-    one outcome per call. The response is handed on unread, whatever is made of it.
+    one outcome per call. The response is handed on unread.
 
     A refused call raises :class:`FailFastError`, or gets what *fallback* returns. A
     cancelled one is not counted. An error of the strategy goes to the caller.

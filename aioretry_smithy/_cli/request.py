@@ -71,7 +71,7 @@ class _ShowFailures(DecoratingClient):
     async def execute(
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> aiohttp.ClientResponse:
-        """Send *request*, and say what became of it unless it succeeded."""
+        """Send *request*, and describe its outcome unless it succeeded."""
         try:
             response = await self.delegate.execute(ctx, request)
         except Exception as error:

@@ -22,7 +22,7 @@ _NUMBERS = frozenset({"attempts", "seconds"})
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        # Rich would end the program, whatever became of the call.
+        # Rich would end the program, and the exit code would be its own.
         raise BrokenPipeError
 
 

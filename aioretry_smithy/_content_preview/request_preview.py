@@ -69,7 +69,7 @@ def _of_bytes(
 
 def _of_form(pairs: list[tuple[Any, Any]], charset: str, max_length: int) -> str | None:
     if not all(isinstance(value, _SCALARS) for _, value in pairs):
-        # Bytes and files make it multipart, whatever aiohttp does with the rest.
+        # Bytes and files make it multipart, with any other fields.
         return None
     longest = max_length + 1
     shown = [

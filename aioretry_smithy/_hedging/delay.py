@@ -1,4 +1,4 @@
-"""Say when to send another request because no answer has come."""
+"""Compute the delay after which another request is sent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .._request.per_key import OneForAll, PerKey
 from .recent_times import FixedDelay, RecentTimes
 
 Delays: TypeAlias = OneForAll[FixedDelay] | PerKey[RecentTimes]
-"""What finds the delay for a request, and learns from its answer."""
+"""Finds the delay for a request, and learns from its answer."""
 
 
 class HedgingDelay(ABC):
@@ -76,7 +76,7 @@ class HedgingDelay(ABC):
 
     @abstractmethod
     def _new_delays(self) -> Delays:
-        """Make what finds the delays, and keeps the times, of one decorator."""
+        """Make the object that finds the delays of one decorator, from its times."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

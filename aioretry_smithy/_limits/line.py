@@ -73,7 +73,7 @@ class Line(Generic[T]):
         return False
 
     def expire(self, due: float) -> None:
-        """Let those give up who would do so until then."""
+        """Let the calls give up that have waited long enough by then."""
         while self._ends and self._ends[0][0] <= due:
             turn = self._turns.pop(heappop(self._ends)[1], None)
             if turn is not None and not turn.done():

@@ -22,7 +22,7 @@ _NEAR = 1e-6
 
 
 class Turn(NamedTuple):
-    """What became of the wait for a turn."""
+    """The outcome of a wait for a turn."""
 
     is_given: bool
     """Whether the request may go out."""

@@ -11,7 +11,7 @@ _T = TypeVar("_T")
 
 
 class Node(NamedTuple, Generic[_T]):
-    """A part of a tree: lines of whatever kind, and the parts inside."""
+    """A part of a tree: its lines, of any kind, and the parts inside."""
 
     lines: list[_T]
     inside: list[Node[_T]]

@@ -34,7 +34,7 @@ def add_notes(log: LogRecord, error: BaseException, *, keep: bool = False) -> No
 
 
 def note(attempt: LogRecord) -> str:
-    """Say in a line what became of an attempt."""
+    """Describe the outcome of an attempt in a line."""
     name = f"attempt {attempt.attempt}"
     if attempt.request_method is None:
         # It may stand below the attempts of a call inside.

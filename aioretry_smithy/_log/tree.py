@@ -91,7 +91,7 @@ class Headline(NamedTuple):
 
 
 def headline(log: LogRecord, attempts: Sequence[LogRecord]) -> Headline:
-    """Say what was asked for and what became of it."""
+    """Describe the request and its outcome."""
     outcome = _answer_or_cause(log)
     parts = []
     if _was_never_sent(log):
@@ -123,7 +123,7 @@ class Row(NamedTuple):
 
 
 def aligned_rows(attempts: Sequence[LogRecord]) -> list[Row]:
-    """Say what became of each attempt, in columns that are as wide as each other."""
+    """Describe the outcome of each attempt, in columns of the same width."""
     views = describe_outcome, describe_seconds, describe_waits
     rows = [(f"{log.attempt}", *(view(log) for view in views)) for log in attempts]
     widths = [max(map(cells, column)) for column in zip(*rows, strict=True)]

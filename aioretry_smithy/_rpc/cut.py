@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Cut:
     """Cancels the task of an attempt at its deadline, as :func:`asyncio.timeout` does.
 
-    The cancellation is taken back when the attempt has ended, whatever was made of it.
+    The cancellation is taken back when the attempt has ended, in any way.
     So ``cancelling()`` is as before, and one from outside is told from ours.
 
     Args:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .redis_client import RedisClient
 
 _UNTOLD = 1.0
-"""Seconds after which outcomes are told, where no retry tells of them before."""
+"""Seconds after which outcomes are reported, unless a retry reports them before."""
 
 
 class SharedRetryBudget(Shared, RetryLimiter):
@@ -34,13 +34,13 @@ class SharedRetryBudget(Shared, RetryLimiter):
     in a row are those of all of them together. Processes with the same Redis and name
     share a budget; give them the same settings.
 
-    A retry costs one script, which is atomic. What succeeds and fails is told together,
-    with the next retry, or in a task after a second. After an hour without either the
-    budget is full again.
+    A retry costs one script, which is atomic. Successes and failures are reported
+    together, with the next retry, or in a task after a second. After an hour without
+    either the budget is full again.
 
-    A Redis that does not answer within a second is away. Nobody waits for it then: the
-    budget decides by what this process knows, looks once a second whether Redis is back
-    and logs a warning once a minute.
+    A Redis that does not answer within a second is away. No call waits for it then: the
+    budget decides by the outcomes of this process, looks once a second whether Redis is
+    back and logs a warning once a minute.
 
     The budget may serve many clients and tasks of one event loop, but not threads.
     Copying it gives the same one.
@@ -52,8 +52,8 @@ class SharedRetryBudget(Shared, RetryLimiter):
         capacity: As for :class:`~aioretry_smithy.RetryBudget`, of all processes
             together.
         brake_after: As for :class:`~aioretry_smithy.RetryBudget`.
-        listeners: Hear of changes as this process learns of them, by a budget of the
-            same name.
+        listeners: Called for each change that this process learns of, with a budget of
+            the same name.
 
     Raises:
         ValueError: An argument is not as described.
@@ -89,7 +89,7 @@ class SharedRetryBudget(Shared, RetryLimiter):
         self._link = Link(repr(self), "each process decides about retries alone")
         # Permits that were paid for in Redis, by the attempts they were given to.
         self._paid: set[ClientRequestContext] = set()
-        # When the outcomes are told that are not told yet; long ago for never.
+        # When the next outcomes are reported; long ago where there are none.
         self._tell_at = -math.inf
 
     @property

@@ -27,9 +27,9 @@ _WARNING_INTERVAL = 60.0
 
 
 class Link:
-    """The way to a storage, which says whether it is away.
+    """Asks a storage, and notes whether it is away.
 
-    Once a question found no answer, nobody waits for the storage. As long as there are
+    Once a question found no answer, no call waits for the storage. As long as there are
     questions, a task looks once a second whether it is back.
 
     Args:
@@ -78,7 +78,7 @@ class Link:
             self._begin(self._look(question))
 
     def tell(self, question: Callable[[], Awaitable[object]]) -> None:
-        """Ask in a task for which nobody waits; while the storage is away, look."""
+        """Ask in a task of its own; while the storage is away, look for it."""
         if self.is_away:
             self.look(question)
         else:

@@ -36,18 +36,18 @@ return {{is_paid, shown, failures}}
 
 @dataclass(slots=True)
 class Outcomes:
-    """What has become of attempts since it was last told."""
+    """The outcomes of attempts since the last report to Redis."""
 
     tokens: float = 0.0
-    """Those that successes brought, and that retries gave back."""
+    """Tokens that successes brought, and that retries gave back."""
 
     has_success: bool = False
 
     failures: int = 0
-    """Those in a row, since the last success if there was one."""
+    """Failures in a row, since the last success if there was one."""
 
     def add(self, later: Outcomes) -> None:
-        """Add what came afterwards."""
+        """Add later outcomes."""
         self.tokens += later.tokens
         self.failures = later.failures_after(self.failures)
         self.has_success |= later.has_success
@@ -58,7 +58,7 @@ class Outcomes:
 
 
 class Balance(NamedTuple):
-    """What a purse holds now."""
+    """The present content of a purse."""
 
     is_paid: bool
     tokens: float
@@ -94,11 +94,11 @@ class Purse:
         self.untold = Outcomes()
 
     async def pay(self) -> Balance:
-        """Tell of all outcomes, and pay for a retry if that can be."""
+        """Report all outcomes, and pay for a retry if there is a token."""
         return await self._tell(wants=1)
 
     async def tell(self) -> Balance:
-        """Tell of all outcomes."""
+        """Report all outcomes."""
         return await self._tell(wants=0)
 
     async def _tell(self, wants: int) -> Balance:

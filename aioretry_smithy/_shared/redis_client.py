@@ -1,4 +1,4 @@
-"""Say what is asked of a client of Redis."""
+"""Define the part of a Redis client that is used."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ class RedisClient(Protocol):
     """The part that is used of ``redis.asyncio.Redis``, or of a client like it."""
 
     def register_script(self, script: str, /) -> Any:
-        """Return what runs a script, given its keys and arguments."""
+        """Return a function that runs a script, given its keys and arguments."""
 
     def publish(self, channel: str, message: str, /) -> Any:
         """Send a message to all that have subscribed to a channel."""
 
     def pubsub(self) -> Any:
-        """Return what subscribes to channels."""
+        """Return an object that subscribes to channels."""

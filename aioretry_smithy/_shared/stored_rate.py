@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from limits.aio.storage import Storage
 
 _SOON = 0.001
-"""Seconds to wait at least: what a storage says of its windows is not exact."""
+"""Seconds to wait at least: a storage does not know its windows exactly."""
 
 
 class StoredRate:

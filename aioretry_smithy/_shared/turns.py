@@ -64,7 +64,7 @@ class Turns:
         is_given = await self._is_given(started, latest, deadline)
         now = loop_time()
         if is_given:
-            # What it takes to ask is no wait for a turn.
+            # The time of a question is no wait for a turn.
             has_waited = self._closed_until > started
             return Turn(is_given=True, seconds=now - started if has_waited else 0.0)
         seconds = PAUSE if self._link.is_away else max(0.0, self._closed_until - now)

@@ -1,4 +1,4 @@
-"""Call as a loop by hand does, for others to be compared with."""
+"""Retry as a loop by hand does, to compare chains with it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PATIENCE = 1.0
 """Seconds that each attempt waits for an answer."""
 
 LONGEST = 60.0
-"""Seconds that no call takes, with all its attempts and delays."""
+"""More seconds than any call takes, with all its attempts and delays."""
 
 
 class PlainLoop(Counts):

@@ -1,4 +1,4 @@
-"""Say what gauges show of a concurrency limit."""
+"""Define the gauges of a concurrency limit."""
 
 from __future__ import annotations
 
@@ -29,4 +29,4 @@ LIMIT_GAUGES: Final[tuple[tuple[str, Callable[[ConcurrencyLimit], int], str], ..
     ("in_flight", _in_flight, "Requests in flight."),
     ("pending", _pending, "Requests that wait for a place."),
 )
-"""The name of each gauge, its value, and what it says."""
+"""The name of each gauge, its value, and its description."""

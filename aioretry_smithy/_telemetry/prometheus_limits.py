@@ -30,7 +30,7 @@ class LimitGauges(Collector):
         self.limits: WeakRegistry[ConcurrencyLimit] = WeakRegistry()
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield the gauges of all limits that are there."""
+        """Yield the gauges of all limits that are alive."""
         shown = self.limits.all()
         for name, value, text in LIMIT_GAUGES:
             family = GaugeMetricFamily(f"{_PREFIX}{name}", text, labels=_LABELS)
@@ -55,7 +55,7 @@ class LimitMetrics(RegisteredMetrics):
         super().__init__(self.refusals, self.gauges)
 
     def show(self, limit: ConcurrencyLimit) -> str:
-        """Show a limit, and return what it is called."""
+        """Show a limit, and return its label."""
         name = self.names[limit.name]
         # Counters begin at 0, so that rate() sees the first event too.
         self.refusals.labels(name)

@@ -36,7 +36,7 @@ class TrafficMetrics(RegisteredMetrics):
     Args:
         prefix: What the names of the metrics begin with.
         subject: The labels that tell calls from one another.
-        outcome: The label for what became of an attempt.
+        outcome: The label for the outcome of an attempt.
         end: The words for when a call or an attempt ends.
     """
 

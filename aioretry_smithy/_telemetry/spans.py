@@ -234,7 +234,7 @@ def nanoseconds(log: RequestLog, time: float) -> int:
     """Return a time of the event loop as one of the day.
 
     All spans of a call, and of the calls inside, count from its one start, so they fit
-    into each other whatever happens to the clock of the machine meanwhile.
+    into each other though the clock of the machine may be set meanwhile.
     """
     call = log._call.outermost
     microseconds = round(call.wall_clock * 1e6)

@@ -1,4 +1,4 @@
-"""Keep what gauges show, weakly."""
+"""Keep the objects of gauges weakly."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T", bound="CircuitBreaker | ConcurrencyLimit | RetryBudget")
 
 
 class WeakRegistry(Generic[T]):
-    """Keeps what a gauge shows, weakly, and one thing of each name.
+    """Keeps the things that a gauge shows, weakly, and one of each name.
 
     Another thread may ask for them.
     """
@@ -27,7 +27,7 @@ class WeakRegistry(Generic[T]):
         self._things[thing.name] = thing
 
     def all(self) -> list[T]:
-        """Return those that are there."""
+        """Return the things that are alive."""
         # In one piece, unlike values(), which another thread may disturb.
         references = self._things.valuerefs()
         return [thing for found in references if (thing := found()) is not None]

@@ -167,7 +167,7 @@ class InjectedFault:
         return f"InjectedFault.{self._kind.name}({', '.join(settings)})"
 
     def _strikes(self, request: HttpRequest, random: Callable[[], float]) -> bool:
-        """Say whether a request has bad luck."""
+        """Say whether the fault strikes a request."""
         fits = self._request_filter
         if fits is not None and not checked_answer("request_filter", fits(request)):
             return False

@@ -101,7 +101,7 @@ class FaultInjectingClient(DecoratingClient[HttpClient]):
     async def execute(
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> aiohttp.ClientResponse:
-        """Inject the faults that strike *request*; pass on what is left of it."""
+        """Inject the faults that strike *request*, which may still be sent."""
         try:
             seconds, kind = self._struck_by(ctx, request)
             if seconds:
@@ -127,7 +127,7 @@ class FaultInjectingClient(DecoratingClient[HttpClient]):
     def _struck_by(
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> tuple[float, FaultKind]:
-        """Return how long *request* is to wait, and what happens to it then."""
+        """Return how long *request* is to wait, and the fault after that."""
         seconds, enabled = 0.0, self._enabled
         if callable(enabled) and not checked_answer("enabled", enabled(ctx, request)):
             return seconds, FaultKind()

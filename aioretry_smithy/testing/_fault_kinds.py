@@ -1,4 +1,4 @@
-"""Do to a request what each kind of fault does."""
+"""Carry out each kind of fault on a request."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ERROR = "an exception, or a class of exceptions that needs no argument"
 
 
 class FaultKind:
-    """Does nothing to a request; the base of what faults do."""
+    """Does nothing to a request; the base of the other kinds."""
 
     name: ClassVar[str]
     """The method of :class:`InjectedFault` that makes it."""

@@ -44,7 +44,7 @@ class Fresh:
 
 
 class TestWhatIsHedged:
-    """What may be sent twice at once."""
+    """Requests that may be sent twice at once, and others."""
 
     @pytest.mark.parametrize(
         ("method", "number"),
@@ -162,7 +162,7 @@ class TestPlace:
         assert (1, None) == (failed.total_attempts, failed.stop_reason)
 
     async def test_a_decorator_outside_may_answer_without_it(self):
-        """What it leaves running changes the log no more."""
+        """A request that it leaves running changes the log no more."""
         left = []
 
         @client_decorator
@@ -179,7 +179,7 @@ class TestPlace:
 
 
 class TestArguments:
-    """What the decorator is made of."""
+    """Arguments of the decorator."""
 
     @pytest.mark.parametrize(
         ("arguments", "message"),
@@ -228,7 +228,7 @@ OTHER = "http://other.example/orders"
 
 
 class TestPercentile:
-    """What it learns from the answers."""
+    """A percentile learns from the answers."""
 
     async def learnt(self, answers, urls, delay=PERCENTILE, **options):
         """Make calls one after the other; return the delays then, with two digits."""

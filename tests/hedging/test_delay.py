@@ -1,4 +1,4 @@
-"""What says how long to wait before a hedge."""
+"""Delays before a hedge."""
 
 from __future__ import annotations
 

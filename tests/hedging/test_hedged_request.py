@@ -92,7 +92,7 @@ class TestWhoWins:
         assert [0, 0.5, 1.0, 1.5] == [start for start, *_ in sent(log)]
 
     async def test_without_a_delay_both_are_sent_at_once(self):
-        """Whoever wants that pays for it."""
+        """A delay of 0 doubles the requests."""
         status, ended, log = await race([after(2.0, 200), after(1.0, 201)], hedging(0))
 
         assert (201, 1.0) == (status, ended)
@@ -226,7 +226,7 @@ class TestBadAnswers:
 
 
 class TestGivenUp:
-    """What becomes of the requests that lost."""
+    """Requests that lost are given up."""
 
     async def test_a_loser_that_ignores_it_holds_nobody_up(self):
         """The caller has the answer in the moment that it comes; the rest is closed."""
@@ -538,7 +538,7 @@ class TestCancellation:
 
 
 async def test_requests_have_the_context_variables_of_the_caller():
-    """Those of the moment at which each is decided on."""
+    """Their values are those of the moment at which each request is decided on."""
     name = contextvars.ContextVar("name")
     seen = []
 

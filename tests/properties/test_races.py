@@ -1,4 +1,4 @@
-"""Who wins a race of hedges, and when, against a naive reckoning, in virtual time."""
+"""Races of hedges end as in a naive reckoning, in virtual time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ END_HEDGING = {"hint", "mistake"}
 
 
 class Step(NamedTuple):
-    """What one request does: how it ends, when, and whether it can be cancelled."""
+    """The part of one request: its end, its time, and whether it can be cancelled."""
 
     outcome: object
     seconds: float
@@ -36,7 +36,7 @@ class Step(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """What the requests do, how many there may be, and when the caller leaves."""
+    """The parts of the requests, their greatest number, and the time of the caller."""
 
     steps: list
     delay: float

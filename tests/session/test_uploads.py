@@ -40,7 +40,7 @@ async def test_request_around_that_has_ended_counts_nothing():
 
 
 def test_upload_counts_one_body():
-    """What counted a body does not count the next one."""
+    """An upload that has counted a body does not count the next one."""
     upload = open_upload()
     before = is_sending()
 

@@ -52,10 +52,10 @@ async def all_told():
 
 
 class TestShared:
-    """What one process does, the other one knows."""
+    """Processes know of each other's retries and outcomes."""
 
     async def test_tokens_are_those_of_all(self, redis):
-        """What one has spent the other one does not have."""
+        """A token that one has spent is missing for the other."""
         one, other = budgets(redis)
 
         assert 2 == len(await acquired(one, 3))

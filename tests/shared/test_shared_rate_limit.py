@@ -190,7 +190,7 @@ async def test_a_retrying_client_comes_back_after_a_refusal(memory):
 
 
 async def test_a_storage_without_moving_windows_counts(memory):
-    """What was in the window before weighs less and less."""
+    """The requests of the window before weigh less and less."""
     limit = SharedRateLimit(Counter(memory), "4/second", key="orders")
     async with Scripted([200] * 9, limiting(limit)) as scripted:
         ends = await ends_of(scripted.get() for _ in range(7))

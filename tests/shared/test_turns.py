@@ -77,7 +77,7 @@ async def test_a_call_sleeps_until_there_is_more():
 
 
 async def test_one_call_asks_at_a_time_in_order_of_arrival():
-    """Those behind it have not waited for a turn, only for their question."""
+    """Calls behind it have not waited for a turn, only for their question."""
     storage = Storage(0.0, 0.0, 0.0, latency=0.1)
     calls = [storage.soon() for _ in range(3)]
     await asyncio.sleep(0)
@@ -151,10 +151,10 @@ async def test_a_call_in_line_gives_up_at_its_deadline():
 
 
 class TestAway:
-    """What becomes of calls while the storage is away."""
+    """Calls go on while the storage is away."""
 
     async def test_calls_go_through(self):
-        """Those in line at once, and those that come later do not ask."""
+        """Calls in line go at once, and those that come later do not ask."""
         storage = Storage(LOST, latency=0.3)
         calls = [storage.soon() for _ in range(3)]
 

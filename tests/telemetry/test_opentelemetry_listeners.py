@@ -322,7 +322,7 @@ async def test_function_that_knows_a_limit_is_not_asked_by_the_sdk(heard, of_lim
 
 
 def test_concurrency_limit_that_is_gone_shows_nothing(heard, of_limits):
-    """What a bounded map has thrown out is not shown for ever."""
+    """An entry that a bounded map has thrown out is not shown for ever."""
     listener = ConcurrencyLimitMetrics(heard.meter_provider)
     limit = ConcurrencyLimit.fixed(1, name="orders")
     listener.on_limit_changed(limit)

@@ -100,7 +100,7 @@ class TestError:
         assert (False, repr(caught.value)) == (log.sent, repr(log.response_cause))
 
     async def test_each_request_gets_an_exception_of_its_own(self):
-        """What is written on one is not on the next: notes, log, traceback."""
+        """Notes, log and traceback of one are not on the next."""
         given = aiohttp.ClientPayloadError("half")
         raised = []
         async with session([], injecting(InjectedFault.error(given))) as client:
@@ -133,7 +133,7 @@ class TestLatency:
         assert 1.5 == log.duration
 
     async def test_waits_add_up_and_the_first_other_fault_decides(self):
-        """What stands after it is not looked at, so it waits no longer."""
+        """A wait after it is not looked at, so the request waits no longer."""
         faults = injecting(
             InjectedFault.latency(1.0),
             InjectedFault.latency(2.0),
@@ -146,7 +146,7 @@ class TestLatency:
         assert (503, 3.0) == (log.response_status, log.duration)
 
     async def test_deadline_cuts_a_wait(self):
-        """That of the attempt, which is made again."""
+        """The deadline of the attempt does, and the attempt is made again."""
         faults = injecting(InjectedFault.latency(5.0), random=sequence(0.0, 0.0, 1.0))
         retries = retrying(SAFELY, attempt_timeout=2.0)
         log = await log_of(session([200], faults, retries))
@@ -180,7 +180,7 @@ class TestHang:
         ],
     )
     async def test_time_limits_end_it(self, settings, options, kind, seconds):
-        """Those that would end a wait for a real server."""
+        """The limits that would end a wait for a real server do."""
         timeout = aiohttp.ClientTimeout(**settings)
         client = connected(None, injecting(InjectedFault.hang()), timeout=timeout)
         failure, ended = await failure_of(client, **options)
@@ -264,7 +264,7 @@ class TestChoice:
             assert 200 == (await client.get(URL)).status
 
     async def test_error_of_a_function_is_in_the_log(self):
-        """What the user's own function raises comes out as it is."""
+        """An error of the user's own function comes out as it is."""
 
         def broken(ctx, request):
             raise LookupError("no such flag")
@@ -326,7 +326,7 @@ class TestCutBody:
 
 
 class TestWords:
-    """What the client and its faults say of themselves, and of bad arguments."""
+    """Descriptions of the client and its faults, and bad arguments."""
 
     def test_description_has_the_faults(self):
         """As they would be written, but for bodies and headers."""

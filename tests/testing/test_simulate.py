@@ -93,7 +93,7 @@ def test_progress_is_told_once_a_second():
 
 
 def test_progress_is_told_of_loops_too():
-    """What a chain is compared with has its own."""
+    """The loop that a chain is compared with has its own."""
     told = {}
     tiny(progress=told.__setitem__)
 
@@ -101,7 +101,7 @@ def test_progress_is_told_of_loops_too():
 
 
 def test_mistake_while_telling_ends_the_simulation():
-    """What the function raises comes out as it is."""
+    """An error of the function comes out as it is."""
 
     def stop(name, done):
         raise KeyboardInterrupt
