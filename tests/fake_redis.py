@@ -1,4 +1,4 @@
-"""A Redis in the same process, for as much of it as is used, in the loop's time."""
+"""The part of a Redis that is used, in the same process and the loop's time."""
 
 from __future__ import annotations
 

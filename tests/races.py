@@ -1,4 +1,4 @@
-"""Calls that are hedged, and what became of each of their requests."""
+"""Calls that are hedged, and the outcome of each of their requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ hedging = HedgingClient.new_decorator
 
 
 def sent(log: RequestLog) -> list[tuple[float, Any, float | None]]:
-    """Say of each request when it was sent, what it came to, and how long it took.
+    """Return the start, the outcome and the seconds of each request.
 
     It came to a status or the class of a failure; one that was given up, to None.
     """

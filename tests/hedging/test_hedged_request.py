@@ -1,4 +1,4 @@
-"""The race of a request and its hedges: who is sent when, who wins, who is given up."""
+"""The race of a request and its hedges: starts, winners, and losers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def watched(status, closed):
 
 
 class TestWhoWins:
-    """The first good answer, whoever brings it."""
+    """The first good answer wins, of any request."""
 
     async def test_a_request_that_is_answered_in_time_has_no_hedge(self):
         """There is one request, and its log says nothing of hedges."""
@@ -148,7 +148,7 @@ class TestBadAnswers:
         assert (502, 0.5, 4) == (log.response_status, now(), log.total_attempts)
 
     async def test_of_failures_the_first_counts(self):
-        """The very exception; its notes tell of all requests."""
+        """The very exception; its notes list all requests."""
         first = ConnectionResetError("first")
         answers = [after(0.7, OSError("third")), after(0.1, first), OSError("second")]
         failure, ended, log = await race(answers, hedging(0.5, max_hedges=2))
@@ -253,7 +253,7 @@ class TestGivenUp:
         assert log.children[0].sent
 
     async def test_a_loser_that_fails_is_not_heard_of(self, caplog):
-        """Nobody is left to be told."""
+        """The race is over by then."""
 
         async def stubborn(ctx, request):
             with pytest.raises(asyncio.CancelledError):
@@ -269,7 +269,7 @@ class TestGivenUp:
         assert [] == caplog.records
 
     async def test_losers_count_for_nobody(self):
-        """No circuit breaker, no concurrency limit and no retry limiter hears of it."""
+        """No circuit breaker, no concurrency limit and no retry limiter counts it."""
         breaker = CircuitBreaker()
         samples = []
 
@@ -320,7 +320,7 @@ class TestGivenUp:
 
 
 class Heard(RetryLimiter):
-    """Gives so many permits, and remembers what it heard."""
+    """Gives so many permits, and notes its calls."""
 
     def __init__(self, permits=9, takes=None):
         self.permits = permits
@@ -510,7 +510,7 @@ class TestCancellation:
         assert ["acquire 1 NoneType", "end 1"] == limiter.told
 
     async def test_a_request_that_is_cancelled_from_within_ends_the_call(self):
-        """As without hedging: somebody has cancelled the task of it."""
+        """As without hedging, where its task is cancelled."""
 
         async def cancelled(ctx, request):
             raise asyncio.CancelledError("from within")

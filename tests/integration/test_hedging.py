@@ -67,7 +67,7 @@ async def what_is_held(client, limit):
     "number", [40, pytest.param(1000, marks=pytest.mark.long)], ids=["some", "many"]
 )
 async def test_bodies_arrive_whole_and_nothing_is_left(serving, number):
-    """Of winning hedges and winning first requests, whoever else is cancelled."""
+    """Hedges and first requests that win have whole bodies; losers are cancelled."""
     server = await serving(respond)
     chance = random.Random(7)
     limit, breaker = ConcurrencyLimit.fixed(100), CircuitBreaker()
@@ -149,7 +149,7 @@ async def test_both_requests_carry_the_whole_body(serving):
 
 
 async def test_the_connection_of_a_loser_is_closed(serving):
-    """The server hears of it and need not go on."""
+    """The server sees the end of the connection and need not go on."""
     gone = asyncio.Event()
 
     async def wait(request):

@@ -18,7 +18,7 @@ LOST = ConnectionError("no route")
 
 
 class Purse(RetryBudgetListener):
-    """Notes what it hears."""
+    """Notes the events."""
 
     def __init__(self):
         self.heard = []
@@ -47,7 +47,7 @@ async def acquired(budget, times=1):
 
 
 async def all_told():
-    """Wait until nothing is told any more."""
+    """Wait until all outcomes are reported."""
     await asyncio.sleep(2.0)
 
 
@@ -63,7 +63,7 @@ class TestShared:
         assert (0.0, 0.0) == (one.tokens, other.tokens)
 
     async def test_successes_of_one_pay_for_retries_of_another(self, redis):
-        """They are told together, after a second."""
+        """They are reported together, after a second."""
         one, other = budgets(redis, deposit=0.5)
         await acquired(one, 2)
         asked, begun = redis.questions, now()
@@ -132,7 +132,7 @@ class TestAway:
     """A Redis that does not answer."""
 
     async def test_the_process_decides_alone(self, redis, caplog):
-        """By what it has, which is as much as it knew of."""
+        """By its own tokens, which are as many as it knew of."""
         redis.failure = LOST
         one, other = budgets(redis)
 
@@ -184,7 +184,7 @@ class TestAway:
         assert not budget._link.is_away
 
     async def test_a_cancelled_question_loses_no_outcome(self, redis):
-        """They are told with the next one."""
+        """They are reported with the next one."""
         (budget,) = budgets(redis, 1, brake_after=2)
         budget.on_failure(ended(503), None)
         task = asyncio.create_task(acquired(budget))
@@ -198,7 +198,7 @@ class TestAway:
 
 
 async def test_a_retrying_client_asks_it(redis):
-    """And tells it what became of attempts."""
+    """And reports the outcomes of attempts to it."""
     one, other = budgets(redis, brake_after=3)
     async with Scripted([503, 503, 200], retrying(0.5, limiter=one)) as scripted:
         assert 200 == await scripted.get()
@@ -210,7 +210,7 @@ async def test_a_retrying_client_asks_it(redis):
 
 
 async def test_calls_that_succeed_take_the_short_lane(redis):
-    """A subclass has a say in every call."""
+    """A subclass sees every call."""
 
     class Own(SharedRetryBudget):
         pass
@@ -226,7 +226,7 @@ async def test_calls_that_succeed_take_the_short_lane(redis):
 
 
 async def test_no_timer_and_no_task_is_left(redis):
-    """A budget that is dropped goes with what it last told."""
+    """A budget that is dropped goes after its last report."""
     (budget,) = budgets(redis, 1)
     budget.on_success(ended(200))
     await all_told()

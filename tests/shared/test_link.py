@@ -38,7 +38,7 @@ class Storage:
 
 
 async def test_an_answer_is_passed_on(link):
-    """Whatever it is, but None."""
+    """Any value is an answer, but None."""
     assert "yes" == await link.ask(Storage("yes", seconds=0.9))
     assert not link.is_away
 

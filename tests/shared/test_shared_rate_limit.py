@@ -73,7 +73,7 @@ def by_host(ctx, request):
 
 
 async def ends_of(calls):
-    """Tell when each of the calls ended."""
+    """Return when each of the calls ended."""
 
     async def end(call):
         await call
@@ -114,7 +114,7 @@ async def test_a_function_says_what_is_limited(memory):
 
 
 async def test_a_key_has_to_be_a_string(memory):
-    """The caller of the request is told."""
+    """The caller of the request gets the error."""
     limit = SharedRateLimit(memory, "1/minute", key=lambda ctx, request: None)
     async with Scripted([200] * 9, limiting(limit)) as scripted:
         with pytest.raises(ValueError, match="^key: None .*returns a str"):

@@ -1,4 +1,4 @@
-"""How the calls of one process take turns at a rate of many processes."""
+"""Calls of one process take turns at a rate of many processes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Storage:
         await self.take()
 
     async def turn(self, latest=math.inf, deadline=math.inf):
-        """Wait for a turn; return what became of it, and when."""
+        """Wait for a turn; return it, and its time."""
         return await self.turns.turn(latest, deadline), now()
 
     def soon(self, latest=math.inf, deadline=math.inf):
@@ -189,12 +189,12 @@ class TestAway:
 
 
 class TestCancellation:
-    """A call that is cancelled keeps nobody else from a turn."""
+    """A call that is cancelled keeps no other from a turn."""
 
     @pytest.mark.parametrize("moment", range(12))
     @pytest.mark.parametrize("cancelled", range(3))
     async def test_the_others_get_their_turns(self, cancelled, moment):
-        """Whichever it is, and whenever it is cancelled."""
+        """Any of them may be cancelled, at any moment."""
         answers = [0.5, 0.0, 0.25, 0.0, 0.0, 0.0, 0.0, 0.0]
         storage = Storage(*answers)
         calls = [storage.soon() for _ in range(3)]

@@ -1,4 +1,4 @@
-"""Faults on purpose: which requests they strike, and what becomes of these."""
+"""Faults on purpose, and the requests that they strike."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ class TestHang:
         assert False is RequestLog.of(failure).sent
 
     async def test_without_a_limit_it_hangs_until_it_is_cancelled(self):
-        """Nobody else ends it."""
+        """Nothing else ends it."""
         async with session([], injecting(InjectedFault.hang()), timeout=1e6) as client:
             call = asyncio.create_task(client.get(URL, timeout=None))
             await asyncio.sleep(1e7)
