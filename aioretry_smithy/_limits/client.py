@@ -155,7 +155,7 @@ class ConcurrencyLimitingClient(LimitedCalls[Place]):
         dropped = is_overloaded(response.status)
         if dropped is not None:
             place.learn(dropped=dropped)
-        _hold(place, response)
+        _leave_after_body(place, response)
         return response
 
     @property
@@ -212,10 +212,10 @@ class ConcurrencyLimitingClient(LimitedCalls[Place]):
 
 def _succeed(place: Place, now: float, response: aiohttp.ClientResponse) -> None:
     place.learn(dropped=False)
-    _hold(place, response)
+    _leave_after_body(place, response)
 
 
-def _hold(place: Place, response: aiohttp.ClientResponse) -> None:
+def _leave_after_body(place: Place, response: aiohttp.ClientResponse) -> None:
     """Let a request leave its place when the body has ended."""
     if response.connection is None:
         place.leave()

@@ -41,8 +41,8 @@ class RetriedCall(ABC):
 
     __slots__ = (
         "_earlier_cause",
-        "_leave",
         "_owes_refund",
+        "_permitted",
         "attempt",
         "attempts_made",
         "cause",
@@ -85,7 +85,8 @@ class RetriedCall(ABC):
         self.attempts_made = 0
         # Whether a retry was paid for that has not begun yet.
         self._owes_refund = False
-        self._leave: ClientRequestContext | None = None
+        # The attempt after which the limiter permitted a retry.
+        self._permitted: ClientRequestContext | None = None
         self.result = NOTHING
         self.cause = self._earlier_cause = self.refusal = None
         (ctx.parent or ctx)._retry_config = config
@@ -113,7 +114,7 @@ class RetriedCall(ABC):
         answer = await self.ask()
         if limiter is not None:
             await report(limiter, self.attempt, self.cause, wanted=answer is True)
-            if self._leave is not None:
+            if self._permitted is not None:
                 await self._end_retry()
         if answer is not True:
             return None if self.succeeded() else answer or RetryStopReason.NO_RETRY
@@ -147,9 +148,9 @@ class RetriedCall(ABC):
     async def refund(self) -> None:
         """Give back what a retry has cost, because it is not made after all."""
         self._owes_refund = False
-        leave, self._leave, limiter = self._leave, None, self.config.limiter
-        if limiter is not None and leave is not None:
-            await notify(limiter, limiter.release, leave)
+        permitted, self._permitted, limiter = self._permitted, None, self.config.limiter
+        if limiter is not None and permitted is not None:
+            await notify(limiter, limiter.release, permitted)
 
     def plan(self, delay: float) -> Wait | RetryStopReason:
         """Plan a wait as long as the server asks, or stop if time is too short."""
@@ -226,7 +227,7 @@ class RetriedCall(ABC):
     ) -> Wait | RetryStopReason:
         if not await acquired(limiter, self.attempt, self.cause):
             return RetryStopReason.LIMITER
-        self._leave = self.attempt
+        self._permitted = self.attempt
         # It may have taken its time.
         late = self.plan(delay)
         return late if isinstance(late, RetryStopReason) else wait
@@ -239,10 +240,10 @@ class RetriedCall(ABC):
         return None
 
     async def _end_retry(self) -> None:
-        """Tell the limiter that the retry that it gave leave for is over."""
-        leave, self._leave, limiter = self._leave, None, self.config.limiter
-        if limiter is not None and leave is not None:
-            await notify(limiter, limiter.on_retry_end, leave)
+        """Tell the limiter that the retry that it permitted is over."""
+        permitted, self._permitted, limiter = self._permitted, None, self.config.limiter
+        if limiter is not None and permitted is not None:
+            await notify(limiter, limiter.on_retry_end, permitted)
 
     async def _wait(self, wait: Wait) -> RetryStopReason | None:
         """Wait for the next attempt; return a reason where time ran out meanwhile."""
