@@ -1,4 +1,4 @@
-"""A server that is slow for ten seconds, and four ways to call it.
+"""A server that is slow for ten seconds, and five ways to call it.
 
 Prints a table; ``--plot FILE`` draws it as well, which needs matplotlib. Everything is
 twenty times smaller than on the page; ``--scale 1`` is as large and takes a minute.
@@ -47,11 +47,16 @@ def standard_chain():
     return SessionBuilder.standard(URL, attempt_timeout=1.0)
 
 
+def adaptive_limit():
+    return SessionBuilder.standard(URL, attempt_timeout=1.0, concurrency="aimd")
+
+
 CLIENTS = {
     "no retries": no_retries,
     "3 retries": three_retries,
     "budget alone": budget_alone,
     "standard chain": standard_chain,
+    "adaptive limit": adaptive_limit,
 }
 
 
@@ -110,7 +115,7 @@ def plot(file, runs, scale):
     figure, panels = plt.subplots(
         2, 2, figsize=(7.2, 5.2), sharex=True, sharey="row", layout="constrained"
     )
-    names = ["black", "tab:red", "tab:orange", "tab:blue"]
+    names = ["black", "tab:red", "tab:orange", "tab:blue", "tab:green"]
     colors = dict(zip(CLIENTS, names, strict=True))
     for column, count in zip(panels.T, (50, 500), strict=True):
         sent, succeeded = column
@@ -131,7 +136,7 @@ def plot(file, runs, scale):
     panels[0, 0].set_ylabel("requests per second")
     panels[1, 0].set_ylabel("calls that succeed, %")
     handles, labels = panels[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=5, frameon=False)
+    figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
     figure.savefig(file, metadata={"Date": None} if file.endswith(".svg") else None)
 
 

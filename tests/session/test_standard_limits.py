@@ -9,6 +9,7 @@ from chains import after, now
 
 from aioretry_smithy import (
     ConcurrencyLimit,
+    ConcurrencyLimitError,
     ConcurrencyLimitingClient,
     RateLimit,
     RateLimitingClient,
@@ -139,6 +140,37 @@ async def test_limit_by_the_word_has_the_name_of_its_host():
         (limit,) = unwrap(client, ConcurrencyLimitingClient).limits.values()
 
     assert ("a:80", 4) == (limit.name, limit.limit)
+
+
+async def answered(many, latency):
+    """Begin many calls at once with the word; return how many get an answer."""
+    transport = ScriptedTransport([after(latency, 200)] * 3 * many)
+    builder = SessionBuilder.standard(inside=[transport], concurrency="aimd")
+    async with builder.build() as client:
+        calls = (client.get("http://a/") for _ in range(many))
+        ends = await asyncio.gather(*calls, return_exceptions=True)
+
+    refused = [end for end in ends if isinstance(end, ConcurrencyLimitError)]
+    assert many == len(refused) + sum(hasattr(end, "status") for end in ends)
+    return many - len(refused)
+
+
+async def test_burst_that_the_word_is_too_small_for_is_refused_in_part():
+    """It grows by one a round trip: quickly only where these are short."""
+    assert 50 == await answered(50, 0.1)
+    assert 40 <= await answered(50, 0.5) <= 45
+
+
+async def test_word_takes_a_server_for_overloaded_that_is_usually_slow():
+    """More than half of the attempt timeout is slow, however many calls there are."""
+    transport = ScriptedTransport([after(6.0, 200)] * 100)
+    builder = SessionBuilder.standard(inside=[transport], concurrency="aimd")
+    async with builder.build() as client:
+        for _ in range(20):
+            await client.get("http://a/")
+        (limit,) = unwrap(client, ConcurrencyLimitingClient).limits.values()
+
+    assert 1 == limit.limit
 
 
 @pytest.mark.parametrize("concurrency", [0, True, 1.5, "gradient"])

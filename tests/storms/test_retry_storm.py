@@ -8,13 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import csv
-import functools
 import importlib.util
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from aioretry_smithy import (
+    ConcurrencyLimit,
+    ConcurrencyLimitingClient,
+    SessionBuilder,
+)
+from aioretry_smithy._session.standard import (
+    _circuit_breaker as standard_circuit_breaker,
+)
 from aioretry_smithy._simulation.fleet import run_fleet
 from aioretry_smithy._simulation.settings import SimulationSettings
 from aioretry_smithy.testing import VirtualTimeLoop
@@ -34,13 +42,13 @@ def _load(path: Path) -> Any:
 storm = _load(DOCS / "examples" / "retry_storm.py")
 
 
-@functools.cache
+@cache
 def simulate(client: str, processes: int, **settings: Any) -> Any:
     """Simulate once what several tests look at."""
     return storm.storm({client: storm.CLIENTS[client]}, processes, **settings)[client]
 
 
-@functools.cache
+@cache
 def processes_without_an_answer(client: str, processes: int) -> Any:
     """Simulate a minute in which all requests fail; return each process."""
     settings = SimulationSettings(
@@ -54,6 +62,19 @@ def processes_without_an_answer(client: str, processes: int) -> Any:
     )
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         return runner.run(run_fleet(client, storm.CLIENTS[client], settings))
+
+
+def changed_limit(*, initial=4, slow_after=0.5, timeout=0.25):
+    """Begin a chain with the limit of the word ``aimd``, but for what is changed."""
+
+    def limit(host):
+        return ConcurrencyLimit.aimd(name=host, initial=initial, slow_after=slow_after)
+
+    limiting = ConcurrencyLimitingClient.new_per_host_decorator(limit, timeout=timeout)
+    inside = [standard_circuit_breaker(), limiting]
+    return SessionBuilder.standard(
+        attempt_timeout=1.0, circuit_breaker=None, inside=inside
+    )
 
 
 def success(run: Any, begin: int, end: int) -> float:
@@ -82,6 +103,42 @@ def test_standard_chain_helps_the_server(processes, load):
 
     assert run.load_in_outage <= load
     assert run.seconds_to_recover <= bare.seconds_to_recover - 3
+
+
+@pytest.mark.parametrize(
+    ("processes", "load", "seconds", "failed"),
+    [(50, 0.4, 0, 0.13), (500, 0.7, 9, 0.26)],
+)
+def test_adaptive_limit_sends_what_the_server_can_carry_out(
+    processes, load, seconds, failed
+):
+    """So a fleet of 50 is back with the server; one of 500 is hardly better off."""
+    run = simulate("adaptive limit", processes)
+
+    assert run.load_in_outage <= load
+    assert run.seconds_to_recover <= seconds
+    assert 1 - run.success <= failed
+
+
+@pytest.mark.parametrize(
+    ("changes", "load", "seconds"),
+    [
+        ({}, (0.25, 0.4), 0),
+        ({"initial": 20}, (0.5, 0.6), 5),
+        ({"slow_after": None}, (0.25, 0.4), 3),
+        ({"timeout": 10.0}, (0.45, 0.55), 2),
+        ({"initial": 20, "slow_after": None, "timeout": 10.0}, (0.5, 0.6), 5),
+    ],
+    ids=["none", "start", "slow", "wait", "all"],
+)
+def test_each_setting_of_the_adaptive_limit_counts(changes, load, seconds):
+    """Without one of them it binds too late, or the circuit breaker is there first."""
+    least, most = load
+    run = storm.storm({"it": partial(changed_limit, **changes)}, 50, scale=5)["it"]
+
+    assert least <= run.load_in_outage <= most
+    assert seconds <= run.seconds_to_recover
+    assert (run.seconds_to_recover == 0) is (not changes)
 
 
 @pytest.mark.parametrize(
@@ -137,11 +194,14 @@ def test_standard_chain_goes_on_trying(processes, most):
     # 10 % is more than the budget pays for: its savings are used up after minutes.
     [(0.01, 300, 0.9995), (0.05, 300, 0.999), (0.1, 600, 0.985)],
 )
+@pytest.mark.parametrize("client", ["standard chain", "adaptive limit"])
 @fleets
-def test_random_errors_hardly_reach_the_caller(processes, error_rate, seconds, least):
-    """Where the server is well, the standard chain hides single failures of it."""
+def test_random_errors_hardly_reach_the_caller(
+    processes, client, error_rate, seconds, least
+):
+    """Where the server is well, the chain hides single failures of it."""
     run = simulate(
-        "standard chain",
+        client,
         processes,
         scale=10,
         duration=seconds,
@@ -161,7 +221,7 @@ def test_page_shows_these_figures():
     runs = [
         (client, processes)
         for processes in (50, 500)
-        for client in ("no retries", "budget alone", "standard chain")
+        for client in ("no retries", "budget alone", "standard chain", "adaptive limit")
     ]
 
     measured = [list(storm.row_of(*run, simulate(*run))) for run in runs]
