@@ -3,22 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import random
 
 import aiohttp
 import pytest
-from chains import (
-    URL,
-    Scripted,
-    after,
-    impatient,
-    now,
-    refused,
-    retrying,
-    session,
-)
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from chains import URL, Scripted, after, now, refused, retrying, session
 
 from aioretry_smithy import (
     CircuitBreaker,
@@ -36,7 +24,6 @@ from aioretry_smithy import (
     is_unprocessed,
     unwrap,
 )
-from aioretry_smithy.testing import VirtualTimeLoop
 
 limiting = ConcurrencyLimitingClient.new_decorator
 
@@ -326,32 +313,3 @@ class TestDecorators:
         assert "ConcurrencyLimitingClient(ConcurrencyLimit.aimd(initial=20" in text
         assert "few, max_pending=None, timeout=10.0)" in text
         assert "(per='host', factory=TestDecorators" in text
-
-
-@settings(max_examples=100)
-@given(st.integers(0, 2**32).map(random.Random))
-def test_no_schedule_exceeds_the_limit_or_loses_a_place(chance):
-    """With retries and deadlines, and cancellations at any moment."""
-    limit = ConcurrencyLimit.fixed(chance.randint(1, 3))
-    most = []
-
-    async def answer(ctx, request):
-        most.append(limit.in_flight)
-        await asyncio.sleep(chance.choice([0.0, 0.5, 1.0]))
-        return chance.choice([200, 503, TimeoutError()])
-
-    async def schedule():
-        many = chance.randint(1, 10)
-        inside = limiting(limit, timeout=chance.choice([0.0, 0.5, 3.0]))
-        outside = retrying(0.5, max_total_attempts=2)
-        async with session(
-            [answer] * 2 * many, inside, outside, timeout=chance.choice([1.5, 9.0])
-        ) as client:
-            calls = (status_of(client) for _ in range(many))
-            await impatient(chance, calls, pauses=[0.0, 0.0, 0.25], cancelled=0.4)
-
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        runner.run(schedule())
-
-    assert (0, 0) == (limit.in_flight, limit.pending)
-    assert max(most, default=0) <= limit.limit
