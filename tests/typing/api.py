@@ -12,6 +12,7 @@ from typing import assert_type
 import aiohttp
 from opentelemetry import metrics, propagate, trace
 from prometheus_client import CollectorRegistry
+from redis.asyncio import Redis
 
 from aioretry_smithy import (
     Backoff,
@@ -54,6 +55,7 @@ from aioretry_smithy import (
     new_response,
     opentelemetry,
     prometheus,
+    redis,
     smithy,
     undecorate,
     unwrap,
@@ -431,7 +433,7 @@ def use_opentelemetry() -> None:
 
 
 def use_shared_limits() -> None:
-    """Share a rate between processes."""
+    """Share limits between processes."""
     limit = limits.SharedRateLimit(
         "async+redis://localhost:6379",
         "100/second",
@@ -440,6 +442,9 @@ def use_shared_limits() -> None:
         implementation="redispy",
     )
     RateLimitingClient.new_decorator(limit, timeout=1.0)
+    budget = redis.SharedRetryBudget(Redis(), "orders", capacity=20, brake_after=None)
+    RetryingClient.new_decorator(Awaiting(), limiter=budget)
+    assert_type(budget.tokens, float)
     RateLimitingClient.new_per_host_decorator(
         lambda key: limits.SharedRateLimit("async+memory://", "5 per minute", key=key)
     )

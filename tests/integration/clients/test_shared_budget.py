@@ -1,0 +1,77 @@
+"""A retry budget in a real Redis."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+
+import pytest
+from chains import ended
+from fake_redis import FakeRedis
+
+pytest.importorskip("redis")
+
+from redis.asyncio import Redis
+
+from aioretry_smithy.redis import SharedRetryBudget
+
+
+@pytest.fixture
+async def client(serve):
+    """A client of a server that runs."""
+    await serve()
+    async with contextlib.aclosing(Redis(unix_socket_path=serve.path)) as client:
+        yield client
+
+
+@pytest.mark.parametrize("settings", [{}, {"brake_after": None, "deposit": 1 / 3}])
+async def test_redis_does_what_the_tests_take_it_to_do(client, settings):
+    """The script agrees with the same in Python, on a random history."""
+    pairs = [
+        (
+            SharedRetryBudget(client, "orders", **settings),
+            SharedRetryBudget(FakeRedis(), "orders", **settings),
+        )
+        for _ in range(1)
+    ]
+    dice = random.Random(7)
+    answers = []
+    for _ in range(300):
+        for budgets in pairs:
+            ctx, happens = ended(503), dice.random()
+            for budget in budgets:
+                if happens < 0.4:
+                    budget.on_success(ctx)
+                elif happens < 0.7:
+                    budget.on_failure(ctx, None)
+                else:
+                    is_paid = await budget.acquire(ctx, None)
+                    answers.append((is_paid, budget.tokens, budget.failures_in_a_row))
+                    if is_paid and happens < 0.8:
+                        budget.release(ctx)
+
+    assert answers[::2] == answers[1::2]
+    assert {True, False} == {is_paid for is_paid, _, _ in answers}
+
+
+async def test_a_budget_is_forgotten_after_an_hour(client):
+    """Which nobody has to clean up."""
+    budget = SharedRetryBudget(client, "orders")
+    await budget.acquire(ended(503), None)
+
+    assert 3600 == await client.ttl("aioretry_smithy:retry-budget:orders")
+
+
+async def test_what_succeeds_in_one_process_is_known_in_another(client, serve):
+    """Though each has a client of its own; answers may be text as well."""
+    settings = {"unix_socket_path": serve.path, "decode_responses": True}
+    async with contextlib.aclosing(Redis(**settings)) as other_client:
+        one = SharedRetryBudget(client, "orders", capacity=1)
+        other = SharedRetryBudget(other_client, "orders", capacity=1)
+
+        assert await one.acquire(ended(503), None)
+        assert not await other.acquire(ended(503), None)
+        for _ in range(10):
+            other.on_success(ended(200))
+        await other._tell()
+        assert await one.acquire(ended(503), None)
