@@ -6,5 +6,6 @@ The extra ``redis`` installs ``redis``, whose asynchronous client it takes.
 from __future__ import annotations
 
 from ._shared.budget import SharedRetryBudget
+from ._shared.circuits import SharedCircuitBreakers
 
-__all__ = ["SharedRetryBudget"]
+__all__ = ["SharedCircuitBreakers", "SharedRetryBudget"]

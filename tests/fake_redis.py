@@ -79,6 +79,10 @@ class FakePubSub(contextlib.AbstractAsyncContextManager["FakePubSub"]):
         await self.server.respond()
         self.server.subscribers.add(self)
 
+    async def ping(self) -> None:
+        if self.server.failure is None:
+            self.queue.put_nowait({"type": "pong", "data": b""})
+
     async def get_message(self, **options: Any) -> dict[str, Any] | None:
         assert options["ignore_subscribe_messages"]
         try:
@@ -88,4 +92,4 @@ class FakePubSub(contextlib.AbstractAsyncContextManager["FakePubSub"]):
         await asyncio.sleep(self.server.latency)
         if isinstance(message, Exception):
             raise message
-        return {"type": "message", "data": message}
+        return message if isinstance(message, dict) else {"data": message}

@@ -231,8 +231,15 @@ class CircuitBreaker:
         """
         if not isinstance(state, CircuitState):
             raise bad_argument("state", state, "a CircuitState")
+        self._enter(state)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._name!r}, {self._settings})"
+
+    def _enter(self, state: CircuitState, trial_in: float | None = None) -> None:
+        """Enter a state; where OPEN has a time of its own, for so many seconds."""
         left = self._state
-        self._state = self._fresh(state, left.generation + 1)
+        self._state = self._fresh(state, left.generation + 1, trial_in)
         events: list[Callable[[CircuitBreakerListener], None]] = []
         if left.circuit is not state:
             events.append(lambda listener: listener.on_state_changed(self, state))
@@ -240,10 +247,9 @@ class CircuitBreaker:
             events.append(lambda listener: listener.on_event_count_updated(self, _NONE))
         self._listeners.notify(*events)
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._name!r}, {self._settings})"
-
-    def _fresh(self, circuit: CircuitState, generation: int) -> _State:
+    def _fresh(
+        self, circuit: CircuitState, generation: int, trial_in: float | None = None
+    ) -> _State:
         settings = self._settings
         if circuit is CircuitState.CLOSED:
             window = SlidingWindow(
@@ -253,8 +259,10 @@ class CircuitBreaker:
             return _State(circuit, generation, window=window, permit=permit)
         if circuit is CircuitState.FORCED_OPEN:
             return _State(circuit, generation)
-        wait = settings.circuit_open_window if circuit is CircuitState.OPEN else 0.0
-        return _State(circuit, generation, trial_at=self._clock() + wait)
+        if trial_in is None:
+            is_open = circuit is CircuitState.OPEN
+            trial_in = settings.circuit_open_window if is_open else 0.0
+        return _State(circuit, generation, trial_at=self._clock() + trial_in)
 
     def _grant_trial(self, state: _State, now: float) -> CircuitPermit:
         # All trials until the circuit opens or closes are of one generation, so that a

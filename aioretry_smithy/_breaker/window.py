@@ -87,6 +87,13 @@ class SlidingWindow:
         self._forget_before(now - self._window)
         return EventCount(self._success, self._failure)
 
+    def newest(self, now: float) -> EventCount:
+        """Return what the newest bucket holds; nothing after two intervals."""
+        if not self._buckets or now - self._buckets[-1].started_at > 2 * self._interval:
+            return EventCount(0, 0)
+        newest = self._buckets[-1]
+        return EventCount(newest.success, newest.failure)
+
     def _bucket_at(self, now: float) -> _Bucket:
         buckets = self._buckets
         self._forget_before(now - self._window)

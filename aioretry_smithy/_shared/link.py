@@ -84,6 +84,13 @@ class Link:
         else:
             self._begin(self.ask(question))
 
+    async def end(self) -> None:
+        """Ask nothing any more."""
+        tasks = [*self._tasks]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
     def find(self) -> None:
         """Note that the storage is back."""
         self.is_away = False

@@ -432,7 +432,7 @@ def use_opentelemetry() -> None:
     ConcurrencyLimit.aimd(listeners=[opentelemetry.ConcurrencyLimitMetrics()])
 
 
-def use_shared_limits() -> None:
+async def use_shared_limits() -> None:
     """Share limits between processes."""
     limit = limits.SharedRateLimit(
         "async+redis://localhost:6379",
@@ -445,6 +445,9 @@ def use_shared_limits() -> None:
     budget = redis.SharedRetryBudget(Redis(), "orders", capacity=20, brake_after=None)
     RetryingClient.new_decorator(Awaiting(), limiter=budget)
     assert_type(budget.tokens, float)
+    async with redis.SharedCircuitBreakers(Redis(), channel="orders") as shared:
+        assert_type(shared, redis.SharedCircuitBreakers)
+        CircuitBreaker("orders", listeners=[shared])
     RateLimitingClient.new_per_host_decorator(
         lambda key: limits.SharedRateLimit("async+memory://", "5 per minute", key=key)
     )

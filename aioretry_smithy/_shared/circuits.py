@@ -1,0 +1,214 @@
+"""Let the processes of a service share open circuits."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from contextvars import Context
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from uuid import uuid4
+from weakref import WeakKeyDictionary
+
+from .._breaker.breaker import CircuitBreaker, CircuitBreakerListener
+from .._breaker.state import CircuitState
+from .._clock import loop_time
+from .._errors import bad_argument, is_plain_function
+from ..smithy.shared import Shared
+from .link import PAUSE, Link
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._breaker.window import EventCount
+    from .redis_client import RedisClient
+
+_QUIET = 30.0
+"""Seconds without a message after which the connection is tried."""
+
+_REFUSING = CircuitState.OPEN, CircuitState.HALF_OPEN
+
+
+class _Round(NamedTuple):
+    """What keeps a circuit open here, after news of another process or of this one."""
+
+    until: float
+    """When this process may try the server."""
+
+    tried_by: str | None
+    """The process that is trying it."""
+
+
+class SharedCircuitBreakers(Shared, CircuitBreakerListener):
+    """Opens the circuits of all processes where one process has found a server down.
+
+    It is a listener of the circuit breakers of one process, and does something as long
+    as its ``async with`` block lasts. Circuit breakers of the same name belong
+    together, so name them.
+
+    - A circuit that opens here opens in the other processes, by publish/subscribe in
+      Redis. A process in which most requests of the last second or two have
+      succeeded does not follow: the trouble may not be the server's.
+    - One process tries the server for all of them: after its open window each waits for
+      another while, at random and at most a trial interval. The first one to try
+      tells the others, which then wait for its answer. A success closes the circuit
+      everywhere; after a failure everyone waits again.
+    - Each process decides by its own circuit breaker. While Redis is away that is
+      all there is; nothing waits for it, and a warning is logged once a minute.
+
+    A circuit breaker takes part from the first request on that it counts. The object is
+    for one event loop, not for threads.
+
+    Args:
+        redis: A ``redis.asyncio.Redis``, or a client that is like it.
+        channel: Where processes meet; a string that is not empty.
+        random: Returns numbers in [0, 1), for the wait before a trial.
+
+    Raises:
+        ValueError: An argument is not as described.
+
+    >>> from aioretry_smithy.redis import SharedCircuitBreakers
+    >>> async def main(redis):
+    ...     async with SharedCircuitBreakers(redis) as shared:
+    ...         decorator = CircuitBreakerClient.new_per_host_decorator(
+    ...             lambda key: CircuitBreaker(key, listeners=[shared])
+    ...         )
+    """
+
+    def __init__(
+        self,
+        redis: RedisClient,
+        *,
+        channel: str = "aioretry_smithy:circuit-breakers",
+        random: Callable[[], float] = random.random,
+    ) -> None:
+        if not hasattr(redis, "pubsub"):
+            raise bad_argument("redis", type(redis), "a redis.asyncio.Redis")
+        if channel == "" or not isinstance(channel, str):
+            raise bad_argument("channel", channel, "a str that is not empty")
+        if not is_plain_function(random):
+            raise bad_argument("random", random, "a function that returns a number")
+        self._redis, self._channel, self._random = redis, channel, random
+        self._link = Link(repr(self), "circuits open in each process alone")
+        self._id = uuid4().hex
+        self._rounds: WeakKeyDictionary[CircuitBreaker, _Round | None]
+        self._rounds = WeakKeyDictionary()
+        self._listening: asyncio.Task[None] | None = None
+        self._is_following = False
+
+    async def __aenter__(self) -> Self:
+        """Begin to listen and to tell."""
+        if self._listening is not None:
+            raise RuntimeError(f"{self!r} is in use")
+        loop = asyncio.get_running_loop()
+        self._listening = loop.create_task(self._listen(), context=Context())
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        """Stop it."""
+        task, self._listening = self._listening, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, self._link.end(), return_exceptions=True)
+
+    def on_event_count_updated(
+        self, circuit_breaker: CircuitBreaker, event_count: EventCount
+    ) -> None:
+        """Get to know a circuit breaker."""
+        self._rounds.setdefault(circuit_breaker, None)
+
+    def on_state_changed(
+        self, circuit_breaker: CircuitBreaker, state: CircuitState
+    ) -> None:
+        """Tell the other processes."""
+        self._rounds.setdefault(circuit_breaker, None)
+        is_news = not self._is_following and state is not CircuitState.FORCED_OPEN
+        if is_news and self._listening is not None:
+            news = {"process": self._id, "name": circuit_breaker.name, "state": state}
+            self._link.tell(
+                partial(self._redis.publish, self._channel, json.dumps(news))
+            )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(channel={self._channel!r})"
+
+    async def _listen(self) -> None:
+        while True:
+            try:
+                async with self._redis.pubsub() as pubsub:
+                    await pubsub.subscribe(self._channel)
+                    self._link.find()
+                    await self._hear_all(pubsub)
+            except Exception as cause:
+                self._link.lose(cause)
+            await asyncio.sleep(PAUSE)
+
+    async def _hear_all(self, pubsub: Any) -> None:
+        is_tried = False
+        while True:
+            message = await pubsub.get_message(
+                ignore_subscribe_messages=True, timeout=_QUIET
+            )
+            if message is not None:
+                is_tried = False
+                self._hear(message["data"])
+            elif is_tried:
+                raise ConnectionError("no answer to a ping")
+            else:
+                is_tried = True
+                await pubsub.ping()
+
+    def _hear(self, data: str | bytes) -> None:
+        try:
+            news = json.loads(data)
+            process, name = str(news["process"]), news["name"]
+            state = CircuitState(news["state"])
+        except (KeyError, TypeError, ValueError):
+            return  # an answer to a ping, or somebody else's
+        self._is_following = True
+        try:
+            for breaker in [*self._rounds]:
+                if breaker.name == name:
+                    self._follow(breaker, process, state)
+        finally:
+            self._is_following = False
+
+    def _follow(
+        self, breaker: CircuitBreaker, process: str, state: CircuitState
+    ) -> None:
+        """Do as another process did, or go on with the round after news of our own."""
+        last, now = self._rounds[breaker], loop_time()
+        is_open = breaker.state is CircuitState.OPEN
+        if state is CircuitState.CLOSED:
+            self._rounds[breaker] = None
+            if breaker.state in _REFUSING:
+                breaker.enter_state(state)
+        elif state is CircuitState.HALF_OPEN:
+            if breaker.state in _REFUSING:
+                self._begin_round(breaker, now, process)
+        elif last is not None and now < last.until and last.tried_by != process:
+            # It has not heard yet that others have found that out.
+            if is_open:
+                breaker._enter(CircuitState.OPEN, last.until - now)
+        elif is_open or _is_shaky(breaker):
+            self._begin_round(breaker, now)
+
+    def _begin_round(
+        self, breaker: CircuitBreaker, now: float, tried_by: str | None = None
+    ) -> None:
+        settings = breaker._settings
+        wait = settings.trial_request_interval * self._random()
+        seconds = settings.circuit_open_window + wait
+        self._rounds[breaker] = _Round(now + seconds, tried_by)
+        if breaker.state is not CircuitState.HALF_OPEN:
+            breaker._enter(CircuitState.OPEN, seconds)
+
+
+def _is_shaky(breaker: CircuitBreaker) -> bool:
+    """Say whether a circuit is closed, though little has succeeded of late."""
+    window = breaker._state.window
+    if window is None:
+        return False
+    rate = window.newest(breaker._clock()).failure_rate
+    return rate is None or rate > breaker._settings.failure_rate_threshold

@@ -1,0 +1,58 @@
+"""Eight processes share open circuits by a real Redis."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import pytest
+
+pytest.importorskip("redis")
+
+from redis.asyncio import Redis
+
+from aioretry_smithy import CircuitBreaker, CircuitState
+from aioretry_smithy.redis import SharedCircuitBreakers
+
+PROCESSES = 8
+
+
+async def test_a_server_that_is_down_sees_the_trials_of_one(serve, fleet):
+    """With a window of a second they are five in five seconds, not forty."""
+    await serve()
+    await fleet.start("circuit_process.py", PROCESSES, serve.path, "1.0", "0.5")
+    await asyncio.sleep(8.0)
+    tried = sorted(at for each in await fleet.stop() for at in each)
+    # By then all have opened.
+    begin = tried[0] + 2.5
+
+    assert 3 <= len([at for at in tried if begin <= at < begin + 5.0]) <= 10
+
+
+async def test_news_arrive_again_when_the_server_is_back(serve):
+    """Whoever listens subscribes again, and whoever tells is heard."""
+    await serve()
+    async with contextlib.AsyncExitStack() as stack:
+        breakers = []
+        for _ in range(2):
+            client = Redis(unix_socket_path=serve.path)
+            await stack.enter_async_context(contextlib.aclosing(client))
+            shared = SharedCircuitBreakers(client)
+            await stack.enter_async_context(shared)
+            breakers.append(CircuitBreaker("orders", listeners=[shared]))
+        one, other = breakers
+        await asyncio.sleep(0.5)
+        other.on_failure(other.try_request())
+        await serve.kill()
+        one.enter_state(CircuitState.OPEN)
+        await asyncio.sleep(0.5)
+        assert CircuitState.CLOSED is other.state
+
+        await serve()
+        one.enter_state(CircuitState.CLOSED)
+        async with asyncio.timeout(30.0):
+            while other.state is not CircuitState.OPEN:
+                await asyncio.sleep(1.5)
+                one.enter_state(CircuitState.OPEN)
+                await asyncio.sleep(0.1)
+                one.enter_state(CircuitState.HALF_OPEN)
