@@ -6,9 +6,11 @@ import asyncio
 import random
 from contextlib import suppress
 
+import aiohttp
 import pytest
 from aiohttp import web
 from chains import connected, retrying
+from left_over import nothing_to_collect
 from races import hedging
 
 from aioretry_smithy import (
@@ -17,6 +19,7 @@ from aioretry_smithy import (
     ConcurrencyLimit,
     ConcurrencyLimitingClient,
     RequestLog,
+    RetryStrategy,
     client_decorator,
 )
 from aioretry_smithy._hedging.hedged_request import _given_up
@@ -169,3 +172,42 @@ async def test_the_connection_of_a_loser_is_closed(serving):
 
         assert "hedge" == text
         assert set() == client.connector._acquired
+
+
+ENDS = {
+    "hedge wins": [SLOW, QUICK],
+    "first wins": [QUICK * 2, SLOW],
+    "all bad": [ConnectionResetError, ConnectionResetError],
+    "bad, then good": [503, QUICK],
+    "good, then bad": [QUICK * 2, ConnectionResetError],
+    "cancelled": [SLOW, SLOW],
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("inside", [(), (retrying(RetryStrategy.never()),)])
+async def test_nothing_is_left_to_collect(serving, end, inside):
+    """Whoever wins, and whatever the others come to."""
+
+    async def respond(request):
+        step = ENDS[end][IS_HEDGE in request.headers]
+        if isinstance(step, float):
+            await asyncio.sleep(step)
+            return web.Response(text="answer")
+        if step is ConnectionResetError:
+            request.transport.abort()
+        return web.Response(status=503, text="busy")
+
+    async def ask():
+        patience = 3 * QUICK if end == "cancelled" else None
+        with suppress(aiohttp.ClientError, TimeoutError):
+            async with asyncio.timeout(patience), client.get("/") as response:
+                await response.read()
+
+    server = await serving(respond)
+    decorator = hedging(QUICK)
+    async with connected(server.make_url("/"), decorator, *inside) as client:
+        await ask()
+        with nothing_to_collect():
+            await ask()
+            await asyncio.sleep(QUICK)
