@@ -158,7 +158,7 @@ class HedgingClient(DecoratingClient[HttpClient]):
             return await hedged.run()
         started = loop_time()
         response = await self.delegate.execute(ctx, request)
-        if is_good(response):
+        if is_good(response.status):
             times.note(loop_time() - started)
         return response
 

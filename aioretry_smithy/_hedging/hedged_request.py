@@ -31,9 +31,9 @@ _given_up: Final[set[asyncio.Task[Any]]] = set()
 """Tasks that are to end, some in their own time: the loop alone does not keep them."""
 
 
-def is_good(response: aiohttp.ClientResponse) -> bool:
+def is_good(status: int) -> bool:
     """Say whether no retry strategy would want another answer."""
-    return response.status < 500 and response.status not in _THROTTLED
+    return status < 500 and status not in _THROTTLED
 
 
 class _Sent:
@@ -192,7 +192,7 @@ class HedgedRequest:
             return False
         self._close_best()
         self._best, sent.response = sent, response
-        if is_good(response):
+        if is_good(response.status):
             self._learn(sent)
             return True
         if HTTP.hint(response) is not None:

@@ -10,7 +10,7 @@ from .._errors import RefusedRequestError, UnprocessedRequestError
 from .tree import Headline, Row, aligned_rows, describe_outcome, headline, more_calls
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from .record import LogRecord
 
@@ -141,7 +141,7 @@ def _bars(
     rows = aligned_rows(attempts) or [Row(outcome=describe_outcome(log))]
     now = log.started - origin
     now += _elapsed(log) if log.duration is None else log.duration
-    spans = _until_next([*shown], now, origin)
+    spans = until_next(shown, now, origin)
     bars = []
     if delay is not None:
         row = Row(wait=f"waited {delay:.3f} s ({log.delay_source})")
@@ -160,11 +160,13 @@ def _bars(
     return tuple(bars)
 
 
-def _until_next(shown: list[LogRecord], now: float, origin: float) -> list[Span]:
+def until_next(
+    attempts: Sequence[LogRecord], now: float, origin: float = 0.0
+) -> list[Span]:
     """Return when each attempt began, and when the next one did that is no hedge."""
     spans: list[Span] = []
     following = now
-    for attempt in reversed(shown):
+    for attempt in reversed(attempts):
         start = attempt.started - origin
         spans.append(Span(start, following))
         following = following if attempt.is_hedge else start

@@ -6,8 +6,9 @@ import logging
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from .._call.chain import retrying_client
-from .._call.client import ClientT, DecoratingClient, chain_of
+from .._call.chain import retrying_client, sends_again
+from .._call.client import ClientT, DecoratingClient, chain_of, find_client
+from .._hedging.client import HedgingClient
 
 if TYPE_CHECKING:
     from .._call.context import ClientRequestContext
@@ -34,10 +35,10 @@ class Observation(ABC):
 class TelemetryClient(DecoratingClient[ClientT], ABC):
     """Observes attempts inside the retrying client, and calls outside of it.
 
-    Where nothing retries, the call is its one attempt. Only the retrying clients of
-    this library are recognised; around a retrying decorator of your own put the same
-    client on both sides. An error of an observation is logged and changes nothing for
-    the call.
+    Where nothing retries and nothing hedges, the call is its one attempt. Only such
+    clients of this library are recognised; around a retrying decorator of your own put
+    the same client on both sides. An error of an observation is logged and changes
+    nothing for the call.
 
     Args:
         delegate: The next client inwards.
@@ -51,7 +52,10 @@ class TelemetryClient(DecoratingClient[ClientT], ABC):
     """Whether no client with the same target stands further in."""
 
     surrounds_retries: bool
-    """Whether a retrying client stands further in."""
+    """Whether a client that retries or hedges stands further in."""
+
+    surrounds_hedges: bool
+    """Whether one that hedges does."""
 
     def __init__(self, delegate: ClientT, target: object) -> None:
         super().__init__(delegate)
@@ -61,8 +65,17 @@ class TelemetryClient(DecoratingClient[ClientT], ABC):
             isinstance(link, TelemetryClient) and link.target == target
             for link in chain_of(inside)
         )
-        self.surrounds_retries = retrying_client(inside) is not None
+        self.surrounds_retries = any(map(sends_again, chain_of(inside)))
+        self.surrounds_hedges = find_client(inside, HedgingClient) is not None
+        # Inside a retrying client it sees attempts, though these are hedged.
+        is_retried = retrying_client(inside) is not None
+        self._may_see_attempts = self.is_innermost and not is_retried
         self.sees_calls = self.surrounds_retries or not self.is_innermost
+
+    def sees_call(self, ctx: ClientRequestContext) -> bool:
+        """Say whether this is a call, not an attempt that is hedged further in."""
+        is_attempt = self._may_see_attempts and ctx.parent is not None
+        return self.sees_calls and not is_attempt
 
     @abstractmethod
     def begin(self, ctx: ClientRequestContext, request: Any) -> Observation | None:

@@ -8,6 +8,7 @@ from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
 from .._breaker.state import CircuitState
 from .._text import encodable
+from .hedges import HEDGES
 from .labels import DURATION_BUCKETS, Names
 from .limit_gauges import LIMIT_GAUGES
 from .weak_registry import WeakRegistry
@@ -47,7 +48,9 @@ def limit_attributes(limit: ConcurrencyLimit) -> dict[str, str]:
 class TrafficInstruments:
     """The instruments for attempts and calls, of HTTP or of functions."""
 
-    def __init__(self, meter: Meter, prefix: str, attempt: tuple[str, str]) -> None:
+    def __init__(
+        self, meter: Meter, prefix: str, attempt: tuple[str, str], *, is_hedged: bool
+    ) -> None:
         name, description = attempt
         self.names = Names()
         self.attempt_duration = meter.create_histogram(
@@ -70,18 +73,27 @@ class TrafficInstruments:
             "{attempt}",
             "Attempts after the first of a call.",
         )
+        kinds = HEDGES if is_hedged else {}
+        self.hedges = {
+            kind: meter.create_counter(
+                f"{prefix}.hedges" if kind == "sent" else f"{prefix}.hedges.{kind}",
+                "{request}",
+                words,
+            )
+            for kind, words in kinds.items()
+        }
 
 
 def http_instruments(meter: Meter) -> TrafficInstruments:
     """Make the instruments for HTTP calls."""
     attempt = "http.client.request.duration", "Duration of HTTP client requests."
-    return TrafficInstruments(meter, "aioretry_smithy", attempt)
+    return TrafficInstruments(meter, "aioretry_smithy", attempt, is_hedged=True)
 
 
 def rpc_instruments(meter: Meter) -> TrafficInstruments:
     """Make the instruments for calls of functions."""
     attempt = "aioretry_smithy.rpc.attempt.duration", "Duration of attempts."
-    return TrafficInstruments(meter, "aioretry_smithy.rpc", attempt)
+    return TrafficInstruments(meter, "aioretry_smithy.rpc", attempt, is_hedged=False)
 
 
 class CircuitBreakerInstruments:

@@ -113,11 +113,12 @@ def class_name(cause: BaseException) -> str:
 def status_class(ctx: ClientRequestContext, cause: BaseException | None) -> str:
     """Sort an outcome: ``2xx`` and the like, or the reason for having no status.
 
-    ``cancelled`` by the caller, ``refused`` by an open circuit, ``unsent`` for anything
-    else that no server has seen, ``error`` otherwise. A function has ``returned``.
+    ``superseded`` by another request, ``cancelled`` by the caller, ``refused`` by an
+    open circuit, ``unsent`` for anything else that no server has seen, ``error``
+    otherwise. A function has ``returned``.
     """
     if cause is not None and not isinstance(cause, Exception):
-        return "cancelled"
+        return "superseded" if ctx.log.superseded else "cancelled"
     if cause is not None and ctx.log._was_refused:
         return "refused"
     if not ctx.log.sent:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .._call.client import ClientT
 from .client import Observation, TelemetryClient
+from .hedges import HedgeCount
 from .labels import error_type, status_class
 
 if TYPE_CHECKING:
@@ -32,8 +33,9 @@ class MeteredClient(TelemetryClient[ClientT]):
     def begin(self, ctx: ClientRequestContext, request: Any) -> Observation:
         """Begin to measure a call, or an attempt."""
         subject = self._subject(ctx, request)
-        if self.sees_calls:
-            return _Call(self._metrics, request, subject)
+        if self.sees_call(ctx):
+            hedges = HedgeCount(ctx.log) if self.surrounds_hedges else None
+            return _Call(self._metrics, request, subject, hedges)
         return _Attempt(self._metrics, request, subject, ctx)
 
     @abstractmethod
@@ -58,9 +60,22 @@ class _Timed(Observation):
 
 
 class _Call(_Timed):
-    __slots__ = ()
+    __slots__ = ("_hedges",)
+
+    def __init__(
+        self,
+        metrics: TrafficMetrics,
+        request: Any,
+        subject: Labels,
+        hedges: HedgeCount | None,
+    ) -> None:
+        super().__init__(metrics, request, subject)
+        self._hedges = hedges
 
     def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
+        if self._hedges is not None:
+            for kind, number in self._hedges.since(ctx.log).items():
+                self._metrics.hedges[kind].labels(*self._labels).inc(number)
         labels = (*self._labels, _stop_reason(ctx, cause))
         self._metrics.call_duration.labels(*labels).observe(self._elapsed())
 
@@ -77,7 +92,8 @@ class _Attempt(_Timed):
     ) -> None:
         super().__init__(metrics, request, subject)
         # Not the attempt's number: a decorator may send twice in one attempt.
-        self._is_retry = metrics in ctx.attributes
+        is_hedge = ctx.parent is not None and ctx.log.is_hedge
+        self._is_retry = metrics in ctx.attributes and not is_hedge
         ctx.attributes[metrics] = True
 
     def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:

@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from .._breaker.state import CircuitState
 from .._errors import bad_argument
+from .hedges import HEDGES
 from .labels import ANOTHER_NAME, DURATION_BUCKETS, Names
 from .made_once import made_once
 
@@ -38,10 +39,17 @@ class TrafficMetrics(RegisteredMetrics):
         subject: The labels that tell calls from one another.
         outcome: The label for the outcome of an attempt.
         end: The words for when a call or an attempt ends.
+        is_hedged: Whether there may be hedges.
     """
 
     def __init__(
-        self, prefix: str, subject: tuple[str, ...], outcome: str, end: str
+        self,
+        prefix: str,
+        subject: tuple[str, ...],
+        outcome: str,
+        end: str,
+        *,
+        is_hedged: bool,
     ) -> None:
         of_attempts = (*subject, outcome)
         self.attempts: Counter = Counter(
@@ -67,20 +75,35 @@ class TrafficMetrics(RegisteredMetrics):
             buckets=DURATION_BUCKETS,
             registry=None,
         )
+        kinds = HEDGES if is_hedged else {}
+        self.hedges: dict[str, Counter] = {
+            kind: Counter(_name_of_hedges(prefix, kind), words, subject, registry=None)
+            for kind, words in kinds.items()
+        }
         super().__init__(
-            self.attempts, self.retries, self.attempt_duration, self.call_duration
+            self.attempts,
+            self.retries,
+            self.attempt_duration,
+            self.call_duration,
+            *self.hedges.values(),
         )
+
+
+def _name_of_hedges(prefix: str, kind: str) -> str:
+    return f"{prefix}hedges" if kind == "sent" else f"{prefix}hedges_{kind}"
 
 
 def http_metrics() -> TrafficMetrics:
     """Make the metrics of HTTP calls."""
     subject, end = ("host", "method"), "headers or its failure"
-    return TrafficMetrics("aioretry_smithy_", subject, "status_class", end)
+    prefix, outcome = "aioretry_smithy_", "status_class"
+    return TrafficMetrics(prefix, subject, outcome, end, is_hedged=True)
 
 
 def rpc_metrics() -> TrafficMetrics:
     """Make the metrics of calls of functions."""
-    return TrafficMetrics("aioretry_smithy_rpc_", ("name",), "outcome", "end")
+    prefix, subject = "aioretry_smithy_rpc_", ("name",)
+    return TrafficMetrics(prefix, subject, "outcome", "end", is_hedged=False)
 
 
 class BreakerMetrics(RegisteredMetrics):

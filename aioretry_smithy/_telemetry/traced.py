@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry.trace import Span, SpanKind, Tracer
 
+from .._log.timeline import until_next
 from .._masking.mask import HIDDEN
 from .._text import encodable
 from .client import log_error
+from .hedges import HedgeCount
 from .labels import ANOTHER_METHOD, Attributes, Subject, class_name
 from .spans import Telemetry, Traced, nanoseconds, show_failure
 
@@ -26,7 +28,7 @@ _SENDS: Final = "aioretry_smithy.opentelemetry.sends"
 class TracedAttempt(Traced):
     """A CLIENT span, as the conventions for HTTP have it."""
 
-    __slots__ = ("_number", "_sends")
+    __slots__ = ("_is_hedge", "_number", "_sends")
 
     _kind = SpanKind.CLIENT
     _name = "{}"
@@ -45,12 +47,15 @@ class TracedAttempt(Traced):
         self._sends: Counter[str] = ctx.attributes.setdefault(key, Counter())
         self._number = self._sends["begun"]
         self._sends["begun"] += 1
+        self._is_hedge = ctx.parent is not None and ctx.log.is_hedge
         super().__init__(telemetry, ctx, request, subject, injects=injects)
 
     def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
         """End the span, and measure."""
         # By an open circuit further in, so that nothing went out.
         self._sends["refused"] += ctx.log._was_refused
+        if self._span is not None and ctx.log.superseded:
+            self._span.set_attribute("aioretry_smithy.superseded", True)
         super().end(ctx, cause)
         tracer, context = self._tracer, self._context
         if tracer is None or context is None or self._span is None:
@@ -71,6 +76,8 @@ class TracedAttempt(Traced):
         sent_before = self._number - self._sends["refused"]
         if sent_before > 0:
             attributes["http.request.resend_count"] = sent_before
+        if self._is_hedge:
+            attributes["aioretry_smithy.hedge"] = True
         return attributes
 
     def _last_attributes(
@@ -90,7 +97,7 @@ class TracedAttempt(Traced):
         instruments.attempt_duration.record(seconds, attributes, self._context)
         attributes.pop("network.protocol.version", None)
         instruments.attempts.add(1, attributes, self._context)
-        if self._number:
+        if self._number and not self._is_hedge:
             instruments.retries.add(1, attributes, self._context)
 
 
@@ -117,7 +124,7 @@ class TracedCall(Traced):
     The call is retried if a retrying client further in makes the attempts.
     """
 
-    __slots__ = ("_attempts_before", "_is_retried")
+    __slots__ = ("_attempts_before", "_hedges", "_is_retried")
 
     _kind = SpanKind.INTERNAL
     _name = "call {}"
@@ -131,10 +138,21 @@ class TracedCall(Traced):
         *,
         injects: bool,
         is_retried: bool,
+        is_hedged: bool,
     ) -> None:
         self._is_retried = is_retried
+        self._hedges = HedgeCount(ctx.log) if is_hedged else None
         self._attempts_before = len(ctx.log.children)
         super().__init__(telemetry, ctx, request, subject, injects=injects)
+
+    def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
+        """End the span, and measure."""
+        super().end(ctx, cause)
+        instruments = self._instruments
+        if instruments is not None and self._hedges is not None:
+            for kind, number in self._hedges.since(ctx.log).items():
+                subject = self._subject.measured
+                instruments.hedges[kind].add(number, subject, self._context)
 
     def _last_attributes(
         self, ctx: ClientRequestContext, cause: BaseException | None
@@ -150,7 +168,9 @@ class TracedCall(Traced):
         number = len(attempts) if attempts or self._is_retried else 1
         span.set_attribute("aioretry_smithy.attempts", number)
         # A wait ends where the next attempt begins; a body may come before the wait.
-        ends = [*(log.started for log in attempts), self._loop.time()]
+        now = self._loop.time()
+        spans = until_next(attempts, now)
+        ends = [spans[0].start if spans else now, *(span.end for span in spans)]
         for log, end in zip((ctx.log, *attempts), ends, strict=True):
             if log.delay is None or log.delay_source is None:
                 continue

@@ -41,7 +41,7 @@ class TracedClient(TelemetryClient[ClientT]):
         subject = self._subject(ctx, request, instruments)
         # A server gets a span in headers; a function runs in it.
         injects = self.is_innermost and self._serves == "sessions"
-        if not self.sees_calls:
+        if not self.sees_call(ctx):
             return self._attempt(telemetry, ctx, request, subject, injects=injects)
         return TracedCall(
             telemetry,
@@ -50,6 +50,7 @@ class TracedClient(TelemetryClient[ClientT]):
             subject,
             injects=injects,
             is_retried=self.surrounds_retries,
+            is_hedged=self.surrounds_hedges,
         )
 
     @abstractmethod

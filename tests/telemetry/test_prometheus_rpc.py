@@ -131,4 +131,4 @@ def test_series_are_apart_from_those_of_http(registry):
     MetricsRpcClient.new_decorator(registry)
     names = [metric.name for metric in registry.collect()]
 
-    assert 8 == len(names) == len({*names})
+    assert 11 == len(names) == len({*names})
