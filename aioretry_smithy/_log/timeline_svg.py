@@ -222,7 +222,7 @@ def _labels(bar: Bar, part: str) -> tuple[str, str]:
         return f"{bar.outcome} body", f"{name}, body"
     if part == "call":
         return f"{bar.outcome} body", "call with all its attempts"
-    cause = describe_cause(log)
+    cause = None if log.superseded else describe_cause(log)
     said = describe_outcome(log) if cause is None else excerpt(cause, _LONGEST_TIP)
     return bar.outcome, f"{name}: {said}"
 
