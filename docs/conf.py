@@ -44,13 +44,12 @@ OTHER_NAMES = (
 # What signatures name and the text beside them explains.
 OUR_NAMES = (
     "AdaptiveSettings Chain CircuitBreakerFactory CircuitBreakers ClientT "
-    "Concurrency ConcurrencyLimitFactory ConcurrencyLimits "
-    "ContentRuleConditions DecoratingFunction Enabled Exceptions Fallback "
-    "FurtherSettings LogLevel Logger LoggingSettings Mask Rate RateLimits "
-    "RedisClient RetryAnswer RetrySettings Retrying RpcDecoratingFunction "
-    "RpcDecorator RuleConditions Sampling ScriptedBody SharedSettings "
-    "StandardChanges StandardSettings Strategy Telemetry TokenScope "
-    "TrafficMetrics"
+    "Concurrency ConcurrencyLimitFactory ConcurrencyLimits ContentRuleConditions "
+    "DecoratingFunction Delays Enabled Exceptions Fallback FurtherSettings LogLevel "
+    "Logger LoggingSettings Mask Rate RateLimits RedisClient RetryAnswer "
+    "RetrySettings Retrying RpcDecoratingFunction RpcDecorator RuleConditions "
+    "Sampling ScriptedBody SharedSettings StandardChanges StandardSettings Strategy "
+    "Telemetry TokenScope TrafficMetrics"
 ).split()
 nitpick_ignore_regex = [
     (r"py:.*", rf"({'|'.join(OTHER_PROJECTS)})(\..*)?"),

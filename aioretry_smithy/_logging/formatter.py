@@ -70,9 +70,10 @@ class LogFormatter(ABC):
         The lines have the shape of Armeria's, without unknown values. ``length`` is
         the length of the body in bytes. A request line has one, and the ``duration`` of
         the upload, if a body was sent. The request line of an attempt has
-        ``currentAttempt``. The response line of a call through a retrying client has
-        ``totalAttempts``, and the reason if it stopped without success, such as
-        ``stopped: deadline``::
+        ``currentAttempt``, that of a hedge also ``hedge=yes``; the response line of a
+        request that lost to another one has ``superseded=yes``. The response line of a
+        call through a retrying client has ``totalAttempts``, and the reason if it
+        stopped without success, such as ``stopped: deadline``::
 
             Request: {startTime=..., scheme=https, host=example.com, method=GET,
             path=/orders, headers=[Accept=*/*, armeria-retry-count=1], currentAttempt=2}

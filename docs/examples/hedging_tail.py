@@ -78,6 +78,32 @@ def show(found):
         print(f"{name:10}{requests:>11.3f}{figures}")
 
 
+def plot(file, found):
+    from matplotlib import pyplot as plt  # noqa: PLC0415
+
+    plt.rcParams.update(
+        {"svg.fonttype": "none", "svg.hashsalt": "hedging tail", "font.size": 9}
+    )
+    figure, panel = plt.subplots(figsize=(7.2, 3.6), layout="constrained")
+    colors = ["black", "tab:blue", "tab:orange", "tab:red"]
+    for (name, (times, requests)), color in zip(found.items(), colors, strict=True):
+        ranks = sorted({round(len(times) ** (n / 300)) for n in range(1, 301)})
+        slowest = [1000 * times[len(times) - rank] for rank in ranks]
+        shares = [100 * rank / len(times) for rank in ranks]
+        label = f"{name}, {requests:.2f} requests a call"
+        panel.loglog(slowest, shares, color=color, label=label)
+    for share, name in (5, "p95"), (1, "p99"), (0.1, "p99.9"):
+        panel.axhline(share, color="0.85", zorder=0)
+        panel.text(3000, share, name, color="0.4", ha="right", va="bottom")
+    panel.set_xlim(5, 3000)
+    panel.set_xticks([10, 100, 1000], ["10", "100", "1000"])
+    panel.set_yticks([100, 10, 1, 0.1, 0.01], ["100", "10", "1", "0.1", "0.01"])
+    panel.set_xlabel("milliseconds until the headers")
+    panel.set_ylabel("calls that take longer, %")
+    panel.legend(frameon=False, loc="lower left")
+    figure.savefig(file, metadata={"Date": None} if file.endswith(".svg") else None)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--calls", type=int, default=CALLS)
@@ -85,6 +111,8 @@ def main() -> None:
     arguments = parser.parse_args()
     found = measure(arguments.calls)
     show(found)
+    if arguments.plot:
+        plot(arguments.plot, found)
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ TOLERANCE = 0.4
 
 def is_storm(script):
     """Say whether a script simulates for seconds."""
-    return script.stem == "retry_storm"
+    return script.stem in {"hedging_outage", "hedging_tail", "retry_storm"}
 
 
 def name_of(path: Path) -> str:

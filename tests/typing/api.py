@@ -28,6 +28,8 @@ from aioretry_smithy import (
     ContentPreviewingClient,
     DecoratingClient,
     Decorator,
+    HedgingClient,
+    HedgingDelay,
     HttpClient,
     HttpRequest,
     LogFormatter,
@@ -430,6 +432,23 @@ def use_opentelemetry() -> None:
     CircuitBreaker(listeners=[Printing(), opentelemetry.CircuitBreakerMetrics()])
     RetryBudget.per_host(listeners=[opentelemetry.RetryBudgetMetrics()])
     ConcurrencyLimit.aimd(listeners=[opentelemetry.ConcurrencyLimitMetrics()])
+
+
+def use_hedging(session: aiohttp.ClientSession, log: RequestLog) -> None:
+    """Send late requests again, within a budget."""
+    budget = RetryBudget.per_host()
+    decorators: list[Decorator] = [
+        HedgingClient.new_decorator(0.05),
+        HedgingClient.new_decorator(HedgingDelay.fixed(1), max_hedges=2),
+        HedgingClient.new_decorator(
+            HedgingDelay.percentile(0.98, window=30.0), limiter=budget
+        ),
+    ]
+    decorate(session, *decorators)
+    hedging = unwrap(session, HedgingClient)
+    if hedging is not None:
+        assert_type(dict(hedging.delays), dict[str, float | None])
+    assert_type((log.is_hedge, log.superseded), tuple[bool, bool])
 
 
 async def use_shared_limits() -> None:
