@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from html import escape
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .error_text import describe_cause, excerpt
+from .svg import CELL, TEXT_SIZE, style, text, ticks, width
 from .timeline import COLOURS, Bar, OutcomeKind, Span, Timeline, timeline
 from .tree import Headline, cells, describe_outcome, tree
 
@@ -36,8 +36,6 @@ _SHORTEST: Final = 0.001
 _NARROWEST: Final = 2.0
 """Pixels of a bar at least: an attempt that took no time was made all the same."""
 
-_MOST_TICKS: Final = 9
-
 _FARTHEST_DEADLINE: Final = 3.0
 """How many times as long as the call a deadline may be to get a place on the axis."""
 
@@ -47,38 +45,15 @@ _LONG_BODY: Final = 0.01
 _LONGEST_TIP: Final = 2000
 """Characters of a message where a bar is pointed at."""
 
-_CELL: Final = 0.602
-"""How wide a character is in its own height, as in most fonts of equal widths."""
-
-_TEXT_SIZE: Final = 12
-
-_DAY_AND_NIGHT: Final[dict[str, tuple[str, str]]] = {
-    "paper": ("#ffffff", "#0d1117"),
-    "ink": ("#1f2328", "#e6edf3"),
-    "muted": ("#59636e", "#9198a1"),
-    "grid": ("#d8dee4", "#2d333b"),
-    "wait": ("#a0a8b1", "#6e7681"),
-    "deadline": ("#cf222e", "#f85149"),
-    **{outcome: (day, night) for outcome, (_, day, night) in COLOURS.items()},
-}
-_LINES: Final = {"deadline", "grid"}
-
-
-def _rules(time: int) -> str:
-    return "".join(
-        f".{kind}{{{'stroke' if kind in _LINES else 'fill'}:{colours[time]}}}"
-        for kind, colours in _DAY_AND_NIGHT.items()
-    )
-
-
-_STYLE: Final = (
-    "text{font-family:ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace}"
-    ".body{fill-opacity:0.4}"
-    ".deadline{stroke-width:1.5;stroke-dasharray:5 3}"
-    f"{_rules(0)}"
-    f"@media (prefers-color-scheme:dark){{{_rules(1)}}}"
+_STYLE: Final = style(
+    {
+        "wait": ("#a0a8b1", "#6e7681"),
+        "deadline": ("#cf222e", "#f85149"),
+        **{outcome: (day, night) for outcome, (_, day, night) in COLOURS.items()},
+    },
+    {"deadline"},
+    ".body{fill-opacity:0.4}.deadline{stroke-width:1.5;stroke-dasharray:5 3}",
 )
-"""The rules for classes: a colour for each name, and a few more."""
 
 
 def draw(log: LogRecord) -> str:
@@ -96,7 +71,7 @@ def draw(log: LogRecord) -> str:
         f' {size} role="img">',
         f"<title>{escape(str(times.headline))}</title>",
         f"<desc>{escape(tree(log, times.attempts))}</desc>",
-        f"<style>{_STYLE}</style>",
+        _STYLE,
         f'<rect class="paper" {size} rx="6"/>',
         *_line([(request, "ink")], 30, _TITLE_SIZE),
         *_line(became, 50),
@@ -123,22 +98,12 @@ class _Axis(NamedTuple):
     def x(self, second: float) -> float:
         return _LEFT + _ROOM * second / self.end
 
-    def ticks(self) -> Iterator[tuple[float, str]]:
-        """Yield round seconds, each with its name."""
-        step = 10.0 ** math.floor(math.log10(self.end / _MOST_TICKS))
-        enough = (n for n in (1, 2, 5) if step * n * _MOST_TICKS >= self.end)
-        step *= next(enough, 10)
-        digits = max(0, -math.floor(math.log10(step)))
-        # A whole number of steps may come out a little less.
-        for number in range(math.floor(self.end / step + 1e-9) + 1):
-            yield number * step, f"{number * step:.{digits}f} s"
-
 
 def _scale(axis: _Axis, top: int, bottom: int) -> Iterator[str]:
-    for second, name in axis.ticks():
+    for second, name in ticks(axis.end):
         x = axis.x(second)
         yield f'<path class="grid" d="M{x:.1f} {top}V{bottom + 6}"/>'
-        yield _centred(name, x, bottom + 20, "muted")
+        yield _centred(f"{name} s", x, bottom + 20, "muted")
 
 
 def _deadline(times: Timeline, axis: _Axis, bottom: int) -> Iterator[str]:
@@ -147,7 +112,7 @@ def _deadline(times: Timeline, axis: _Axis, bottom: int) -> Iterator[str]:
         return
     name = f"deadline: {deadline:.15g} s"
     if deadline > axis.end:
-        yield _text(f"{name} →", _RIGHT, _TOP + 4, "muted", anchor="end")
+        yield text(f"{name} →", _RIGHT, _TOP + 4, "muted", anchor="end")
         return
     x = axis.x(max(0.0, deadline))
     yield f'<path class="deadline" d="M{x:.1f} {_TOP + 8}V{bottom + 6}"/>'
@@ -155,8 +120,8 @@ def _deadline(times: Timeline, axis: _Axis, bottom: int) -> Iterator[str]:
 
 
 def _centred(name: str, x: float, y: int, kind: str) -> str:
-    half = _width(name) / 2 + _EDGE
-    return _text(name, max(half, min(x, _WIDTH - half)), y, kind, anchor="middle")
+    half = width(name) / 2 + _EDGE
+    return text(name, max(half, min(x, _WIDTH - half)), y, kind, anchor="middle")
 
 
 def _count(bar: Bar) -> int:
@@ -227,34 +192,11 @@ def _labels(bar: Bar, part: str) -> tuple[str, str]:
     return bar.outcome, f"{name}: {said}"
 
 
-def _width(content: str, size: int = _TEXT_SIZE) -> float:
-    """Return how wide a text is."""
-    return cells(content) * _CELL * size
-
-
-def _text(
-    content: str,
-    x: float,
-    y: int,
-    kind: str,
-    *,
-    size: int = _TEXT_SIZE,
-    anchor: str = "start",
-) -> str:
-    """Return a text on the base line *y*, whose *anchor* is at *x*."""
-    # Nobody knows the fonts that are there; whichever is taken keeps to this width.
-    return (
-        f'<text class="{kind}" x="{x:.1f}" y="{y}" font-size="{size}"'
-        f' text-anchor="{anchor}" textLength="{_width(content, size):.1f}"'
-        f' lengthAdjust="spacingAndGlyphs">{escape(content)}</text>'
-    )
-
-
 def _line(
-    parts: list[tuple[str, str]], y: int, size: int = _TEXT_SIZE, indent: int = 0
+    parts: list[tuple[str, str]], y: int, size: int = TEXT_SIZE, indent: int = 0
 ) -> Iterator[str]:
     """Write texts of various kinds in a line; cut the longest so that all fit."""
-    room = int((_ROOM - indent) / (_CELL * size))
+    room = int((_ROOM - indent) / (CELL * size))
     excess = sum(cells(content) for content, _ in parts) - room
     longest = max(parts, key=lambda part: cells(part[0]))
     x: float = _LEFT + indent
@@ -264,15 +206,15 @@ def _line(
             kept = cells(content) - excess
             ends = accumulate(map(cells, content))
             content = f"{content[: sum(end < kept for end in ends)]}…"
-        end = x + _width(content, size)
+        end = x + width(content, size)
         # XML swallows blanks at both ends.
         blanks = len(content) - len(content.lstrip())
-        x += _width(" " * blanks, size)
+        x += width(" " * blanks, size)
         if content := content.strip():
             # Over whatever is below.
             yield (
                 f'<rect class="paper" x="{x:.1f}" y="{y - size}"'
-                f' width="{_width(content, size):.1f}" height="{size + 4}"/>'
+                f' width="{width(content, size):.1f}" height="{size + 4}"/>'
             )
-            yield _text(content, x, y, kind, size=size)
+            yield text(content, x, y, kind, size=size)
         x = end

@@ -21,8 +21,9 @@ from aioretry_smithy import (
     RequestLog,
     new_response,
 )
+from aioretry_smithy._log.svg import width
 from aioretry_smithy._log.timeline import COLOURS, OutcomeKind
-from aioretry_smithy._log.timeline_svg import _line, _width, draw
+from aioretry_smithy._log.timeline_svg import _line, draw
 
 SVG = "{http://www.w3.org/2000/svg}"
 REQUEST = HttpRequest("GET", "http://example.com/")
@@ -439,14 +440,14 @@ def test_line_keeps_the_place_of_blanks():
 
     places = [float(x) for x in re.findall(r'<text class="ink" x="([\d.]+)"', drawn)]
     papers = [float(x) for x in re.findall(r'<rect class="paper" x="([\d.]+)"', drawn)]
-    assert [20 + _width("  "), 20 + _width("  a ")] == pytest.approx(places, abs=0.06)
+    assert [20 + width("  "), 20 + width("  a ")] == pytest.approx(places, abs=0.06)
     assert papers == places
 
 
 @pytest.mark.parametrize("character", "好Ａ")
 def test_wide_characters_take_two_columns(character):
     """Both kinds of width in Unicode, or texts would be squeezed."""
-    assert _width("xx") == _width(character)
+    assert width("xx") == width(character)
 
 
 async def test_calls_inside_an_attempt_are_below_it_in_a_frame():
