@@ -10,11 +10,12 @@ from ._cli.arguments import UsageError, parse
 from ._cli.demo import demo
 from ._cli.output import ExitCode, cannot_write, complain, flush
 from ._cli.request import request
+from ._cli.simulate import simulate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_COMMANDS = {"demo": demo, "request": request}
+_IN_A_LOOP = {"demo": demo, "request": request}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -32,7 +33,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(argv: Sequence[str] | None) -> ExitCode:
     try:
         arguments = parse(argv)
-        return asyncio.run(_COMMANDS[arguments.command](arguments))
+        if arguments.command == "simulate":
+            return simulate(arguments)  # has event loops of its own
+        return asyncio.run(_IN_A_LOOP[arguments.command](arguments))
     except SystemExit as stop:
         # Otherwise help was asked for, or the version.
         return ExitCode.USAGE if stop.code == ExitCode.USAGE else ExitCode.OK

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import math
 import os
-import re
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, TypeAlias, TypeVar
-
-from yarl import URL
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 import aioretry_smithy
 
 from .. import Backoff, RetryStrategy
-from .._masking.mask import DEFAULT_MASK
+from . import converters
 from .output import PROGRAM, ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-_T = TypeVar("_T")
 
 STRATEGIES: dict[str, Callable[[Backoff], RetryStrategy]] = {
     "never": lambda backoff: RetryStrategy.never(),
@@ -32,10 +24,14 @@ STRATEGIES: dict[str, Callable[[Backoff], RetryStrategy]] = {
 }
 """The strategies that ``--strategy`` knows."""
 
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_HEADER = re.compile(
-    rf"({_TOKEN.pattern}):[ \t]*([^\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]*)"
+_NUMBERS: tuple[tuple[str, Callable[[str], float], float, str], ...] = (
+    ("clients", int, 50, "processes that make calls, each with a session of its own"),
+    ("rate", float, 700.0, "calls a second, of all clients together"),
+    ("capacity", float, 1000.0, "requests a second that the server can answer"),
+    ("duration", float, 120.0, "seconds in which calls begin"),
+    ("seed", int, 0, "decides about all chance"),
 )
+"""The options of a simulation that are numbers."""
 
 _Commands: TypeAlias = "argparse._SubParsersAction[_Parser]"
 
@@ -70,6 +66,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     _add_demo(commands)
     _add_request(commands)
+    _add_simulate(commands)
     if not (sys.argv[1:] if arguments is None else arguments):
         parser.print_help(sys.stderr)
         raise SystemExit(ExitCode.USAGE)
@@ -105,13 +102,15 @@ def _add_request(commands: _Commands) -> None:
         " log that cannot be written, 130 for Ctrl-C.",
         allow_abbrev=False,
     )
-    parser.add_argument("url", metavar="URL", type=_url, help="where to send it")
+    parser.add_argument(
+        "url", metavar="URL", type=converters.url, help="where to send it"
+    )
     _add_request_options(parser)
     _add_retry_options(parser)
     parser.add_argument(
         "--timeline",
         metavar="FILE",
-        type=_file,
+        type=converters.file,
         help="draw attempts, waits and deadline into an SVG file (default: do not)",
     )
     parser.add_argument(
@@ -126,7 +125,7 @@ def _add_request_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-X",
         "--method",
-        type=_method,
+        type=converters.method,
         help="the method (default: GET; with --data POST)",
     )
     parser.add_argument(
@@ -135,7 +134,7 @@ def _add_request_options(parser: argparse.ArgumentParser) -> None:
         dest="headers",
         metavar="'NAME: VALUE'",
         action="append",
-        type=_header,
+        type=converters.header,
         default=[],
         help="a header; may be repeated (default: those of aiohttp)",
     )
@@ -159,7 +158,7 @@ def _add_retry_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--backoff",
         metavar="SPEC",
-        type=_checked(Backoff.of),
+        type=converters.checked(Backoff.of),
         default=Backoff.of_default(),
         help="the waits between attempts, such as fixed=500ms,jitter=0 (default:"
         " exponential=200:10000:2.0,jitter=0.2)",
@@ -167,92 +166,67 @@ def _add_retry_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-total-attempts",
         metavar="N",
-        type=_attempts,
+        type=converters.attempts,
         help="attempts, the first one included (default: 10, or"
         " $AIORETRY_SMITHY_DEFAULT_MAX_TOTAL_ATTEMPTS)",
     )
     parser.add_argument(
         "--attempt-timeout",
         metavar="SECONDS",
-        type=_seconds,
+        type=converters.seconds,
         help="limit of each attempt, to the end of the body (default: none)",
     )
     parser.add_argument(
         "--response-timeout",
         metavar="SECONDS",
-        type=_seconds,
+        type=converters.seconds,
         help="limit of all attempts and waits together, to the end of the body"
         " (default: 300, aiohttp's)",
     )
 
 
-def _checked(convert: Callable[[str], _T]) -> Callable[[str], _T]:
-    """Let argparse pass on what a ValueError says, which it would not."""
-
-    def checked(text: str) -> _T:
-        try:
-            return convert(text)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from None
-
-    return checked
-
-
-def _refuse(text: str, expected: str) -> NoReturn:
-    raise argparse.ArgumentTypeError(f"{text!r} (expected: {expected})")
-
-
-def _url(text: str) -> URL:
-    with contextlib.suppress(ValueError):
-        url = URL(text)
-        host = url.host or ""
-        # Finds hosts with an empty label, or one that is too long.
-        host.encode("idna")
-        is_host = host != "" and " " not in host
-        if is_host and url.scheme in {"http", "https"} and text.isprintable():
-            return url
-    _refuse(DEFAULT_MASK.text(text), "http:// or https://, and a host")
-
-
-def _method(text: str) -> str:
-    if not _TOKEN.fullmatch(text):
-        _refuse(text, "a method such as PUT")
-    return text.upper()
-
-
-def _header(text: str) -> tuple[str, str]:
-    match = _HEADER.fullmatch(text)
-    if match is None:
-        _refuse(text, "'Name: value'")
-    return match[1], match[2]
-
-
-def _file(text: str) -> Path:
-    if text == "-":
-        _refuse(text, "a file; standard output is for the body")
-    # The request may cost something, and must not be sent for nothing.
-    path = Path(text)
-    if "\0" in text or not _is_directory(path.parent) or _is_directory(path):
-        _refuse(text, "a file in a directory that exists")
-    return path
-
-
-def _is_directory(path: Path) -> bool:
-    # Path.is_dir() raises for names that are too long, and closed directories.
-    return os.path.isdir(path)  # noqa: PTH112
-
-
-def _attempts(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text)):
-        _refuse(text, "an integer >= 1")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < math.inf:
-        _refuse(text, "seconds, finite and > 0")
-    return seconds
+def _add_simulate(commands: _Commands) -> None:
+    parser = commands.add_parser(
+        "simulate",
+        help="put a chain through an outage of a simulated server",
+        description="Put a chain, plain retries and no retries through an outage of a"
+        " simulated server, in virtual time, and show what the server got and how many"
+        " calls were answered.",
+        epilog="Exit code: 0 if it ran, 64 for bad usage or a function that cannot be"
+        " used, 73 for a plot that cannot be written, 130 for Ctrl-C.",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "chain",
+        metavar="MODULE:FUNCTION",
+        nargs="?",
+        help="what makes a SessionBuilder for each client; also path/file.py:FUNCTION"
+        " (default: the standard chain)",
+    )
+    for name, kind, default, meaning in _NUMBERS:
+        parser.add_argument(
+            f"--{name}",
+            metavar="N",
+            type=kind,
+            default=default,
+            help=f"{meaning} (default: %(default)s)",
+        )
+    parser.add_argument(
+        "--outage",
+        metavar="START:LENGTH:PART",
+        type=converters.outage,
+        default="10:20:0.2",
+        help="the second when it begins, its seconds, and the part of the capacity that"
+        " is left, from 0 to 1; or none (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print one JSON document (default: a table)",
+    )
+    parser.add_argument(
+        "--plot",
+        metavar="FILE.svg",
+        type=converters.picture,
+        help="draw load and success over time into an SVG file (default: do not)",
+    )

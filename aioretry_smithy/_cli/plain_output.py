@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import io
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from .. import RequestLog
 
@@ -31,6 +32,22 @@ class PlainOutput:
     def log(self, log: RequestLog) -> None:
         """Write a call and its attempts as a tree."""
         self.line(log.render())
+
+    @contextmanager
+    def progress(self) -> Iterator[Callable[[str, float], None]]:
+        """Show in a terminal how far a simulation is, until the block ends."""
+        shown = self.file.isatty()
+
+        def show(name: str, done: float) -> None:
+            if shown:
+                self.file.write(f"\r{name}: {done:4.0%}  ")
+                self.file.flush()
+
+        try:
+            yield show
+        finally:
+            if shown:
+                self.line("")
 
     def table(self, rows: Sequence[Sequence[str]]) -> None:
         """Write rows, of which the first holds the names of the columns."""

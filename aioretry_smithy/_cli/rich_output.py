@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
 import rich.box
 from rich.console import Console
+from rich.progress import Progress, TaskID
 from rich.table import Table
 from rich.text import Text
 
@@ -13,11 +15,11 @@ from .._log.rich_tree import RichTree
 from .plain_output import PlainOutput
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from .. import RequestLog
 
-_NUMBERS = frozenset({"attempts", "seconds"})
+_NUMBERS = frozenset({"answered", "attempts", "load", "recovery", "seconds"})
 
 
 class _Console(Console):
@@ -40,6 +42,22 @@ class RichOutput(PlainOutput):
     def log(self, log: RequestLog) -> None:
         """Write a call and its attempts as a tree."""
         self._print(RichTree(log))
+
+    @contextmanager
+    def progress(self) -> Iterator[Callable[[str, float], None]]:
+        """Show in a terminal how far a simulation is, until the block ends."""
+        bars: dict[str, TaskID] = {}
+        is_terminal = self._console.is_terminal
+        with Progress(
+            console=self._console, disable=not is_terminal, transient=True
+        ) as progress:
+
+            def show(name: str, done: float) -> None:
+                if name not in bars:
+                    bars[name] = progress.add_task(name, total=1.0)
+                progress.update(bars[name], completed=done)
+
+            yield show
 
     def table(self, rows: Sequence[Sequence[str]]) -> None:
         """Write rows, of which the first holds the names of the columns."""

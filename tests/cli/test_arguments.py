@@ -134,7 +134,7 @@ BAD = {
             ("--response-timeout", "-1", "argument --response-timeout: '-1' "),
             ("--timeline", "missing/a.svg", "argument --timeline: 'missing/a.svg' "),
             ("--timeline", "/", "(expected: a file in a directory that exists)"),
-            ("--timeline", "-", "'-' (expected: a file; standard output is "),
+            ("--timeline", "-", "'-' (expected: a file, not standard output)"),
             ("--timeline", f"{'a' * 300}/a.svg", "argument --timeline: 'aaaa"),
             ("--timeline", "", "argument --timeline: '' (expected: "),
             ("--timeline", "a\0b", r"argument --timeline: 'a\x00b' (expected: "),

@@ -1,0 +1,193 @@
+"""``simulate``: a chain in an outage, as a table, a document and a picture."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+
+import pytest
+
+from aioretry_smithy.__main__ import main
+from aioretry_smithy._cli.plain_output import PlainOutput
+
+TINY = ["--clients=2", "--rate=10", "--capacity=15", "--outage=2:1:0.2", "--duration=5"]
+
+CHAINS = """
+from aioretry_smithy import SessionBuilder, client_decorator
+
+def ours():
+    return SessionBuilder.standard(max_total_attempts=2)
+
+def nothing():
+    pass
+
+def broken():
+    raise FileNotFoundError("orders.toml")
+
+@client_decorator
+async def mistaken(delegate, ctx, request):
+    raise KeyError("token")
+
+def wrong():
+    return SessionBuilder().decorator(mistaken)
+
+def stopped():
+    raise KeyboardInterrupt
+"""
+
+
+@pytest.fixture
+def chains(tmp_path, monkeypatch):
+    """A file with functions that make chains, good and bad."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "modules", {**sys.modules})
+    file = tmp_path / "chains.py"
+    file.write_text(CHAINS)
+    return file
+
+
+def names_in(out):
+    """Return what the rows of a table begin with."""
+    return [line[:14].rstrip() for line in out.splitlines() if "█" in line]
+
+
+def test_standard_chain_is_put_through_an_outage(capsys):
+    """Beside plain retries and none; the table says what was simulated."""
+    code = main(["simulate", *TINY])
+    out, err = capsys.readouterr()
+
+    assert (0, "") == (code, err)
+    assert ["standard chain", "plain retries", "no retries"] == names_in(out)
+    assert out.startswith("2 clients make 10 calls a second for 5 s. The server can")
+    assert "load: requests in the outage, for each call that began in it" in out
+
+
+def test_chain_of_the_user_takes_its_place(chains, capsys):
+    """It is named by its file and its function."""
+    code = main(["simulate", f"{chains}:ours", *TINY])
+
+    assert 0 == code
+    assert ["your chain", "plain retries", "no retries"] == names_in(
+        capsys.readouterr().out
+    )
+
+
+def test_document_has_the_counts(capsys):
+    """For machines; with the seed it is the same each time."""
+    documents = []
+    for _ in range(2):
+        assert 0 == main(["simulate", *TINY, "--seed=7", "--json", "--outage=none"])
+        documents.append(json.loads(capsys.readouterr().out))
+    first, again = documents
+
+    assert first == again
+    assert (7, None) == (first["settings"]["seed"], first["settings"]["outage"])
+    assert 5 == len(first["runs"]["no retries"]["answered"])
+
+
+def test_picture_is_drawn(tmp_path, capsys):
+    """Its name is told, with what a terminal would take as a command escaped."""
+    file = tmp_path / "storm\x1b.svg"
+    code = main(["simulate", *TINY, "--plot", str(file)])
+
+    assert 0 == code
+    assert file.read_text(encoding="utf-8").startswith("<svg ")
+    assert f"plot: {tmp_path}/storm\\x1b.svg\n" in capsys.readouterr().out
+
+
+def test_picture_that_cannot_be_written_is_no_reason_to_say_nothing(tmp_path, capsys):
+    """The table is printed, and the exit code tells."""
+    file = tmp_path / f"{'x' * 300}.svg"
+    code = main(["simulate", *TINY, "--plot", str(file)])
+    out, err = capsys.readouterr()
+
+    assert 73 == code
+    assert "standard chain" in out
+    assert "plot: " not in out
+    assert err.startswith("aioretry-smithy: error: --plot: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--clients=0"], "clients: 0 (expected: an integer >= 1)"),
+        (["--clients=many"], "argument --clients: invalid int value: 'many'"),
+        (["--rate=nan"], "rate: nan (expected: finite and > 0)"),
+        (["--capacity=-1"], "capacity: -1.0 (expected: finite and > 0)"),
+        (["--outage=10:20"], "outage: '10:20' (expected: (start, length, capacity) or"),
+        (["--duration=20"], "outage: (10.0, 20.0, 0.2) (expected: "),
+        (["--plot=storm.png"], "argument --plot: 'storm.png' (expected: a file whose"),
+        (["--plot=-"], "argument --plot: '-' (expected: a file, not standard output)"),
+        (["orders"], "'orders' (expected: MODULE:FUNCTION or path/file.py:FUNCTION)"),
+        (["math:pi"], "'math:pi' (expected: a plain function that returns a Sess"),
+        (["math:tau2"], "'math:tau2': module 'math' has no attribute 'tau2'"),
+    ],
+)
+def test_bad_usage_is_one_clear_line(arguments, message, capsys):
+    """Nothing is simulated, and nothing is printed but what is wrong."""
+    code = main(["simulate", *arguments])
+    out, err = capsys.readouterr()
+
+    assert (64, "") == (code, out)
+    assert err.startswith(f"aioretry-smithy: error: {message}")
+    assert 1 == err.count("\n")
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        ("nothing", "chains['your chain'](): None (expected: a new SessionBuilder"),
+        ("broken", ":broken: FileNotFoundError: orders.toml"),
+        ("wrong", ":wrong: KeyError: 'token'"),
+    ],
+)
+def test_bad_chain_is_one_clear_line_too(chains, function, message, capsys):
+    """Whether it cannot be made, or raises what is no failure of a request."""
+    code = main(["simulate", f"{chains}:{function}", *TINY])
+    out, err = capsys.readouterr()
+
+    assert (64, "") == (code, out)
+    assert message in err
+    assert 1 == err.count("\n")
+
+
+def test_ctrl_c_ends_it(chains, capsys):
+    """As it ends other commands."""
+    code = main(["simulate", f"{chains}:stopped", *TINY])
+
+    assert (130, ("", "")) == (code, capsys.readouterr())
+
+
+class Terminal(io.StringIO):
+    """A file that is a terminal."""
+
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(("kind", "shown"), [(Terminal, True), (io.StringIO, False)])
+def test_progress_is_shown_in_a_terminal_alone(kind, shown):
+    """Without rich it is a line that is written over."""
+    file = kind()
+    with PlainOutput(file).progress() as progress:
+        progress("no retries", 0.5)
+        progress("no retries", 1.0)
+
+    expected = "\rno retries:  50%  \rno retries: 100%  \n" if shown else ""
+    assert expected == file.getvalue()
+
+
+@pytest.mark.parametrize(("kind", "shown"), [(Terminal, True), (io.StringIO, False)])
+def test_progress_is_a_bar_where_rich_is(kind, shown, monkeypatch):
+    """One for each chain, and gone when all is over."""
+    rich_output = pytest.importorskip("aioretry_smithy._cli.rich_output")
+    monkeypatch.setenv("TERM", "xterm")
+    file = kind()
+    with rich_output.RichOutput(file).progress() as progress:
+        progress("plain retries", 0.5)
+        progress("no retries", 0.5)
+        progress("no retries", 1.0)
+
+    assert shown == ("no retries" in file.getvalue())
+    assert shown == ("plain retries" in file.getvalue())
