@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._errors import is_plain_function
-from .._log.tree import describe_error
+from .._log.error_text import describe_error
 from .._masking.mask import DEFAULT_MASK
 from .arguments import UsageError
 
