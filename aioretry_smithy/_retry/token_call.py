@@ -28,12 +28,7 @@ from .strategy_tokens import delay_of, scope_of, tokens_of
 from .wait import AT_ONCE, Decision, Wait
 
 if TYPE_CHECKING:
-    from .._call.client import HttpClient
-    from .._call.context import ClientRequestContext
-    from .._request.request import HttpRequest
     from ..smithy.rate_limiter import ClientRateLimiter
-    from .config import RetryConfig
-    from .exchange import Exchange
 
 logger = logging.getLogger("aioretry_smithy")
 
@@ -50,24 +45,13 @@ class TokenCall(RetriedCall):
         "_tokens",
     )
 
-    def __init__(
-        self,
-        delegate: HttpClient,
-        config: RetryConfig,
-        ctx: ClientRequestContext,
-        request: HttpRequest,
-        exchange: Exchange,
-    ) -> None:
-        super().__init__(delegate, config, ctx, request, exchange)
-        self._tokens = tokens_of(config.strategy)
-        self._rate_limiter: ClientRateLimiter | None = None
-        self._token: Any = None
-        self._has_new_token = False
-        self._error: CallError | None = None
-        self._overrules = False
-
     async def begin(self) -> Decision:
         """Acquire the initial token; without one, the call makes one attempt."""
+        self._tokens = tokens_of(self.config.strategy)
+        self._rate_limiter: ClientRateLimiter | None = None
+        self._token: Any = None
+        self._error: CallError | None = None
+        self._has_new_token = self._overrules = False
         key, wait = self.exchange.key, AT_ONCE
         scope = scope_of(self.config.token_scope, self.ctx, self.request, key)
         try:
