@@ -32,7 +32,7 @@ class _State:
 
 
 class CircuitBreakerListener:
-    """Hears what happens to a circuit breaker; override what you need.
+    """Receives the events of a circuit breaker; override the methods you need.
 
     Methods are called one event after the other, once the circuit breaker has done
     with the event, so they may use it in turn. What they raise is logged.
@@ -48,15 +48,15 @@ class CircuitBreakerListener:
     def on_state_changed(
         self, circuit_breaker: CircuitBreaker, state: CircuitState
     ) -> None:
-        """Hear that the circuit breaker went into another state."""
+        """Called when the circuit breaker went into another state."""
 
     def on_event_count_updated(
         self, circuit_breaker: CircuitBreaker, event_count: EventCount
     ) -> None:
-        """Hear that an event was counted, or that counting begins afresh."""
+        """Called when an event was counted, or counting begins afresh."""
 
     def on_request_rejected(self, circuit_breaker: CircuitBreaker) -> None:
-        """Hear that the open circuit refused a request."""
+        """Called when the open circuit refused a request."""
 
 
 class CircuitBreaker:

@@ -47,7 +47,7 @@ class _Sent:
     """None where a limiter has not said yes."""
 
     leave: ClientRequestContext | None
-    """What a limiter gave leave for."""
+    """The attempt for which a limiter gave a permit."""
 
     cause: Exception | None
     response: aiohttp.ClientResponse | None

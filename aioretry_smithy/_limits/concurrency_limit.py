@@ -30,13 +30,13 @@ class ConcurrencyLimitListener:
     """
 
     def on_limit_changed(self, limit: ConcurrencyLimit) -> None:
-        """Hear how many requests may be in flight from now on.
+        """Called when another number of requests may be in flight.
 
         First when the first request comes, and then whenever that changes.
         """
 
     def on_refused(self, limit: ConcurrencyLimit, ctx: ClientRequestContext) -> None:
-        """Hear that a request got no place in time, or none in the queue."""
+        """Called when a request got no place in time, or none in the queue."""
 
 
 class ConcurrencyLimit(Places):

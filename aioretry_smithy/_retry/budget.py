@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class RetryBudgetListener:
-    """Hears what happens to a retry budget; override what you need.
+    """Receives the events of a retry budget; override the methods you need.
 
     Methods are called one event after the other, once the budget has done with the
     event, so they may look at the budget. What they raise is logged.
@@ -31,10 +31,10 @@ class RetryBudgetListener:
     """
 
     def on_retry_refused(self, budget: RetryBudget, ctx: ClientRequestContext) -> None:
-        """Hear that the budget refused the retry of an attempt."""
+        """Called when the budget refused the retry of an attempt."""
 
     def on_tokens_changed(self, budget: RetryBudget) -> None:
-        """Hear that the budget holds more tokens now, or fewer."""
+        """Called when the budget holds more tokens, or fewer."""
 
 
 class RetryBudget(Shared, RetryLimiter):

@@ -31,7 +31,7 @@ _REFUSING = CircuitState.OPEN, CircuitState.HALF_OPEN
 
 
 class _Round(NamedTuple):
-    """What keeps a circuit open here, after news of another process or of this one."""
+    """The time for which a circuit stays open here, after news or a failure."""
 
     until: float
     """When this process may try the server."""
@@ -98,7 +98,7 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
         self._is_following = False
 
     async def __aenter__(self) -> Self:
-        """Begin to listen and to tell."""
+        """Begin to send and to receive news."""
         if self._listening is not None:
             raise RuntimeError(f"{self!r} is in use")
         loop = asyncio.get_running_loop()
@@ -106,7 +106,7 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        """Stop it."""
+        """Stop sending and receiving news."""
         task, self._listening = self._listening, None
         if task is not None:
             task.cancel()
@@ -115,13 +115,13 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
     def on_event_count_updated(
         self, circuit_breaker: CircuitBreaker, event_count: EventCount
     ) -> None:
-        """Get to know a circuit breaker."""
+        """Add a circuit breaker, from its first request on."""
         self._rounds.setdefault(circuit_breaker, None)
 
     def on_state_changed(
         self, circuit_breaker: CircuitBreaker, state: CircuitState
     ) -> None:
-        """Tell the other processes."""
+        """Send the change to the other processes."""
         self._rounds.setdefault(circuit_breaker, None)
         is_news = not self._is_following and state is not CircuitState.FORCED_OPEN
         if is_news and self._listening is not None:
@@ -165,7 +165,7 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
             process, name = str(news["process"]), news["name"]
             state = CircuitState(news["state"])
         except (KeyError, TypeError, ValueError):
-            return  # an answer to a ping, or somebody else's
+            return  # an answer to a ping, or a foreign message
         self._is_following = True
         try:
             for breaker in [*self._rounds]:
@@ -177,7 +177,7 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
     def _follow(
         self, breaker: CircuitBreaker, process: str, state: CircuitState
     ) -> None:
-        """Do as another process did, or go on with the round after news of our own."""
+        """Do as another process did, or go on with the present round."""
         last, now = self._rounds[breaker], loop_time()
         is_open = breaker.state is CircuitState.OPEN
         if state is CircuitState.CLOSED:
@@ -188,7 +188,7 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
             if breaker.state in _REFUSING:
                 self._begin_round(breaker, now, process)
         elif last is not None and now < last.until and last.tried_by != process:
-            # It has not heard yet that others have found that out.
+            # The news of that process is older than the round here.
             if is_open:
                 breaker._enter(CircuitState.OPEN, last.until - now)
         elif is_open or _is_shaky(breaker):

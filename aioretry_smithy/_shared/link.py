@@ -117,7 +117,7 @@ class Link:
 
     def _begin(self, asking: Coroutine[object, object, object]) -> None:
         loop = asyncio.get_running_loop()
-        # It belongs to no call, whatever the context says.
+        # It belongs to no call, so it does not take over the context.
         task = loop.create_task(asking, context=Context())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -16,7 +16,7 @@ HEDGES: Final[Mapping[str, str]] = {
     "won": "Hedges whose answer was good and came first.",
     "refused": "Hedges that a limiter gave no leave for.",
 }
-"""What is counted, each with its description."""
+"""The counts, each with its description."""
 
 
 class HedgeCount:

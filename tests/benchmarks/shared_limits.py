@@ -1,4 +1,4 @@
-"""What shared limits cost a call: python tests/benchmarks/shared_limits.py [--calls N].
+"""Measure shared limits: python tests/benchmarks/shared_limits.py [--calls N].
 
 Needs the extras limits and redis, and a redis-server in the path, which it starts.
 Times are of the processor, of this process and of the server: others do not change them

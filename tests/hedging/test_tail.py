@@ -1,4 +1,4 @@
-"""What hedging does to the slowest answers, and what it costs, in virtual time."""
+"""Hedging cuts the slowest answers at a small cost, in virtual time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the views of a log, and log lines, say of hedges."""
+"""Views of a log, and log lines, show hedges."""
 
 from __future__ import annotations
 

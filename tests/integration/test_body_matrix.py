@@ -34,7 +34,7 @@ from aioretry_smithy import (
 
 TABLE = Path(__file__).parents[2] / "docs" / "explanation" / "bodies.csv"
 SMALL, LARGE = 1 << 16, 5 << 20
-"""What buffers take in at once, and more than they do: at most 4 MiB on Linux."""
+"""Bytes that buffers take in at once, and more than they do: at most 4 MiB on Linux."""
 
 CUT_AT = 1 << 20
 CLOSED = URL("http://127.0.0.1:1/")

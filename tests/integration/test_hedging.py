@@ -187,7 +187,7 @@ ENDS = {
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("inside", [(), (retrying(RetryStrategy.never()),)])
 async def test_nothing_is_left_to_collect(serving, end, inside):
-    """Whoever wins, and whatever the others come to."""
+    """Any request may win, and the others may have any outcome."""
 
     async def respond(request):
         step = ENDS[end][IS_HEDGE in request.headers]

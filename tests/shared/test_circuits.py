@@ -74,10 +74,10 @@ async def heard():
 
 
 class TestNews:
-    """What a process does when another one's circuit changes."""
+    """A process follows the news of another one's circuit."""
 
     async def test_an_open_circuit_opens_the_others(self, redis):
-        """Those of that name, also without a request of late."""
+        """Circuits of that name open, also without a request of late."""
         async with processes(
             Process(redis), Process(redis), Process(redis, name="prices")
         ) as (one, other, stranger):
@@ -101,7 +101,7 @@ class TestNews:
             assert OPEN is second.state
 
     async def test_a_process_whose_requests_succeed_does_not_follow(self, redis):
-        """What has succeeded before the last two seconds is no evidence."""
+        """A success before the last two seconds is no evidence."""
         async with processes(*(Process(redis) for _ in range(3))) as (one, fine, idle):
             idle.report(True)
             await asyncio.sleep(2.5)
@@ -112,7 +112,7 @@ class TestNews:
             assert [CLOSED, OPEN] == [fine.state, idle.state]
 
     async def test_a_success_closes_them_all(self, redis):
-        """Whoever tried the server."""
+        """Any process may have tried the server."""
         async with processes(Process(redis, 0.1), Process(redis, 0.9)) as (one, other):
             other.report(False)
             one.report(False, False)
@@ -136,7 +136,7 @@ class TestNews:
             assert FORCED_OPEN is other.state
 
     async def test_news_go_out_once(self, redis):
-        """What a process does because of them is none."""
+        """A change because of news is no news."""
         async with processes(*(Process(redis) for _ in range(4))) as all_of_them:
             for process in all_of_them:
                 process.report(False)
@@ -161,10 +161,10 @@ class TestNews:
 
 
 class TestTrials:
-    """Who tries the server, and when."""
+    """One process tries the server, the others wait."""
 
     async def test_one_tries_and_the_others_wait_for_its_answer(self, redis):
-        """Whose time comes first; then everybody waits again."""
+        """The first whose time comes tries; then all wait again."""
         async with processes(Process(redis, 0.1), Process(redis, 0.2)) as (one, other):
             other.report(False)
             one.report(False, False)
@@ -219,7 +219,7 @@ class TestTrials:
             assert OPEN is late.state
 
     async def test_two_that_open_at_once_are_of_one_round(self, redis):
-        """That of the first; the news of the second change nothing."""
+        """The first one begins the round; the news of the second change nothing."""
         async with processes(Process(redis, 0.1), Process(redis, 0.2)) as (one, other):
             one.report(False, False)
             other.report(False, False)

@@ -1,4 +1,4 @@
-"""What spans and metrics say of hedges."""
+"""Spans and metrics show hedges."""
 
 from __future__ import annotations
 

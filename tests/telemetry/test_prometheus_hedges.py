@@ -1,4 +1,4 @@
-"""What metrics say of hedges, wherever they stand in the chain."""
+"""Metrics show hedges, at any place in the chain."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ async def test_a_server_that_is_down_sees_the_trials_of_one(serve, fleet):
 
 
 async def test_news_arrive_again_when_the_server_is_back(serve):
-    """Whoever listens subscribes again, and whoever tells is heard."""
+    """Listeners subscribe again, and messages arrive again."""
     await serve()
     async with contextlib.AsyncExitStack() as stack:
         breakers = []
