@@ -95,7 +95,8 @@ class ContentPreviewingClient(DecoratingClient):
         if is_text(content_type):
             head = BodyHead(content_type, self._max_length)
             if copy_head(response, head):
-                log._outcome.preview = head
+                # A client further in may have given it another log.
+                ctx.log._outcome.preview = head
         return response
 
     def describe(self) -> str:

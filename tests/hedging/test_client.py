@@ -13,8 +13,11 @@ from chains import URL, after, connected, retrying, session
 from races import hedging, race
 
 from aioretry_smithy import (
+    CircuitBreakerClient,
+    ContentPreviewingClient,
     HedgingClient,
     HedgingDelay,
+    RequestLog,
     RetryBudget,
     SessionBuilder,
     client_decorator,
@@ -160,6 +163,26 @@ class TestPlace:
         assert [503] == [each.response_status for each in log.children]
         assert type(failure) is type(failed.response_cause) is OSError
         assert (1, None) == (failed.total_attempts, failed.stop_reason)
+
+    async def test_the_standard_chain_takes_it_inside(self):
+        """Its circuit breaker and its limits then count attempts."""
+        transport = ScriptedTransport(LATE)
+        builder = SessionBuilder.standard(inside=[transport, hedging(0.5)])
+        async with builder.build() as client:
+            response = await client.get(URL)
+            breakers = unwrap(client, CircuitBreakerClient).circuit_breakers
+
+        assert 2 == RequestLog.of(response).total_attempts
+        assert [1] == [each.event_count.total for each in breakers.values()]
+
+    async def test_a_preview_further_out_is_of_the_answer(self):
+        """It stands in the log of the request that counts."""
+        answers = [after(9.0, 200), (200, "the hedge")]
+        previewing = ContentPreviewingClient.new_decorator(100)
+        _, _, log = await race(answers, hedging(0.5), previewing, retrying())
+
+        assert "the hedge" == log.response_content_preview
+        assert "the hedge" == log.children[1].response_content_preview
 
     async def test_a_decorator_outside_may_answer_without_it(self):
         """A request that it leaves running changes the log no more."""
