@@ -175,10 +175,14 @@ class Lane:
             given = {**options, "timeout": timeout}
         replaced = self._transport.replaced
         answer: Awaitable[aiohttp.ClientResponse]
-        if replaced is None:
-            answer = type(session)._request(session, method, target, **given)
-        else:
-            answer = replaced(method, target, **given)
+        try:
+            if replaced is None:
+                answer = type(session)._request(session, method, target, **given)
+            else:
+                answer = replaced(method, target, **given)
+        except BaseException as error:
+            # A mock may raise before it is awaited.
+            answer = _failing(error)
         if copies is not NO_CONTAINERS:
             put_copies(options, copies)
         return answer
@@ -279,6 +283,14 @@ class Lane:
         if first.json:
             resources_of(ctx).json, first.json = first.json, None
         ctx._first_attempt = first
+
+
+async def _failing(error: BaseException) -> Any:
+    try:
+        raise error
+    finally:
+        # It has this frame, which must not have it.
+        del error
 
 
 def _fail(

@@ -8,6 +8,7 @@ import aiohttp
 import pytest
 
 from aioretry_smithy import (
+    Backoff,
     CircuitBreaker,
     CircuitBreakerClient,
     DecoratingClient,
@@ -188,3 +189,26 @@ async def test_clock_that_raises_inside_a_decorator_ends_the_call(looks, answere
             await session.get(URL)
 
     assert "LookupError('no time')" == repr(RequestLog.of(caught.value).response_cause)
+
+
+async def test_mock_that_raises_at_once_is_an_attempt_that_failed(monkeypatch):
+    """Many mocks raise when they are called, not when they are awaited."""
+    answers = [aiohttp.ClientConnectionError("cut"), aiohttp.ClientConnectionError()]
+
+    def _request(self, method, url, **options):
+        if answers:
+            raise answers.pop()
+        return answered_later(HttpRequest(method, url))
+
+    async def answered_later(request):
+        return new_response(request, body=b"fine")
+
+    monkeypatch.setattr(aiohttp.ClientSession, "_request", _request)
+    retrying = RetryingClient.new_decorator(
+        RetryStrategy.failsafe(Backoff.without_delay())
+    )
+    async with build(retrying) as session, session.put(URL, data=b"x") as response:
+        log = RequestLog.of(response)
+
+    assert (200, 3) == (response.status, log.total_attempts)
+    assert isinstance(log.children[0].response_cause, aiohttp.ClientConnectionError)
