@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
+from asyncio import get_running_loop
 
 
 def loop_time() -> float:
@@ -15,7 +15,7 @@ def loop_time() -> float:
     True
     """
     try:
-        loop = asyncio.get_running_loop()
+        loop = get_running_loop()
     except RuntimeError:
         return time.monotonic()
     return loop.time()

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 
+NEAR = 1e-6
+"""Seconds that times may differ by because they are sums of floats."""
+
 
 class Bucket:
     """A token bucket, known by the time at which it will be full.
@@ -29,6 +32,15 @@ class Bucket:
         """Let a request go out."""
         self._full_at = max(self._full_at, now) + self._interval
 
+    def try_take(self, now: float) -> bool:
+        """Let a request go out, if its turn has come."""
+        full_at = self._full_at
+        full_at = max(full_at, now)
+        if full_at - self._slack > now + NEAR:
+            return False
+        self._full_at = full_at + self._interval
+        return True
+
     def give_back(self) -> None:
         """Take leave back that was not used."""
         self._full_at -= self._interval
@@ -48,6 +60,10 @@ class Resets:
 
     def take(self, now: float) -> None:
         """Let a request go out: the server does the counting."""
+
+    def try_take(self, now: float) -> bool:
+        """Let a request go out, if the server answers again."""
+        return self._closed_until <= now + NEAR
 
     def give_back(self) -> None:
         """Take leave back that was not used."""

@@ -211,8 +211,12 @@ class ConcurrencyLimitingClient(LimitedCalls[Place]):
 
 
 def _succeed(place: Place, now: float, response: aiohttp.ClientResponse) -> None:
-    place.learn(dropped=False)
-    _leave_after_body(place, response)
+    if place.learns:
+        place.learn(dropped=False, now=now)
+    if response.connection is None:
+        place.leave()
+    else:
+        _leave_after_body(place, response)
 
 
 def _leave_after_body(place: Place, response: aiohttp.ClientResponse) -> None:

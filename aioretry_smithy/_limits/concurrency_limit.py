@@ -10,7 +10,7 @@ from .._listeners import Listeners
 from .aimd import Aimd
 from .bounds import Bounds
 from .gradient import Gradient
-from .places import Places
+from .places import Place, Places
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -67,6 +67,7 @@ class ConcurrencyLimit(Places):
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Give it a name, which a subclass need not do."""
         self = super().__new__(cls)
+        self._learns = cls.on_sample is not ConcurrencyLimit.on_sample
         self._name_and_listeners(None, ())
         return self
 
@@ -224,6 +225,7 @@ class _Fixed(ConcurrencyLimit):
         super().__init__(name=name, listeners=listeners)
         if not callable(limit):
             _check("limit", limit, "an int >= 1, or a function")
+            self._changes_alone = False
         self._given = limit
 
     @property
@@ -246,6 +248,7 @@ class _Learning(ConcurrencyLimit):
     ) -> None:
         super().__init__(name=name, listeners=listeners)
         self._rule = rule
+        self._changes_alone = False
 
     @property
     def limit(self) -> int:
@@ -253,6 +256,12 @@ class _Learning(ConcurrencyLimit):
 
     def on_sample(self, round_trip: float, in_flight: int, dropped: bool) -> None:
         self._rule.add(loop_time(), round_trip, in_flight, dropped=dropped)
+
+    def _sample(self, now: float, place: Place, dropped: bool) -> None:
+        rule = self._rule
+        rule.add(now, now - place.begun, place.in_flight, dropped=dropped)
+        if int(rule.limit) != self._seen:
+            self._look()
 
     def __repr__(self) -> str:
         return f"ConcurrencyLimit.{self._rule!r}"

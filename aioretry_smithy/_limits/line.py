@@ -22,17 +22,20 @@ class Line(Generic[T]):
     order. There is none while nobody waits.
     """
 
-    __slots__ = ("_ends", "_numbers", "_timer", "_turns")
+    __slots__ = ("_ends", "_numbers", "_timer", "turns")
+
+    turns: OrderedDict[int, asyncio.Future[T | None]]
+    """The calls that wait, by their numbers."""
 
     def __init__(self) -> None:
         self._numbers = count()
-        self._turns: OrderedDict[int, asyncio.Future[T | None]] = OrderedDict()
+        self.turns = OrderedDict()
         # When each gives up; a call that has left stays in it until then.
         self._ends: list[tuple[float, int]] = []
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
-        return len(self._turns)
+        return len(self.turns)
 
     async def wait(self, until: float, give_back: Callable[[T], None]) -> T | None:
         """Wait until :meth:`serve` hands something out.
@@ -46,14 +49,14 @@ class Line(Generic[T]):
         """
         turn: asyncio.Future[T | None] = asyncio.get_running_loop().create_future()
         number = next(self._numbers)
-        self._turns[number] = turn
+        self.turns[number] = turn
         if until < math.inf:
             heappush(self._ends, (until, number))
             self._set_timer()
         try:
             return await turn
         except BaseException:
-            self._turns.pop(number, None)
+            self.turns.pop(number, None)
             self._set_timer()
             given = turn.result() if turn.done() and not turn.cancelled() else None
             if given is not None:
@@ -62,8 +65,8 @@ class Line(Generic[T]):
 
     def serve(self, make: Callable[[], T]) -> bool:
         """Make a thing for the first call in line; return False if there is none."""
-        while self._turns:
-            _, turn = self._turns.popitem(last=False)
+        while self.turns:
+            _, turn = self.turns.popitem(last=False)
             # A call that is cancelled has not left yet.
             if not turn.done():
                 turn.set_result(make())
@@ -75,14 +78,14 @@ class Line(Generic[T]):
     def expire(self, due: float) -> None:
         """Let the calls give up that have waited long enough by then."""
         while self._ends and self._ends[0][0] <= due:
-            turn = self._turns.pop(heappop(self._ends)[1], None)
+            turn = self.turns.pop(heappop(self._ends)[1], None)
             if turn is not None and not turn.done():
                 turn.set_result(None)
         self._set_timer()
 
     def _set_timer(self) -> None:
         """Set the timer to the moment when the next call gives up, if any waits."""
-        if not self._turns:
+        if not self.turns:
             self._ends.clear()
         ends, timer = self._ends, self._timer
         due = ends[0][0] if ends else math.inf

@@ -18,12 +18,20 @@ class Places(ABC):
     _line: Line[Place]
     _in_flight: int
     _seen: int | None
+    """The limit that was found last."""
+
+    _learns: bool
+    """Whether it does anything with samples."""
+
+    _changes_alone: bool
+    """Whether the limit may change without a sample."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Make the state that a subclass need not know of."""
         self = super().__new__(cls)
         self._in_flight = 0
         self._seen = None
+        self._learns = self._changes_alone = True
         self._line = Line()
         return self
 
@@ -46,10 +54,17 @@ class Places(ABC):
     def on_sample(self, round_trip: float, in_flight: int, dropped: bool) -> None:
         """Learn from a request that was answered or dropped."""
 
+    def _sample(self, now: float, place: Place, dropped: bool) -> None:
+        """Learn from a request, and let others in if the limit has risen."""
+        self.on_sample(now - place.begun, place.in_flight, dropped)
+        self._look()
+
     def _try_enter(self) -> Place | None:
         """Take a place, if one is free and no other request waits."""
-        limit = self._look()
-        if self._line or self._in_flight >= limit:
+        limit = self._seen
+        if limit is None or self._changes_alone:
+            limit = self._look()
+        if self._line.turns or self._in_flight >= limit:
             return None
         return self._enter()
 
@@ -59,14 +74,15 @@ class Places(ABC):
 
     def _enter(self) -> Place:
         self._in_flight += 1
-        return Place(self, self._in_flight)
+        return Place(self)
 
     def _look(self) -> int:
         """Return the limit, and let waiting requests in while there is room."""
-        limit, before = self.limit, self._seen
-        self._seen = limit
-        while self._in_flight < limit and self._line.serve(self._enter):
-            pass
+        limit = self.limit
+        before, self._seen = self._seen, limit
+        if self._line.turns:
+            while self._in_flight < limit and self._line.serve(self._enter):
+                pass
         if limit != before:
             self._note_change()
         return limit
@@ -81,32 +97,45 @@ class Place:
 
     Args:
         places: Where it is one of several.
-        in_flight: The requests in flight, this one among them.
     """
 
-    __slots__ = ("_begun", "_in_flight", "_is_left", "_places")
+    __slots__ = ("_places", "begun", "in_flight", "learns")
 
-    def __init__(self, places: Places, in_flight: int) -> None:
-        self._places = places
-        self._in_flight = in_flight
-        self._is_left = False
-        self._begun = loop_time()
+    learns: bool
+    """Whether the limit learns; the other two are there only then."""
 
-    def learn(self, *, dropped: bool) -> None:
+    begun: float
+    """When the place was taken."""
+
+    in_flight: int
+    """How many requests were in flight then, this one among them."""
+
+    def __init__(self, places: Places) -> None:
+        self._places: Places | None = places
+        self.learns = places._learns
+        if self.learns:
+            self.begun = loop_time()
+            self.in_flight = places._in_flight
+
+    def learn(self, *, dropped: bool, now: float | None = None) -> None:
         """Report to the limit how the request was answered, before it leaves."""
         places = self._places
+        if places is None or not self.learns:
+            return
         try:
-            places.on_sample(loop_time() - self._begun, self._in_flight, dropped)
-            places._look()
+            places._sample(loop_time() if now is None else now, self, dropped)
         except Exception:
             _logger.warning("%r raised, which is ignored", places, exc_info=True)
 
     def leave(self) -> None:
         """Give up the place, to the next request that waits; once."""
-        if self._is_left:
+        places = self._places
+        if places is None:
             return
-        self._is_left, places = True, self._places
+        self._places = None
         places._in_flight -= 1
+        if not (places._line.turns or places._changes_alone):
+            return
         try:
             places._look()
         except Exception:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .._clock import loop_time
 from .._errors import bad_argument, is_finite
-from .bucket import Bucket, Resets
+from .bucket import NEAR, Bucket, Resets
 from .line import Line
 from .rate_headers import seconds_to_reset
 
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
     from .._call.context import ClientRequestContext
     from .._request.request import HttpRequest
-
-_NEAR = 1e-6
-"""Seconds that times may differ by because they are sums of floats."""
 
 
 class Turn(NamedTuple):
@@ -105,11 +102,7 @@ class RateLimit:
 
     def _try_take(self) -> bool:
         """Let a request go out, if its turn is now."""
-        now = loop_time()
-        if self._line or self._rule.turn(now, 0) > now + _NEAR:
-            return False
-        self._rule.take(now)
-        return True
+        return not self._line.turns and self._rule.try_take(loop_time())
 
     def _next_turn(self) -> float:
         """Return when a request that comes now would have its turn."""
@@ -156,7 +149,7 @@ class RateLimit:
     def _serve(self) -> None:
         self._timer = None
         now = loop_time()
-        while self._rule.turn(now, 0) <= now + _NEAR and self._line.serve(self._take):
+        while self._rule.turn(now, 0) <= now + NEAR and self._line.serve(self._take):
             pass
         if self._line:
             self._set_timer()

@@ -18,9 +18,12 @@ from aioretry_smithy import (
     Backoff,
     CircuitBreaker,
     CircuitBreakerClient,
+    ConcurrencyLimitingClient,
     DecoratingClient,
     Decorator,
     LoggingClient,
+    RateLimit,
+    RateLimitingClient,
     RetryBudget,
     RetryingClient,
     RetryStrategy,
@@ -35,6 +38,9 @@ from aioretry_smithy.smithy import (
 
 RETRY = "ours: retry"
 FULL = "ours: retry + breaker + log off"
+BREAKER = "ours: breaker"
+PLACES = "ours: breaker + limit in flight"
+RATE = "ours: breaker + rate"
 STANDARD = "ours: standard chain"
 STANDARD_AND_MORE = "ours: standard + 1 function"
 
@@ -102,6 +108,14 @@ def smithy() -> Decorator:
     return RetryingClient.new_decorator(without_delay)
 
 
+def places() -> Decorator:
+    return ConcurrencyLimitingClient.new_per_host_decorator(lambda host: 10**6)
+
+
+def rate() -> Decorator:
+    return RateLimitingClient.new_per_host_decorator(lambda host: RateLimit(1e9))
+
+
 def logging_off() -> Decorator:
     return LoggingClient.new_decorator(logging.getLogger("benchmarks.off"))
 
@@ -127,7 +141,9 @@ def ours() -> list[Variant]:
         _chain("3 decorators", *[PlainClient] * 3, retries=False),
         _chain("6 decorators", *[PlainClient] * 6, retries=False),
         _chain("6 decorators, functions", *[plain_function] * 6, retries=False),
-        _chain("breaker", breaker(), retries=False),
+        Variant(BREAKER, partial(chain, breaker()), "ours", retries=False),
+        Variant(PLACES, partial(chain, breaker(), places()), "ours", retries=False),
+        Variant(RATE, partial(chain, breaker(), rate()), "ours", retries=False),
         _chain("logging off", logging_off(), retries=False),
         _chain("logging at INFO", logging_at_info(), retries=False),
         _chain("retry", retrying()),
