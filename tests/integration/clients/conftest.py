@@ -178,7 +178,8 @@ class Fleet:
 
     async def stop(self) -> list[Any]:
         """End them; return what they have to say."""
-        ended = [process.communicate() for process in self.processes]
+        # Before Python 3.12 their input would not end without something to write.
+        ended = [process.communicate(b"") for process in self.processes]
         outputs = [output for output, _ in await asyncio.gather(*ended)]
         self.processes.clear()
         return [json.loads(output) for output in outputs]

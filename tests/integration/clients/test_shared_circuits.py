@@ -17,6 +17,7 @@ from aioretry_smithy.redis import SharedCircuitBreakers
 PROCESSES = 8
 
 
+@pytest.mark.long
 async def test_a_server_that_is_down_sees_the_trials_of_one(serve, fleet):
     """With a window of a second they are five in five seconds, not forty."""
     await serve()

@@ -13,6 +13,8 @@ pytest.importorskip("redis")
 
 PROCESSES = 4
 
+pytestmark = pytest.mark.long
+
 
 def between(calls, begin, end):
     return len([call for call in calls if begin <= call < end])
