@@ -10,6 +10,8 @@ from aiohttp.payload import Payload
 if TYPE_CHECKING:
     import aiohttp
 
+    from .._log.request_log import RequestLog
+
 Note: TypeAlias = tuple[object, Callable[[], Payload]]
 """An object given as JSON, and the function that makes its body again."""
 
@@ -37,7 +39,7 @@ class CallResources:
     json: list[Note]
     """The values of ``json=``, each with a function that makes its first body again."""
 
-    _responses: Sequence[aiohttp.ClientResponse] = ()
+    _responses: Sequence[tuple[aiohttp.ClientResponse, RequestLog | None]] = ()
     _used: Sequence[object] = ()
 
     def __init__(self) -> None:
@@ -49,15 +51,24 @@ class CallResources:
         for body in bodies:
             await body.end()
 
-    def track(self, response: aiohttp.ClientResponse) -> None:
-        """Remember a response whose connection is in use, in case the call fails."""
-        tracked = [each for each in self._responses if each.connection is not None]
-        self._responses = [*tracked, response]
+    def track(
+        self, response: aiohttp.ClientResponse, log: RequestLog | None = None
+    ) -> None:
+        """Remember a response whose connection is in use, in case the call fails.
 
-    def close_responses(self) -> None:
-        """Close responses that a decorator may have left open when the call failed."""
-        for response in self._responses:
-            response.close()
+        It may be of an attempt that has a *log*, and be closed with that one alone.
+        """
+        tracked = [each for each in self._responses if each[0].connection is not None]
+        self._responses = [*tracked, (response, log)]
+
+    def close_responses(self, log: RequestLog | None = None) -> None:
+        """Close responses that a decorator may have left open when the call failed.
+
+        Or when an attempt was given up, only those with its *log*.
+        """
+        for response, owner in self._responses:
+            if log is None or log is owner:
+                response.close()
 
     def use_once(self, used: object) -> bool:
         """Mark an object as used; return False if it was used in this call before."""

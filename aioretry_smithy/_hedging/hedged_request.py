@@ -274,7 +274,10 @@ def _settle(sent: _Sent) -> None:
     """Let the log of a request that was given up be complete."""
     if sent.ctx is None:
         return
-    log = sent.ctx.log
+    log, resources = sent.ctx.log, sent.ctx.root._resources
+    if resources is not None:
+        # A decorator may have dropped one, as it was cancelled.
+        resources.close_responses(log)
     if log.duration is None:
         log._sent = log._sent or not sent.task.done()
         log._record_failure(asyncio.CancelledError())

@@ -67,7 +67,7 @@ class Transport(ForOneKind, ABC):
         log._sent = True
         record_response(log, response)
         if response.connection is not None:
-            resources_of(ctx).track(response)
+            resources_of(ctx).track(response, log)
             watch_body(log, TimeLimits.of(ctx), response)
         return response
 

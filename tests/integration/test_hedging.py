@@ -152,6 +152,38 @@ async def test_both_requests_carry_the_whole_body(serving):
     assert sorted(2 * sizes) == [len(body) for _, body in received]
 
 
+async def test_a_response_that_a_decorator_drops_is_closed(serving):
+    """It is cancelled after the headers of its request, and looks after nothing."""
+
+    @client_decorator
+    async def thorough(delegate, ctx, request):
+        response = await delegate.execute(ctx, request)
+        if not ctx.log.is_hedge:
+            kept.append(response)
+            await asyncio.sleep(SLOW)
+        return response
+
+    async def respond(request):
+        response = web.StreamResponse(headers={"Content-Length": str(SIZE)})
+        await response.prepare(request)
+        await response.write(bytes(SIZE))
+        return response
+
+    kept = []
+    server = await serving(respond)
+    async with connected(server.make_url("/"), thorough, hedging(0.05)) as client:
+        async with client.get("/") as response:
+            closed = [each.closed for each in kept]
+            body = await response.read()
+        log = RequestLog.of(response)
+
+        assert [True] == closed
+        assert bytes(SIZE) == body
+        assert set() == client.connector._acquired
+
+    assert [True, False] == [each.superseded for each in log.children]
+
+
 async def test_the_connection_of_a_loser_is_closed(serving):
     """The server sees the end of the connection and need not go on."""
     gone = asyncio.Event()
