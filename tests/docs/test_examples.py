@@ -134,12 +134,14 @@ def test_example_prints_what_is_shown(script, output_of):
 def test_pictures_show_what_is_drawn(output_of, tmp_path):
     """The timelines on the pages are those that their example draws today."""
     pytest.importorskip("rich", reason="draws the tree")
-    for script in "see_a_call.py", "see_calls_inside.py":
+    for script in "see_a_call.py", "see_calls_inside.py", "hedged_call.py":
         output_of(EXAMPLES / script, "--pictures", str(tmp_path))
 
     names = "see-a-call.svg", "see-a-call-deadline.svg", "see-calls-inside.svg"
-    for name in names:
-        assert (DOCS / "howto" / name).read_bytes() == (tmp_path / name).read_bytes()
+    shown = [*(DOCS / "howto" / name for name in names)]
+    shown.append(DOCS / "explanation" / "hedged-call.svg")
+    for file in shown:
+        assert file.read_bytes() == (tmp_path / file.name).read_bytes()
     # How the tree looks is a matter of the version of rich.
     assert (tmp_path / "see-a-call-tree.svg").stat().st_size
 
