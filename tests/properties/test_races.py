@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import math
+from itertools import cycle
 from typing import NamedTuple
 
 import aiohttp
+from chains import retrying
 from hypothesis import example, given
 from hypothesis import strategies as st
 from races import hedging, race, sent
 
-from aioretry_smithy import RetryLimiter
-from aioretry_smithy.testing import VirtualTimeLoop
+from aioretry_smithy import (
+    Backoff,
+    CircuitBreaker,
+    CircuitBreakerClient,
+    ConcurrencyLimit,
+    ConcurrencyLimitingClient,
+    RetryLimiter,
+    RetryStrategy,
+)
+from aioretry_smithy.testing import ScriptedTransport, VirtualTimeLoop
 
 TICK = 1 / 8
 """Delays are multiples of it, so that sums are exact."""
@@ -216,3 +226,82 @@ def test_a_race_ends_as_reckoned(schedule):
         actual = runner.run(run(schedule))
 
     assert Reckoning(schedule).run() == actual
+
+
+class Chain(NamedTuple):
+    """Retries around races, and what stands inside."""
+
+    schedule: Schedule
+    attempt_timeout: float
+    timeout: float
+    max_attempts: int
+    places: int
+
+
+class Seen(RetryStrategy):
+    """Retries what is bad, and keeps what it saw of each attempt."""
+
+    def __init__(self):
+        self.logs = []
+
+    def should_retry(self, ctx, cause):
+        self.logs.append(ctx.log)
+        is_bad = cause is not None or (ctx.log.response_status or 0) >= 429
+        return Backoff.fixed(TICK) if is_bad else None
+
+
+async def run_chain(chain):
+    """Make a call through a whole chain; return its log and what is left."""
+    schedule, strategy = chain.schedule, Seen()
+    limiter = Permits(schedule.permits)
+    limit, breaker = ConcurrencyLimit.fixed(chain.places), CircuitBreaker()
+    # One that ignores its cancellation ignores its time limits too.
+    steps = [step._replace(is_stubborn=False) for step in schedule.steps]
+    transport = ScriptedTransport(map(performing, cycle(steps)))
+    limiting = ConcurrencyLimitingClient.new_decorator(limit, timeout=TICK)
+    _, ended, log = await race(
+        transport,
+        limiting,
+        CircuitBreakerClient.new_decorator(breaker),
+        hedging(schedule.delay, max_hedges=schedule.max_hedges, limiter=limiter),
+        retrying(
+            strategy,
+            attempt_timeout=chain.attempt_timeout,
+            max_total_attempts=chain.max_attempts,
+        ),
+        seconds=chain.timeout,
+        cancel_after=None if schedule.cancelled == math.inf else schedule.cancelled,
+    )
+    await asyncio.sleep(1.0)
+    await asyncio.sleep(0)
+
+    assert {asyncio.current_task()} == asyncio.all_tasks()
+    assert (0, 0) == (limit.in_flight, limit.pending)
+    assert len(transport.requests) == sum(each.sent for each in log.children)
+    assert limiter.ended == sum(each.is_hedge for each in log.children)
+    return ended, log, strategy.logs
+
+
+chains = st.builds(
+    Chain,
+    schedule=schedules,
+    attempt_timeout=st.integers(1, 8).map(lambda count: count * TICK),
+    timeout=st.integers(8, 16).map(lambda count: count * TICK),
+    max_attempts=st.integers(1, 3),
+    places=st.integers(1, 3),
+)
+
+
+@given(chains)
+def test_races_inside_a_whole_chain_leave_nothing(chain):
+    """Within the time limits, with a complete log of each request."""
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        ended, log, seen = runner.run(run_chain(chain))
+
+    passes = "".join("h" if each.is_hedge else " " for each in log.children).split(" ")
+    assert ended <= min(chain.timeout, chain.schedule.cancelled) + 1e-6
+    assert all(each.is_complete for each in log.children)
+    assert max(map(len, passes)) <= chain.schedule.max_hedges
+    assert len(passes) - 1 <= chain.max_attempts
+    assert [*range(1, len(log.children) + 1)] == [each.attempt for each in log.children]
+    assert not any(each.superseded for each in seen)
