@@ -1,6 +1,5 @@
 """How Sphinx builds these pages."""
 
-import builtins
 import re
 from importlib.metadata import version as distribution_version
 from pathlib import Path
@@ -15,7 +14,7 @@ author = "the aioretry_smithy authors"
 project_copyright = author
 version = release = distribution_version("aioretry-smithy")
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.intersphinx", "sphinx.ext.napoleon"]
 exclude_patterns = ["_build"]
 html_theme = "furo"
 html_static_path = ["_static"]
@@ -26,20 +25,32 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 napoleon_numpy_docstring = False
 
-# The build needs no network, so names of other projects are no links.
+# The build needs no network: inventories/ has the names that these pages link to.
+# Add a line there when a name is not found: the name, its kind, its page.
+intersphinx_mapping = {
+    name: (home, f"inventories/{name}.txt")
+    for name, home in {
+        "aiohttp": "https://docs.aiohttp.org/en/stable",
+        "python": "https://docs.python.org/3",
+        "yarl": "https://yarl.aio-libs.org/en/latest",
+    }.items()
+}
+LINKED_AS = {
+    "AbstractContextManager": "contextlib.AbstractContextManager",
+    "ClientSession": "aiohttp.ClientSession",
+    "URL": "yarl.URL",
+    "aiohttp.client.ClientSession": "aiohttp.ClientSession",
+}
+"""Where an annotation says it shorter, or more precisely, than the other pages."""
+
 nitpicky = True
-OTHER_PROJECTS = (
-    "aiohttp asyncio collections concurrent contextlib dataclasses datetime enum "
-    "limits logging multidict opentelemetry os prometheus_client random time types "
-    "typing yarl"
-).split()
+# These are no links.
+OTHER_PROJECTS = "limits multidict opentelemetry prometheus_client".split()
 # Annotations that only type checkers evaluate are written without their module,
 # and names of type variables have no page.
 OTHER_NAMES = (
-    "AbstractContextManager Any AsyncIterator Awaitable Callable CIMultiDict "
-    "CIMultiDictProxy ClientSession CollectorRegistry Coroutine Executor Iterable "
-    "Iterator LooseHeaders Mapping MeterProvider Sequence Storage StrOrURL "
-    "TextMapPropagator TracerProvider URL"
+    "Callable CollectorRegistry Mapping MeterProvider StrOrURL TextMapPropagator "
+    "TracerProvider"
 ).split()
 # What signatures name and the text beside them explains.
 OUR_NAMES = (
@@ -53,7 +64,7 @@ OUR_NAMES = (
 ).split()
 nitpick_ignore_regex = [
     (r"py:.*", rf"({'|'.join(OTHER_PROJECTS)})(\..*)?"),
-    (r"py:.*", rf"({'|'.join([*OTHER_NAMES, *dir(builtins)])})(\[.*)?"),
+    (r"py:.*", rf"({'|'.join(OTHER_NAMES)})(\[.*)?"),
     (r"py:.*", rf"({project}\.(_|smithy\.)[\w.]+\.)?({'|'.join(OUR_NAMES)})(\[.*)?"),
     (r"py:.*", r"(.*\.)?_[A-Z]\w*"),
 ]
@@ -68,6 +79,12 @@ def describe_attributes(facade, paths):
         source.analyze()
         for name in "annotations", "attr_docs", "tagorder":
             getattr(shown, name).update(getattr(source, name))
+
+
+def name_in_full(app, env, node, contnode):
+    """Let intersphinx look for the name under which the other pages have it."""
+    name = node["reftarget"]
+    node["reftarget"] = LINKED_AS.get(name, name)
 
 
 def setup(app):
@@ -87,3 +104,4 @@ def setup(app):
         return re.sub(bare, f"{project}.RetryStrategy", signature), returns
 
     app.connect("autodoc-process-signature", qualify)
+    app.connect("missing-reference", name_in_full, priority=400)
