@@ -147,6 +147,25 @@ class TestPlaces:
         assert 18 == limit.limit
         assert [("o", 20), ("o", 18)] == diary.entries
 
+    @pytest.mark.parametrize("kind", [ConcurrencyLimit.aimd, ConcurrencyLimit.gradient])
+    async def test_limit_of_a_users_own_may_ask_one_that_learns(self, kind):
+        """It passes on the samples that it wants it to learn from."""
+        inner = kind()
+
+        class Careful(ConcurrencyLimit):
+            limit = property(lambda self: min(19, inner.limit))
+
+            def on_sample(self, round_trip, in_flight, dropped):
+                inner.on_sample(round_trip, in_flight, dropped)
+
+        limit = Careful()
+        place = limit._try_enter()
+        before = limit.limit
+        await asyncio.sleep(1.0)
+        place.learn(dropped=True)
+
+        assert (19, 18) == (before, limit.limit)
+
     @pytest.mark.parametrize("limit", [0, -1, 1.5, True, None])
     def test_a_bad_limit_is_refused(self, limit):
         """At once, where it is made."""
