@@ -91,7 +91,7 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
             raise bad_argument("random", random, "a function that returns a number")
         self._redis, self._channel, self._random = redis, channel, random
         self._link = Link(repr(self), "circuits open in each process alone")
-        self._id = uuid4().hex
+        self._id = ""
         self._rounds: WeakKeyDictionary[CircuitBreaker, _Round | None]
         self._rounds = WeakKeyDictionary()
         self._listening: asyncio.Task[None] | None = None
@@ -101,6 +101,8 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
         """Begin to send and to receive news."""
         if self._listening is not None:
             raise RuntimeError(f"{self!r} is in use")
+        # Not before: a process may have forked in between.
+        self._id = uuid4().hex
         loop = asyncio.get_running_loop()
         self._listening = loop.create_task(self._listen(), context=Context())
         return self

@@ -105,7 +105,8 @@ class Turns:
         return self._allow
 
     def _is_late(self, latest: float, deadline: float) -> bool:
-        return self._closed_until > latest or self._closed_until >= deadline
+        turn = self._closed_until
+        return turn > latest or max(turn, loop_time()) >= deadline
 
     def _pass_on(self, given: bool = True) -> None:
         """Let the next in line ask."""

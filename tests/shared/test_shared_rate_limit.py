@@ -6,7 +6,7 @@ import asyncio
 import time
 
 import pytest
-from chains import Scripted, after, now, retrying, session, status_and_log
+from chains import URL, Scripted, after, now, retrying, session, status_and_log
 
 pytest.importorskip("limits")
 
@@ -14,7 +14,13 @@ import limits
 from limits.aio.storage import MemoryStorage, Storage
 from limits.aio.storage.base import SlidingWindowCounterSupport
 
-from aioretry_smithy import RateLimitError, RateLimitingClient, SessionBuilder, unwrap
+from aioretry_smithy import (
+    RateLimitError,
+    RateLimitingClient,
+    ResponseTimeoutError,
+    SessionBuilder,
+    unwrap,
+)
 from aioretry_smithy._shared.stored_rate import StoredRate
 from aioretry_smithy.limits import SharedRateLimit
 
@@ -37,11 +43,16 @@ async def memory():
 
 
 class Failing(MemoryStorage):
-    """A storage that is away."""
+    """A storage that is away, after a while of silence."""
 
     STORAGE_SCHEME = None
 
+    def __init__(self, silence=0.0):
+        super().__init__()
+        self.silence = silence
+
     async def acquire_entry(self, key, limit, expiry, amount=1):
+        await asyncio.sleep(self.silence)
         raise ConnectionError("no route")
 
 
@@ -176,6 +187,18 @@ async def test_a_storage_that_is_away_decides_nothing(settings, statuses, caplog
     (message,) = caplog.messages
     verb = "are refused" if settings else "go through"
     assert f"key='orders'): no answer from the storage, so requests {verb}" in message
+
+
+async def test_a_storage_that_is_silent_does_not_outlast_the_deadline():
+    """The call ends with it, and says what it waited for."""
+    limit = SharedRateLimit(Failing(silence=9.0), "1/minute", key="orders")
+    client = session([200], limiting(limit), retrying(0.5), timeout=0.5)
+    async with client:
+        with pytest.raises(ResponseTimeoutError) as caught:
+            await client.get(URL)
+
+    assert 0.5 == now()
+    assert isinstance(caught.value.__cause__, RateLimitError)
 
 
 async def test_a_retrying_client_comes_back_after_a_refusal(memory):

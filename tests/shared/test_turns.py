@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import math
 
+import hypothesis
 import pytest
 from chains import now
+from hypothesis import strategies as st
 
 from aioretry_smithy._limits.rate_limit import Turn
 from aioretry_smithy._shared.link import Link
 from aioretry_smithy._shared.turns import Turns
+from aioretry_smithy.testing import VirtualTimeLoop
 
 AT_ONCE = Turn(is_given=True, seconds=0.0)
 LOST = ConnectionError("no route")
@@ -148,6 +151,77 @@ async def test_a_call_in_line_gives_up_at_its_deadline():
 
     assert (refused(0.0), 0.2) == await second
     assert (AT_ONCE, 0.5) == await first
+
+
+class Window:
+    """A storage that allows so many turns in a second, as of all that take them."""
+
+    def __init__(self, many):
+        self.many = many
+        self.taken = []
+
+    async def take(self):
+        await asyncio.sleep(0.01)
+        recent = [at for at in self.taken if at > now() - 1.0]
+        if len(recent) < self.many:
+            self.taken.append(now())
+            return 0.0
+        return recent[-self.many] + 1.0 - now()
+
+
+call = st.tuples(
+    st.floats(0.0, 3.0),  # when it comes
+    st.sampled_from([0.0, 0.4, 1.5, math.inf]),  # how long it may wait
+    st.sampled_from([None, None, 0.0, 0.013, 0.5, 1.0]),  # when it is cancelled
+    st.integers(0, 1),  # in which of two processes
+)
+
+
+@hypothesis.given(st.lists(call, max_size=20), st.integers(1, 4))
+def test_no_schedule_loses_a_turn_or_takes_one_too_many(calls, many):
+    """First come, first served in each process; all are answered in time."""
+    arrivals = []
+
+    async def one(number, processes, came, patience, cancelled, process):
+        await asyncio.sleep(came)
+        arrivals.append(number)
+        waiting = asyncio.ensure_future(
+            processes[process].turn(came + patience, math.inf)
+        )
+        if cancelled is not None:
+            asyncio.get_running_loop().call_later(cancelled, waiting.cancel)
+        await asyncio.wait([waiting])
+        if waiting.cancelled():
+            return None
+        return process, came, number, waiting.result(), now()
+
+    async def play():
+        storage = Window(many)
+        processes = [
+            Turns(storage.take, storage.take, Link("orders", "-"), allow=True)
+            for _ in range(2)
+        ]
+        ends = await asyncio.gather(
+            *(one(number, processes, *each) for number, each in enumerate(calls))
+        )
+
+        assert [0, 0] == [*map(len, processes)]
+        return storage.taken, [end for end in ends if end is not None]
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        taken, ends = runner.run(play())
+
+    for first, last in zip(taken, taken[many:], strict=False):
+        assert last - first > 1.0 - 1e-9
+    for process in range(2):
+        served = [end for end in ends if end[0] == process and end[3].is_given]
+        assert sorted(served, key=lambda end: end[4]) == sorted(
+            served, key=lambda end: arrivals.index(end[2])
+        )
+    for _, came, number, turn, end in ends:
+        patience = calls[number][1]
+        assert end <= came + max(patience, 1.0) + 0.5
+        assert turn.is_given or patience < math.inf
 
 
 class TestAway:

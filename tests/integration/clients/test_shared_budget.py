@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import random
 
@@ -27,31 +28,37 @@ async def client(serve):
 @pytest.mark.parametrize("settings", [{}, {"brake_after": None, "deposit": 1 / 3}])
 async def test_redis_does_what_the_tests_take_it_to_do(client, settings):
     """The script agrees with the same in Python, on a random history."""
-    pairs = [
-        (
-            SharedRetryBudget(client, "orders", **settings),
-            SharedRetryBudget(FakeRedis(), "orders", **settings),
-        )
-        for _ in range(1)
+    budgets = [
+        SharedRetryBudget(redis, "orders", **settings)
+        for redis in (client, FakeRedis())
     ]
     dice = random.Random(7)
     answers = []
     for _ in range(300):
-        for budgets in pairs:
-            ctx, happens = ended(503), dice.random()
-            for budget in budgets:
-                if happens < 0.4:
-                    budget.on_success(ctx)
-                elif happens < 0.7:
-                    budget.on_failure(ctx, None)
-                else:
-                    is_paid = await budget.acquire(ctx, None)
-                    answers.append((is_paid, budget.tokens, budget.failures_in_a_row))
-                    if is_paid and happens < 0.8:
-                        budget.release(ctx)
+        ctx, happens = ended(503), dice.random()
+        for budget in budgets:
+            if happens < 0.4:
+                budget.on_success(ctx)
+            elif happens < 0.7:
+                budget.on_failure(ctx, None)
+            else:
+                is_paid = await budget.acquire(ctx, None)
+                answers.append((is_paid, budget.tokens, budget.failures_in_a_row))
+                if is_paid and happens < 0.8:
+                    budget.release(ctx)
 
     assert answers[::2] == answers[1::2]
     assert {True, False} == {is_paid for is_paid, _, _ in answers}
+
+
+async def test_no_token_is_spent_twice(client):
+    """By processes that ask at the same time."""
+    budgets = [SharedRetryBudget(client, "orders", brake_after=None) for _ in range(4)]
+    answers = await asyncio.gather(
+        *(budget.acquire(ended(503), None) for budget in budgets for _ in range(10))
+    )
+
+    assert 10 == sum(answers)
 
 
 async def test_a_budget_is_forgotten_after_an_hour(client):
