@@ -38,7 +38,7 @@ class FakeRedis:
             has_success, failed, wants = (int(each) for each in args[3:])
             tokens, failures = self.purses.get(keys[0], (capacity, 0))
             failures = failed + (0 if has_success else failures)
-            tokens = min(tokens + deposit, capacity)
+            tokens = max(0.0, min(tokens + deposit, capacity))
             is_braked = 0 < brake_after <= failures
             is_paid = wants and not is_braked and tokens >= 1 - NEGLIGIBLE
             if is_paid:

@@ -87,8 +87,6 @@ class SharedRetryBudget(Shared, RetryLimiter):
         )
         self._purse = Purse(redis, name, capacity, brake_after)
         self._link = Link(repr(self), "each process decides about retries alone")
-        # Permits that were paid for in Redis, by the attempts they were given to.
-        self._paid: set[ClientRequestContext] = set()
         # When the next outcomes are reported; long ago where there are none.
         self._tell_at = -math.inf
 
@@ -111,28 +109,20 @@ class SharedRetryBudget(Shared, RetryLimiter):
         """Pay for a retry in Redis; while that is away, from what this process has."""
         if self._link.is_away:
             self._link.look(self._tell)
-            return self._local.acquire(ctx, cause)
+            return self._acquire_alone(ctx, cause)
         deadline = loop_time() + ctx.root.remaining()
         is_paid = await self._link.ask(self._pay, deadline)
         if is_paid is None:
-            return self._local.acquire(ctx, cause)
-        if is_paid:
-            self._paid.add(ctx)
-        else:
+            return self._acquire_alone(ctx, cause)
+        if not is_paid:
             self._local._refuse(ctx)
         return is_paid
 
     def release(self, ctx: ClientRequestContext) -> None:
         """Take the token of a retry back that does not take place."""
         self._local.release(ctx)
-        if ctx in self._paid:
-            self._paid.discard(ctx)
-            self._purse.untold.tokens += 1
-            self._tell_later(loop_time())
-
-    def on_retry_end(self, ctx: ClientRequestContext) -> None:
-        """Keep the token of a retry that has taken place."""
-        self._paid.discard(ctx)
+        self._purse.untold.tokens += 1
+        self._tell_later(loop_time())
 
     def on_success(self, ctx: ClientRequestContext) -> None:
         """Count a success: it brings the deposit and lets the brake go."""
@@ -151,6 +141,15 @@ class SharedRetryBudget(Shared, RetryLimiter):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._local.name!r}, {self._local._settings})"
+
+    def _acquire_alone(
+        self, ctx: ClientRequestContext, cause: Exception | None
+    ) -> bool:
+        is_paid = self._local.acquire(ctx, cause)
+        if is_paid:
+            self._purse.untold.tokens -= 1
+            self._tell_later(loop_time())
+        return is_paid
 
     def _tell_later(self, now: float) -> None:
         # Also where a loop has ended before it was time.

@@ -20,7 +20,7 @@ local tokens = tonumber(state[1]) or capacity
 local failures = tonumber(state[2]) or 0
 if ARGV[4] == '1' then failures = 0 end
 failures = failures + tonumber(ARGV[5])
-tokens = math.min(tokens + tonumber(ARGV[3]), capacity)
+tokens = math.max(0, math.min(tokens + tonumber(ARGV[3]), capacity))
 local is_braked = brake_after > 0 and failures >= brake_after
 local is_paid = 0
 if ARGV[6] == '1' and not is_braked and tokens >= 1 - 1e-9 then
@@ -39,7 +39,7 @@ class Outcomes:
     """The outcomes of attempts since the last report to Redis."""
 
     tokens: float = 0.0
-    """Tokens that successes brought, and that retries gave back."""
+    """Tokens that came, less those that retries cost while Redis was away."""
 
     has_success: bool = False
 

@@ -102,9 +102,8 @@ class TestShared:
     async def test_a_retry_that_is_not_made_gives_its_token_back(self, redis):
         """To all of them."""
         one, other = budgets(redis)
-        first, second = await acquired(one, 2)
+        first, _ = await acquired(one, 2)
         one.release(first)
-        one.on_retry_end(second)
         await all_told()
 
         assert 1 == len(await acquired(other, 2))
@@ -162,16 +161,29 @@ class TestAway:
         assert {"aioretry_smithy:retry-budget:orders": (2.0, 1)} == redis.purses
         assert 2 == len(await acquired(other, 3))
 
-    async def test_a_token_of_this_process_is_not_given_back_to_all(self, redis):
-        """It was never theirs."""
-        (budget,) = budgets(redis, 1)
+    async def test_retries_meanwhile_are_paid_for_afterwards(self, redis):
+        """By all; those that were not made after all are not."""
+        one, other = budgets(redis, capacity=5)
+        await acquired(other)
         redis.failure = LOST
-        (ctx,) = await acquired(budget)
+        first, *_ = await acquired(one, 3)
+        one.release(first)
         redis.failure = None
-        budget.release(ctx)
+        await asyncio.sleep(3.0)
 
-        assert 2.0 == budget.tokens
-        assert 0.0 == budget._purse.untold.tokens
+        assert 2 == len(await acquired(other, 3))
+
+    async def test_a_budget_is_never_in_debt(self, redis):
+        """However much the processes spent on their own."""
+        one, other = budgets(redis, deposit=1.0)
+        redis.failure = LOST
+        await acquired(one, 2)
+        await acquired(other, 2)
+        redis.failure = None
+        await asyncio.sleep(3.0)
+        one.on_success(ended(200))
+
+        assert 1 == len(await acquired(one, 2))
 
     async def test_a_deadline_is_kept(self, redis):
         """Which says nothing of Redis."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import signal
 
 import pytest
 from chains import ended
@@ -67,6 +68,28 @@ async def test_a_budget_is_forgotten_after_an_hour(client):
     await budget.acquire(ended(503), None)
 
     assert 3600 == await client.ttl("aioretry_smithy:retry-budget:orders")
+
+
+async def test_a_server_that_hangs_holds_up_one_retry_for_a_second(client, serve):
+    """Those after it do not wait; when the server goes on, they are paid for."""
+    budget = SharedRetryBudget(client, "orders", brake_after=None)
+    await budget.acquire(ended(503), None)
+    clock = asyncio.get_running_loop().time
+    serve.processes[-1].send_signal(signal.SIGSTOP)
+    try:
+        started = clock()
+        assert await budget.acquire(ended(503), None)
+        assert 0.9 < clock() - started < 5.0
+        started = clock()
+        assert await budget.acquire(ended(503), None)
+        assert clock() - started < 0.5
+    finally:
+        serve.processes[-1].send_signal(signal.SIGCONT)
+    await asyncio.sleep(4.0)
+
+    # The question that was cut may have been answered in the end.
+    left = await client.hget("aioretry_smithy:retry-budget:orders", "tokens")
+    assert left in {b"6", b"7"}
 
 
 async def test_what_succeeds_in_one_process_is_known_in_another(client, serve):
