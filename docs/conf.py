@@ -49,8 +49,8 @@ OTHER_PROJECTS = "limits multidict opentelemetry prometheus_client".split()
 # Annotations that only type checkers evaluate are written without their module,
 # and names of type variables have no page.
 OTHER_NAMES = (
-    "Callable CollectorRegistry Mapping MeterProvider StrOrURL TextMapPropagator "
-    "TracerProvider"
+    "Callable CollectorRegistry Mapping MeterProvider Storage StrOrURL "
+    "TextMapPropagator TracerProvider"
 ).split()
 # What signatures name and the text beside them explains.
 OUR_NAMES = (

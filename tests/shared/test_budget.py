@@ -61,6 +61,7 @@ class TestShared:
         assert 2 == len(await acquired(one, 3))
         assert [] == await acquired(other)
         assert (0.0, 0.0) == (one.tokens, other.tokens)
+        assert "orders" == one.name
 
     async def test_successes_of_one_pay_for_retries_of_another(self, redis):
         """They are reported together, after a second."""

@@ -228,19 +228,22 @@ class TestTrials:
             assert 2 == len(redis.messages)
             assert 10.6 == round(other.breaker.retry_in, 1)
 
-    async def test_a_trial_goes_on_whatever_the_others_say(self, redis):
-        """Its answer decides, though another one has failed meanwhile."""
+    @pytest.mark.parametrize("order", [1, -1])
+    async def test_a_trial_goes_on_whatever_the_others_say(self, redis, order):
+        """Its answer decides, though another one, begun before or after it, failed."""
         async with processes(Process(redis, 0.1), Process(redis, 0.1)) as (one, other):
             other.report(False)
             one.report(False, False)
             await asyncio.sleep(10.5)
-            permits = [each.breaker.try_request() for each in (one, other)]
+            permits = {
+                each: each.breaker.try_request() for each in (one, other)[::order]
+            }
             await heard()
             assert [HALF_OPEN, HALF_OPEN] == [one.state, other.state]
-            other.breaker.on_failure(permits[1])
+            other.breaker.on_failure(permits[other])
             await heard()
             assert [HALF_OPEN, OPEN] == [one.state, other.state]
-            one.breaker.on_success(permits[0])
+            one.breaker.on_success(permits[one])
             await heard()
 
             assert [CLOSED, CLOSED] == [one.state, other.state]

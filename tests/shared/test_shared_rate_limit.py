@@ -50,10 +50,13 @@ class Failing(MemoryStorage):
     def __init__(self, silence=0.0):
         super().__init__()
         self.silence = silence
+        self.is_away = True
 
-    async def acquire_entry(self, key, limit, expiry, amount=1):
+    async def acquire_entry(self, *arguments, **options):
         await asyncio.sleep(self.silence)
-        raise ConnectionError("no route")
+        if self.is_away:
+            raise ConnectionError("no route")
+        return await super().acquire_entry(*arguments, **options)
 
 
 class Counter(Storage, SlidingWindowCounterSupport):
@@ -187,6 +190,22 @@ async def test_a_storage_that_is_away_decides_nothing(settings, statuses, caplog
     (message,) = caplog.messages
     verb = "are refused" if settings else "go through"
     assert f"key='orders'): no answer from the storage, so requests {verb}" in message
+
+
+async def test_a_storage_that_is_back_decides_again():
+    """Once a task has found it back."""
+    storage = Failing()
+    limit = SharedRateLimit(storage, "1/minute", key="orders")
+    async with Scripted([200] * 9, limiting(limit, timeout=0.0)) as scripted:
+        statuses = [await scripted.get() for _ in range(2)]
+        storage.is_away = False
+        await asyncio.sleep(1.0)
+        for _ in range(3):
+            statuses.append(await scripted.get())
+            await asyncio.sleep(0.1)
+    await storage.timer
+
+    assert [200, 200, 200, 200, RateLimitError] == statuses
 
 
 async def test_a_storage_that_is_silent_does_not_outlast_the_deadline():
