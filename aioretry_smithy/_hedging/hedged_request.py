@@ -106,8 +106,10 @@ class HedgedRequest:
         first: Any = self._first.ctx
         self._start(self._first, self._delegate.execute(first, self._request))
         try:
-            if await self._race():
-                self._supersede()
+            await self._race()
+            for sent in self._under_way:
+                if sent.ctx is not None:
+                    sent.ctx.log._supersede()
             await self._end()
         except BaseException as error:
             self._close_best()
@@ -116,8 +118,8 @@ class HedgedRequest:
             raise
         return self._hand_over()
 
-    async def _race(self) -> bool:
-        """Send hedges until an answer is good, or all have ended; say which."""
+    async def _race(self) -> None:
+        """Send hedges until an answer is good, or nothing is under way any more."""
         while self._under_way:
             pause = self._delay if self._may_hedge() else None
             done, _ = await asyncio.wait(
@@ -129,11 +131,10 @@ class HedgedRequest:
             for sent in [each for each in self._under_way if each.task in done]:
                 self._under_way.remove(sent)
                 if self._take(sent):
-                    return True
+                    return
                 before = sent
             if self._may_hedge():
                 self._hedge(before)
-        return False
 
     def _may_hedge(self) -> bool:
         return self._hedges_left > 0 and time_left(self._ctx) > 0
@@ -219,11 +220,6 @@ class HedgedRequest:
         self._times.note(now - winner.started)
         if self._first in self._under_way:
             self._times.note(now - self._first.started)
-
-    def _supersede(self) -> None:
-        for sent in self._under_way:
-            if sent.ctx is not None:
-                sent.ctx.log._supersede()
 
     def _cancel(self) -> None:
         for sent in self._under_way:
