@@ -277,7 +277,8 @@ async def run_chain(chain):
 
     assert {asyncio.current_task()} == asyncio.all_tasks()
     assert (0, 0) == (limit.in_flight, limit.pending)
-    assert len(transport.requests) == sum(each.sent for each in log.children)
+    # The transport refuses what comes when time is up.
+    assert len(transport.requests) >= sum(each.sent for each in log.children)
     assert limiter.ended == sum(each.is_hedge for each in log.children)
     return ended, log, strategy.logs
 
