@@ -23,6 +23,7 @@ from .._request.keys import quick_host_key
 from .._request.request import HttpRequest
 from .._retry.client import RetryingClient
 from .deadline import CLOSE_ENOUGH, first_limits
+from .uploads import has_body_in, is_sending
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -109,6 +110,7 @@ class Lane:
             or ctx.options is not None
             or ctx.parent is not None
             or (ctx._late is None and not is_usual(request.given))
+            or (has_body_in(request.given) and is_sending())
         ):
             return None
         limits = self._limits(session, request.given)

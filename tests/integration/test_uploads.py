@@ -9,7 +9,7 @@ import re
 import aiohttp
 import pytest
 from aiohttp import web
-from chains import connected
+from chains import connected, retrying
 from fault_server import End, FaultServer, cut
 
 from aioretry_smithy import (
@@ -20,9 +20,11 @@ from aioretry_smithy import (
     RetryStrategy,
     SessionBuilder,
     capture_logs,
+    client_decorator,
     decorate,
     undecorate,
 )
+from aioretry_smithy._session.uploads import is_sending
 
 
 @pytest.fixture
@@ -154,8 +156,16 @@ async def test_call_inside_a_body_is_not_counted_as_the_body(url):
     assert 4 == log.request_length
 
 
+@client_decorator
+async def looking_on(delegate, ctx, request):
+    return await delegate.execute(ctx, request)
+
+
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
-async def test_call_of_a_middleware_is_not_counted_as_the_body(url, before):
+@pytest.mark.parametrize(
+    "chain", [[], [retrying()], [retrying(), looking_on]], ids=["none", "all", "inside"]
+)
+async def test_call_of_a_middleware_is_not_counted_as_the_body(url, before, chain):
     """A middleware may ask for a token first, and report to a server afterwards."""
     lengths = []
 
@@ -167,10 +177,11 @@ async def test_call_of_a_middleware_is_not_counted_as_the_body(url, before):
             lengths.append(RequestLog.of(answer).request_length)
         return response or await handler(request)
 
-    async with SessionBuilder(url, middlewares=[asking]).build() as session:
+    async with connected(url, *chain, middlewares=[asking]) as session:
         log = RequestLog.of(await session.post("/", data=b"12345"))
 
     assert [5, 3] == [log.request_length, *lengths]
+    assert not is_sending()
 
 
 async def test_body_of_a_failed_call_was_counted():
