@@ -69,7 +69,8 @@ async def test_the_picture_has_a_bar_for_each_request(log):
 async def test_the_tree_in_colours_has_bars_that_overlap(log):
     """With rich, as far as it is there."""
     console = pytest.importorskip("rich.console").Console
-    terminal = console(file=io.StringIO(), force_terminal=True, width=150)
+    settings = {"force_terminal": True, "color_system": "standard", "width": 150}
+    terminal = console(file=io.StringIO(), _environ={}, **settings)
     terminal.print(log)
     lines = terminal.file.getvalue().splitlines()
 
