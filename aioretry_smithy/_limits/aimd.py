@@ -45,12 +45,12 @@ class Aimd:
         self, now: float, round_trip: float, in_flight: int, *, dropped: bool
     ) -> None:
         """Learn from a call that ends *now*."""
-        is_slow = self._slow_after is not None and round_trip > self._slow_after
-        if not (dropped or is_slow):
-            if in_flight * 2 >= self.limit:
-                self.limit = self._bounds.clamp(self.limit + 1 / self.limit)
-        elif self._cuts.is_due(now, round_trip):
-            self.limit = self._bounds.clamp(self.limit * self._backoff_ratio)
+        limit, slow_after = self.limit, self._slow_after
+        if dropped or (slow_after is not None and round_trip > slow_after):
+            if self._cuts.is_due(now, round_trip):
+                self.limit = self._bounds.clamp(limit * self._backoff_ratio)
+        elif in_flight * 2 >= limit:
+            self.limit = self._bounds.clamp(limit + 1 / limit)
 
     def __repr__(self) -> str:
         ratio, slow_after = self._backoff_ratio, self._slow_after

@@ -211,8 +211,8 @@ class ConcurrencyLimitingClient(LimitedCalls[Place]):
 
 
 def _succeed(place: Place, now: float, response: aiohttp.ClientResponse) -> None:
-    if place.learns:
-        place.learn(dropped=False, now=now)
+    if place.learns and place.places is not None:
+        place.places._sample(now, place, dropped=False)
     if response.connection is None:
         place.leave()
     else:

@@ -259,8 +259,9 @@ class _Learning(ConcurrencyLimit):
 
     def _sample(self, now: float, place: Place, dropped: bool) -> None:
         rule = self._rule
+        before = rule.limit
         rule.add(now, now - place.begun, place.in_flight, dropped=dropped)
-        if int(rule.limit) != self._seen:
+        if rule.limit != before and int(rule.limit) != self._seen:
             self._look()
 
     def __repr__(self) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
+from asyncio import get_running_loop
 from typing import Any, Self
 
-from .._clock import loop_time
 from .line import Line
 
 _logger = logging.getLogger("aioretry_smithy")
@@ -56,8 +56,11 @@ class Places(ABC):
 
     def _sample(self, now: float, place: Place, dropped: bool) -> None:
         """Learn from a request, and let others in if the limit has risen."""
-        self.on_sample(now - place.begun, place.in_flight, dropped)
-        self._look()
+        try:
+            self.on_sample(now - place.begun, place.in_flight, dropped)
+            self._look()
+        except Exception:
+            _logger.warning("%r raised, which is ignored", self, exc_info=True)
 
     def _try_enter(self) -> Place | None:
         """Take a place, if one is free and no other request waits."""
@@ -99,7 +102,10 @@ class Place:
         places: Where it is one of several.
     """
 
-    __slots__ = ("_places", "begun", "in_flight", "learns")
+    __slots__ = ("begun", "in_flight", "learns", "places")
+
+    places: Places | None
+    """Where it is one of several; None once it is left."""
 
     learns: bool
     """Whether the limit learns; the other two are there only then."""
@@ -111,28 +117,24 @@ class Place:
     """How many requests were in flight then, this one among them."""
 
     def __init__(self, places: Places) -> None:
-        self._places: Places | None = places
+        self.places = places
         self.learns = places._learns
         if self.learns:
-            self.begun = loop_time()
+            self.begun = get_running_loop().time()
             self.in_flight = places._in_flight
 
-    def learn(self, *, dropped: bool, now: float | None = None) -> None:
+    def learn(self, *, dropped: bool) -> None:
         """Report to the limit how the request was answered, before it leaves."""
-        places = self._places
-        if places is None or not self.learns:
-            return
-        try:
-            places._sample(loop_time() if now is None else now, self, dropped)
-        except Exception:
-            _logger.warning("%r raised, which is ignored", places, exc_info=True)
+        places = self.places
+        if places is not None and self.learns:
+            places._sample(get_running_loop().time(), self, dropped)
 
     def leave(self) -> None:
         """Give up the place, to the next request that waits; once."""
-        places = self._places
+        places = self.places
         if places is None:
             return
-        self._places = None
+        self.places = None
         places._in_flight -= 1
         if not (places._line.turns or places._changes_alone):
             return
