@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import gc
 import sys
+import weakref
 
 import aiohttp
 import pytest
@@ -161,6 +162,22 @@ class TestBadAnswers:
             "attempt 3: OSError: second, 0.000 s, hedge after 0.600 s",
         ] == failure.__notes__
 
+    async def test_failures_that_do_not_count_have_no_frames(self):
+        """They would keep alive what the requests had, until the call ends."""
+        seen = []
+
+        @client_decorator
+        async def outside(delegate, ctx, request):
+            try:
+                return await delegate.execute(ctx, request)
+            finally:
+                causes = [each.response_cause for each in ctx.root.log.children]
+                seen.extend(each.__traceback__ is None for each in causes)
+
+        await race([OSError("first"), OSError("second")], hedging(0.5), outside)
+
+        assert [False, True] == seen
+
     async def test_what_another_request_has_sent_was_sent(self):
         """A refused connection beside it leaves open what the server did."""
         alone, _, _ = await race([refused()] * 2, hedging(1.0))
@@ -251,6 +268,26 @@ class TestGivenUp:
         assert (9.5, [202]) == (now(), closed)
         assert shown == log.render()
         assert log.children[0].sent
+
+    async def test_a_loser_that_nobody_else_keeps_goes_on(self):
+        """The event loop alone would let it be collected while it waits."""
+        waited_for = []
+
+        async def stubborn(ctx, request):
+            with pytest.raises(asyncio.CancelledError):
+                await asyncio.sleep(9.0)
+            future = asyncio.get_running_loop().create_future()
+            waited_for.append(weakref.ref(future))
+            await future
+            waited_for.append("its end")
+            return 202
+
+        await race([stubborn, 201], hedging(0.5))
+        gc.collect()
+        waited_for.pop()().set_result(None)
+        await asyncio.sleep(0)
+
+        assert ["its end"] == waited_for
 
     async def test_a_loser_that_fails_is_not_heard_of(self, caplog):
         """The race is over by then."""
