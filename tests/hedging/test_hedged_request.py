@@ -282,7 +282,7 @@ class TestGivenUp:
             waited_for.append("its end")
             return 202
 
-        await race([stubborn, 201], hedging(0.5))
+        await race([stubborn, 201], hedging(0.5), timeout=None)
         gc.collect()
         waited_for.pop()().set_result(None)
         await asyncio.sleep(0)
