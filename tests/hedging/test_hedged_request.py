@@ -10,7 +10,7 @@ import weakref
 
 import aiohttp
 import pytest
-from chains import URL, after, now, refused, retrying, session
+from chains import URL, after, now, refused, retrying, session, twice
 from races import hedging, race, sent
 
 from aioretry_smithy import (
@@ -268,6 +268,22 @@ class TestGivenUp:
         assert (9.5, [202]) == (now(), closed)
         assert shown == log.render()
         assert log.children[0].sent
+
+    async def test_a_loser_changes_its_log_no_more(self):
+        """Not even while the call goes on, as here with a second round."""
+
+        async def stubborn(ctx, request):
+            with pytest.raises(asyncio.CancelledError):
+                await asyncio.sleep(9.0)
+            await asyncio.sleep(0.2)
+            return 202
+
+        answers = [stubborn, 201, after(0.4, 200)]
+        status, ended, log = await race(answers, hedging(0.5), twice)
+
+        assert (200, 0.9) == (status, ended)
+        assert [(0, None, 0.5), (0.5, 201, 0), (0.5, 200, 0.4)] == sent(log)
+        assert log.children[0].response_status is None
 
     async def test_a_loser_that_nobody_else_keeps_goes_on(self):
         """The event loop alone would let it be collected while it waits."""
