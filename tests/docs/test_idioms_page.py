@@ -1,4 +1,4 @@
-"""The page about other libraries' idioms shows each beside what takes its place."""
+"""The pages about other libraries show each function beside what takes its place."""
 
 from __future__ import annotations
 
@@ -9,8 +9,15 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE = (DOCS / "explanation" / "tenacity.rst").read_text("utf-8")
 EXAMPLES = DOCS / "examples" / "clients"
+PAIRS = [
+    ("coming-from/aiohttp-retry", "aiohttp_retry", "aiohttp_retry"),
+    ("explanation/tenacity", "tenacity", "tenacity"),
+    ("explanation/tenacity", "stamina", "stamina"),
+]
+"""A page, the module of another library, and what is there in its place."""
+ONLY_THEIRS = {"is_done", "retry"}
+"""Functions whose place is taken by a setting, or by one that says the contrary."""
 
 
 def functions_of(name: str) -> list[str]:
@@ -19,16 +26,19 @@ def functions_of(name: str) -> list[str]:
     return [node.name for node in tree.body if isinstance(node, kinds)]
 
 
-def shown_of(name: str) -> list[str]:
-    return re.findall(rf"/{name}\.py\n   :pyobject: (\w+)", PAGE)
+def shown_of(page: str, name: str) -> list[str]:
+    text = (DOCS / f"{page}.rst").read_text("utf-8")
+    by_name = re.findall(rf"/{name}\.py\n   :pyobject: (\w+)", text)
+    by_start = rf"/{name}\.py\n   :start-at: def (\w+)"
+    return [*by_name, *re.findall(by_start, text)]
 
 
-@pytest.mark.parametrize("library", ["tenacity", "stamina"])
-def test_page_shows_every_function_of_both(library):
+@pytest.mark.parametrize(("page", "other", "our"), PAIRS)
+def test_page_shows_every_function_of_both(page, other, our):
     """None stands alone, but for what the other library has no word for."""
-    theirs = functions_of(f"with_{library}")
-    ours = functions_of(f"in_place_of_{library}")
+    theirs = functions_of(f"with_{other}")
+    ours = functions_of(f"in_place_of_{our}")
 
-    assert sorted(theirs) == sorted(shown_of(f"with_{library}"))
-    assert sorted(ours) == sorted(shown_of(f"in_place_of_{library}"))
-    assert [] == [name for name in theirs if name not in ours]
+    assert sorted(theirs) == sorted(shown_of(page, f"with_{other}"))
+    assert sorted(ours) == sorted(shown_of(page, f"in_place_of_{our}"))
+    assert [] == [name for name in theirs if name not in {*ours, *ONLY_THEIRS}]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import inspect
 import ipaddress
 import json
 import os
@@ -11,6 +13,7 @@ import shutil
 import socket
 import sys
 import time
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -227,6 +230,70 @@ class FlakyServer:
         if is_first:
             return self.fail(request)
         return web.json_response(self.answers[request.path], headers=self.headers)
+
+
+class ScriptedServer:
+    """Gives each request the next answer, and the last one from then on."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers = list(answers)
+        self.requests: list[tuple[str, bytes]] = []
+        self.application = web.Application()
+        self.application.router.add_route("*", "/{path:.*}", self.handle)
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        self.requests.append((request.method, await request.read()))
+        answer = self.answers.pop(0) if self.answers[1:] else self.answers[0]
+        if isinstance(answer, int):
+            return web.json_response({"state": "done"}, status=answer)
+        made = answer(request)
+        return await made if inspect.isawaitable(made) else made
+
+    @property
+    def methods(self) -> list[str]:
+        """The methods of the requests."""
+        return [method for method, _ in self.requests]
+
+    @property
+    def bodies(self) -> list[bytes]:
+        """The bodies of the requests."""
+        return [body for _, body in self.requests]
+
+
+@pytest.fixture
+def scripted(aiohttp_server: Any) -> Callable[..., Awaitable[tuple[Any, str]]]:
+    """Start a server with these answers; return it and its URL."""
+
+    async def run(*answers: Any) -> tuple[ScriptedServer, str]:
+        server = ScriptedServer(*answers)
+        running = await aiohttp_server(server.application)
+        return server, str(running.make_url("/"))
+
+    return run
+
+
+@pytest.fixture
+def _connections_left_behind() -> Iterator[None]:
+    """Forgive a library that does not give its connections back, when they go."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The waits between attempts, none of which takes time."""
+    lengths: list[float] = []
+    sleep = asyncio.sleep
+
+    async def note(delay: float, result: Any = None) -> Any:
+        if delay:
+            lengths.append(delay)
+        return await sleep(0, result)
+
+    monkeypatch.setattr(asyncio, "sleep", note)
+    return lengths
 
 
 @pytest.fixture(params=[unavailable, hang_up], ids=["503", "dropped"])
