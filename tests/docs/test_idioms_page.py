@@ -12,6 +12,14 @@ DOCS = Path(__file__).parents[2] / "docs"
 EXAMPLES = DOCS / "examples" / "clients"
 PAIRS = [
     ("coming-from/aiohttp-retry", "aiohttp_retry", "aiohttp_retry"),
+    *(
+        (
+            "coming-from/tenacity-around-aiohttp",
+            f"{library}_around_aiohttp",
+            "retries_around_aiohttp",
+        )
+        for library in ("tenacity", "stamina")
+    ),
     ("explanation/tenacity", "tenacity", "tenacity"),
     ("explanation/tenacity", "stamina", "stamina"),
 ]
