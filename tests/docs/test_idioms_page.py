@@ -11,6 +11,7 @@ import pytest
 DOCS = Path(__file__).parents[2] / "docs"
 EXAMPLES = DOCS / "examples" / "clients"
 PAIRS = [
+    ("coming-from/aiohttp-middlewares", "middlewares", "middlewares"),
     ("coming-from/aiohttp-retry", "aiohttp_retry", "aiohttp_retry"),
     *(
         (
