@@ -13,6 +13,7 @@ EXAMPLES = DOCS / "examples" / "clients"
 PAIRS = [
     ("coming-from/aiohttp-middlewares", "middlewares", "middlewares"),
     ("coming-from/aiohttp-retry", "aiohttp_retry", "aiohttp_retry"),
+    ("coming-from/backoff", "backoff", "backoff"),
     *(
         (
             "coming-from/tenacity-around-aiohttp",
