@@ -15,6 +15,8 @@ import logging
 import os
 import platform
 import random
+import sys
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -36,8 +38,10 @@ from aioretry_smithy.testing import VirtualTimeLoop, patch_aioresponses
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
+    from types import FrameType
 
 TESTS = Path(__file__).parent
+OURS = str(Path(aioretry_smithy.__file__).parent)
 
 # For type checkers, and to be run by hand.
 collect_ignore = ["mutation", "typing", "upstream"]
@@ -279,3 +283,36 @@ def wire(monkeypatch: pytest.MonkeyPatch) -> Recorder:
 
     monkeypatch.setattr(aiohttp.ClientSession, "_request", _request)
     return recorder
+
+
+@pytest.fixture
+def eager_threads() -> Iterator[None]:
+    """Let threads that a test starts take turns inside our functions, so races are met.
+
+    A thread gives up its turn before every few instructions of ours, by chance: where
+    two threads read before either writes, one of them is bound to be such a place. It
+    does so only for the first turns, since each costs time. What is to be shared has
+    to be used at once then, by all threads at the same time.
+    """
+    interval, tracer = sys.getswitchinterval(), threading.gettrace()
+    turns = iter(range(3000))
+    chance = random.Random(0)
+
+    def trace(frame: FrameType, event: str, arg: object) -> object:
+        if not frame.f_code.co_filename.startswith(OURS):
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode" and chance.random() < 0.2:
+            if next(turns, None) is None:
+                sys.settrace(None)
+                return None
+            time.sleep(0)
+        return trace
+
+    sys.setswitchinterval(1e-6)
+    # Python 3.12.1 may crash where several threads trace instructions.
+    if sys.version_info[:2] != (3, 12):
+        threading.settrace(trace)
+    yield
+    threading.settrace(tracer)
+    sys.setswitchinterval(interval)

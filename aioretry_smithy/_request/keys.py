@@ -110,7 +110,7 @@ def _remember(target: StrOrURL, base_url: URL | None, key: str) -> None:
         origin = target[:end]
         if end < 0 or "@" in origin or not origin.startswith(("http://", "https://")):
             return
-    if len(_KEYS) >= _MAX_KEYS:
+    while len(_KEYS) >= _MAX_KEYS:
         # Another thread may do the same.
         with suppress(RuntimeError):
             _KEYS.pop(next(iter(_KEYS)), None)
