@@ -24,7 +24,7 @@ from ._lru import BoundedMap
 from ._shared.link import Link
 from ._shared.stored_rate import StoredRate
 from ._shared.turns import Turns
-from ._text import name_of
+from ._text import encodable, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,7 +97,7 @@ class SharedRateLimit(RateLimit):
         item = _item_of(rate)
         if not (_is_key(key) or is_plain_function(key)):
             raise bad_argument("key", key, "a str that is not empty, or a function")
-        if on_storage_error not in _CONSEQUENCES:
+        if on_storage_error not in [*_CONSEQUENCES]:
             raise bad_argument("on_storage_error", on_storage_error, "allow or refuse")
         shown = repr(key) if isinstance(key, str) else name_of(key)
         kind = type(self).__name__
@@ -134,7 +134,8 @@ class SharedRateLimit(RateLimit):
             key = key(ctx, request)
             if not _is_key(key):
                 raise bad_argument("key", key, "returns a str that is not empty")
-        return await self._turns.get(key).turn(latest, deadline)
+        # A key that no storage can encode would look like one that is away.
+        return await self._turns.get(encodable(key)).turn(latest, deadline)
 
 
 def _is_key(key: object) -> bool:

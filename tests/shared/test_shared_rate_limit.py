@@ -135,6 +135,25 @@ async def test_a_key_has_to_be_a_string(memory):
             await scripted.get()
 
 
+class Encoding(MemoryStorage):
+    """A storage that sends its keys, as UTF-8."""
+
+    STORAGE_SCHEME = None
+
+    async def acquire_entry(self, key, *arguments, **options):
+        key.encode()
+        return await super().acquire_entry(key, *arguments, **options)
+
+
+async def test_a_key_that_is_no_text_is_limited_too():
+    """It does not open the storage for all other keys."""
+    limit = SharedRateLimit(Encoding(), "1/minute", key=lambda ctx, request: "\udcff")
+    async with Scripted([200] * 9, limiting(limit, timeout=0.0)) as scripted:
+        statuses = [await scripted.get() for _ in range(2)]
+
+    assert [200, RateLimitError] == statuses
+
+
 async def test_a_refusal_says_when_there_is_more(memory):
     """No turn is waited for that comes too late."""
     limit = SharedRateLimit(memory, "1/minute", key="orders")
@@ -269,6 +288,7 @@ async def test_a_turn_that_is_freed_meanwhile_is_asked_for_again(memory):
         ("key: ''", {"key": ""}),
         ("key: None", {"key": None}),
         ("on_storage_error: 'wait'", {"on_storage_error": "wait"}),
+        ("on_storage_error: []", {"on_storage_error": []}),
     ],
 )
 def test_bad_arguments_are_refused(argument, options):
