@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from .._clock import loop_time
-from .._errors import bad_argument, checked_name
+from .._errors import bad_argument, checked_name, is_plain_function
 from .._listeners import Listeners
 from .aimd import Aimd
 from .bounds import Bounds
@@ -223,7 +223,7 @@ class _Fixed(ConcurrencyLimit):
         listeners: Iterable[ConcurrencyLimitListener],
     ) -> None:
         super().__init__(name=name, listeners=listeners)
-        if not callable(limit):
+        if not is_plain_function(limit):
             _check("limit", limit, "an int >= 1, or a function")
             self._changes_alone = False
         self._given = limit

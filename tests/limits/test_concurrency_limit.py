@@ -166,7 +166,7 @@ class TestPlaces:
 
         assert (19, 18) == (before, limit.limit)
 
-    @pytest.mark.parametrize("limit", [0, -1, 1.5, True, None])
+    @pytest.mark.parametrize("limit", [0, -1, 1.5, True, None, asyncio.sleep])
     def test_a_bad_limit_is_refused(self, limit):
         """At once, where it is made."""
         with pytest.raises(ValueError, match="^limit: .*an int >= 1, or a function"):
