@@ -22,6 +22,7 @@ class FakeRedis:
         self.purses: dict[str, tuple[float, int]] = {}
         self.subscribers: set[FakePubSub] = set()
         self.messages: list[str] = []
+        self.channels: list[str] = []
 
     async def respond(self) -> None:
         self.questions += 1
@@ -51,6 +52,7 @@ class FakeRedis:
     async def publish(self, channel: str, message: str) -> int:
         await self.respond()
         self.messages.append(message)
+        self.channels.append(channel)
         for subscriber in self.subscribers:
             subscriber.queue.put_nowait(message)
         return len(self.subscribers)
@@ -93,3 +95,13 @@ class FakePubSub(contextlib.AbstractAsyncContextManager["FakePubSub"]):
         if isinstance(message, Exception):
             raise message
         return message if isinstance(message, dict) else {"data": message}
+
+
+class WaitingRedis(FakeRedis):
+    """A client that holds up the event loop, as ``redis.Redis`` does."""
+
+    def register_script(self, script: str) -> Any:
+        return print
+
+    def pubsub(self) -> Any:
+        return None

@@ -15,8 +15,10 @@ from .._breaker.breaker import CircuitBreaker, CircuitBreakerListener
 from .._breaker.state import CircuitState
 from .._clock import loop_time
 from .._errors import bad_argument, is_plain_function
+from .._text import encodable
 from ..smithy.shared import Shared
 from .link import PAUSE, Link
+from .redis_client import method_of, no_client
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,13 +85,14 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
         channel: str = "aioretry_smithy:circuit-breakers",
         random: Callable[[], float] = random.random,
     ) -> None:
-        if not hasattr(redis, "pubsub"):
-            raise bad_argument("redis", type(redis), "a redis.asyncio.Redis")
+        if not hasattr(method_of(redis, "pubsub")(), "__aenter__"):
+            raise no_client(redis)
         if channel == "" or not isinstance(channel, str):
             raise bad_argument("channel", channel, "a str that is not empty")
         if not is_plain_function(random):
             raise bad_argument("random", random, "a function that returns a number")
-        self._redis, self._channel, self._random = redis, channel, random
+        self._redis, self._random = redis, random
+        self._channel = encodable(channel)
         self._link = Link(repr(self), "circuits open in each process alone")
         self._id = ""
         self._rounds: WeakKeyDictionary[CircuitBreaker, _Round | None]

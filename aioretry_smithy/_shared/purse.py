@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from .._errors import bad_argument, is_plain_function
+from .._errors import is_plain_function
+from .._text import encodable
+from .redis_client import method_of, no_client
 
 if TYPE_CHECKING:
     from .redis_client import RedisClient
@@ -75,7 +77,7 @@ class Purse:
         brake_after: Failures in a row that refuse further retries, or None.
 
     Raises:
-        ValueError: The client waits in place of being awaited.
+        ValueError: *redis* is no client, or one that is not awaited.
     """
 
     __slots__ = ("_key", "_run", "_settings", "untold")
@@ -86,10 +88,10 @@ class Purse:
     def __init__(
         self, redis: RedisClient, name: str, capacity: float, brake_after: int | None
     ) -> None:
-        self._run = redis.register_script(_SCRIPT)
+        self._run = method_of(redis, "register_script")(_SCRIPT)
         if is_plain_function(self._run):
-            raise bad_argument("redis", type(redis), "a redis.asyncio.Redis")
-        self._key = f"aioretry_smithy:retry-budget:{name}"
+            raise no_client(redis)
+        self._key = encodable(f"aioretry_smithy:retry-budget:{name}")
         self._settings = repr(float(capacity)), brake_after or 0
         self.untold = Outcomes()
 

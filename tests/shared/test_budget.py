@@ -9,7 +9,7 @@ import weakref
 
 import pytest
 from chains import Scripted, ended, now, retrying
-from fake_redis import FakeRedis
+from fake_redis import FakeRedis, WaitingRedis
 
 from aioretry_smithy import RetryBudgetListener
 from aioretry_smithy.redis import SharedRetryBudget
@@ -287,12 +287,19 @@ def test_bad_arguments_are_refused(redis, argument, settings):
     assert str(caught.value).startswith(argument)
 
 
-def test_a_client_without_await_is_refused():
-    """It would hold up the event loop."""
+@pytest.mark.parametrize("client", [WaitingRedis(), FakeRedis, "redis://localhost"])
+def test_a_client_that_is_not_awaited_is_refused(client):
+    """A class is none either, nor is a URL, which may hold a password."""
+    with pytest.raises(ValueError) as caught:
+        SharedRetryBudget(client, "orders")
 
-    class Waiting(FakeRedis):
-        def register_script(self, script):
-            return print
+    expected = f"redis: {type(client)!r} (expected: a redis.asyncio.Redis)"
+    assert expected == str(caught.value)
 
-    with pytest.raises(ValueError, match="^redis: .*Waiting"):
-        SharedRetryBudget(Waiting(), "orders")
+
+async def test_a_name_that_is_no_text_is_one_too(redis):
+    """Redis gets a name that UTF-8 can encode."""
+    budget = SharedRetryBudget(redis, "\udcff")
+    await acquired(budget)
+
+    assert ["aioretry_smithy:retry-budget:\\udcff"] == [*redis.purses]

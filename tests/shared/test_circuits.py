@@ -11,7 +11,7 @@ import weakref
 
 import pytest
 from chains import now
-from fake_redis import FakeRedis
+from fake_redis import FakeRedis, WaitingRedis
 
 from aioretry_smithy import CircuitBreaker, CircuitBreakerListener, CircuitState
 from aioretry_smithy.redis import SharedCircuitBreakers
@@ -409,10 +409,20 @@ class TestLife:
 
         assert [OPEN, CLOSED] == states
 
+    async def test_a_channel_that_is_no_text_is_one_too(self, redis):
+        """Redis gets a name that UTF-8 can encode."""
+        async with SharedCircuitBreakers(redis, channel="\udcff") as shared:
+            CircuitBreaker(listeners=[shared]).enter_state(OPEN)
+            await heard()
+
+        assert ["\\udcff"] == redis.channels
+
     @pytest.mark.parametrize(
         ("argument", "settings"),
         [
             ("redis: <class 'int'> ", {"redis": 1}),
+            ("redis: <class 'type'> ", {"redis": FakeRedis}),
+            ("redis: <class 'fake_redis.WaitingRedis'> ", {"redis": WaitingRedis()}),
             ("channel: '' ", {"channel": ""}),
             ("channel: 1 ", {"channel": 1}),
             ("random: 1 ", {"random": 1}),
