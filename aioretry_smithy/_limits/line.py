@@ -22,7 +22,7 @@ class Line(Generic[T]):
     order. There is none while nobody waits.
     """
 
-    __slots__ = ("_ends", "_numbers", "_timer", "turns")
+    __slots__ = ("_due", "_ends", "_numbers", "_timer", "turns")
 
     turns: OrderedDict[int, asyncio.Future[T | None]]
     """The calls that wait, by their numbers."""
@@ -33,6 +33,7 @@ class Line(Generic[T]):
         # When each gives up; a call that has left stays in it until then.
         self._ends: list[tuple[float, int]] = []
         self._timer: asyncio.TimerHandle | None = None
+        self._due = math.inf
 
     def __len__(self) -> int:
         return len(self.turns)
@@ -89,11 +90,12 @@ class Line(Generic[T]):
             self._ends.clear()
         ends, timer = self._ends, self._timer
         due = ends[0][0] if ends else math.inf
+        if due == self._due:
+            return
         if timer is not None:
-            if timer.when() == due:
-                return
             timer.cancel()
-        self._timer = None
+        # uvloop's handle does not always know when it is due.
+        self._timer, self._due = None, due
         if due < math.inf:
             loop = asyncio.get_running_loop()
             # Two turns of the loop later: a task that wakes at the same time may hand

@@ -96,6 +96,22 @@ class TestWaiting:
         log = RequestLog.of(error)
         assert (False, ConcurrencyLimitError) == (log.sent, type(log.response_cause))
 
+    async def test_uvloop_does_not_know_when_a_timer_for_now_is_due(self, monkeypatch):
+        """Its ``call_at`` returns a handle without a time where there is no wait."""
+        loop = asyncio.get_running_loop()
+        call_at = loop.call_at
+
+        def like_uvloop(when, *arguments, **options):
+            if when <= loop.time():
+                return loop.call_soon(*arguments, **options)
+            return call_at(when, *arguments, **options)
+
+        monkeypatch.setattr(loop, "call_at", like_uvloop)
+        async with session([after(2.0, 200)], limiting(1, timeout=0)) as client:
+            ends = await asyncio.gather(*(status_of(client) for _ in range(3)))
+
+        assert [(200, 2.0), *[(ConcurrencyLimitError, 0.0)] * 2] == ends
+
     async def test_without_a_timeout_it_waits_as_long_as_it_takes(self):
         """Up to its deadline."""
         answers = [after(100.0, 200), 201]
