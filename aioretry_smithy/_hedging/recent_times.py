@@ -21,7 +21,7 @@ _SHORTEST: Final = 1e-6
 """The logarithm needs a time above 0, and no clock tells shorter ones apart."""
 
 _SEEN_ENOUGH: Final = 100
-"""The quantile is found anew when there is a hundredth more or less of the times."""
+"""The quantile is found anew when there is a hundredth more of the times."""
 
 
 class RecentTimes:
@@ -75,7 +75,7 @@ class RecentTimes:
         size = self._size + self._past_size
         if size < self._minimum_samples:
             return None
-        if abs(size - self._found_of) * _SEEN_ENOUGH > self._found_of:
+        if (size - self._found_of) * _SEEN_ENOUGH > self._found_of:
             self._found, self._found_of = self._find(size), size
         return max(self._found, self._floor)
 
