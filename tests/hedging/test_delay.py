@@ -40,7 +40,11 @@ def test_a_percentile_says_what_it_expects(name, values, expected):
 
 
 @pytest.mark.parametrize(
-    "delay", [HedgingDelay.fixed(0.5), HedgingDelay.percentile(0.9, floor=0.0)]
+    "delay",
+    [
+        HedgingDelay.fixed(0.5),
+        HedgingDelay.percentile(0.9, minimum_samples=1, floor=0.0),
+    ],
 )
 def test_a_delay_is_a_value(delay):
     """Equal to another one with the same settings, and shown as it was made."""
