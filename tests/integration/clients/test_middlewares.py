@@ -55,10 +55,14 @@ async def test_other_middlewares_see_each_attempt(either, scripted, waits):
     assert ["Bearer token"] * 3 == signed
 
 
-async def test_bytes_and_files_are_sent_again(either, scripted, waits):
+@pytest.mark.parametrize("opened", ["BytesIO", "file"])
+async def test_files_are_sent_again(either, scripted, waits, opened, tmp_path):
     """By the one as by the other."""
+    path = tmp_path / "report"
+    path.write_bytes(b"a report")
     server, url = await scripted(503, 503, 200)
-    await status_of(either.new_session(url), "PUT", data=io.BytesIO(b"a report"))
+    with path.open("rb") if opened == "file" else io.BytesIO(b"a report") as body:
+        await status_of(either.new_session(url), "PUT", data=body)
 
     assert [b"a report"] * 3 == server.bodies
 
