@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 
 import aiohttp
 import pytest
@@ -11,11 +12,14 @@ pytest.importorskip("backoff")
 
 from aiohttp import web
 
+from aioretry_smithy import ResponseTimeoutError, SessionBuilder
+from aioretry_smithy.testing import ScriptedTransport
+
 # From Python 3.14 on.
 pytestmark = pytest.mark.filterwarnings("ignore:.*iscoroutinefunction")
 
 
-async def outcome_of(functions, name, url, *arguments):
+async def call(functions, name, url, *arguments):
     async with functions.new_session(url) as session:
         try:
             return await getattr(functions, name)(session, *arguments)
@@ -50,7 +54,7 @@ async def test_same_calls_with_the_same_outcome(
     """Each function asks as often as the one it stands for."""
     server, url = await scripted(*answers)
 
-    assert expected == await outcome_of(either, name, url)
+    assert expected == await call(either, name, url)
     assert len(answers) == len(server.methods)
 
 
@@ -73,10 +77,27 @@ async def test_requests_that_are_not_made(
     servers = []
     for functions in (theirs, ours):
         server, url = await scripted(answer)
-        await outcome_of(functions, name, url, *arguments)
+        await call(functions, name, url, *arguments)
         servers.append(server)
 
     assert requests == [len(server.methods) for server in servers]
+
+
+async def in_pieces():
+    yield b"an order"
+
+
+@pytest.mark.parametrize("new_body", [lambda: io.BytesIO(b"an order"), in_pieces])
+async def test_body_is_not_sent_empty(theirs, ours, scripted, waits, new_body):
+    """With a success for an answer."""
+    lossy, url = await scripted(503, 503, 200)
+    seen = await call(theirs, "place_order", url, new_body())
+    server, url = await scripted(503, 503, 200)
+    await call(ours, "place_order", url, new_body())
+
+    assert seen is None  # no failure
+    assert [b"an order", b"", b""] == lossy.bodies
+    assert [b"an order"] == server.bodies
 
 
 async def test_server_is_given_the_time_it_asks_for(theirs, ours, scripted, waits):
@@ -87,26 +108,25 @@ async def test_server_is_given_the_time_it_asks_for(theirs, ours, scripted, wait
 
     for functions in (theirs, ours):
         _, url = await scripted(throttled, 200)
-        await outcome_of(functions, "fetch_order", url)
+        await call(functions, "fetch_order", url)
 
     assert waits[0] <= 1.0
     assert pytest.approx(7.0, abs=0.1) == waits[1]
 
 
-async def test_deadline_cuts_an_attempt(theirs, ours, scripted, monkeypatch):
+@pytest.mark.virtual_time
+async def test_deadline_cuts_an_attempt(theirs, ours, outcome_of):
     """The other limit is looked at between two attempts."""
-    monkeypatch.setattr(aiohttp, "ClientTimeout", lambda total: total / 50)
-    answered = asyncio.Event()
 
-    async def slowly(request):
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(answered.wait(), 0.5)
-        return web.json_response({"state": "done"})
+    async def silent(ctx, request):
+        await asyncio.sleep(60.0)
+        return 200, {"Content-Type": "application/json"}, b"{}"
 
     outcomes = []
     for functions in (theirs, ours):
-        _, url = await scripted(slowly)
-        outcomes.append(await outcome_of(functions, "fetch_in_time", url))
+        builder = SessionBuilder("http://localhost")
+        builder.decorator(ScriptedTransport([silent]))
+        async with builder.build() as session:
+            outcomes.append(await outcome_of(functions.fetch_in_time(session)))
 
-    assert {"state": "done"} == outcomes[0]
-    assert issubclass(outcomes[1], TimeoutError)
+    assert [({}, 60.0), (ResponseTimeoutError, 10.0)] == outcomes
