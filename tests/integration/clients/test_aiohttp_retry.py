@@ -249,10 +249,10 @@ async def test_total_is_that_of_the_call(theirs, ours, scripted, waits):
 
     async def slowly(request):
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(pause.wait(), 0.3)
+            await asyncio.wait_for(pause.wait(), 0.5)
         return web.Response(status=503)
 
-    timeout = aiohttp.ClientTimeout(total=0.4)
+    timeout = aiohttp.ClientTimeout(total=0.65)
     requests = []
     for functions in (theirs, ours):
         server, url = await scripted(slowly)
