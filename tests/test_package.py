@@ -21,18 +21,22 @@ ROOT = Path(__file__).parents[1]
 EXTRAS = {
     "aioretry_smithy._cli.rich_output": "rich",
     "aioretry_smithy._log.rich_tree": "rich",
-    "aioretry_smithy._shared.stored_rate": "limits",
+    "aioretry_smithy._shared.stored_rate": "limits.aio",
     "aioretry_smithy._telemetry.instruments": "opentelemetry",
     "aioretry_smithy._telemetry.providers": "opentelemetry",
     "aioretry_smithy._telemetry.spans": "opentelemetry",
     "aioretry_smithy._telemetry.traced": "opentelemetry",
     "aioretry_smithy._telemetry.tracing": "opentelemetry",
+    "aioretry_smithy._telemetry.prometheus_limits": "prometheus_client",
     "aioretry_smithy._telemetry.prometheus_metrics": "prometheus_client",
-    "aioretry_smithy.limits": "limits",
+    "aioretry_smithy.limits": "limits.aio",
     "aioretry_smithy.opentelemetry": "opentelemetry",
     "aioretry_smithy.prometheus": "prometheus_client",
 }
-"""The modules that import an optional part, which may be missing."""
+"""The modules that import an optional part, which may be missing.
+
+``limits`` alone is a folder of tests, too.
+"""
 
 MODULES = [
     "aioretry_smithy",

@@ -8,7 +8,7 @@ import time
 import pytest
 from chains import URL, Scripted, after, now, retrying, session, status_and_log
 
-pytest.importorskip("limits")
+pytest.importorskip("limits.aio")  # "limits" is a folder of these tests too
 
 import limits
 from limits.aio.storage import MemoryStorage, Storage

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
     from aioretry_smithy import RequestLog
 
+# Run by a test each, and not to be imported without the library that it is about.
+collect_ignore_glob = ["*_process.py"]
+
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples" / "clients"
 NOTHING_IS_OPTIONAL = "AIORETRY_SMITHY_TEST_ALL_CLIENTS" in os.environ
 """Whether a library that is not installed is a failure, see tox.ini."""

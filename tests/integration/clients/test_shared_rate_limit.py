@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-pytest.importorskip("limits")
+pytest.importorskip("limits.aio")  # "limits" is a folder of these tests too
 pytest.importorskip("redis")
 
 PROCESSES = 4
