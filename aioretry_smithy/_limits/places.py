@@ -69,7 +69,8 @@ class Places(ABC):
             limit = self._look()
         if self._line.turns or self._in_flight >= limit:
             return None
-        return self._enter()
+        self._in_flight += 1
+        return Place(self)
 
     async def _wait(self, until: float) -> Place | None:
         """Wait for a place; None where there is none in time."""
