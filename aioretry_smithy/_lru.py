@@ -70,7 +70,7 @@ class BoundedMap(Generic[V]):
             return known
         value = self._factory(key)
         if self._kind is not None and not isinstance(value, self._kind):
-            raise bad_argument("factory", value, f"returns a {self._kind.__name__}")
+            raise bad_argument(f"factory({key!r})", value, f"a {self._kind.__name__}")
         values[key] = value
         if len(values) > self._max_size:
             values.popitem(last=False)

@@ -285,6 +285,5 @@ async def test_factory_that_makes_something_else_is_told():
         with pytest.raises(ValueError) as caught:
             await scripted.get()
 
-    assert "factory: 'LOCALHOST:80' (expected: returns a CircuitBreaker)" == str(
-        caught.value
-    )
+    expected = "factory('localhost:80'): 'LOCALHOST:80' (expected: a CircuitBreaker)"
+    assert expected == str(caught.value)

@@ -142,7 +142,17 @@ async def test_factory_must_return_settings():
     with pytest.raises(ValueError) as caught:
         await response_of(session([200], mapping))
 
-    assert f"factory: {ALWAYS!r} (expected: returns a RetryConfig)" == str(caught.value)
+    expected = f"factory('localhost:80'): {ALWAYS!r} (expected: a RetryConfig)"
+    assert expected == str(caught.value)
+
+
+async def test_key_without_settings_is_told():
+    """The `get` of a dict has no answer for a method that was forgotten."""
+    mapping = RetryConfigMapping.per_method({"POST": RetryConfig.no_retry()}.get)
+    with pytest.raises(ValueError) as caught:
+        await response_of(session([200], mapping))
+
+    assert "factory('GET'): None (expected: a RetryConfig)" == str(caught.value)
 
 
 @pytest.mark.parametrize(
