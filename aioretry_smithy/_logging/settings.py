@@ -56,8 +56,12 @@ class LoggingSettings:
     random: Callable[[], float]
 
     def __post_init__(self) -> None:
-        _check_methods("logger", self.logger, level_method(self.logger), "log")
-        _check_methods("formatter", self.formatter, "format_request", "format_response")
+        if not _has_methods(self.logger, level_method(self.logger), "log"):
+            expected = "a logger, such as logging.getLogger('shop')"
+            raise bad_argument("logger", self.logger, expected)
+        if not _has_methods(self.formatter, "format_request", "format_response"):
+            expected = "an object with format_request() and format_response()"
+            raise bad_argument("formatter", self.formatter, expected)
         if not callable(self.random):
             raise bad_argument("random", self.random, "a function without arguments")
         for name in DEFAULTS:
@@ -88,10 +92,8 @@ def names_of(setting: str, names: object) -> tuple[str, ...]:
     raise bad_argument(setting, names, "names, not a single string")
 
 
-def _check_methods(name: str, value: object, *methods: str) -> None:
-    if not all(callable(getattr(value, method, None)) for method in methods):
-        expected = " and ".join(f"{method}()" for method in methods)
-        raise bad_argument(name, value, f"an object with {expected}")
+def _has_methods(value: object, *methods: str) -> bool:
+    return all(callable(getattr(value, method, None)) for method in methods)
 
 
 def _check_level(name: str, value: object) -> None:

@@ -706,7 +706,7 @@ def test_describe_lists_the_settings():
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
-        ("logger", "shop", "an object with isEnabledFor() and log()"),
+        ("logger", "shop", "a logger, such as logging.getLogger('shop')"),
         ("request_log_level", "INFO", LEVEL),
         ("request_log_level", True, LEVEL),
         ("request_log_level", INFO + 0.0, LEVEL),
