@@ -18,6 +18,7 @@ class FakeRedis:
     def __init__(self, latency: float = 0.0) -> None:
         self.latency = latency
         self.failure: Exception | None = None
+        self.pong: dict[str, Any] | None = {"type": "pong", "data": b""}
         self.questions = 0
         self.purses: dict[str, tuple[float, int]] = {}
         self.subscribers: set[FakePubSub] = set()
@@ -83,7 +84,7 @@ class FakePubSub(contextlib.AbstractAsyncContextManager["FakePubSub"]):
 
     async def ping(self) -> None:
         if self.server.failure is None:
-            self.queue.put_nowait({"type": "pong", "data": b""})
+            self.queue.put_nowait(self.server.pong)
 
     async def get_message(self, **options: Any) -> dict[str, Any] | None:
         assert options["ignore_subscribe_messages"]
@@ -94,7 +95,7 @@ class FakePubSub(contextlib.AbstractAsyncContextManager["FakePubSub"]):
         await asyncio.sleep(self.server.latency)
         if isinstance(message, Exception):
             raise message
-        return message if isinstance(message, dict) else {"data": message}
+        return message if isinstance(message, dict | None) else {"data": message}
 
 
 class WaitingRedis(FakeRedis):

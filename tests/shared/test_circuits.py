@@ -334,8 +334,10 @@ class TestAway:
 
             assert OPEN is other.state
 
-    async def test_a_connection_that_is_quiet_is_tried(self, redis, caplog):
+    @pytest.mark.parametrize("pong", [{"data": b""}, None], ids=["heard", "ignored"])
+    async def test_a_connection_that_is_quiet_is_tried(self, redis, caplog, pong):
         """One that answers is kept; one that does not is made anew."""
+        redis.pong = pong
         async with processes(Process(redis)) as (one,):
             await asyncio.sleep(300.0)
             assert [] == caplog.messages
