@@ -6,6 +6,8 @@ import math
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from aiohttp import ClientResponse
+
 from .._call.short_lane import LaneStep
 from .._clock import loop_time
 from .._errors import bad_argument
@@ -221,7 +223,8 @@ def _succeed(place: Place, now: float, response: aiohttp.ClientResponse) -> None
 
 def _leave_after_body(place: Place, response: aiohttp.ClientResponse) -> None:
     """Let a request leave its place when the body has ended."""
-    if response.connection is None:
+    # The body of a mock never ends.
+    if response.connection is None or not issubclass(type(response), ClientResponse):
         place.leave()
     else:
         # aiohttp calls it then, and where a response is closed or collected before.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from unittest import mock
 
 import aiohttp
 import pytest
@@ -95,6 +96,16 @@ class TestWaiting:
         assert is_unprocessed(error)
         log = RequestLog.of(error)
         assert (False, ConcurrencyLimitError) == (log.sent, type(log.response_cause))
+
+    async def test_a_mock_does_not_keep_its_place(self, monkeypatch):
+        """It has no body that ends."""
+        mocked = mock.AsyncMock(return_value=mock.MagicMock(status=200))
+        monkeypatch.setattr(aiohttp.ClientSession, "_request", mocked)
+        limit = ConcurrencyLimit.fixed(1)
+        async with SessionBuilder().decorator(limiting(limit)).build() as client:
+            await client.get(URL)
+
+        assert 0 == limit.in_flight
 
     async def test_uvloop_does_not_know_when_a_timer_for_now_is_due(self, monkeypatch):
         """Its ``call_at`` returns a handle without a time where there is no wait."""
