@@ -40,7 +40,8 @@ class HedgingClient(DecoratingClient[HttpClient]):
       closed, in one turn of the event loop. No circuit breaker, budget or limit counts
       them. The body of the good one is still to be read.
     - If none is good, the last response is returned; without any, the first exception
-      is raised.
+      is raised. A bad one is closed if its body is long and another request is on its
+      way, which may wait for the connection.
 
     Each request has a log: ``is_hedge`` and ``superseded`` say what it was for and what
     became of it. A hedge has the retry count header, as a retry has. After gRPC's

@@ -36,6 +36,17 @@ def is_good(status: int) -> bool:
     return status < 500 and status not in _THROTTLED
 
 
+def _stays_open(response: aiohttp.ClientResponse | None) -> bool:
+    """Say whether a body may keep its connection until it is read."""
+    if response is None or response.connection is None:
+        return False
+    length, (buffer, _) = (
+        response.content_length,
+        response.content.get_read_buffer_limits(),
+    )
+    return length is None or length > buffer
+
+
 class _Sent:
     """One of the requests, from when it is decided on."""
 
@@ -173,6 +184,7 @@ class HedgedRequest:
             request = HTTP.with_count(request, name, made_before)
         hedge.started = loop_time()
         hedge.ctx = attempt = ctx.derive(request)
+        self._let_go()
         attempt.log._deadline = ctx.log._deadline
         attempt.log._hedge(ctx.log)
         return await self._delegate.execute(attempt, request)
@@ -198,11 +210,19 @@ class HedgedRequest:
             return True
         if HTTP.hint(response) is not None:
             self._hedges_left = 0
+        if any(other.ctx is not None for other in self._under_way):
+            self._let_go()
         return False
 
     def _close_best(self) -> None:
         if self._best is not None and self._best.response is not None:
             self._best.response.close()
+
+    def _let_go(self) -> None:
+        """Close a bad answer that keeps a connection which others may wait for."""
+        if self._best is not None and _stays_open(self._best.response):
+            self._close_best()
+            self._best = None
 
     def _fail(self, sent: _Sent, cause: Exception) -> None:
         sent.cause = cause

@@ -244,3 +244,69 @@ async def test_nothing_is_left_to_collect(serving, end, inside):
         with nothing_to_collect():
             await ask()
             await asyncio.sleep(QUICK)
+
+
+@pytest.mark.parametrize("delay", [0.05, 9.0], ids=["under way", "at once"])
+async def test_a_bad_answer_keeps_no_connection_from_the_others(serving, delay):
+    """It is closed when its long body would, so that a hedge gets the only one."""
+    bad, good = SIZE * 4, SIZE
+
+    async def respond(request):
+        is_hedge = IS_HEDGE in request.headers
+        response = web.StreamResponse(status=200 if is_hedge else 503)
+        await asyncio.sleep(QUICK if is_hedge else 2 * 0.05)
+        await response.prepare(request)
+        with suppress(ConnectionError):
+            await response.write(bytes(good if is_hedge else bad))
+        return response
+
+    server = await serving(respond)
+    connector = aiohttp.TCPConnector(limit=1)
+    settings = {"connector": connector, "timeout": aiohttp.ClientTimeout(5)}
+    async with connected(server.make_url("/"), hedging(delay), **settings) as client:
+        async with client.get("/") as response:
+            body = await response.read()
+
+            assert (200, good) == (response.status, len(body))
+        assert set() == connector._acquired
+
+
+async def test_a_short_bad_answer_counts_if_the_hedge_fails(serving):
+    """It stays open, since its connection is free as soon as its body is here."""
+
+    async def respond(request):
+        if IS_HEDGE in request.headers:
+            request.transport.abort()
+            await asyncio.sleep(SLOW)
+        response = web.StreamResponse(status=503, headers={"Content-Length": "7"})
+        await response.prepare(request)
+        await asyncio.sleep(QUICK)
+        await response.write(b"too bad")
+        return response
+
+    server = await serving(respond)
+    async with connected(server.make_url("/"), hedging(9.0)) as client:
+        response = await client.get("/")
+
+        assert (503, b"too bad") == (response.status, await response.read())
+
+
+async def test_of_a_long_bad_answer_and_a_failure_the_failure_counts(serving):
+    """The answer was closed when the hedge was sent."""
+
+    async def respond(request):
+        if IS_HEDGE in request.headers:
+            request.transport.abort()
+            await asyncio.sleep(SLOW)
+        response = web.StreamResponse(status=503)
+        await response.prepare(request)
+        with suppress(ConnectionError):
+            await response.write(bytes(SIZE * 4))
+        return response
+
+    server = await serving(respond)
+    async with connected(server.make_url("/"), hedging(9.0)) as client:
+        with pytest.raises(aiohttp.ServerDisconnectedError):
+            await client.get("/")
+
+        assert set() == client.connector._acquired
