@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from .. import testing
 from .._simulation.picture import draw
+from .._simulation.settings import SimulationSettings, read_outage
 from .._simulation.table import LEGEND, conditions, rows
 from .._text import printable
 from .arguments import UsageError
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
     from .._simulation.result import SimulationResult
 
+_NUMBERS = "clients", "rate", "capacity", "duration", "seed"
+
 
 def simulate(arguments: argparse.Namespace) -> ExitCode:
     """Simulate a chain and what it is compared with, and print a table.
@@ -27,23 +30,20 @@ def simulate(arguments: argparse.Namespace) -> ExitCode:
     Raises:
         UsageError: A number is out of range, or the user's function cannot be used.
     """
+    numbers = {name: getattr(arguments, name) for name in _NUMBERS}
+    try:
+        outage = read_outage(arguments.outage)
+        SimulationSettings(**numbers, outage=outage, error_rate=0.0)
+    except ValueError as error:
+        raise UsageError(error) from None
     name: str | None = arguments.chain
     chain = None if name is None else find_function(name)
     try:
         with new_output(sys.stderr).progress() as progress:
             result = testing.simulate(
-                chain,
-                clients=arguments.clients,
-                rate=arguments.rate,
-                capacity=arguments.capacity,
-                outage=arguments.outage,
-                duration=arguments.duration,
-                seed=arguments.seed,
-                progress=progress,
+                chain, **numbers, outage=outage, progress=progress
             )
-    except ValueError as error:
-        raise UsageError(error) from None
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UsageError(f"{name}: {in_a_line(error)}") from None
     # The picture first: whoever reads the table may have left.
     failure = _draw(result, arguments.plot)

@@ -29,6 +29,12 @@ def broken():
 async def mistaken(delegate, ctx, request):
     raise KeyError("token")
 
+def bad_setting():
+    raise ValueError("an empty name")
+
+def quitter():
+    raise SystemExit(3)
+
 def wrong():
     return SessionBuilder().decorator(mistaken)
 
@@ -137,8 +143,10 @@ def test_bad_usage_is_one_clear_line(arguments, message, capsys):
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        ("nothing", "chains['your chain'](): None (expected: a new SessionBuilder"),
+        ("nothing", ":nothing: ValueError: chains['your chain'](): None (expected"),
         ("broken", ":broken: FileNotFoundError: orders.toml"),
+        ("bad_setting", ":bad_setting: ValueError: an empty name"),
+        ("quitter", ":quitter: SystemExit: 3"),
         ("wrong", ":wrong: KeyError: 'token'"),
     ],
 )
