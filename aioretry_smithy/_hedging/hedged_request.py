@@ -258,6 +258,9 @@ class HedgedRequest:
         finally:
             for sent in rest:
                 _settle(sent)
+            await self._end_permits()
+
+    async def _end_permits(self) -> None:
         limiter = self._limiter
         for sent in self._sent:
             leave, sent.leave = sent.leave, None

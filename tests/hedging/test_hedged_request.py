@@ -562,6 +562,26 @@ class TestCancellation:
         assert [201] == closed
         assert ["acquire 1 NoneType", "end 1"] == limiter.told
 
+    async def test_permits_end_also_if_the_caller_is_cancelled_once_more(self):
+        """As the requests end."""
+        caller = None
+
+        async def slow(ctx, request):
+            try:
+                await asyncio.sleep(9.0)
+            finally:
+                caller.cancel()
+
+        limiter = Heard()
+        async with session([slow, slow], hedging(0.5, limiter=limiter)) as client:
+            caller = asyncio.create_task(client.request("GET", URL))
+            await asyncio.sleep(0.75)
+            caller.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await caller
+
+        assert ["acquire 1 NoneType", "end 1"] == limiter.told
+
     async def test_a_request_that_is_cancelled_from_within_ends_the_call(self):
         """As without hedging, where its task is cancelled."""
 
