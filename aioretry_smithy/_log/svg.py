@@ -48,7 +48,8 @@ def style(
     )
     return (
         "<style>"
-        "text{font-family:ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace}"
+        # A list of fonts is too much for some renderers, which look at its first.
+        "text{font-family:monospace}"
         f"{more}{day}@media (prefers-color-scheme:dark){{{night}}}"
         "</style>"
     )

@@ -30,6 +30,8 @@ _BAR_HEIGHT: Final = 10
 _WAIT_HEIGHT: Final = 4
 _TITLE_SIZE: Final = 14
 
+_PAPER: Final = '<rect class="paper"'
+
 _SHORTEST: Final = 0.001
 """Seconds on the axis at least."""
 
@@ -72,14 +74,19 @@ def draw(log: LogRecord) -> str:
         f"<title>{escape(str(times.headline))}</title>",
         f"<desc>{escape(tree(log, times.attempts))}</desc>",
         _STYLE,
-        f'<rect class="paper" {size} rx="6"/>',
+        f'{_PAPER} {size} rx="6"/>',
         *_line([(request, "ink")], 30, _TITLE_SIZE),
         *_line(became, 50),
         *_scale(axis, top, bottom),
         *_deadline(times, axis, bottom),
     ]
-    lines += _rows(times.bars, axis, top)
+    # Paper covers the scale, not the tint of a frame.
+    lines += sorted(_rows(times.bars, axis, top), key=_is_paper, reverse=True)
     return "\n".join([*lines, "</svg>", ""])
+
+
+def _is_paper(part: str) -> bool:
+    return part.startswith(_PAPER)
 
 
 class _Axis(NamedTuple):
@@ -213,7 +220,7 @@ def _line(
         if content := content.strip():
             # Over whatever is below.
             yield (
-                f'<rect class="paper" x="{x:.1f}" y="{y - size}"'
+                f'{_PAPER} x="{x:.1f}" y="{y - size}"'
                 f' width="{width(content, size):.1f}" height="{size + 4}"/>'
             )
             yield text(content, x, y, kind, size=size)

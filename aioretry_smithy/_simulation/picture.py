@@ -37,8 +37,8 @@ _LINES: Final = {
 _STYLE: Final = style(
     {**_LINES, "served": ("#59636e", "#9198a1"), "outage": ("#eaeef2", "#21262d")},
     {*_LINES, "served"},
-    "path{fill:none}.grid{stroke-width:1}.served{stroke-dasharray:4 3}"
-    "[class^=chain]{stroke-width:2}",
+    "path{fill:none;stroke-width:2}.grid{stroke-width:1}"
+    ".served{stroke-width:1;stroke-dasharray:4 3}",
 )
 
 

@@ -503,6 +503,22 @@ async def test_words_of_calls_inside_stand_further_in():
     assert 74.0 == begin["POST https://****@db.example.com/query"]
 
 
+async def test_paper_below_words_leaves_a_frame_its_tint():
+    """All paper comes before the first frame."""
+    kinds = [each.get("class") for each in elements(draw(await report()), "rect")]
+    papers = kinds.count("paper")
+
+    assert {"paper"} == {*kinds[:papers]}
+    assert len(kinds) > papers > 10
+
+
+async def test_font_is_one_that_every_renderer_has():
+    """Some look at the first name of a list alone, and take any font in its place."""
+    rules = elements(draw(await three_attempts()), "style")[0].text
+
+    assert ["monospace"] == re.findall(r"font-family:([^;}]*)", rules)
+
+
 async def test_words_of_calls_inside_fit():
     """A URL that is too long for its line is cut there as well."""
     ctx = function("fetch")
