@@ -22,6 +22,10 @@ from aioretry_smithy import (
 )
 from aioretry_smithy.testing import ScriptedAnswer, ScriptedTransport, VirtualTimeLoop
 
+INDENTED = re.compile(
+    r'x="([\d.]+)" y="([\d.]+)" textLength="([\d.]+)"([^>]*>)(&#160;)+'
+)
+
 
 def answer_after(seconds: float, status: int) -> ScriptedAnswer:
     async def answer(ctx: ClientRequestContext, request: HttpRequest) -> int:
@@ -55,7 +59,16 @@ def draw_tree(log: RequestLog, file: Path) -> None:
     picture = console.export_svg(title="rich.print(log)", unique_id="tree")
     # Without the font that it would fetch from elsewhere.
     picture = re.sub(r"(?s)\s*@font-face \{.*?\}", "", picture)
-    file.write_text(picture, encoding="utf-8")
+    picture = re.sub(r"font-family: .*;", "font-family: monospace;", picture)
+    file.write_text(INDENTED.sub(moved, picture), encoding="utf-8")
+
+
+def moved(text: re.Match[str]) -> str:
+    """Begin a text after its blanks, which some renderers drop."""
+    x, y, length, rest, _ = text.groups()
+    indent = 12.2 * text[0].count("&#160;")
+    x, length = f"{float(x) + indent:.1f}", f"{float(length) - indent:.1f}"
+    return f'x="{x}" y="{y}" textLength="{length}"{rest}'
 
 
 async def main() -> None:
