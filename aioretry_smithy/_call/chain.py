@@ -78,7 +78,7 @@ def assemble(
         if not may_be_hidden and _hides(wrapped, outermost):
             name = describe_client(outermost).partition("(")[0]
             expected = (
-                "a client that has the one it wraps as .delegate, or the first place;"
+                "added first, or a client that has the one it wraps as .delegate;"
                 f" it hides {name}"
             )
             raise bad_argument("decorator", decorator, expected)

@@ -170,8 +170,8 @@ TRANSPORT = ScriptedTransport([])
 async def test_decorator_that_hides_others_is_refused(decorator, inside, hidden):
     """Masks, retries and breakers further in could not be found."""
     expected = (
-        f"decorator: {decorator!r} (expected: a client that has the one it wraps as"
-        f" .delegate, or the first place; it hides {hidden})"
+        f"decorator: {decorator!r} (expected: added first, or a client that has the one"
+        f" it wraps as .delegate; it hides {hidden})"
     )
     builder = SessionBuilder()
     for each in (*inside, decorator):
