@@ -49,10 +49,11 @@ def standard_decorators(
         "strategy": strategy,
         "limiter": limiter,
     }
-    _check_part("logging", logging)
-    _check_part("circuit_breaker", circuit_breaker)
+    _check_part("logging", logging, "LoggingClient.new_decorator(...)")
+    breaking = "CircuitBreakerClient.new_decorator(...)"
+    _check_part("circuit_breaker", circuit_breaker, breaking)
     if not isinstance(retrying, _CONFIGS):
-        _check_part("retrying", retrying, "a RetryConfig, a RetryConfigMapping, ")
+        _check_part("retrying", retrying, "a RetryConfig, a RetryConfigMapping")
     if not isinstance(inside, Iterable):
         raise bad_argument("inside", inside, "a list of decorators")
     given = {name: value for name, value in settings.items() if value is not UNSET}
@@ -60,7 +61,8 @@ def standard_decorators(
         retrying = RetryConfig.standard(**given)
     elif given:
         name, value = next(iter(given.items()))
-        raise bad_argument(name, value, "left to what is given as retrying")
+        expected = f"in what is given as retrying: RetryConfig.standard({name}=...)"
+        raise bad_argument(name, value, expected)
     yield from inside
     if circuit_breaker is UNSET:
         yield _circuit_breaker()
@@ -75,9 +77,9 @@ def standard_decorators(
         yield logging
 
 
-def _check_part(name: str, part: object, others: str = "") -> None:
+def _check_part(name: str, part: object, usual: str) -> None:
     if not (part is UNSET or part is None or callable(part)):
-        expected = f"{others}a decorator, or None to leave it out"
+        expected = f"{usual}, another decorator, or None to leave it out"
         raise bad_argument(name, part, expected)
 
 

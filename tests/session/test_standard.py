@@ -182,7 +182,7 @@ def test_settings_of_retries_are_refused_beside_a_retrying_part(name, value):
     with pytest.raises(ValueError) as caught:
         SessionBuilder.standard(retrying=retrying, **{name: value})
 
-    expected = "left to what is given as retrying"
+    expected = f"in what is given as retrying: RetryConfig.standard({name}=...)"
     assert f"{name}: {value!r} (expected: {expected})" == str(caught.value)
 
 
@@ -284,22 +284,27 @@ def test_total_that_is_no_number_is_refused():
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
-        ("logging", True, "a decorator, or None to leave it out"),
-        (
-            "retrying",
-            RetryStrategy.never(),
-            "a RetryConfig, a RetryConfigMapping, a decorator, or None to leave it out",
-        ),
-        ("circuit_breaker", 5, "a decorator, or None to leave it out"),
-        ("inside", DecoratingClient, "a list of decorators"),
+        ("logging", True, "LoggingClient.new_decorator(...)"),
+        ("retrying", RetryStrategy.never(), "a RetryConfig, a RetryConfigMapping"),
+        ("circuit_breaker", 5, "CircuitBreakerClient.new_decorator(...)"),
     ],
 )
-def test_part_that_is_none_is_told_by_its_name(name, value, expected):
-    """The error has the name that the caller wrote."""
+def test_part_that_is_no_decorator_is_told_by_its_name(name, value, expected):
+    """The error has the name that the caller wrote, and the usual value."""
     with pytest.raises(ValueError) as caught:
         SessionBuilder.standard(**{name: value})
 
+    expected += ", another decorator, or None to leave it out"
     assert f"{name}: {value!r} (expected: {expected})" == str(caught.value)
+
+
+def test_single_decorator_inside_is_told_by_its_name():
+    """It belongs into a list."""
+    with pytest.raises(ValueError) as caught:
+        SessionBuilder.standard(inside=DecoratingClient)
+
+    expected = f"inside: {DecoratingClient!r} (expected: a list of decorators)"
+    assert expected == str(caught.value)
 
 
 async def test_no_limit_for_the_call_allows_any_for_its_attempts():
