@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,10 @@ _ATTRIBUTES = {
     "_json_serialize": payload.JsonPayload,
     "_json_serialize_bytes": getattr(payload, "JsonBytesPayload", None),  # since 3.14
 }
+
+_sending: ContextVar[list[Note] | None] = ContextVar(
+    "aioretry_smithy_json", default=None
+)
 
 
 class JsonOnce:
@@ -73,3 +78,21 @@ class JsonOnce:
             return serialized
 
         return serialize
+
+
+class JsonOncePerTask(JsonOnce):
+    """The same where a method that stands before aiohttp's may wait.
+
+    Then requests of other tasks may be passed on before a request is serialized.
+    """
+
+    __slots__ = ()
+
+    @property
+    def sending(self) -> list[Note] | None:
+        """The notes of the call that this task has passed on last."""
+        return _sending.get()
+
+    @sending.setter
+    def sending(self, notes: list[Note] | None) -> None:
+        _sending.set(notes)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from aiohttp import ClientSession
+
 from .._errors import bad_argument
+from .json_once import JsonOncePerTask
 from .ordinary_lane import ordinary_call
 from .short_lane import has_short_lane_inside, short_lane_of
 from .uploads import measure_uploads
@@ -14,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
     import aiohttp
-    from aiohttp import ClientSession
     from aiohttp.typedefs import StrOrURL
 
     from .._call.client import HttpClient
@@ -66,6 +68,9 @@ def install(
     resend_before = None if resend else session._retry_connection
     # Another library may have put a function in the same place.
     transport.replaced = attributes.get("_request")
+    own = getattr(session._request, "__func__", None)
+    if own is not ClientSession._request:
+        transport.json = JsonOncePerTask()
     attributes[_INSTALLED] = _Installed(
         client,
         transport,

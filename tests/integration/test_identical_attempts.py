@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import warnings
 from collections import UserDict
 from http.cookies import SimpleCookie
-from types import MappingProxyType
+from types import MappingProxyType, MethodType
 
 import aiohttp
 import pytest
@@ -197,6 +198,33 @@ async def test_json_is_serialized_once_a_call(server, name):
     assert [b'[1, {"a": 1}]'] * 3 + [b'[2, {"a": 1}]'] == [
         body for _, _, body in server.heard
     ]
+
+
+@pytest.mark.parametrize("by", ["subclass", "function"])
+async def test_json_is_serialized_once_where_others_are_sent_meanwhile(server, by):
+    """A method before aiohttp's may wait, such as for a token."""
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+
+        class Waiting(aiohttp.ClientSession):
+            async def _request(self, *arguments, **options):
+                await asyncio.sleep(0.01)
+                return await aiohttp.ClientSession._request(self, *arguments, **options)
+
+    asked = []
+
+    def dumps(value):
+        asked.append(value)
+        return json.dumps(value)
+
+    kind = Waiting if by == "subclass" else aiohttp.ClientSession
+    async with kind(server.make_url("/"), json_serialize=dumps) as session:
+        if by == "function":
+            session._request = MethodType(Waiting._request, session)
+        decorate(session, RETRYING)
+        await asyncio.gather(*(session.put("/", json=text) for text in "ab"))
+
+    assert ["a", "b"] == sorted(asked)
+    assert [b'"a"', b'"a"', b'"b"', b'"b"'] == sorted(each[2] for each in server.heard)
 
 
 async def test_the_serializer_is_given_back():
