@@ -53,11 +53,14 @@ def _cells(run: SimulatedRun) -> Iterator[str]:
 
 
 def _blocks(run: SimulatedRun) -> Iterator[str]:
-    """Yield a block for each part of the time, the higher the more were answered."""
+    """Yield a block for each part of the time, the higher the more were answered.
+
+    Where no call began there is a gap, as in the picture.
+    """
     seconds = len(run.calls)
     for cell in range(_CELLS):
         begin = cell * seconds // _CELLS
         part = slice(begin, max(begin + 1, (cell + 1) * seconds // _CELLS))
         calls = sum(run.calls[part])
-        share = sum(run.answered[part]) / calls if calls else 0.0
-        yield _BLOCKS[round(share * (len(_BLOCKS) - 1))]
+        share = sum(run.answered[part]) / max(calls, 1)
+        yield _BLOCKS[round(share * (len(_BLOCKS) - 1))] if calls else " "
