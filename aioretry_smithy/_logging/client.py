@@ -75,9 +75,10 @@ class LoggedCalls(DecoratingClient[ClientT]):
         """Make a decorator.
 
         Args:
-            logger: Where the lines go; a :class:`logging.LoggerAdapter`, a logger of
-                structlog, or any object with ``isEnabledFor`` and ``log``. By
-                default the logger ``aioretry_smithy``.
+            logger: Where the lines go: a logger, not its name; also a
+                :class:`logging.LoggerAdapter`, a logger of structlog, or any object
+                with ``isEnabledFor`` and ``log``. By default
+                ``logging.getLogger("aioretry_smithy")``.
             request_log_level: The level of request lines, > 0; or a plain function of
                 the log that returns it, or None for the default.
             successful_response_log_level: The same for response lines of successes.

@@ -174,8 +174,9 @@ class RetryConfig:
 
         Up to 3 attempts of at most 10 s each, by :meth:`RetryStrategy.failsafe` with
         ``Backoff.exponential(0.1, 20.0, 2.0).with_full_jitter()``, and a new budget for
-        the retries to each host, :meth:`RetryBudget.per_host`. The environment variable
-        is ignored.
+        the retries to each host, :meth:`RetryBudget.per_host`. To share a budget
+        between settings, give all of them the same ``limiter``. The environment
+        variable is ignored.
 
         Args:
             changes: Any argument of :class:`RetryConfig`.

@@ -86,6 +86,13 @@ class RetryConfigMapping:
 
         Args:
             factory: Called with a key like ``GET``; returns the settings for it.
+
+        >>> budgets = RetryBudget.per_host()
+        >>> reads = RetryConfig.standard(max_total_attempts=4, limiter=budgets)
+        >>> writes = RetryConfig.standard(max_total_attempts=2, limiter=budgets)
+        >>> mapping = RetryConfigMapping.per_method(
+        ...     lambda method: reads if method == "GET" else writes
+        ... )
         """
         return cls("per_method", lambda ctx, request: method_key(request), factory)
 

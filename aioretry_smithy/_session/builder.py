@@ -95,8 +95,8 @@ class SessionBuilder:
         From the outside in: logging of failed calls; up to 3 attempts of requests that
         may be sent again, 0.1 s, 0.2 s, ... apart with full jitter, or as long as
         the server asks for, with a budget per host that prevents retry storms; a
-        circuit breaker per host. Sessions of one builder share budgets and
-        circuit breakers and limits.
+        circuit breaker per host. Sessions of one builder share budgets, circuit
+        breakers and limits; give two builders the same objects to share them.
 
         Args:
             base_url: The base for relative URLs.
@@ -115,7 +115,8 @@ class SessionBuilder:
             logging: A decorator to log with, or None to leave it out.
             retrying: A :class:`RetryConfig`, a :class:`RetryConfigMapping` or a
                 decorator to retry with, or None to leave it out. It replaces the four
-                settings above: see :meth:`RetryConfig.standard`.
+                settings above, which are then arguments of
+                :meth:`RetryConfig.standard`.
             circuit_breaker: A decorator to break circuits with, or None to leave it
                 out. Unless given: one per host, which opens for 5 s when more than half
                 of at least 10 attempts in 10 s have failed.
@@ -128,7 +129,8 @@ class SessionBuilder:
             rate: Limits the requests in a time; None for no limit. A
                 :class:`RateLimit` for all, or a function that makes that of a host.
             inside: Decorators between the circuit breaker and aiohttp, from the
-                innermost, such as one that signs each attempt.
+                innermost, such as one that signs each attempt, or a second
+                :class:`LoggingClient`, which logs each attempt.
             client_session_arguments: Any other argument of
                 :class:`aiohttp.ClientSession`.
 
