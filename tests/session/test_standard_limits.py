@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import cache
 
 import pytest
 from chains import after, now
@@ -92,6 +93,23 @@ async def test_requests_in_flight_are_limited_per_host_or_in_all(
 async def test_rate_is_limited_in_all_or_per_host(rate, ends, keys):
     """A rate that is given is for all hosts, that of a function for each."""
     assert (ends, [keys]) == await ends_of(URLS, rate=rate)
+
+
+@pytest.mark.parametrize(
+    ("concurrency", "expected"),
+    [
+        (1, [[1], [1]]),
+        (ConcurrencyLimit.fixed(1), [[1], [2]]),
+        (cache(lambda host: ConcurrencyLimit.fixed(1)), [[1], [2]]),
+    ],
+    ids=["number", "limit", "function that keeps it"],
+)
+async def test_builders_share_a_limit_that_both_are_given(concurrency, expected):
+    """A number is a limit of its own for each of them."""
+    both = [ends_of(URLS[:1], concurrency=concurrency) for _ in range(2)]
+    ends = [ends for ends, _ in await asyncio.gather(*both)]
+
+    assert expected == ends
 
 
 def test_limits_stand_between_the_retries_and_the_circuit_breaker():
