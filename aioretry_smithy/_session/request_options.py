@@ -32,7 +32,8 @@ def request_options(
         response_timeout: Seconds that a call may take, finite and > 0; None for no
             limit. It has precedence over the ``timeout=`` of a request.
         idempotent: Whether the server may see a request twice, with any method:
-            for :meth:`RetryStrategy.failsafe` and for :func:`smithy.only_idempotent`.
+            for :meth:`RetryStrategy.failsafe`, for :func:`smithy.only_idempotent`, and
+            for a :class:`HedgingClient`, which sends it once more while it is late.
         attributes: Added to ``ctx.attributes`` of each call.
 
     Raises:
