@@ -6,6 +6,7 @@ Prints a table; ``--plot FILE`` draws it as well, which needs matplotlib.
 import argparse
 import random
 from collections import Counter
+from pathlib import Path
 
 from aioretry_smithy import Backoff
 
@@ -73,9 +74,7 @@ def show():
 def plot(file):
     from matplotlib import pyplot as plt  # noqa: PLC0415
 
-    plt.rcParams.update(
-        {"svg.fonttype": "none", "svg.hashsalt": "backoff kinds", "font.size": 9}
-    )
+    plt.style.use(Path(__file__).with_name("pictures.mplstyle"))
     figure, panels = plt.subplots(
         len(KINDS), 1, figsize=(7.2, 7.0), sharex=True, sharey=True
     )
@@ -85,11 +84,11 @@ def plot(file):
         sent = sent_in_steps(clients)
         steps = range(int(DOWN / STEP))
         panel.stairs([sent[step] for step in steps], [n * STEP for n in (*steps, 400)])
-        panel.set_title(name, loc="left")
+        panel.set_title(name)
         panel.set_xlim(0, DOWN)
         panel.set_ylim(0, 1.1 * CLIENTS)
     panels[-1].set_xlabel("seconds since the server went down")
-    figure.supylabel(f"retries of {CLIENTS} clients in {STEP} s", fontsize=9)
+    figure.supylabel(f"retries of {CLIENTS} clients in {STEP} s")
     figure.savefig(file, metadata={"Date": None} if file.endswith(".svg") else None)
 
 

@@ -8,6 +8,7 @@ import argparse
 import asyncio
 import math
 import random
+from pathlib import Path
 
 from aioretry_smithy import HedgingClient, HedgingDelay, SessionBuilder
 from aioretry_smithy.testing import ScriptedTransport, VirtualTimeLoop
@@ -81,11 +82,9 @@ def show(found):
 def plot(file, found):
     from matplotlib import pyplot as plt  # noqa: PLC0415
 
-    plt.rcParams.update(
-        {"svg.fonttype": "none", "svg.hashsalt": "hedging tail", "font.size": 9}
-    )
+    plt.style.use(Path(__file__).with_name("pictures.mplstyle"))
     figure, panel = plt.subplots(figsize=(7.2, 3.6), layout="constrained")
-    colors = ["black", "tab:blue", "tab:orange", "tab:red"]
+    colors = ["C5", "C0", "C2", "C1"]
     for (name, (times, requests)), color in zip(found.items(), colors, strict=True):
         ranks = sorted({round(len(times) ** (n / 300)) for n in range(1, 301)})
         slowest = [1000 * times[len(times) - rank] for rank in ranks]
@@ -93,14 +92,15 @@ def plot(file, found):
         label = f"{name}, {requests:.2f} requests a call"
         panel.loglog(slowest, shares, color=color, label=label)
     for share, name in (5, "p95"), (1, "p99"), (0.1, "p99.9"):
-        panel.axhline(share, color="0.85", zorder=0)
-        panel.text(3000, share, name, color="0.4", ha="right", va="bottom")
+        panel.axhline(share, color="0.6", lw=0.8, zorder=0)
+        panel.text(5.3, share, name, va="bottom")
+    panel.grid(visible=False)
     panel.set_xlim(5, 3000)
     panel.set_xticks([10, 100, 1000], ["10", "100", "1000"])
     panel.set_yticks([100, 10, 1, 0.1, 0.01], ["100", "10", "1", "0.1", "0.01"])
     panel.set_xlabel("milliseconds until the headers")
     panel.set_ylabel("calls that take longer, %")
-    panel.legend(frameon=False, loc="lower left")
+    panel.legend(loc="upper right")
     figure.savefig(file, metadata={"Date": None} if file.endswith(".svg") else None)
 
 

@@ -5,6 +5,7 @@ twenty times smaller than on the page; ``--scale 1`` is as large and takes a min
 """
 
 import argparse
+from pathlib import Path
 
 from aioretry_smithy import (
     Backoff,
@@ -109,13 +110,11 @@ def show(rows):
 def plot(file, runs, scale):
     from matplotlib import pyplot as plt  # noqa: PLC0415
 
-    plt.rcParams.update(
-        {"svg.fonttype": "none", "svg.hashsalt": "retry storm", "font.size": 9}
-    )
+    plt.style.use(Path(__file__).with_name("pictures.mplstyle"))
     figure, panels = plt.subplots(
         2, 2, figsize=(7.2, 5.2), sharex=True, sharey="row", layout="constrained"
     )
-    names = ["black", "tab:red", "tab:orange", "tab:blue", "tab:green"]
+    names = ["C5", "C1", "C2", "C0", "C3"]
     colors = dict(zip(CLIENTS, names, strict=True))
     for column, count in zip(panels.T, (50, 500), strict=True):
         sent, succeeded = column
@@ -126,17 +125,17 @@ def plot(file, runs, scale):
                 pairs = zip(run.answered, run.calls, strict=True)
                 succeeded.stairs([100 * good / begun for good, begun in pairs], **style)
         for panel in column:
-            panel.axvspan(DIP.start, DIP.stop, color="0.93", zorder=0)
+            panel.axvspan(DIP.start, DIP.stop, color="#eaeef2", zorder=0)
             panel.set_xlim(0, 60)
             panel.set_ylim(bottom=0)
         served = [SERVED_PER_SECOND * (DIP_TO if n in DIP else 1) for n in range(60)]
         sent.stairs(served, baseline=None, color="0.5", ls=":", label="can be served")
-        sent.set_title(f"{count} processes", loc="left")
+        sent.set_title(f"{count} processes")
         succeeded.set_xlabel("seconds")
     panels[0, 0].set_ylabel("requests per second")
     panels[1, 0].set_ylabel("calls that succeed, %")
     handles, labels = panels[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
+    figure.legend(handles, labels, loc="outside upper center", ncols=3)
     figure.savefig(file, metadata={"Date": None} if file.endswith(".svg") else None)
 
 

@@ -8,6 +8,7 @@ import asyncio
 import random
 from collections import Counter, deque
 from itertools import repeat
+from pathlib import Path
 
 from aioretry_smithy import RetryingClient, SessionBuilder
 from aioretry_smithy.smithy import AdaptiveRetryStrategy, StandardRetryStrategy
@@ -87,9 +88,7 @@ def show(standard, adaptive):
 def plot(file, standard, adaptive):
     from matplotlib import pyplot as plt  # noqa: PLC0415
 
-    plt.rcParams.update(
-        {"svg.fonttype": "none", "svg.hashsalt": "send rate", "font.size": 9}
-    )
+    plt.style.use(Path(__file__).with_name("pictures.mplstyle"))
     seconds = range(SECONDS)
     figure, panels = plt.subplots(2, 1, figsize=(7.2, 5.2), sharex=True)
     figure.set_layout_engine("constrained")
@@ -98,13 +97,13 @@ def plot(file, standard, adaptive):
     ):
         sent = [server.sent[second] for second in seconds]
         limits = [limit_at(second) for second in seconds]
-        panel.stairs(sent, baseline=None, color="tab:red", label="sent")
-        panel.stairs(limits, baseline=None, color="black", ls="--", label="limit")
-        panel.set_title(f"{name}: {failed} calls failed", loc="left")
+        panel.stairs(sent, baseline=None, color="C1", label="sent")
+        panel.stairs(limits, baseline=None, color="C5", ls="--", label="limit")
+        panel.set_title(f"{name}: {failed} calls failed")
         panel.set_ylabel("requests per second")
         panel.set_xlim(0, SECONDS)
         panel.set_ylim(bottom=0)
-        panel.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, frameon=False)
+        panel.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2)
     panels[-1].set_xlabel("seconds")
     figure.savefig(file, metadata={"Date": None} if file.endswith(".svg") else None)
 

@@ -1,5 +1,6 @@
 import asyncio
 import sys
+from pathlib import Path
 
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -76,10 +77,11 @@ def draw(spans, width=40):
 def plot(spans, file):
     from matplotlib import pyplot as plt  # noqa: PLC0415
 
-    plt.rcParams["svg.hashsalt"] = "trace"
+    plt.style.use(Path(__file__).with_name("pictures.mplstyle"))
     start = spans[-1].start_time
-    figure, axes = plt.subplots(figsize=(7.6, 2.1))
-    colours = {"INTERNAL": "#8c959f", "ERROR": "#cf222e", "UNSET": "#1a7f37"}
+    figure, axes = plt.subplots(figsize=(7.6, 2.1), layout="constrained")
+    colours = {"INTERNAL": "#a0a8b1", "ERROR": "C1", "UNSET": "C3"}
+    names = []
     for row, (label, span) in enumerate(named(spans)):
         kind = "INTERNAL" if span.parent is None else span.status.status_code.name
         begin, length = span.start_time - start, span.end_time - span.start_time
@@ -87,14 +89,13 @@ def plot(spans, file):
         for wait_begin, wait_end in waits(span):
             left, width = (wait_begin - start) / 1e9, (wait_end - wait_begin) / 1e9
             axes.barh(row, width, left=left, color="#eaeef2", height=0.55)
-        text = f"{label}   {length / 1e9:.3f} s"
-        axes.text(-0.03, row, text, ha="right", va="center", fontsize=9)
+        names.append(f"{label.strip()}: {length / 1e9:.3f} s")
     axes.invert_yaxis()
-    axes.set_yticks([])
-    axes.set_xlim(left=0)
+    axes.set_yticks(range(len(names)), names)
+    axes.tick_params(axis="y", length=0, labelcolor="C5")
     axes.set_xlabel("seconds; light: waits")
-    axes.spines[["top", "left", "right"]].set_visible(False)
-    figure.subplots_adjust(left=0.42, right=0.98, top=0.97, bottom=0.24)
+    axes.spines.left.set_visible(False)
+    axes.grid(axis="y", visible=False)
     figure.savefig(file, metadata={"Date": None})
 
 
