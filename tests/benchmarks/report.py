@@ -1,22 +1,18 @@
-"""The results of the benchmarks, as a table, as JSON and as a picture."""
+"""The results of the benchmarks, as a table and as JSON."""
 
 from __future__ import annotations
 
-import json
-import math
 import platform
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from importlib import metadata
-from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
 from rounds import Estimate, differences, estimate
 from scenarios import Scenario
-
-COLORS = {"bare": "0.4", "by hand": "0.4", "peer": "tab:orange", "ours": "tab:blue"}
 
 
 class Row(NamedTuple):
@@ -64,9 +60,10 @@ def compared_with(scenario: Scenario) -> str:
     return f"{sign} {scenario.base}"
 
 
-def write_json(file: Path, scenarios: Mapping[str, Scenario], results: Results) -> None:
-    """Write all that was measured, with what it was measured on."""
-    content = {
+def content_of(scenarios: Mapping[str, Scenario], results: Results) -> dict[str, Any]:
+    """Return all that was measured, with what it was measured on, as for JSON."""
+    return {
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
         "python": platform.python_version(),
         "aiohttp": metadata.version("aiohttp"),
         "machine": platform.platform(),
@@ -77,9 +74,10 @@ def write_json(file: Path, scenarios: Mapping[str, Scenario], results: Results) 
                 "compared": compared_with(scenarios[name]),
                 "variants": {
                     row.variant: {
+                        "kind": row.kind,
                         "median": median(row.samples),
                         "compared": row.compared._asdict(),
-                        "samples": row.samples,
+                        "samples": [round(value, 3) for value in row.samples],
                     }
                     for row in rows
                 },
@@ -87,54 +85,3 @@ def write_json(file: Path, scenarios: Mapping[str, Scenario], results: Results) 
             for name, rows in results.items()
         },
     }
-    file.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-
-
-def plot(file: Path, scenarios: Mapping[str, Scenario], results: Results) -> None:
-    """Draw a panel of bars for each scenario, with the variants on the same lines."""
-    from matplotlib import pyplot as plt  # noqa: PLC0415
-
-    plt.rcParams.update(
-        {"svg.fonttype": "none", "svg.hashsalt": "benchmarks", "font.size": 9}
-    )
-    columns = min(3, len(results))
-    lines = math.ceil(len(results) / columns)
-    names = max(([row.variant for row in rows] for rows in results.values()), key=len)
-    figure, panels = plt.subplots(
-        lines,
-        columns,
-        figsize=(2.4 + 2.4 * columns, lines * (0.18 * len(names) + 0.7)),
-        sharey=True,
-        layout="constrained",
-        squeeze=False,
-    )
-    for panel in panels.flat[len(results) :]:
-        panel.axis("off")
-    for panel, (name, rows) in zip(panels.flat, results.items(), strict=False):
-        draw(panel, scenarios[name], rows, names)
-    figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None)
-    plt.close(figure)
-
-
-def draw(panel, scenario: Scenario, rows: list[Row], names: list[str]) -> None:
-    """Draw the bars of a scenario, with their intervals."""
-    middles = [row.compared.median for row in rows]
-    noise = [
-        [row.compared.median - row.compared.low for row in rows],
-        [row.compared.high - row.compared.median for row in rows],
-    ]
-    panel.barh(
-        [names.index(row.variant) for row in rows],
-        middles,
-        xerr=noise,
-        color=[COLORS[row.kind] for row in rows],
-        error_kw={"lw": 0.8},
-    )
-    panel.set_yticks(range(len(names)), names)
-    panel.set_ylim(len(names) - 0.4, -0.6)
-    unit = ", bytes"
-    if scenario.compare is not differences:
-        panel.axvline(1.0, color="0.6", lw=0.8, ls=":")
-        unit = ""
-    panel.set_title(scenario.title, loc="left", fontsize="medium")
-    panel.set_xlabel(f"{compared_with(scenario)}{unit}")

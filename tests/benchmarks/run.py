@@ -4,6 +4,7 @@
     tox run -e bench -- --quick                       # the bounds, about half a minute
     tox run -e bench -- --only stub-1 --rounds 31
     tox run -e bench -- --json FILE --plot FILE
+    tox run -e bench -- --read FILE --plot FILE       # draw what was measured before
 
 All are measured in turns, on loopback or without any network. Figures are medians; the
 ratio is the median of the ratios of each round, with the interval that 95 of 100
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -21,7 +23,8 @@ from pathlib import Path
 
 from bounds import BOUNDS, NAMED, show_verdicts
 from calling import BY_HAND, Variant
-from report import Row, plot, rows_of, show, write_json
+from picture import plot
+from report import Results, Row, content_of, rows_of, show
 from rounds import interleaved
 from scenarios import SCENARIOS, Scenario
 from server import serving
@@ -60,7 +63,23 @@ def main() -> None:
     )
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="as SVG or PNG")
+    parser.add_argument(
+        "--read", type=Path, metavar="FILE", help="measure nothing, but take this JSON"
+    )
     arguments = parser.parse_args()
+    if arguments.read:
+        content = json.loads(arguments.read.read_text(encoding="utf-8"))
+    else:
+        content = content_of(SCENARIOS, _measured(arguments))
+    if arguments.json:
+        text = json.dumps(content, indent=1)
+        arguments.json.write_text(f"{text}\n", encoding="utf-8")
+    if arguments.plot:
+        plot(arguments.plot, content)
+
+
+def _measured(arguments: argparse.Namespace) -> Results:
+    """Measure and show what was asked for."""
     variants, missing = installed()
     rounds = arguments.rounds or (5 if arguments.quick else 15)
     names = arguments.only or [*(BOUNDS if arguments.quick else SCENARIOS)]
@@ -77,10 +96,7 @@ def main() -> None:
             results[name] = asyncio.run(measure(scenario, variants, rounds, server))
             show(scenario, results[name])
     show_verdicts(results)
-    if arguments.json:
-        write_json(arguments.json, SCENARIOS, results)
-    if arguments.plot:
-        plot(arguments.plot, SCENARIOS, results)
+    return results
 
 
 if __name__ == "__main__":
