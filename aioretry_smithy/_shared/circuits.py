@@ -17,7 +17,7 @@ from .._clock import loop_time
 from .._errors import bad_argument, is_plain_function
 from .._text import encodable
 from ..smithy.shared import Shared
-from .link import PAUSE, Link
+from .link import PAUSE, Link, heeding
 from .redis_client import method_of, no_client
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
         while True:
             try:
                 async with self._redis.pubsub() as pubsub:
-                    await pubsub.subscribe(self._channel)
+                    await heeding(pubsub.subscribe(self._channel))
                     self._link.find()
                     await self._hear_all(pubsub)
             except Exception as cause:
@@ -153,8 +153,8 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
         is_tried = False
         while True:
             asked_at = loop_time()
-            message = await pubsub.get_message(
-                ignore_subscribe_messages=True, timeout=_QUIET
+            message = await heeding(
+                pubsub.get_message(ignore_subscribe_messages=True, timeout=_QUIET)
             )
             if message is not None:
                 self._hear(message["data"])
@@ -166,7 +166,7 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
                 raise ConnectionError("no answer to a ping")
             else:
                 is_tried = True
-                await pubsub.ping()
+                await heeding(pubsub.ping())
 
     def _hear(self, data: str | bytes) -> None:
         try:

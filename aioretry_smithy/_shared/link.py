@@ -6,7 +6,7 @@ import asyncio
 import logging
 import math
 from contextvars import Context
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from .._clock import loop_time
 
@@ -24,6 +24,19 @@ PAUSE = 1.0
 """Seconds between two looks at a storage that is away."""
 
 _WARNING_INTERVAL = 60.0
+
+
+async def heeding(answer: Awaitable[T]) -> T:
+    """Await an answer; be cancelled even if the library swallows a cancellation.
+
+    Before Python 3.12 :func:`asyncio.wait_for` does, with which redis-py sends.
+    """
+    task = cast("asyncio.Task[Any]", asyncio.current_task())
+    before = task.cancelling()
+    answered = await answer
+    if task.cancelling() > before:
+        raise asyncio.CancelledError
+    return answered
 
 
 class Link:
@@ -64,7 +77,7 @@ class Link:
         scope = asyncio.timeout_at(min(patience, deadline))
         try:
             async with scope:
-                return await question()
+                return await heeding(question())
         except Exception as cause:
             if patience <= deadline or not scope.expired():
                 self.lose(cause)
@@ -109,7 +122,7 @@ class Link:
     async def _look(self, question: Callable[[], Awaitable[object]]) -> None:
         try:
             async with asyncio.timeout(PATIENCE):
-                await question()
+                await heeding(question())
         except Exception as cause:
             self.lose(cause)
         else:

@@ -134,3 +134,28 @@ async def test_a_cancelled_question_says_nothing_of_the_storage(link):
         await task
 
     assert not link.is_away
+
+
+async def deaf():
+    """Answer when it is cancelled, as asyncio.wait_for could before Python 3.12."""
+    try:
+        await asyncio.sleep(5.0)
+    except asyncio.CancelledError:
+        return "late"
+
+
+async def test_a_cancellation_that_a_library_swallows_ends_the_call(link):
+    """A task that is cancelled must not go on, or its owner waits forever."""
+    asking = asyncio.ensure_future(link.ask(deaf))
+    await asyncio.sleep(0.5)
+    asking.cancel()
+    await asyncio.wait([asking])
+
+    assert asking.cancelled()
+    assert not link.is_away
+
+
+async def test_a_late_answer_to_a_cancellation_is_none(link):
+    """The second that a storage has is over."""
+    assert None is await link.ask(deaf)
+    assert link.is_away
