@@ -116,6 +116,17 @@ async def test_request_without_a_body(url):
     assert (0, None) == (log.request_length, log.request_duration)
 
 
+async def test_request_without_a_body_that_waits_to_be_continued(url):
+    """It has nothing to count either, though aiohttp sends it as one with a body."""
+    async with (
+        SessionBuilder(url).build() as session,
+        session.get("/", expect100=True) as response,
+    ):
+        log = RequestLog.of(response)
+
+    assert (200, 0, None) == (response.status, log.request_length, log.request_duration)
+
+
 async def test_body_that_is_not_sent_to_its_end(url):
     """A body that breaks off has no last byte."""
 

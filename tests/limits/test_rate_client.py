@@ -28,7 +28,9 @@ from aioretry_smithy import (
     RetryBudget,
     RetryStopReason,
     SessionBuilder,
+    client_decorator,
     is_unprocessed,
+    new_response,
     unwrap,
 )
 from aioretry_smithy._log.timeline import timeline
@@ -205,6 +207,22 @@ class TestDecorators:
         async with Scripted([], decorator) as scripted:
             with pytest.raises(aiohttp.InvalidURL):
                 await scripted.session.get("/orders")
+
+    async def test_an_answer_to_a_request_without_a_host_says_nothing(self):
+        """A decorator inside may have answered it; no limit learns from that."""
+
+        @client_decorator
+        async def answering(delegate, ctx, request):
+            return new_response(request)
+
+        limiting = RateLimitingClient.new_per_host_decorator(
+            lambda key: RateLimit.from_headers()
+        )
+        builder = SessionBuilder().decorator(answering).decorator(limiting)
+        async with builder.build() as session, session.get("/orders") as response:
+            limits = unwrap(session, RateLimitingClient).limits
+
+        assert (200, {}) == (response.status, dict(limits))
 
     async def test_a_factory_that_makes_no_limit_is_found_out(self):
         """By the caller of the request."""
