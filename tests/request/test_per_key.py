@@ -68,5 +68,5 @@ def test_a_value_of_another_class_is_refused():
     """The error names the function that the user passed."""
     values = PerKey("host", host_key, str, str, list)
 
-    with pytest.raises(ValueError, match=r"^factory: .*\(expected: returns a list\)"):
+    with pytest.raises(ValueError, match=r"^factory.*: .*\(expected: a list\)"):
         values.of(HERE)
