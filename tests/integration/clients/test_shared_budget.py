@@ -70,6 +70,7 @@ async def test_a_budget_is_forgotten_after_an_hour(client):
     assert 3600 == await client.ttl("aioretry_smithy:retry-budget:orders")
 
 
+@pytest.mark.long
 async def test_a_server_that_hangs_holds_up_one_retry_for_a_second(client, serve):
     """Those after it do not wait; when the server goes on, they are paid for."""
     budget = SharedRetryBudget(client, "orders", brake_after=None)

@@ -30,6 +30,7 @@ async def test_a_server_that_is_down_sees_the_trials_of_one(serve, fleet):
     assert 3 <= len([at for at in tried if begin <= at < begin + 5.0]) <= 10
 
 
+@pytest.mark.long
 async def test_news_arrive_again_when_the_server_is_back(serve):
     """Listeners subscribe again, and messages arrive again."""
     await serve()
