@@ -9,7 +9,7 @@ nothing but the time they take.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from aiohttp import ClientResponse
 
@@ -55,6 +55,13 @@ _OURS = {
     RateLimitingClient,
     RetryingClient,
 }
+
+
+_Arguments: TypeAlias = "tuple[Containers | None, bool, list[Note] | None]"
+"""Copies of the containers, None where something is unusual; whether there is a body;
+and the list for the notes of its JSON."""
+
+_PLAIN: Final[_Arguments] = NO_CONTAINERS, False, None
 
 
 def short_lane_of(
@@ -111,14 +118,9 @@ class ShortLane(Lane):
         if session is None:
             raise closed()
         method = method.upper()
-        copies: Containers | None = NO_CONTAINERS
-        notes: list[Note] | None = None
-        has_body = False
         # A GET without headers and params has no other argument.
-        if len(options) != 1 or "allow_redirects" not in options:
-            has_body = has_body_in(options)
-            copies = None if has_body and is_sending() else usual_copies(options)
-            self._transport.json.sending = notes = []
+        is_plain = len(options) == 1 and "allow_redirects" in options
+        copies, has_body, notes = _PLAIN if is_plain else self._look_at(options)
         limits = None if copies is None else self._limits(session, options)
         permits = limits and self._permits(session._base_url, method, target)
         if copies is None or limits is None or permits is None:
@@ -193,6 +195,13 @@ class ShortLane(Lane):
         self._hand_over(ctx, first, permits)
         del first
         return await self._ordinary(ctx, request)
+
+    def _look_at(self, options: dict[str, Any]) -> _Arguments:
+        has_body = has_body_in(options)
+        copies = None if has_body and is_sending() else usual_copies(options)
+        notes: list[Note] = []
+        self._transport.json.sending = notes
+        return copies, has_body, notes
 
     def _ordinary(
         self, ctx: ClientRequestContext, request: HttpRequest
