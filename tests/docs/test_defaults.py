@@ -23,6 +23,8 @@ from aioretry_smithy import (
 )
 from aioretry_smithy.testing import ScriptedTransport
 
+pytestmark = pytest.mark.virtual_time
+
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "defaults.csv"
 METHODS = [*(method for method in HTTPMethod if method != "CONNECT"), "QUERY"]
 CONFIGS = {
