@@ -73,6 +73,7 @@ ANSWERS = {
     ),
     "401": answers(answer(401, b"who")),
     "404": answers(answer(404, b"gone")),
+    "404 each time": always(answer(404, b"gone")),
     "503, 200": answers(BUSY),
     "503, 503, 200": answers(BUSY, BUSY),
     "503": always(BUSY),

@@ -21,8 +21,8 @@ TELLING = (*SMOOTH, "503, 200", "503", "cut before the headers")
 OUTCOMES = ("200", "204", "404", "503, 200", "cut each time", "large")
 """Answers that all requests, or all ways of the caller, meet."""
 
-UNORDERED = ("200", "503", "cut each time", "large each time")
-"""Answers that calls at once meet: which of them comes first is chance."""
+UNORDERED = ("200", "404 each time", "large each time")
+"""Answers that calls at once meet: which comes first, with its retries, is chance."""
 
 SCENARIOS = {
     **{
