@@ -31,12 +31,17 @@ async def heeding(answer: Awaitable[T]) -> T:
 
     Before Python 3.12 :func:`asyncio.wait_for` does, with which redis-py sends.
     """
-    task = cast("asyncio.Task[Any]", asyncio.current_task())
-    before = task.cancelling()
-    answered = await answer
-    if task.cancelling() > before:
+    return _heeded(_cancellations(), await answer)
+
+
+def _heeded(before: int, answered: T) -> T:
+    if _cancellations() > before:
         raise asyncio.CancelledError
     return answered
+
+
+def _cancellations() -> int:
+    return cast("asyncio.Task[Any]", asyncio.current_task()).cancelling()
 
 
 class Link:
