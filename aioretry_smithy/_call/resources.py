@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from .._log.request_log import RequestLog
 
-Note: TypeAlias = tuple[object, Callable[[], Payload]]
-"""An object given as JSON, and the function that makes its body again."""
+Note: TypeAlias = tuple[object, Callable[..., Payload], str | bytes]
+"""An object given as JSON, the class that aiohttp makes its body of, and its text."""
 
 
 class ReplayableBody(Protocol):
@@ -37,7 +37,7 @@ class CallResources:
     """The wrapped bodies of the call."""
 
     json: list[Note]
-    """The values of ``json=``, each with a function that makes its first body again."""
+    """The values of ``json=``, each with the text that its first body had."""
 
     _responses: Sequence[tuple[aiohttp.ClientResponse, RequestLog | None]] = ()
     _used: Sequence[object] = ()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import payload
@@ -12,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from aiohttp import ClientSession
+    from aiohttp.payload import Payload
 
     from .._call.resources import CallResources, Note
 
@@ -62,9 +62,9 @@ class JsonOnce:
     ) -> dict[str, Any]:
         """Return the arguments, with the serialized JSON of an earlier attempt."""
         value = arguments["json"]
-        for known, make in resources.json:
+        for known, made, serialized in resources.json:
             if known is value:
-                return {**arguments, "json": None, "data": make()}
+                return {**arguments, "json": None, "data": _body(made, serialized)}
         self.sending = resources.json
         return arguments
 
@@ -73,8 +73,7 @@ class JsonOnce:
             notes, self.sending = self.sending, None
             serialized = dumps(value)
             if notes is not None:
-                make = partial(made, None, dumps=lambda _: serialized)
-                notes.append((value, make))
+                notes.append((value, made, serialized))
             return serialized
 
         return serialize
@@ -96,3 +95,7 @@ class JsonOncePerTask(JsonOnce):
     @sending.setter
     def sending(self, notes: list[Note] | None) -> None:
         _sending.set(notes)
+
+
+def _body(made: Callable[..., Payload], serialized: str | bytes) -> Payload:
+    return made(None, dumps=lambda _: serialized)
