@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 
 class Upload:
     """The bytes of a body that were sent, and when the last one was."""
 
-    # Defaults of the class: each body that is sent makes an upload.
-    length: int | None = None
+    __slots__ = ("ended", "is_open", "length", "writer")
+
+    length: int | None
     """The bytes so far; None where nobody counts, as with a mock."""
 
-    ended: float | None = None
+    ended: float | None
     """When the last byte was sent, by the event loop's clock."""
 
-    is_open: bool = True
+    is_open: bool
     """Whether its request is being sent; an open upload counts the next body."""
 
+    writer: Any
+    """aiohttp's writer of a body that leaves in one piece, while the upload is open."""
 
-NO_BODY: Final = Upload()
-"""The upload of requests without a body. Nothing else is written into it."""
+    def __init__(self, length: int | None = None, *, is_open: bool = True) -> None:
+        self.length = length
+        self.ended = None
+        self.is_open = is_open
+        self.writer = None
 
-NO_BODY.length, NO_BODY.is_open = 0, False
+    def close(self) -> None:
+        """Stop to count: the request has its answer, or failed."""
+        self.is_open = False
+        writer, self.writer = self.writer, None
+        if writer is not None and not writer._eof:
+            self.length, self.ended = 0, None
 
-NOT_COUNTED: Final = Upload()
+
+NO_BODY: Final = Upload(0, is_open=False)
+"""The upload of requests without a body. Nothing is written into it."""
+
+NOT_COUNTED: Final = Upload(is_open=False)
 """The upload of requests whose body is not counted. Nothing is written into it."""
-
-NOT_COUNTED.is_open = False

@@ -7,13 +7,22 @@ from contextvars import ContextVar
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
+from aiohttp import ClientRequest, payload
+
 from .._log.upload import NOT_COUNTED, Upload
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     import aiohttp
-    from aiohttp import ClientRequest, ClientSession
+    from aiohttp import ClientSession
+
+# Bodies that aiohttp hands to the transport without a wait, if they are not long.
+_WHOLE = frozenset(
+    {payload.BytesPayload, payload.JsonPayload, payload.StringPayload}
+    | {getattr(payload, "JsonBytesPayload", payload.JsonPayload)}  # since 3.14
+)
+_ONE_PIECE = 2**15
 
 _last_upload: ContextVar[Upload | None] = ContextVar(
     "aioretry_smithy_upload", default=None
@@ -45,7 +54,7 @@ async def sending(
     try:
         return await answer
     finally:
-        upload.is_open = False
+        upload.close()
         # A request around this one counts its body again.
         if outer is not None and outer.is_open:
             _last_upload.set(outer)
@@ -70,22 +79,30 @@ def close_upload() -> Upload:
     # A mock sends nothing.
     if upload is None or not upload.is_open:
         return NOT_COUNTED
-    upload.is_open = False
+    upload.close()
     return upload
 
 
 @cache
 def _measured(kind: Any) -> Any:
+    whole = _WHOLE if kind.write_bytes is ClientRequest.write_bytes else ()
+
     # aiohttp may call this in the task of the call, and run what it returns in another.
-    def write_bytes(self: Any, writer: Any, *arguments: Any, **options: Any) -> Any:
-        write = partial(kind.write_bytes, self, writer, *arguments, **options)
+    def write_bytes(self: Any, writer: Any, *arguments: Any) -> Any:
+        body = self.body
         # It is also called for a request without a body that waits to be continued.
-        if not self.body:
-            return write()
-        upload = _last_upload.get()
-        if upload is None or not upload.is_open:
-            upload = open_upload()
-        return _counted(write, writer, upload)
+        if body:
+            upload = _last_upload.get()
+            if upload is None or not upload.is_open:
+                upload = open_upload()
+            if type(body) not in whole or body.size > _ONE_PIECE or self._continue:
+                write = partial(kind.write_bytes, self, writer, *arguments)
+                return _counted(write, writer, upload)
+            _, limit = arguments
+            upload.length = body.size if limit is None else min(limit, body.size)
+            upload.ended = asyncio.get_running_loop().time()
+            upload.writer = writer
+        return kind.write_bytes(self, writer, *arguments)
 
     members = {"write_bytes": write_bytes, "__module__": kind.__module__}
     return type(kind)(kind.__name__, (kind,), members)

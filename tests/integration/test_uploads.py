@@ -57,6 +57,9 @@ async def chunks():
         pytest.param({"data": {"a": "1"}}, 3, id="form"),
         pytest.param({"data": b"12345", "compress": True}, 5, id="compressed"),
         pytest.param({"data": b"12345", "chunked": True}, 5, id="chunked"),
+        pytest.param(
+            {"data": b"12345", "headers": {"Content-Length": "3"}}, 3, id="cut"
+        ),
     ],
 )
 @pytest.mark.parametrize("path", ["/", "/busy", "/away"])
@@ -125,6 +128,29 @@ async def test_request_without_a_body_that_waits_to_be_continued(url):
         log = RequestLog.of(response)
 
     assert (200, 0, None) == (response.status, log.request_length, log.request_duration)
+
+
+async def test_body_that_waits_to_be_continued(aiohttp_server):
+    """It ends when it was sent, not when the request was made."""
+
+    async def wait(request):
+        await asyncio.sleep(0.05)
+        request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    async def handler(request):
+        return web.Response(text=str(len(await request.read())))
+
+    app = web.Application()
+    app.router.add_post("/", handler, expect_handler=wait)
+    server = await aiohttp_server(app)
+    async with (
+        SessionBuilder(server.make_url("/")).build() as session,
+        session.post("/", data=b"12345", expect100=True) as response,
+    ):
+        received, log = await response.text(), RequestLog.of(response)
+
+    assert ("5", 5) == (received, log.request_length)
+    assert log.request_duration >= 0.04
 
 
 async def test_body_that_is_not_sent_to_its_end(url):
@@ -207,6 +233,20 @@ async def test_body_of_a_failed_call_was_counted():
     log = RequestLog.of(caught.value)
     assert 5 == log.request_length
     assert log.request_duration >= 0
+
+
+async def test_body_that_the_transport_does_not_take(url, monkeypatch):
+    """A connection that closes before the body is sent takes no byte of it."""
+
+    async def write(*arguments, **options):
+        raise aiohttp.ClientConnectionResetError("closing")
+
+    monkeypatch.setattr(aiohttp.http.StreamWriter, "write", write)
+    async with SessionBuilder(url).build() as session:
+        with capture_logs() as logs, pytest.raises(aiohttp.ClientError):
+            await session.post("/", data=b"12345")
+
+    assert (0, None) == (logs[0].request_length, logs[0].request_duration)
 
 
 async def test_undecorated_session_sends_as_before():
