@@ -118,7 +118,7 @@ class SharedRateLimit(RateLimit):
         """How many requests of this process wait for their turn."""
         return sum(map(len, self._turns.copy().values()))
 
-    def _try_take(self) -> bool:
+    def _try_take(self, now: float) -> bool:
         """Let no request go out unasked."""
         return False
 

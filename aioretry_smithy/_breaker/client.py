@@ -165,7 +165,7 @@ class GuardedCalls(DecoratingClient[ClientT]):
             return None
 
         def ask(
-            host: str, method: str
+            host: str, method: str, now: float
         ) -> tuple[CircuitBreaker, CircuitPermit | None] | None:
             circuit_breaker = find(host, method)
             # A subclass may do more than its state shows.

@@ -19,10 +19,12 @@ class LaneStep(NamedTuple):
     A client returns it from ``_lane_step()``, or None where it has to see every call.
     """
 
-    before: Callable[[str, str], Any] | None = None
-    """Takes the host key (empty where it is not known yet) and the method of a call.
+    before: Callable[[str, str, float], Any] | None = None
+    """Asks for a permit, before a request is sent.
 
-    Returns a permit, or None where the call has to take the ordinary lane.
+    Takes the host key (empty where it is not known yet), the method of a call, and the
+    time of the event loop. Returns a permit, or None where the call has to take the
+    ordinary lane.
     """
 
     after: Callable[[Any, float, Any], None] | None = None

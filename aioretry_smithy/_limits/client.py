@@ -181,10 +181,10 @@ class ConcurrencyLimitingClient(LimitedCalls[Place]):
     def _lane_step(self) -> LaneStep:
         find: Any = self._limits.quick()  # None is for keys of paths
 
-        def try_enter(host: str, method: str) -> Place | None:
+        def try_enter(host: str, method: str, now: float) -> Place | None:
             limit = find(host, method)
             try:
-                return None if limit is None else limit._try_enter()
+                return None if limit is None else limit._try_enter(now)
             except Exception:
                 # The ordinary lane asks again, and tells the caller.
                 return None
@@ -197,7 +197,7 @@ class ConcurrencyLimitingClient(LimitedCalls[Place]):
         limit = self._limits.of(request)
         if limit is None:
             return None
-        return limit._try_enter() or await self._wait(limit, ctx)
+        return limit._try_enter(loop_time()) or await self._wait(limit, ctx)
 
     async def _wait(self, limit: ConcurrencyLimit, ctx: ClientRequestContext) -> Place:
         started = loop_time()
@@ -213,8 +213,9 @@ class ConcurrencyLimitingClient(LimitedCalls[Place]):
 
 
 def _succeed(place: Place, now: float, response: aiohttp.ClientResponse) -> None:
-    if place.learns and place.places is not None:
-        place.places._sample(now, place, dropped=False)
+    places = place.places
+    if places is not None and places._learns:
+        places._sample(now, place, dropped=False)
     if response.connection is None:
         place.leave()
     else:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from asyncio import get_running_loop
 from typing import Any, Self
 
+from .._clock import loop_time
 from .line import Line
 
 _logger = logging.getLogger("aioretry_smithy")
@@ -62,7 +62,7 @@ class Places(ABC):
         except Exception:
             _logger.warning("%r raised, which is ignored", self, exc_info=True)
 
-    def _try_enter(self) -> Place | None:
+    def _try_enter(self, now: float) -> Place | None:
         """Take a place, if one is free and no other request waits."""
         limit = self._seen
         if limit is None or self._changes_alone:
@@ -70,7 +70,7 @@ class Places(ABC):
         if self._line.turns or self._in_flight >= limit:
             return None
         self._in_flight += 1
-        return Place(self)
+        return Place(self, now)
 
     async def _wait(self, until: float) -> Place | None:
         """Wait for a place; None where there is none in time."""
@@ -78,7 +78,7 @@ class Places(ABC):
 
     def _enter(self) -> Place:
         self._in_flight += 1
-        return Place(self)
+        return Place(self, loop_time())
 
     def _look(self) -> int:
         """Return the limit, and let waiting requests in while there is room."""
@@ -101,15 +101,13 @@ class Place:
 
     Args:
         places: Where it is one of several.
+        begun: The time of the event loop.
     """
 
-    __slots__ = ("begun", "in_flight", "learns", "places")
+    __slots__ = ("begun", "in_flight", "places")
 
     places: Places | None
     """Where it is one of several; None once it is left."""
-
-    learns: bool
-    """Whether the limit learns; the other two are there only then."""
 
     begun: float
     """When the place was taken."""
@@ -117,18 +115,16 @@ class Place:
     in_flight: int
     """How many requests were in flight then, this one among them."""
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: Places, begun: float) -> None:
         self.places = places
-        self.learns = places._learns
-        if self.learns:
-            self.begun = get_running_loop().time()
-            self.in_flight = places._in_flight
+        self.begun = begun
+        self.in_flight = places._in_flight
 
     def learn(self, *, dropped: bool) -> None:
         """Report to the limit how the request was answered, before it leaves."""
         places = self.places
-        if places is not None and self.learns:
-            places._sample(get_running_loop().time(), self, dropped)
+        if places is not None and places._learns:
+            places._sample(loop_time(), self, dropped)
 
     def leave(self) -> None:
         """Give up the place, to the next request that waits; once."""

@@ -125,9 +125,9 @@ class RateLimitingClient(LimitedCalls[RateLimit]):
     def _lane_step(self) -> LaneStep:
         find: Any = self._limits.quick()  # None is for keys of paths
 
-        def try_take(host: str, method: str) -> RateLimit | None:
+        def try_take(host: str, method: str, now: float) -> RateLimit | None:
             limit = find(host, method)
-            return limit if limit is not None and limit._try_take() else None
+            return limit if limit is not None and limit._try_take(now) else None
 
         return LaneStep(try_take, _succeed, RateLimit._give_back)
 
@@ -135,7 +135,7 @@ class RateLimitingClient(LimitedCalls[RateLimit]):
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> RateLimit | None:
         limit = self._limits.of(request)
-        if limit is not None and not limit._try_take():
+        if limit is not None and not limit._try_take(loop_time()):
             await self._wait(limit, ctx, request)
         return limit
 

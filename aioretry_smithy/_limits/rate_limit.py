@@ -100,9 +100,9 @@ class RateLimit:
         self._line: Line[bool] = Line()
         self._timer: asyncio.TimerHandle | None = None
 
-    def _try_take(self) -> bool:
+    def _try_take(self, now: float) -> bool:
         """Let a request go out, if its turn is now."""
-        return not self._line.turns and self._rule.try_take(loop_time())
+        return not self._line.turns and self._rule.try_take(now)
 
     def _next_turn(self) -> float:
         """Return when a request that comes now would have its turn."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .._failures.kept_cause import LOG_KEY
+from .._request.copied_arguments import put_copies
 from .._request.request import HttpRequest
 from .outcome import Outcome
 from .record import NO_CHILDREN, UNMADE
@@ -19,16 +20,18 @@ if TYPE_CHECKING:
     from yarl import URL
 
     from .._masking.mask import Mask
+    from .._request.copied_arguments import Containers
     from .upload import Upload
 
 # Plain tuples: every call makes them, and anything else takes longer to make.
 
 Begun: TypeAlias = (
-    "tuple[str, StrOrURL, dict[str, Any], URL | None, Mapping[str, str], Mask,"
-    " asyncio.AbstractEventLoop, float, float]"
+    "tuple[str, StrOrURL, dict[str, Any], Containers, URL | None, Mapping[str, str],"
+    " Mask, asyncio.AbstractEventLoop, float, float]"
 )
-"""The method, the target, copies of the arguments, the session's base URL and headers,
-the mask, the event loop, and the wall clock and the loop's time at the start."""
+"""The method, the target, the arguments, copies of the containers among them, the
+session's base URL and headers, the mask, the event loop, and the wall clock and the
+loop's time at the start."""
 
 ShownLimits: TypeAlias = "tuple[float | None, float | None, bool]"
 """The seconds for the call and for an attempt, and whether attempts have logs."""
@@ -40,20 +43,25 @@ LateLog: TypeAlias = "tuple[Begun, ShownLimits, Upload]"
 def log_of_call(late: LateLog, request: HttpRequest | None = None) -> RequestLog:
     """Make the log of a call that is under way."""
     begun, (timeout, own, retries), upload = late
-    method, target, arguments, base_url, headers, mask, loop, *times = begun
+    *_, headers, mask, loop, wall_clock, started = begun
     if request is None:
-        request = HttpRequest.of_arguments(
-            method, target, arguments, arguments, base_url
-        )
+        request = request_of(begun)
     log = RequestLog(request.without_body(), loop, timeout, None, headers, mask)
     shared = log._call
-    shared.wall_clock, started = times
+    shared.wall_clock = wall_clock
     shared.started = log.started = started
     shared.deadline = None if timeout is None else started + timeout
     log._deadline = None if own is None else started + own
     log._upload = upload
     log._children = UNMADE if retries else NO_CHILDREN
     return log
+
+
+def request_of(begun: Begun) -> HttpRequest:
+    """Make the request of a call."""
+    method, target, arguments, copies, base_url, *_ = begun
+    put_copies(arguments, copies)
+    return HttpRequest.of_arguments(method, target, arguments, arguments, base_url)
 
 
 def record_success(

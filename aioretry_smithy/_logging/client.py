@@ -148,7 +148,7 @@ function of the log)
             return None
         is_on, (level, *others) = self._is_on, cast("set[int]", levels)
 
-        def is_off(host: str, method: str) -> bool | None:
+        def is_off(host: str, method: str, now: float) -> bool | None:
             try:
                 return None if is_on(level) or (others and is_on(others[0])) else True
             except Exception:

@@ -29,7 +29,13 @@ _READ_ONLY = {bytes, str, type(None)}
 Containers: TypeAlias = tuple[Any, Any, Any]
 """Headers, params and cookies, None for what is not there."""
 
+UsualCopies: TypeAlias = tuple[Containers, bool]
+"""The copies of the containers, and whether there is a body."""
+
 NO_CONTAINERS: Final[Containers] = None, None, None
+
+PLAIN: Final[UsualCopies] = NO_CONTAINERS, False
+"""What a request has that has neither containers nor a body."""
 
 
 def copy_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -65,36 +71,44 @@ def is_usual(arguments: dict[str, Any]) -> bool:
     return is_read_only and _USUAL.issuperset(arguments)
 
 
-def usual_copies(arguments: dict[str, Any]) -> Containers | None:
-    """Return copies of the headers, the params and the cookies of a usual request.
+def usual_copies(arguments: dict[str, Any]) -> UsualCopies | None:
+    """Return copies of the containers of a usual request, and whether it has a body.
 
     None for a request with anything else that the caller may change later.
     """
-    if not is_usual(arguments):
+    # One by one: a loop, or a test of all the names, takes longer than all the rest.
+    unseen, data, json = len(arguments), None, None
+    headers = params = cookies = None
+    try:
+        if "data" in arguments:
+            unseen -= 1
+            data = arguments["data"]
+            if data is not None and type(data) not in _READ_ONLY:
+                return None
+        if "json" in arguments:
+            unseen -= 1
+            json = arguments["json"]
+        if "headers" in arguments:
+            unseen -= 1
+            headers = arguments["headers"]
+            # Their values are strings, or aiohttp complains.
+            headers = headers.copy() if type(headers) is dict else _usual_copy(headers)
+        if "params" in arguments:
+            unseen -= 1
+            params = _usual_copy(arguments["params"])
+        if unseen:
+            cookies = _usual_copy(arguments.get("cookies"))
+            if not _USUAL.issuperset(arguments):
+                return None
+    except _UnusualError:
         return None
-    # One by one: a loop takes longer than all the rest.
-    headers, params = arguments.get("headers"), arguments.get("params")
-    cookies = arguments.get("cookies")
-    if headers is None and params is None and cookies is None:
-        return NO_CONTAINERS
-    if headers is not None:
-        if type(headers) not in _NESTED:
-            return None
-        # Their values are strings, or aiohttp complains.
-        headers = headers.copy() if type(headers) is dict else _copy_of(headers)
-    if params is not None and type(params) is not str:
-        if type(params) not in _NESTED:
-            return None
-        params = _copy_of(params)
-    if cookies is not None:
-        if type(cookies) not in _NESTED:
-            return None
-        cookies = _copy_of(cookies)
-    return headers, params, cookies
+    return (headers, params, cookies), data is not None or json is not None
 
 
 def put_copies(arguments: dict[str, Any], copies: Containers) -> None:
     """Put the copies of a usual request in the place of what it was given."""
+    if copies is NO_CONTAINERS:
+        return
     headers, params, cookies = copies
     if headers is not None:
         arguments["headers"] = headers
@@ -102,6 +116,18 @@ def put_copies(arguments: dict[str, Any], copies: Containers) -> None:
         arguments["params"] = params
     if cookies is not None:
         arguments["cookies"] = cookies
+
+
+class _UnusualError(Exception):
+    pass
+
+
+def _usual_copy(value: Any) -> Any:
+    if type(value) in _NESTED:
+        return _copy_of(value)
+    if value is None or type(value) is str:
+        return value
+    raise _UnusualError
 
 
 def _body_copy(value: Any) -> Any:

@@ -169,7 +169,7 @@ class RetryBudget(Shared, RetryLimiter):
     def _lane_step(self) -> LaneStep | None:
         if type(self) is not RetryBudget:
             return None
-        return LaneStep(lambda host, method: self, count_success)
+        return LaneStep(lambda host, method, now: self, count_success)
 
     def on_failure(self, ctx: ClientRequestContext, cause: Exception | None) -> None:
         """Count a failure."""
@@ -235,7 +235,7 @@ class PerHostRetryBudget(Shared, RetryLimiter):
         if type(self._without_host) is not RetryBudget:
             return None
 
-        def budget_of(host: str, method: str) -> RetryBudget | None:
+        def budget_of(host: str, method: str, now: float) -> RetryBudget | None:
             return self._budgets.get(host) if host else None
 
         return LaneStep(budget_of, count_success)

@@ -26,6 +26,7 @@ from .._call.time_limits import TimeLimits
 from .._log.capture import collecting
 from .._log.late_log import log_of_call
 from .._log.upload import NO_BODY
+from .._request.copied_arguments import NO_CONTAINERS
 from .circuit_breaker_client import CircuitBreakerRpcClient
 from .cut import Cut
 from .function_client import FunctionClient
@@ -75,12 +76,18 @@ class QuickAttempt(AttemptOptions):
     _log: RequestLog | None
     _token: Any
 
-    def __init__(self, lane: QuickLane, permits: Sequence[Any]) -> None:
+    def __init__(
+        self,
+        lane: QuickLane,
+        permits: Sequence[Any],
+        loop: asyncio.AbstractEventLoop,
+        started: float,
+    ) -> None:
         self._lane = lane
         self.permits = permits
-        self.loop: asyncio.AbstractEventLoop = get_running_loop()
+        self.loop = loop
         self.wall_clock = time.time()
-        self.started = started = self.loop.time()
+        self.started = started
         self._is_over = False
         self._cut = self._deadline = self._log = None
         seconds = lane.shortest
@@ -184,15 +191,14 @@ class QuickLane:
         """Begin a call; None where it has to take the ordinary lane."""
         if current_options() is not None or collecting():
             return None
-        if not self._before:
-            return QuickAttempt(self, ())
-        permits = []
+        loop = get_running_loop()
+        permits, now = [], loop.time()
         for before in self._before:
-            permit = before("", self._name)
+            permit = before("", self._name, now)
             if permit is None:
                 return None
             permits.append(permit)
-        return QuickAttempt(self, permits)
+        return QuickAttempt(self, permits, loop, now)
 
     def succeed(self, attempt: QuickAttempt) -> None:
         """Let the clients note a success."""
@@ -221,7 +227,7 @@ class QuickLane:
     def log_of(self, attempt: QuickAttempt) -> RequestLog:
         """Make the log of a call that is under way."""
         begun: Begun = (
-            *(self._request.name, "", {}, None, {}, self._mask),
+            *(self._request.name, "", {}, NO_CONTAINERS, None, {}, self._mask),
             *(attempt.loop, attempt.wall_clock, attempt.started),
         )
         limits = self._seconds, self._attempt_seconds, self._retries

@@ -14,13 +14,13 @@ from .._log.late_log import (
     attach_late,
     log_of_call,
     record_success,
+    request_of,
 )
 from .._log.outcome import PENDING
 from .._log.record import NO_CHILDREN, UNMADE
 from .._log.stop_reason import RetryStopReason
-from .._request.copied_arguments import NO_CONTAINERS, is_usual, put_copies
+from .._request.copied_arguments import is_usual
 from .._request.keys import quick_host_key
-from .._request.request import HttpRequest
 from .._retry.client import RetryingClient
 from .deadline import CLOSE_ENOUGH, first_limits
 from .uploads import has_body_in, is_sending
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from .._log.request_log import RequestLog
     from .._log.upload import Upload
     from .._masking.mask import Mask
-    from .._request.copied_arguments import Containers
+    from .._request.request import HttpRequest
     from .aiohttp_transport import AiohttpTransport
     from .deadline import FirstLimits
 
@@ -101,7 +101,11 @@ class Lane:
         return self._last_limits
 
     def _limits_left(
-        self, session: ClientSession, ctx: ClientRequestContext, request: HttpRequest
+        self,
+        session: ClientSession,
+        ctx: ClientRequestContext,
+        request: HttpRequest,
+        now: float,
     ) -> FirstLimits | None:
         """Return the limits of a usual call that has all of its time left."""
         if (
@@ -128,8 +132,7 @@ class Lane:
             is_new = log._children is NO_CHILDREN and log._outcome is PENDING
             is_same = is_new and log._call.deadline == deadline
         # A decorator outside may have taken its time.
-        is_whole = get_running_loop().time() - started <= CLOSE_ENOUGH
-        return limits if is_same and is_whole else None
+        return limits if is_same and now - started <= CLOSE_ENOUGH else None
 
     def _begin_attempt(
         self, ctx: ClientRequestContext, limits: ShownLimits, upload: Upload
@@ -145,7 +148,7 @@ class Lane:
         log._upload = upload
 
     def _permits(
-        self, base_url: URL | None, method: str, target: StrOrURL
+        self, base_url: URL | None, method: str, target: StrOrURL, now: float
     ) -> list[Any] | None:
         """Return a permit of each client; None where one of them gives none."""
         if not self._before:
@@ -153,7 +156,7 @@ class Lane:
         host = quick_host_key(target, base_url) or ""
         permits: list[Any] = []
         for before in self._before:
-            permit = before(host, method)
+            permit = before(host, method, now)
             if permit is None:
                 for place, given in enumerate(permits):
                     if place in self._undo:
@@ -169,12 +172,12 @@ class Lane:
         target: StrOrURL,
         options: dict[str, Any],
         timeout: ClientTimeout | None,
-        copies: Containers = NO_CONTAINERS,
     ) -> Awaitable[aiohttp.ClientResponse]:
-        """Begin to send a request; put *copies* of what was sent into the *options*."""
+        """Begin to send a request."""
         given = options
         if timeout is not None:
-            given = {**options, "timeout": timeout}
+            given = options.copy()
+            given["timeout"] = timeout
         replaced = self._transport.replaced
         answer: Awaitable[aiohttp.ClientResponse]
         try:
@@ -185,18 +188,11 @@ class Lane:
         except BaseException as error:
             # A mock may raise before it is awaited.
             answer = _failing(error)
-        if copies is not NO_CONTAINERS:
-            put_copies(options, copies)
         return answer
 
-    def _context(
-        self, session: ClientSession, late: LateLog, log: RequestLog | None
-    ) -> ClientRequestContext:
+    def _context(self, late: LateLog, log: RequestLog | None) -> ClientRequestContext:
         """Make the context of a call whose first attempt did not succeed."""
-        method, target, arguments, *_ = late[0]
-        request = HttpRequest.of_arguments(
-            method, target, arguments, arguments, session._base_url
-        )
+        request = request_of(late[0])
         ctx = ClientRequestContext._of(request, log or log_of_call(late, request))
         ctx._is_sent = True
         return ctx

@@ -17,7 +17,12 @@ from .._log.attachment import attach
 from .._log.capture import collecting
 from .._log.late_log import attach_late
 from .._log.upload import NO_BODY
-from .._request.copied_arguments import NO_CONTAINERS, put_copies, usual_copies
+from .._request.copied_arguments import (
+    NO_CONTAINERS,
+    PLAIN,
+    put_copies,
+    usual_copies,
+)
 from .._request.request import HttpRequest
 from .aiohttp_transport import closed
 from .deadline import response_timeout
@@ -33,6 +38,7 @@ if TYPE_CHECKING:
     from .._log.late_log import Begun
     from .._log.request_log import RequestLog
     from .._masking.mask import Mask
+    from .._request.copied_arguments import Containers
 
 
 async def ordinary_call(
@@ -109,17 +115,18 @@ def _begin_late(
 ) -> ClientRequestContext:
     """Make the context of a call, without a log where that is a usual one."""
     is_plain = len(options) == 1 and "allow_redirects" in options
-    copies = NO_CONTAINERS if is_plain else usual_copies(options)
-    if copies is None or current_options() is not None or collecting():
+    usual = PLAIN if is_plain else usual_copies(options)
+    if usual is None or current_options() is not None or collecting():
         return _begin(session, mask, method, target, options)
     arguments = options
-    if copies is not NO_CONTAINERS:
+    if usual is not PLAIN:
         arguments = options.copy()
-        put_copies(arguments, copies)
+        put_copies(arguments, usual[0])
     request = HttpRequest.of_arguments(
         method, target, options, arguments, session._base_url
     )
-    begun = begun_now(session, mask, request.method, target, arguments)
+    now = get_running_loop().time()
+    begun = begun_at(now, session, mask, request.method, target, arguments)
     limits = response_timeout(options, session, None), None, False
     return ClientRequestContext._of(request, None, (begun, limits, NO_BODY))
 
@@ -139,25 +146,27 @@ def _attach(ctx: ClientRequestContext, response: aiohttp.ClientResponse) -> None
     attach_late(response, late, ctx._answered_at)
 
 
-def begun_now(
+def begun_at(
+    now: float,
     session: ClientSession,
     mask: Mask,
     method: str,
     target: StrOrURL,
     arguments: dict[str, Any],
+    copies: Containers = NO_CONTAINERS,
 ) -> Begun:
     """Note how a call begins, for a log that may be asked for."""
-    loop = get_running_loop()
     return (
         method,
         target,
         arguments,
+        copies,
         session._base_url,
         session._default_headers,
         mask,
-        loop,
+        get_running_loop(),
         time.time(),
-        loop.time(),
+        now,
     )
 
 

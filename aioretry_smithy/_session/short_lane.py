@@ -9,6 +9,7 @@ nothing but the time they take.
 
 from __future__ import annotations
 
+from asyncio import get_running_loop
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from aiohttp import ClientResponse
@@ -27,7 +28,7 @@ from .._request.copied_arguments import NO_CONTAINERS, usual_copies
 from .._retry.client import RetryingClient
 from .aiohttp_transport import closed
 from .lane import Lane
-from .ordinary_lane import begun_now, ordinary_call
+from .ordinary_lane import begun_at, ordinary_call
 from .uploads import close_upload, has_body_in, is_sending, open_upload
 
 if TYPE_CHECKING:
@@ -122,13 +123,14 @@ class ShortLane(Lane):
         is_plain = len(options) == 1 and "allow_redirects" in options
         copies, has_body, notes = _PLAIN if is_plain else self._look_at(options)
         limits = None if copies is None else self._limits(session, options)
-        permits = limits and self._permits(session._base_url, method, target)
+        now = get_running_loop().time()
+        permits = limits and self._permits(session._base_url, method, target, now)
         if copies is None or limits is None or permits is None:
             return await ordinary_call(
                 session, client, self._mask, method, target, options
             )
-        answer = self._answer(session, method, target, options, limits.timeout, copies)
-        begun = begun_now(session, self._mask, method, target, options)
+        answer = self._answer(session, method, target, options, limits.timeout)
+        begun = begun_at(now, session, self._mask, method, target, options, copies)
         log, upload = None, NO_BODY
         if collecting():
             upload = open_upload() if has_body else NO_BODY
@@ -149,7 +151,7 @@ class ShortLane(Lane):
             first = FirstAttempt(response, None, notes)
             del response
         late = begun, limits.shown, close_upload() if has_body else NO_BODY
-        ctx = self._context(session, late, log)
+        ctx = self._context(late, log)
         self._hand_over(ctx, first, permits)
         del first
         return await ordinary_call(
@@ -161,9 +163,11 @@ class ShortLane(Lane):
     ) -> aiohttp.ClientResponse:
         """Do the same where clients outside have seen the call: it has a context."""
         session = self._transport.session()
-        limits = None if session is None else self._limits_left(session, ctx, request)
+        limits, now = None, get_running_loop().time()
+        if session is not None:
+            limits = self._limits_left(session, ctx, request, now)
         base_url, method, target = request._base_url, request.method, request.target
-        permits = self._permits(base_url, method, target) if limits else None
+        permits = self._permits(base_url, method, target, now) if limits else None
         if session is None or limits is None or permits is None:
             return await self._ordinary(ctx, request)
         given = request.given
@@ -197,11 +201,12 @@ class ShortLane(Lane):
         return await self._ordinary(ctx, request)
 
     def _look_at(self, options: dict[str, Any]) -> _Arguments:
-        has_body = has_body_in(options)
-        copies = None if has_body and is_sending() else usual_copies(options)
+        copies, has_body = usual_copies(options) or (None, True)
+        if not has_body:
+            return copies, False, None
         notes: list[Note] = []
         self._transport.json.sending = notes
-        return copies, has_body, notes
+        return None if is_sending() else copies, True, notes
 
     def _ordinary(
         self, ctx: ClientRequestContext, request: HttpRequest

@@ -137,7 +137,7 @@ class SharedRetryBudget(Shared, RetryLimiter):
     def _lane_step(self) -> LaneStep | None:
         if type(self) is not SharedRetryBudget:
             return None
-        return LaneStep(lambda host, method: self, _count_success)
+        return LaneStep(lambda host, method, now: self, _count_success)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._local.name!r}, {self._local._settings})"

@@ -22,6 +22,7 @@ from aioretry_smithy import (
     SessionBuilder,
     client_decorator,
 )
+from aioretry_smithy._clock import loop_time
 from aioretry_smithy.testing import VirtualTimeLoop
 
 schedules = st.integers(0, 2**64).map(random.Random)
@@ -207,7 +208,7 @@ async def test_call_that_is_cancelled_at_any_await_leaves_its_place(extra, waits
             builder.decorator(decorator)
         with in_place_of_aiohttp(answer_in_turns):
             async with builder.build() as client:
-                place = limit._try_enter() if waits else None
+                place = limit._try_enter(loop_time()) if waits else None
                 task = asyncio.create_task(call_in_turns(client))
                 if place is not None:
                     await take_turns(3)

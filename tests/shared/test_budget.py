@@ -231,7 +231,7 @@ async def test_calls_that_succeed_take_the_short_lane(redis):
     (budget,) = budgets(redis, 1)
     await acquired(budget)
     step = budget._lane_step()
-    step.after(step.before("example.com:443", "GET"), now(), None)
+    step.after(step.before("example.com:443", "GET", now()), now(), None)
     await all_told()
 
     assert 1.1 == budget.tokens
