@@ -25,13 +25,15 @@ if TYPE_CHECKING:
 
 # Plain tuples: every call makes them, and anything else takes longer to make.
 
+Sent: TypeAlias = "tuple[str, StrOrURL, dict[str, Any], Containers, URL | None]"
+"""The method, the target, the arguments, copies of the containers among them, and the
+session's base URL."""
+
 Begun: TypeAlias = (
-    "tuple[str, StrOrURL, dict[str, Any], Containers, URL | None, Mapping[str, str],"
-    " Mask, asyncio.AbstractEventLoop, float, float]"
+    "tuple[Sent, Mapping[str, str], Mask, asyncio.AbstractEventLoop, float, float]"
 )
-"""The method, the target, the arguments, copies of the containers among them, the
-session's base URL and headers, the mask, the event loop, and the wall clock and the
-loop's time at the start."""
+"""What was sent, the session's headers, the mask, the event loop, and the wall clock
+and the loop's time at the start."""
 
 ShownLimits: TypeAlias = "tuple[float | None, float | None, bool]"
 """The seconds for the call and for an attempt, and whether attempts have logs."""
@@ -43,9 +45,9 @@ LateLog: TypeAlias = "tuple[Begun, ShownLimits, Upload]"
 def log_of_call(late: LateLog, request: HttpRequest | None = None) -> RequestLog:
     """Make the log of a call that is under way."""
     begun, (timeout, own, retries), upload = late
-    *_, headers, mask, loop, wall_clock, started = begun
+    sent, headers, mask, loop, wall_clock, started = begun
     if request is None:
-        request = request_of(begun)
+        request = request_of(sent)
     log = RequestLog(request.without_body(), loop, timeout, None, headers, mask)
     shared = log._call
     shared.wall_clock = wall_clock
@@ -57,9 +59,9 @@ def log_of_call(late: LateLog, request: HttpRequest | None = None) -> RequestLog
     return log
 
 
-def request_of(begun: Begun) -> HttpRequest:
+def request_of(sent: Sent) -> HttpRequest:
     """Make the request of a call."""
-    method, target, arguments, copies, base_url, *_ = begun
+    method, target, arguments, copies, base_url = sent
     put_copies(arguments, copies)
     return HttpRequest.of_arguments(method, target, arguments, arguments, base_url)
 

@@ -28,13 +28,6 @@ class Upload:
         self.is_open = is_open
         self.writer = None
 
-    def close(self) -> None:
-        """Stop to count: the request has its answer, or failed."""
-        self.is_open = False
-        writer, self.writer = self.writer, None
-        if writer is not None and not writer._eof:
-            self.length, self.ended = 0, None
-
 
 NO_BODY: Final = Upload(0, is_open=False)
 """The upload of requests without a body. Nothing is written into it."""

@@ -1,6 +1,6 @@
 """Take calls of a function that succeed at once past the clients of its chain.
 
-As in a session, each client offers what it does to such a call as two plain functions.
+As in a session, each client offers what it does to such a call as plain functions.
 No context is made and no log. A call that has a place in a log, or a block of options
 around it, takes the ordinary lane; an attempt that fails becomes its first one there.
 """
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from .._call.client import RpcClient
     from .._call.options import RequestOptions
     from .._call.short_lane import LaneStep
-    from .._log.late_log import Begun
+    from .._log.late_log import Begun, Sent
     from .._log.request_log import RequestLog
     from .._masking.mask import Mask
     from .._request.rpc_request import RpcRequest
@@ -226,10 +226,9 @@ class QuickLane:
 
     def log_of(self, attempt: QuickAttempt) -> RequestLog:
         """Make the log of a call that is under way."""
-        begun: Begun = (
-            *(self._request.name, "", {}, NO_CONTAINERS, None, {}, self._mask),
-            *(attempt.loop, attempt.wall_clock, attempt.started),
-        )
+        started = attempt.loop, attempt.wall_clock, attempt.started
+        nothing: Sent = self._request.name, "", {}, NO_CONTAINERS, None
+        begun: Begun = nothing, {}, self._mask, *started
         limits = self._seconds, self._attempt_seconds, self._retries
         request: Any = self._request
         return log_of_call((begun, limits, NO_BODY), request)

@@ -192,7 +192,7 @@ class Lane:
 
     def _context(self, late: LateLog, log: RequestLog | None) -> ClientRequestContext:
         """Make the context of a call whose first attempt did not succeed."""
-        request = request_of(late[0])
+        request = request_of(late[0][0])
         ctx = ClientRequestContext._of(request, log or log_of_call(late, request))
         ctx._is_sent = True
         return ctx

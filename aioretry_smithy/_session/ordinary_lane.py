@@ -35,10 +35,8 @@ if TYPE_CHECKING:
     from aiohttp.typedefs import StrOrURL
 
     from .._call.client import HttpClient
-    from .._log.late_log import Begun
     from .._log.request_log import RequestLog
     from .._masking.mask import Mask
-    from .._request.copied_arguments import Containers
 
 
 async def ordinary_call(
@@ -125,8 +123,9 @@ def _begin_late(
     request = HttpRequest.of_arguments(
         method, target, options, arguments, session._base_url
     )
-    now = get_running_loop().time()
-    begun = begun_at(now, session, mask, request.method, target, arguments)
+    loop = get_running_loop()
+    sent = request.method, target, arguments, NO_CONTAINERS, session._base_url
+    begun = sent, session._default_headers, mask, loop, time.time(), loop.time()
     limits = response_timeout(options, session, None), None, False
     return ClientRequestContext._of(request, None, (begun, limits, NO_BODY))
 
@@ -140,34 +139,11 @@ def _attach(ctx: ClientRequestContext, response: aiohttp.ClientResponse) -> None
     begun, limits, upload = late
     if upload is not NO_BODY:
         # A decorator may have kept the request, with its body.
-        method, target, arguments, *others = begun
+        (method, target, arguments, *others), *rest = begun
         arguments = {**arguments, "data": None, "json": None}
-        late = (method, target, arguments, *others), limits, upload  # type: ignore[assignment]
+        sent = method, target, arguments, *others
+        late = (sent, *rest), limits, upload  # type: ignore[assignment]
     attach_late(response, late, ctx._answered_at)
-
-
-def begun_at(
-    now: float,
-    session: ClientSession,
-    mask: Mask,
-    method: str,
-    target: StrOrURL,
-    arguments: dict[str, Any],
-    copies: Containers = NO_CONTAINERS,
-) -> Begun:
-    """Note how a call begins, for a log that may be asked for."""
-    return (
-        method,
-        target,
-        arguments,
-        copies,
-        session._base_url,
-        session._default_headers,
-        mask,
-        get_running_loop(),
-        time.time(),
-        now,
-    )
 
 
 def _check_deadline(ctx: ClientRequestContext, refused: Exception) -> None:

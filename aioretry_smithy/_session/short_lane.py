@@ -1,6 +1,6 @@
 """Take calls that succeed at once past the clients of a chain.
 
-Each client offers what it does to such a call as two plain functions, which run around
+Each client offers what it does to such a call as plain functions, which run around
 one call of aiohttp. No context is made, no attempt, and a log only when it is asked
 for. An unusual call takes the ordinary lane before anything is sent; an attempt that
 does not succeed becomes the first attempt of the ordinary lane. The lanes differ in
@@ -9,6 +9,7 @@ nothing but the time they take.
 
 from __future__ import annotations
 
+import time
 from asyncio import get_running_loop
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -28,7 +29,7 @@ from .._request.copied_arguments import NO_CONTAINERS, usual_copies
 from .._retry.client import RetryingClient
 from .aiohttp_transport import closed
 from .lane import Lane
-from .ordinary_lane import begun_at, ordinary_call
+from .ordinary_lane import ordinary_call
 from .uploads import close_upload, has_body_in, is_sending, open_upload
 
 if TYPE_CHECKING:
@@ -123,14 +124,16 @@ class ShortLane(Lane):
         is_plain = len(options) == 1 and "allow_redirects" in options
         copies, has_body, notes = _PLAIN if is_plain else self._look_at(options)
         limits = None if copies is None else self._limits(session, options)
-        now = get_running_loop().time()
+        loop = get_running_loop()
+        now = loop.time()
         permits = limits and self._permits(session._base_url, method, target, now)
         if copies is None or limits is None or permits is None:
             return await ordinary_call(
                 session, client, self._mask, method, target, options
             )
         answer = self._answer(session, method, target, options, limits.timeout)
-        begun = begun_at(now, session, self._mask, method, target, options, copies)
+        sent = method, target, options, copies, session._base_url
+        begun = sent, session._default_headers, self._mask, loop, time.time(), now
         log, upload = None, NO_BODY
         if collecting():
             upload = open_upload() if has_body else NO_BODY

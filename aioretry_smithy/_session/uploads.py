@@ -54,7 +54,7 @@ async def sending(
     try:
         return await answer
     finally:
-        upload.close()
+        _close(upload)
         # A request around this one counts its body again.
         if outer is not None and outer.is_open:
             _last_upload.set(outer)
@@ -79,8 +79,16 @@ def close_upload() -> Upload:
     # A mock sends nothing.
     if upload is None or not upload.is_open:
         return NOT_COUNTED
-    upload.close()
+    _close(upload)
     return upload
+
+
+def _close(upload: Upload) -> None:
+    upload.is_open = False
+    writer, upload.writer = upload.writer, None
+    # The transport may have refused the body.
+    if writer is not None and not writer._eof:
+        upload.length, upload.ended = 0, None
 
 
 @cache
