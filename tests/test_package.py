@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import importlib.metadata
 import importlib.util
 import inspect
@@ -17,6 +18,7 @@ from types import ModuleType
 import aioretry_smithy
 
 ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.rst").read_text(encoding="utf-8")
 
 EXTRAS = {
     "aioretry_smithy._cli.rich_output": "rich",
@@ -106,11 +108,24 @@ def test_oldest_aiohttp_allowed_is_the_oldest_tested():
     tox = (ROOT / "tox.ini").read_text(encoding="utf-8")
     tested = re.findall(r"aiohttp==([\d.]+)", tox)
     oldest = min(tested, key=lambda version: [*map(int, version.split("."))])
-    readme = " ".join((ROOT / "README.rst").read_text(encoding="utf-8").split())
+    readme = " ".join(README.split())
 
     assert [oldest] == floors
     assert f"``aiohttp`` {oldest} or newer" in readme
     assert f"tested with {oldest}," in readme
+
+
+def test_pages_are_published_from_what_tox_builds_them_with():
+    """The host of the pages installs the same extras and the same group."""
+    host = (ROOT / ".readthedocs.yaml").read_text(encoding="utf-8")
+    tox = configparser.RawConfigParser()
+    tox.read(ROOT / "tox.ini", encoding="utf-8")
+    used = tox["testenv"]["extras"], tox["testenv:docs"]["dependency_groups"]
+    (installed,) = re.findall(r'"\.\[(.+)\]" --group (\w+)', host)
+    (configuration,) = re.findall(r"configuration: (.+)", host)
+
+    assert (used[0].replace(", ", ","), used[1]) == installed
+    assert (ROOT / configuration).is_file()
 
 
 IMPORT_EACH_FIRST = """
