@@ -115,6 +115,24 @@ def test_oldest_aiohttp_allowed_is_the_oldest_tested():
     assert f"tested with {oldest}," in readme
 
 
+def test_readme_names_pages_that_exist():
+    """Each becomes a link on the package index."""
+    named = re.findall(r"``(docs/\S+)``", README)
+
+    assert named
+    assert [] == [each for each in named if not (ROOT / each).exists()]
+
+
+def test_picture_of_the_readme_has_a_name_of_its_own():
+    """Of two pictures of one name, Sphinx gives the second one another name."""
+    (picture,) = re.findall(r"^\.\. image:: (.+)", README, re.MULTILINE)
+    _, *folders, name = Path(picture).parts
+
+    assert [Path("docs", *folders, name)] == [
+        path.relative_to(ROOT) for path in (ROOT / "docs").rglob(name)
+    ]
+
+
 def test_pages_are_published_from_what_tox_builds_them_with():
     """The host of the pages installs the same extras and the same group."""
     host = (ROOT / ".readthedocs.yaml").read_text(encoding="utf-8")

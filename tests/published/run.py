@@ -14,8 +14,8 @@ import tarfile
 from pathlib import Path
 
 CHECKOUT = Path(__file__).parents[2]
-RELATIVE = r"^\.\. (?:image|figure):: (?!https:).*|<(?!https:)\S+>`_"
-"""Pictures and links that lead nowhere on the page of the package index."""
+RELATIVE = r"^\.\. (?:image|figure):: (?!https:).*|<(?!https:)\S+>`_|``docs/\S+``"
+"""Pictures, links and paths that lead nowhere on the page of the package index."""
 
 
 def run(*arguments: str, cwd: Path = CHECKOUT) -> None:
