@@ -43,34 +43,26 @@ def standard_decorators(
     inside: Iterable[Decorator],
 ) -> Iterator[Decorator]:
     """Yield the decorators of the standard chain, from the inside out."""
-    settings: dict[str, Any] = {
+    _check_part("logging", logging, "LoggingClient.new_decorator(...)")
+    breaking = "CircuitBreakerClient.new_decorator(...)"
+    _check_part("circuit_breaker", circuit_breaker, breaking)
+    if not isinstance(inside, Iterable):
+        raise bad_argument("inside", inside, "a list of decorators")
+    settings = {
         "attempt_timeout": attempt_timeout,
         "max_total_attempts": max_total_attempts,
         "strategy": strategy,
         "limiter": limiter,
     }
-    _check_part("logging", logging, "LoggingClient.new_decorator(...)")
-    breaking = "CircuitBreakerClient.new_decorator(...)"
-    _check_part("circuit_breaker", circuit_breaker, breaking)
-    if not isinstance(retrying, _CONFIGS):
-        _check_part("retrying", retrying, "a RetryConfig, a RetryConfigMapping")
-    if not isinstance(inside, Iterable):
-        raise bad_argument("inside", inside, "a list of decorators")
-    given = {name: value for name, value in settings.items() if value is not UNSET}
-    if retrying is UNSET:
-        retrying = RetryConfig.standard(**given)
-    elif given:
-        name, value = next(iter(given.items()))
-        expected = f"in what is given as retrying: RetryConfig.standard({name}=...)"
-        raise bad_argument(name, value, expected)
+    how = _how_to_retry(retrying, settings)
     yield from inside
     if circuit_breaker is UNSET:
         yield _circuit_breaker()
     elif circuit_breaker is not None:
         yield circuit_breaker
-    yield from limit_decorators(concurrency, rate, _attempt_timeout(retrying))
-    if retrying is not None:
-        yield _retrying(retrying)
+    yield from limit_decorators(concurrency, rate, _attempt_timeout(how))
+    if how is not None:
+        yield _retrying(how)
     if logging is UNSET:
         yield LoggingClient.new_decorator()
     elif logging is not None:
@@ -81,6 +73,22 @@ def _check_part(name: str, part: object, usual: str) -> None:
     if not (part is UNSET or part is None or callable(part)):
         expected = f"{usual}, another decorator, or None to leave it out"
         raise bad_argument(name, part, expected)
+
+
+def _how_to_retry(
+    retrying: Retrying | Literal[Unset.UNSET] | None, settings: dict[str, Any]
+) -> Retrying | None:
+    """Return what was given as retrying, or the defaults with the settings given."""
+    if not isinstance(retrying, _CONFIGS):
+        _check_part("retrying", retrying, "a RetryConfig, a RetryConfigMapping")
+    given = {name: value for name, value in settings.items() if value is not UNSET}
+    if retrying is UNSET:
+        return RetryConfig.standard(**given)
+    if given:
+        name, value = next(iter(given.items()))
+        expected = f"in what is given as retrying: RetryConfig.standard({name}=...)"
+        raise bad_argument(name, value, expected)
+    return retrying
 
 
 def _circuit_breaker() -> Decorator:
