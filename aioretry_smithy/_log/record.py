@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, cast
 from .._failures.kept_cause import KeptCause
 from .._masking.mask import DEFAULT_MASK
 from .call_facts import CallFacts
-from .hedge import MaybeHedge
-from .outcome import PENDING, Outcome
+from .outcome import PENDING, HasOutcome
 from .upload import NO_BODY, Upload
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ UNMADE: Final[list[Any]] = []
 """In place of the log of the only attempt, which is made when it is asked for."""
 
 
-class LogRecord(MaybeHedge):
+class LogRecord(HasOutcome):
     """The facts of a call or an attempt, as they can be read; see :class:`RequestLog`.
 
     Written by :class:`RequestLog` alone.
@@ -41,8 +40,6 @@ class LogRecord(MaybeHedge):
         "_children",
         "_deadline",
         "_is_settled",
-        "_outcome",
-        "_refusal",
         "_request_preview",
         "_retry_error",
         "_sent",
@@ -78,8 +75,6 @@ class LogRecord(MaybeHedge):
     _children: list[Self]
     _deadline: float | None
     _is_settled: bool  # handed on; what a decorator left running changes nothing
-    _outcome: Outcome
-    _refusal: KeptCause | None
     _request_preview: str | None
     _retry_error: BaseException | KeptCause | None
     _sent: bool
@@ -230,58 +225,6 @@ class LogRecord(MaybeHedge):
             return None
         # To the microsecond, or clocks that run for long would show in the digits.
         return round(deadline - self.started, 6)
-
-    @property
-    def response_status(self) -> int | None:
-        """The status, or None without a response."""
-        return self._outcome.status
-
-    @property
-    def response_reason(self) -> str | None:
-        """The reason phrase that came with the status."""
-        return self._outcome.reason
-
-    @property
-    def response_headers(self) -> Mapping[str, str] | None:
-        """The headers of the response, or None without one."""
-        return self._outcome.headers
-
-    @property
-    def response_cause(self) -> BaseException | None:
-        """The failure of the call or the attempt, or of reading the body.
-
-        A copy of the same class and text when the call is over and nobody has it.
-        """
-        cause = self._refusal or self._outcome.cause
-        return cause.get() if isinstance(cause, KeptCause) else cause
-
-    @property
-    def response_length(self) -> int | None:
-        """Bytes of the body that were received, decoded, once it ended."""
-        return self._outcome.length
-
-    @property
-    def response_content_preview(self) -> str | None:
-        """The same for a text that was received, so far."""
-        start = self._outcome.preview
-        return None if start is None else start.text()
-
-    @property
-    def duration(self) -> float | None:
-        """Seconds to the headers of the response or to the failure."""
-        ended = self._outcome.ended
-        return None if ended is None else ended - self.started
-
-    @property
-    def total_duration(self) -> float | None:
-        """Seconds to the end of the body or to the failure."""
-        ended = self._outcome.body_ended
-        return None if ended is None else ended - self.started
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether nothing will be added: the body ended or the call failed."""
-        return self._outcome.body_ended is not None
 
     def _make_first_attempt(self) -> None:
         """Make the log of an attempt that was made without one."""
