@@ -13,6 +13,7 @@ from .._failures.safety import RetrySafety, mark_seen, peel, retry_safety, was_q
 from .._retry.config import RETRY_COUNT_HEADER
 from .._retry.http_exchange import HTTP
 from .._retry.limiter_calls import acquired, notify
+from .sent_request import SentRequest
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -27,46 +28,10 @@ if TYPE_CHECKING:
 
 _THROTTLED: Final = frozenset({408, 429})
 
-_given_up: Final[set[asyncio.Task[Any]]] = set()
-"""Tasks that are to end, some in their own time: the loop alone does not keep them."""
-
 
 def is_good(status: int) -> bool:
     """Say whether no retry strategy would want another answer."""
     return status < 500 and status not in _THROTTLED
-
-
-def _stays_open(response: aiohttp.ClientResponse | None) -> bool:
-    """Say whether a body may keep its connection until it is read."""
-    if response is None or response.connection is None:
-        return False
-    length, (buffer, _) = (
-        response.content_length,
-        response.content.get_read_buffer_limits(),
-    )
-    return length is None or length > buffer
-
-
-class _Sent:
-    """One of the requests, from when it is decided on."""
-
-    __slots__ = ("cause", "ctx", "leave", "response", "started", "task")
-
-    task: asyncio.Task[aiohttp.ClientResponse | None]
-
-    ctx: ClientRequestContext | None
-    """None where a limiter has not said yes."""
-
-    leave: ClientRequestContext | None
-    """The attempt for which a limiter gave a permit."""
-
-    cause: Exception | None
-    response: aiohttp.ClientResponse | None
-
-    def __init__(self, ctx: ClientRequestContext | None = None) -> None:
-        self.ctx = ctx
-        self.started = loop_time()
-        self.leave = self.cause = self.response = None
 
 
 class HedgedRequest:
@@ -102,11 +67,11 @@ class HedgedRequest:
         self._delay = delay
         self._hedges_left = max_hedges
         self._limiter = limiter
-        self._first = _Sent(ctx._twin())
+        self._first = SentRequest(ctx._twin())
         self._sent = [self._first]
-        self._under_way: list[_Sent] = []
+        self._under_way: list[SentRequest] = []
         # What counts if nothing good comes.
-        self._best: _Sent | None = None
+        self._best: SentRequest | None = None
 
     async def run(self) -> aiohttp.ClientResponse:
         """Return the first good answer.
@@ -150,20 +115,22 @@ class HedgedRequest:
     def _may_hedge(self) -> bool:
         return self._hedges_left > 0 and time_left(self._ctx) > 0
 
-    def _hedge(self, before: _Sent) -> None:
+    def _hedge(self, before: SentRequest) -> None:
         self._hedges_left -= 1
-        hedge = _Sent()
+        hedge = SentRequest()
         self._sent.append(hedge)
         self._start(hedge, self._ask_and_send(hedge, before.ctx, before.cause))
 
     def _start(
-        self, sent: _Sent, answer: Coroutine[Any, Any, aiohttp.ClientResponse | None]
+        self,
+        sent: SentRequest,
+        answer: Coroutine[Any, Any, aiohttp.ClientResponse | None],
     ) -> None:
         self._under_way.append(sent)
         sent.task = asyncio.get_running_loop().create_task(answer)
 
     async def _ask_and_send(
-        self, hedge: _Sent, before: Any, cause: Exception | None
+        self, hedge: SentRequest, before: Any, cause: Exception | None
     ) -> aiohttp.ClientResponse | None:
         """Send a hedge; return None where the limiter gives no leave, or too late."""
         limiter, ctx = self._limiter, self._ctx
@@ -189,7 +156,7 @@ class HedgedRequest:
         attempt.log._hedge(ctx.log)
         return await self._delegate.execute(attempt, request)
 
-    def _take(self, sent: _Sent) -> bool:
+    def _take(self, sent: SentRequest) -> bool:
         """Look at the outcome of a request; say whether it is a good answer."""
         task = sent.task
         del sent.task  # it has the failure, whose frames have this object
@@ -220,11 +187,11 @@ class HedgedRequest:
 
     def _let_go(self) -> None:
         """Close a bad answer that keeps a connection which others may wait for."""
-        if self._best is not None and _stays_open(self._best.response):
+        if self._best is not None and self._best.stays_open():
             self._close_best()
             self._best = None
 
-    def _fail(self, sent: _Sent, cause: Exception) -> None:
+    def _fail(self, sent: SentRequest, cause: Exception) -> None:
         sent.cause = cause
         self._best = self._best or sent
         if (
@@ -234,30 +201,24 @@ class HedgedRequest:
         ):
             self._hedges_left = 0
 
-    def _learn(self, winner: _Sent) -> None:
+    def _learn(self, winner: SentRequest) -> None:
         """Note how long the winner took, and the first request at least."""
         now = loop_time()
         self._times.note(now - winner.started)
         if self._first in self._under_way:
             self._times.note(now - self._first.started)
 
-    def _cancel(self) -> None:
-        for sent in self._under_way:
-            task = sent.task
-            _given_up.add(task)
-            task.add_done_callback(_discard)
-            task.cancel()
-
     async def _end(self, turns: int = 1) -> None:
         """Cancel what is under way, and wait for so many turns of the loop."""
-        self._cancel()
         rest, self._under_way = self._under_way, []
+        for sent in rest:
+            sent.give_up()
         try:
             if rest and turns:
                 await asyncio.sleep(0)
         finally:
             for sent in rest:
-                _settle(sent)
+                sent.settle()
             await self._end_permits()
 
     async def _end_permits(self) -> None:
@@ -287,25 +248,3 @@ class HedgedRequest:
         finally:
             # It has this frame, which must not have it.
             del cause
-
-
-def _settle(sent: _Sent) -> None:
-    """Let the log of a request that was given up be complete."""
-    if sent.ctx is None:
-        return
-    log, resources = sent.ctx.log, sent.ctx.root._resources
-    if resources is not None:
-        # A decorator may have dropped one, as it was cancelled.
-        resources.close_responses(log)
-    if log.duration is None:
-        log._sent = log._sent or not sent.task.done()
-        log._record_failure(asyncio.CancelledError())
-    log._is_settled = True
-
-
-def _discard(task: asyncio.Task[aiohttp.ClientResponse | None]) -> None:
-    _given_up.discard(task)
-    if not task.cancelled() and task.exception() is None:
-        response = task.result()
-        if response is not None:
-            response.close()

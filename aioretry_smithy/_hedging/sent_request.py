@@ -1,0 +1,76 @@
+"""One of the requests that are sent for one answer, and how it is given up."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from .._clock import loop_time
+
+if TYPE_CHECKING:
+    import aiohttp
+
+    from .._call.context import ClientRequestContext
+
+_given_up: Final[set[asyncio.Task[Any]]] = set()
+"""Tasks that are to end, some in their own time: the loop alone does not keep them."""
+
+
+class SentRequest:
+    """One of the requests, from when it is decided on."""
+
+    __slots__ = ("cause", "ctx", "leave", "response", "started", "task")
+
+    task: asyncio.Task[aiohttp.ClientResponse | None]
+
+    ctx: ClientRequestContext | None
+    """None where a limiter has not said yes."""
+
+    leave: ClientRequestContext | None
+    """The attempt for which a limiter gave a permit."""
+
+    cause: Exception | None
+    response: aiohttp.ClientResponse | None
+
+    def __init__(self, ctx: ClientRequestContext | None = None) -> None:
+        self.ctx = ctx
+        self.started = loop_time()
+        self.leave = self.cause = self.response = None
+
+    def stays_open(self) -> bool:
+        """Say whether the body may keep its connection until it is read."""
+        response = self.response
+        if response is None or response.connection is None:
+            return False
+        length, (buffer, _) = (
+            response.content_length,
+            response.content.get_read_buffer_limits(),
+        )
+        return length is None or length > buffer
+
+    def give_up(self) -> None:
+        """Cancel the task, which may take its time, and close what it still brings."""
+        _given_up.add(self.task)
+        self.task.add_done_callback(_discard)
+        self.task.cancel()
+
+    def settle(self) -> None:
+        """Let the log be complete, after the request was given up."""
+        if self.ctx is None:
+            return
+        log, resources = self.ctx.log, self.ctx.root._resources
+        if resources is not None:
+            # A decorator may have dropped one, as it was cancelled.
+            resources.close_responses(log)
+        if log.duration is None:
+            log._sent = log._sent or not self.task.done()
+            log._record_failure(asyncio.CancelledError())
+        log._is_settled = True
+
+
+def _discard(task: asyncio.Task[aiohttp.ClientResponse | None]) -> None:
+    _given_up.discard(task)
+    if not task.cancelled() and task.exception() is None:
+        response = task.result()
+        if response is not None:
+            response.close()
