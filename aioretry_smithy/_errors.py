@@ -18,15 +18,16 @@ import inspect
 import sys
 from collections import defaultdict
 from itertools import count
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 import aiohttp
 
 from ._text import encodable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+_F = TypeVar("_F", bound="Callable[..., Any]")
 
 _numbers: defaultdict[str, count[int]] = defaultdict(count)
 
@@ -98,6 +99,16 @@ def bad_argument(name: str, value: object, expected: str) -> ValueError:
     ValueError('max_delay: 1 (expected: >= min_delay, 2)')
     """
     return ValueError(encodable(f"{name}: {value!r} (expected: {expected})"))
+
+
+def unqualified(function: _F) -> _F:
+    """Let Python's own errors about the arguments of a method name no class.
+
+    They would name the one that it is written in, where public classes inherit it from
+    one that is not.
+    """
+    function.__qualname__ = function.__name__
+    return function
 
 
 def is_finite(value: object) -> TypeGuard[float]:

@@ -15,7 +15,10 @@ import tomllib
 from pathlib import Path
 from types import ModuleType
 
+import pytest
+
 import aioretry_smithy
+from aioretry_smithy import DecoratingClient
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.rst").read_text(encoding="utf-8")
@@ -87,6 +90,22 @@ def test_facade_hides_where_things_are_made():
     }
 
     assert {} == strangers
+
+
+def test_errors_about_arguments_name_public_classes():
+    """Where a method is inherited from a private class, they name none."""
+    named = set()
+    for client in map(vars(aioretry_smithy).get, aioretry_smithy.__all__):
+        if inspect.isclass(client) and issubclass(client, DecoratingClient):
+            makers = [name for name in dir(client) if name.startswith("new_")]
+            for make in (client, *(getattr(client, name) for name in makers)):
+                with pytest.raises(TypeError) as caught:
+                    make(no_such_argument=1)
+                called, _, _ = str(caught.value).partition("(")
+                named.add(called.rpartition(".")[0])
+
+    assert "RetryingClient" in named
+    assert set() == named - {"", *aioretry_smithy.__all__}
 
 
 def test_version_is_the_distribution_s():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .._call.client import ClientT, DecoratingClient, HttpClient
 from .._call.recording import record_response
 from .._call.short_lane import LaneStep
-from .._errors import bad_argument
+from .._errors import bad_argument, unqualified
 from .._request.per_key import OneForAll
 from .._text import name_of
 from .breaker import CircuitBreaker, count_success
@@ -40,6 +40,7 @@ class GuardedCalls(DecoratingClient[ClientT]):
         fallback: Called in place of what is refused.
     """
 
+    @unqualified
     def __init__(
         self,
         delegate: ClientT,
@@ -53,6 +54,7 @@ class GuardedCalls(DecoratingClient[ClientT]):
         self._fallback = fallback
 
     @classmethod
+    @unqualified
     def new_decorator(
         cls,
         circuit_breaker: CircuitBreaker,

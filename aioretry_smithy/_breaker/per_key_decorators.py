@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeAlias
 
+from .._errors import unqualified
 from .._request.keys import host_and_method_key, host_and_path_key, host_key, method_key
 from .per_key import circuit_breakers_per
 
@@ -28,6 +29,7 @@ class PerKeyDecorators(ABC):
     """The decorators of a client that finds its circuit breakers by keys."""
 
     @classmethod
+    @unqualified
     def new_per_host_decorator(
         cls,
         factory: CircuitBreakerFactory | None = None,
@@ -61,6 +63,7 @@ class PerKeyDecorators(ABC):
         )
 
     @classmethod
+    @unqualified
     def new_per_method_decorator(
         cls,
         factory: CircuitBreakerFactory | None = None,
@@ -78,6 +81,7 @@ class PerKeyDecorators(ABC):
         return cls._decorator(per_key, strategy, fallback)
 
     @classmethod
+    @unqualified
     def new_per_host_and_method_decorator(
         cls,
         factory: CircuitBreakerFactory | None = None,
@@ -95,6 +99,7 @@ class PerKeyDecorators(ABC):
         return cls._decorator(per_key, strategy, fallback)
 
     @classmethod
+    @unqualified
     def new_per_path_decorator(
         cls,
         factory: CircuitBreakerFactory | None = None,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from .._call.client import ClientT, DecoratingClient, HttpClient
 from .._call.short_lane import LaneStep
-from .._errors import raised_from
+from .._errors import raised_from, unqualified
 from .._masking.mask import Mask
 from .formatter import LogFormatter
 from .logger import Logger, emit, level_check
@@ -46,6 +46,7 @@ class LoggedCalls(DecoratingClient[ClientT]):
         settings: The arguments of :meth:`new_decorator`, checked.
     """
 
+    @unqualified
     def __init__(self, delegate: ClientT, settings: LoggingSettings) -> None:
         super().__init__(delegate)
         self._settings = settings
@@ -58,6 +59,7 @@ class LoggedCalls(DecoratingClient[ClientT]):
         )
 
     @classmethod
+    @unqualified
     def new_decorator(
         cls,
         logger: Logger | None = None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack
 from .._call.client import ClientT, DecoratingClient, HttpClient
 from .._call.options import UNSET, Unset
 from .._call.short_lane import LaneStep
-from .._errors import bad_argument
+from .._errors import bad_argument, unqualified
 from .._log.stop_reason import RetryStopReason
 from .config import RetryConfig
 from .config_mapping import RetryConfigMapping
@@ -41,6 +41,7 @@ class RetriedCalls(DecoratingClient[ClientT]):
     _exchange: ClassVar[Exchange]
     """Handles the requests and the results."""
 
+    @unqualified
     def __init__(
         self, delegate: ClientT, config: RetryConfig | RetryConfigMapping
     ) -> None:
