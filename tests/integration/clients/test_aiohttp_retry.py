@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 
 import aiohttp
 import pytest
@@ -53,14 +52,6 @@ async def test_server_error_is_retried_twice(either, scripted, waits):
     assert 200 == await status_of(either.new_client(url))
     assert ["GET"] * 3 == server.methods
     assert pytest.approx([0.2, 0.4], abs=0.1) == waits
-
-
-async def test_last_server_error_is_returned(either, scripted, waits):
-    """As it is, after three attempts."""
-    server, url = await scripted(503)
-
-    assert 503 == await status_of(either.new_client(url))
-    assert ["GET"] * 3 == server.methods
 
 
 async def test_session_of_the_caller_gets_retries(either, scripted, waits):
@@ -136,20 +127,6 @@ async def test_call_can_do_without_retries(either, scripted):
     assert ["GET"] == server.methods
 
 
-@pytest.mark.parametrize("new_body", [lambda: io.BytesIO(b"a report"), in_pieces])
-async def test_body_is_sent_whole_or_not_again(theirs, ours, scripted, waits, new_body):
-    """Not empty, with a success for an answer."""
-    lossy, url = await scripted(503, 503, 200)
-    seen = await status_of(theirs.new_client(url), "PUT", data=new_body())
-    server, url = await scripted(503, 503, 200)
-    status = await status_of(ours.new_client(url), "PUT", data=new_body())
-
-    assert 200 == seen
-    assert [b"a report", b"", b""] == lossy.bodies
-    assert {b"a report"} == {*server.bodies}
-    assert (status == 200) is (len(server.bodies) == 3)
-
-
 async def test_generator_has_one_attempt(ours, scripted, waits):
     """The log says why."""
     _, url = await scripted(503, 200)
@@ -158,33 +135,6 @@ async def test_generator_has_one_attempt(ours, scripted, waits):
 
     assert 503 == response.status
     assert "body_not_replayable" == RequestLog.of(response).stop_reason
-
-
-async def test_file_is_sent_again(theirs, ours, scripted, waits, tmp_path):
-    """It is not closed by the first attempt."""
-    path = tmp_path / "report"
-    path.write_bytes(b"a report")
-    closed, url = await scripted(503, 503, 200)
-    with path.open("rb") as file:
-        await error_of(status_of(theirs.new_client(url), "PUT", data=file))
-    server, url = await scripted(503, 503, 200)
-    with path.open("rb") as file:
-        status = await status_of(ours.new_client(url), "PUT", data=file)
-
-    assert 1 == closed.bodies.count(b"a report")
-    assert 200 == status
-    assert [b"a report"] * 3 == server.bodies
-
-
-async def test_post_is_sent_once(theirs, ours, scripted, waits):
-    """Not as often as there are attempts."""
-    repeated, url = await scripted(503, 503, 200)
-    await status_of(theirs.new_client(url), "POST")
-    server, url = await scripted(503, 503, 200)
-    await status_of(ours.new_client(url), "POST")
-
-    assert ["POST"] * 3 == repeated.methods
-    assert ["POST"] == server.methods
 
 
 async def test_broken_connection_is_retried(theirs, ours, scripted, waits):
@@ -208,39 +158,6 @@ async def test_three_attempts_are_three_requests(theirs, ours, scripted, waits):
     await error_of(status_of(ours.new_picky_client(url)))
 
     assert [6, 3] == [len(twice.methods), len(server.methods)]
-
-
-async def test_server_is_given_the_time_it_asks_for(theirs, ours, scripted, waits):
-    """Retry-After is heard."""
-
-    def throttled(request):
-        return web.Response(status=503, headers={"Retry-After": "7"})
-
-    _, url = await scripted(throttled, 200)
-    await status_of(theirs.new_client(url))
-    _, url = await scripted(throttled, 200)
-    await status_of(ours.new_client(url))
-
-    assert pytest.approx([0.2, 7.0], abs=0.1) == waits
-
-
-async def test_response_given_up_frees_its_connection(theirs, ours, scripted, waits):
-    """The next attempt does not wait for it."""
-
-    def large(request):
-        return web.Response(status=503, body=bytes(3_000_000))
-
-    outcomes = []
-    for functions in (theirs, ours):
-        _, url = await scripted(large, large, 200)
-        connector = aiohttp.TCPConnector(limit=1)
-        async with aiohttp.ClientSession(url, connector=connector) as session:
-            call = functions.around(session).get("/", timeout=2.0)
-            outcomes.append(await error_of(call))
-
-    stuck, response = outcomes
-    assert TimeoutError is stuck
-    assert 200 == response.status
 
 
 async def test_total_is_that_of_the_call(theirs, ours, scripted, waits):

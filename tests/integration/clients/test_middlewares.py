@@ -30,17 +30,6 @@ def hang_up(request):
     return web.Response()
 
 
-async def test_server_error_is_retried_twice(either, scripted, waits):
-    """And returned after the third attempt."""
-    server, url = await scripted(503, 503, 200)
-    recovered = await status_of(either.new_session(url))
-    failing, url = await scripted(503)
-    lost = await status_of(either.new_session(url))
-
-    assert [200, 503] == [recovered, lost]
-    assert [3, 3] == [len(server.methods), len(failing.methods)]
-
-
 async def test_other_middlewares_see_each_attempt(either, scripted, waits):
     """They sign it afresh."""
     signed = []
@@ -79,16 +68,6 @@ async def test_generator_is_not_sent_empty(theirs, ours, scripted, waits):
     assert [b"a report"] == server.bodies
 
 
-async def test_post_is_sent_once(theirs, ours, scripted, waits):
-    """Not as often as there are attempts."""
-    repeated, url = await scripted(503, 503, 200)
-    await status_of(theirs.new_session(url), "POST")
-    server, url = await scripted(503, 503, 200)
-    await status_of(ours.new_session(url), "POST")
-
-    assert [3, 1] == [len(repeated.methods), len(server.methods)]
-
-
 async def test_broken_connection_is_an_attempt(theirs, ours, scripted, waits):
     """Seen in the log; aiohttp's own resend runs all middlewares again unseen."""
     hidden, url = await scripted(hang_up, hang_up, 200)
@@ -111,34 +90,3 @@ async def test_resend_starts_all_attempts_afresh(theirs, ours, scripted, waits):
         await status_of(ours.new_session(url))
 
     assert [6, 3] == [len(doubled.methods), len(server.methods)]
-
-
-async def test_server_is_given_the_time_it_asks_for(theirs, ours, scripted, waits):
-    """Retry-After is heard."""
-
-    def throttled(request):
-        return web.Response(status=503, headers={"Retry-After": "7"})
-
-    for functions in (theirs, ours):
-        _, url = await scripted(throttled, 200)
-        await status_of(functions.new_session(url))
-
-    assert pytest.approx([0.2, 7.0], abs=0.1) == waits
-
-
-async def test_response_given_up_frees_its_connection(theirs, ours, scripted, waits):
-    """The next attempt does not wait for it."""
-
-    def large(request):
-        return web.Response(status=503, body=bytes(3_000_000))
-
-    async def call(functions):
-        _, url = await scripted(large, large, 200)
-        async with functions.new_session(url) as session:
-            session.connector._limit = 1
-            return (await session.get("/", timeout=2.0)).status
-
-    with pytest.raises(TimeoutError):
-        await call(theirs)
-
-    assert 200 == await call(ours)

@@ -1,0 +1,227 @@
+"""What other people's retries of aiohttp have in common, and ours do in their place."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from functools import partialmethod
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from aioretry_smithy import RequestLog
+
+AROUND = "in_place_of_retries_around_aiohttp"
+LIBRARIES = {
+    "aiohttp": ("with_middlewares", "in_place_of_middlewares"),
+    "aiohttp_retry": ("with_aiohttp_retry", "in_place_of_aiohttp_retry"),
+    "backoff": ("with_backoff", "in_place_of_backoff"),
+    "stamina": ("with_stamina_around_aiohttp", AROUND),
+    "tenacity": ("with_tenacity_around_aiohttp", AROUND),
+}
+"""The example with each library, and the one without it."""
+
+METHODS = {"fetch_order": "GET", "place_order": "POST", "upload": "PUT"}
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Unclosed connection:ResourceWarning"),
+    # From Python 3.14 on.
+    pytest.mark.filterwarnings("ignore:.*iscoroutinefunction"),
+    pytest.mark.usefixtures("_connections_left_behind"),
+]
+
+
+@pytest.fixture(params=LIBRARIES)
+def library(request):
+    """Each library in turn."""
+    module = pytest.importorskip(request.param)
+    if request.param != "stamina":
+        yield request.param
+        return
+    # Its hooks go by what else is installed.
+    module.instrumentation.set_on_retry_hooks([])
+    yield request.param
+    module.instrumentation.set_on_retry_hooks(None)
+
+
+@pytest.fixture
+def theirs(library, example):
+    """The example with the library."""
+    return example(LIBRARIES[library][0])
+
+
+@pytest.fixture
+def ours(library, example):
+    """The example without the library."""
+    return example(LIBRARIES[library][1])
+
+
+async def status_of(functions, url, name, *body, seconds=None):
+    """Make a call by a function of an example, or by a client that it makes."""
+    new_client = getattr(functions, "new_client", None) or functions.new_session
+    async with new_client(url) as client:
+        try:
+            async with asyncio.timeout(seconds):
+                if (function := getattr(functions, name, None)) is not None:
+                    await function(client, *body)
+                    return 200
+                data = next(iter(body), None)
+                async with client.request(METHODS[name], "/", data=data) as response:
+                    return response.status
+        except aiohttp.ClientResponseError as error:
+            return error.status
+        except (aiohttp.ClientError, TimeoutError, ValueError) as error:
+            return type(error)
+
+
+async def in_pieces():
+    yield b"a report"
+
+
+def hang_up(request):
+    request.transport.abort()
+    return web.Response()
+
+
+async def test_server_error_is_retried_twice(library, either, scripted, waits):
+    """And the caller gets it after the third attempt."""
+    server, url = await scripted(503, 503, 200)
+    recovered = await status_of(either, url, "fetch_order")
+    failing, url = await scripted(503)
+    lost = await status_of(either, url, "fetch_order")
+
+    assert [200, 503] == [recovered, lost]
+    assert [3, 3] == [len(server.methods), len(failing.methods)]
+
+
+async def test_server_is_given_the_time_it_asks_for(theirs, ours, scripted, waits):
+    """Retry-After is heard."""
+
+    def throttled(request):
+        return web.Response(status=503, headers={"Retry-After": "7"})
+
+    for functions in (theirs, ours):
+        _, url = await scripted(throttled, 200)
+        await status_of(functions, url, "fetch_order")
+
+    assert waits[0] <= 1.2
+    assert pytest.approx(7.0, abs=0.1) == waits[1]
+
+
+async def test_post_is_sent_once(theirs, ours, scripted, waits):
+    """Not as often as there are attempts."""
+    repeated, url = await scripted(503, 503, 200)
+    await status_of(theirs, url, "place_order", b"an order")
+    server, url = await scripted(503, 503, 200)
+    await status_of(ours, url, "place_order", b"an order")
+
+    assert ["POST"] * 3 == repeated.methods
+    assert ["POST"] == server.methods
+
+
+RAISING = ["backoff", "stamina", "tenacity"]
+"""Those around a function that raises for a status."""
+
+
+@pytest.mark.parametrize("library", RAISING, indirect=True)
+@pytest.mark.parametrize(
+    ("name", "body", "answer", "requests"),
+    [
+        # A mistake of the caller is no failure of the server.
+        ("fetch_order", (), 404, [3, 1]),
+        # The server may have carried it out.
+        ("place_order", (b"an order",), hang_up, [3, 1]),
+        # aiohttp sends each attempt of the one twice.
+        ("fetch_order", (), hang_up, [6, 3]),
+    ],
+    ids=["404", "POST", "resend"],
+)
+async def test_requests_that_are_not_made(
+    theirs, ours, scripted, waits, name, body, answer, requests
+):
+    """What cannot help, or may do harm, is not sent again."""
+    servers = []
+    for functions in (theirs, ours):
+        server, url = await scripted(answer)
+        await status_of(functions, url, name, *body)
+        servers.append(server)
+
+    assert requests == [len(server.methods) for server in servers]
+
+
+@pytest.mark.parametrize("library", RAISING, indirect=True)
+async def test_failure_has_the_log_of_the_call(ours, scripted, waits):
+    """The error that the session raises for a status leads to it."""
+    _, url = await scripted(503)
+    async with ours.new_session(url) as session:
+        with pytest.raises(aiohttp.ClientResponseError) as caught:
+            await ours.fetch_order(session)
+
+    assert 3 == RequestLog.of(caught.value).total_attempts
+
+
+@pytest.mark.parametrize(
+    ("library", "name"),
+    [
+        ("aiohttp_retry", "upload"),
+        ("backoff", "place_order"),
+        ("stamina", "upload"),
+        ("tenacity", "upload"),
+    ],
+    indirect=["library"],
+)
+@pytest.mark.parametrize("new_body", [lambda: io.BytesIO(b"a report"), in_pieces])
+async def test_body_is_sent_whole_or_not_again(
+    theirs, ours, scripted, waits, name, new_body
+):
+    """Not empty, with a success for an answer."""
+    lossy, url = await scripted(503, 503, 200)
+    seen = await status_of(theirs, url, name, new_body())
+    server, url = await scripted(503, 503, 200)
+    status = await status_of(ours, url, name, new_body())
+
+    assert 200 == seen
+    assert [b"a report", b"", b""] == lossy.bodies
+    assert {b"a report"} == {*server.bodies}
+    assert (status == 200) is (len(server.bodies) == 3)
+
+
+@pytest.mark.parametrize(
+    "library", ["aiohttp_retry", "stamina", "tenacity"], indirect=True
+)
+async def test_file_is_sent_again(theirs, ours, scripted, waits, tmp_path):
+    """It is not closed by the first attempt."""
+    path = tmp_path / "report"
+    path.write_bytes(b"a report")
+    closed, url = await scripted(503, 503, 200)
+    with path.open("rb") as file:
+        await status_of(theirs, url, "upload", file)
+    server, url = await scripted(503, 503, 200)
+    with path.open("rb") as file:
+        status = await status_of(ours, url, "upload", file)
+
+    assert 1 == closed.bodies.count(b"a report")
+    assert 200 == status
+    assert [b"a report"] * 3 == server.bodies
+
+
+async def test_response_given_up_frees_its_connection(
+    library, theirs, ours, scripted, waits, monkeypatch
+):
+    """The next attempt does not wait for it, as with those that keep the response."""
+
+    def large(request):
+        return web.Response(status=503, body=bytes(3_000_000))
+
+    connect_once = partialmethod(aiohttp.TCPConnector.__init__, limit=1)
+    monkeypatch.setattr(aiohttp.TCPConnector, "__init__", connect_once)
+    outcomes = []
+    for example_functions in (theirs, ours):
+        _, url = await scripted(large, large, 200)
+        outcomes.append(
+            await status_of(example_functions, url, "fetch_order", seconds=2.0)
+        )
+
+    stuck = library in {"aiohttp", "aiohttp_retry"}
+    assert [TimeoutError if stuck else 200, 200] == outcomes
