@@ -193,11 +193,13 @@ def test_prompts_answer_as_shown(page):
     assert 0 == failures
 
 
-@pytest.mark.long
-def test_tests_of_the_how_to_pass():
-    """The tests that the how-to shows pass, under a configuration of their own."""
+def test_tests_of_the_how_tos_pass():
+    """The tests that how-tos show pass, under a configuration of their own."""
+    # The last two would import for a second what the tests do not use.
+    unused = "no:cacheprovider", "no:hypothesispytest", "no:randomly"
+    options = [option for name in unused for option in ("-p", name)]
     process = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "."],
+        [sys.executable, "-m", "pytest", "-q", *options, "."],
         capture_output=True,
         check=False,
         cwd=EXAMPLES / "testing",

@@ -1,12 +1,9 @@
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 import pytest
-from aioresponses import aioresponses
 
-from aioretry_smithy.testing import VirtualTimeLoop, patch_aioresponses
-
-patch_aioresponses()
+from aioretry_smithy.testing import VirtualTimeLoop
 
 
 def pytest_asyncio_loop_factories(
@@ -16,9 +13,3 @@ def pytest_asyncio_loop_factories(
     if "integration" in item.path.parts:
         return {"real": asyncio.new_event_loop}
     return {"virtual": VirtualTimeLoop}
-
-
-@pytest.fixture
-def mocked() -> Iterator[aioresponses]:
-    with aioresponses() as mock:
-        yield mock

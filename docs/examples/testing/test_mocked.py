@@ -1,7 +1,19 @@
+from collections.abc import Iterator
+
+import pytest
 from aioresponses import aioresponses
 from orders import count_orders, with_our_chain
 
 from aioretry_smithy import SessionBuilder
+from aioretry_smithy.testing import patch_aioresponses
+
+patch_aioresponses()
+
+
+@pytest.fixture
+def mocked() -> Iterator[aioresponses]:
+    with aioresponses() as mock:
+        yield mock
 
 
 async def test_conflict_is_waited_out(mocked: aioresponses) -> None:
