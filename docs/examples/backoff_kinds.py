@@ -17,7 +17,7 @@ STEP = 0.1
 
 
 class Linear(Backoff):
-    """Waits 0.2 s longer each time."""
+    """Wait 0.2 s longer each time."""
 
     def next_delay(self, num_attempts_so_far: int) -> float:
         return 0.2 * num_attempts_so_far

@@ -26,7 +26,7 @@ HEDGES = {
 
 
 def answers():
-    """Yield answers after 10 ms or so; of fifty, one takes 300 ms longer or so."""
+    """Yield answers after about 10 ms; one in fifty takes about 300 ms longer."""
     chance = random.Random(7)
 
     async def answer(ctx, request):

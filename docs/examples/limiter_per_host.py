@@ -16,7 +16,7 @@ from aioretry_smithy.testing import ScriptedTransport
 
 
 class PerHost(RetryLimiter):
-    """Gives each host two retries at a time."""
+    """Give each host two retries at a time."""
 
     def __init__(self) -> None:
         new_limiter = partial(RetryLimiter.concurrency, 2)

@@ -8,7 +8,7 @@ from aioretry_smithy.testing import ScriptedTransport
 
 
 class OneLine(LogFormatter):
-    """One line a call: what was asked for and what became of it."""
+    """Write one line per call: the request and its outcome."""
 
     def format_request(self, log: RequestLog) -> None:
         return None
@@ -18,7 +18,7 @@ class OneLine(LogFormatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """Any record as an object; the call, where the record is of one, as data."""
+    """Write any record as a JSON object, with the log of a call as data."""
 
     def format(self, record: logging.LogRecord) -> str:
         shown = {

@@ -9,7 +9,7 @@ logging.basicConfig(stream=sys.stdout, format="%(levelname)s %(message).9s")
 
 
 class PerSecond:
-    """Lets so many calls a second through."""
+    """Log at most so many calls a second."""
 
     def __init__(self, most: int) -> None:
         self.most = self.left = most

@@ -9,7 +9,7 @@ from aioretry_smithy.testing import ScriptedTransport
 
 
 class OneLine(LogFormatter):
-    """One event a call: what was asked for and what became of it."""
+    """Write one event per call: the request and its outcome."""
 
     def format_request(self, log: RequestLog) -> None:
         return None

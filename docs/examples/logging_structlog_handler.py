@@ -10,7 +10,7 @@ from aioretry_smithy.testing import ScriptedTransport
 
 
 class OneLine(LogFormatter):
-    """One line a call: what was asked for and what became of it."""
+    """Write one line per call: the request and its outcome."""
 
     def format_request(self, log: RequestLog) -> None:
         return None

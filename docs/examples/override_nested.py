@@ -29,7 +29,7 @@ async def main() -> None:
         .response_timeout(10.0)
     )
     async with builder.build() as session, asyncio.TaskGroup() as tasks:
-        # A task that is there already does not notice.
+        # A task from before the block does not get its settings.
         tasks.create_task(session.get("/other-task"))
         with request_options(response_timeout=3.0, attributes={"tenant": 7}):
             await session.get("/outer")

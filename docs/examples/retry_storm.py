@@ -79,7 +79,7 @@ def storm(clients, processes, *, scale=1, duration=60, outage=OUTAGE, error_rate
 def measure(scale):
     """Return what happened to each kind of client, in 50 and in 500 processes."""
     few = storm(CLIENTS, 50, scale=scale)
-    # Plain retries share nothing: how many processes there are is all the same.
+    # Plain retries share nothing, so the number of processes does not matter.
     sharing = {name: CLIENTS[name] for name in CLIENTS if name != "3 retries"}
     many = storm(sharing, 500, scale=scale)
     return {(name, 50): few[name] for name in few} | {

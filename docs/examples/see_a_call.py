@@ -57,7 +57,7 @@ def draw_tree(log: RequestLog, file: Path) -> None:
     console = Console(file=io.StringIO(), force_terminal=True, record=True, width=108)
     console.print(log)
     picture = console.export_svg(title="rich.print(log)", unique_id="tree")
-    # Without the font that it would fetch from elsewhere.
+    # Without the web font, which a browser would have to fetch.
     picture = re.sub(r"(?s)\s*@font-face \{.*?\}", "", picture)
     picture = re.sub(r"font-family: .*;", "font-family: monospace;", picture)
     file.write_text(INDENTED.sub(moved, picture), encoding="utf-8")

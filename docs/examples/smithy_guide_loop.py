@@ -43,7 +43,7 @@ class Client:
                     continue
                 except RetryError as retry_error:
                     logger.info("no retry: %s", retry_error)
-                # Here, and not above, the refusal does not become its context.
+                # Raised here, the error does not get the refusal as its context.
                 raise
 
             self.retry_strategy.record_success(token=retry_token)

@@ -23,7 +23,7 @@ def limit_at(second):
 
 
 class Server:
-    """Answers after 50 ms: 429 to all above its limit in the last second."""
+    """Answer after 50 ms: 429 when the last second was at the limit, else 200."""
 
     def __init__(self):
         self.served_at = deque[float]()

@@ -27,7 +27,7 @@ class AsLongAsSwitchedOn(StandardRetryStrategy):
 
 
 async def ask_operator() -> bool:
-    await asyncio.sleep(0.01)  # a look into a database, say
+    await asyncio.sleep(0.01)  # a database query, for instance
     return False
 
 

@@ -14,7 +14,7 @@ from aioretry_smithy.testing import ScriptedTransport
 
 
 class AsLongAsSwitchedOn(RetryStrategy):
-    """Ask a switch, somewhere else, before each retry."""
+    """Ask a switch in another service before each retry."""
 
     def __init__(
         self, strategy: RetryStrategy, is_on: Callable[[], Awaitable[bool]]

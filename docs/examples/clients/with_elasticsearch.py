@@ -9,7 +9,7 @@ RETRYING = RetryingClient.new_decorator(RetryStrategy.failsafe())
 
 
 class RetryingNode(AiohttpHttpNode):
-    """Decorates the session as soon as the node has built it."""
+    """Decorate the session as soon as the node has built it."""
 
     def _create_aiohttp_session(self) -> None:
         super()._create_aiohttp_session()

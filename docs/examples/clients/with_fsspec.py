@@ -20,7 +20,7 @@ def read(url: str) -> bytes:
 
 
 async def read_in_a_coroutine(url: str) -> bytes:
-    """The same on the loop that is running."""
+    """Read a file on the running loop."""
     files = HTTPFileSystem(get_client=get_client, asynchronous=True)
     async with await files.set_session():
         return await files._cat_file(url)

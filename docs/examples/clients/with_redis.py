@@ -23,7 +23,7 @@ def connect(path: str) -> redis.Redis:
 async def take_one(client: redis.Redis, order: str) -> None:
     async with client.pipeline() as pipe:
         await pipe.watch("stock", "orders")
-        # Has an attempt done it whose answer was lost?
+        # An attempt whose answer was lost may have done it.
         if not await pipe.sismember("orders", order):
             pipe.multi()
             pipe.decr("stock")

@@ -2,7 +2,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from aioretry_smithy import RetryingClient, RetryRule, RetryStrategy, SessionBuilder
 
-# Sends again what was throttled, by any method, and what changes nothing.
+# Retries any method after a 429; after other failures, what may be sent twice.
 STRATEGY = RetryRule(statuses=[429]) | RetryStrategy.failsafe()
 
 

@@ -71,7 +71,7 @@ async def fetch_or_nothing(client: Any) -> Any:
 
 async def count_attempts(client: Any) -> Any:
     await fetch_three_times(client)
-    retried: Any = fetch_three_times  # tenacity's types do not tell of statistics
+    retried: Any = fetch_three_times  # tenacity's types lack .statistics
     return retried.statistics["attempt_number"]
 
 

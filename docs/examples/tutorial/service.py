@@ -1,4 +1,4 @@
-"""The service of the tutorial: on loopback, and it misbehaves as it is told."""
+"""Serve the tutorial on loopback, with the failures that it asks for."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -12,7 +12,7 @@ from aiohttp import web
 async def service(*answers: int | Literal["silence"]) -> AsyncIterator[str]:
     """Serve until the block ends and yield the URL.
 
-    Each request gets the next of *answers*, a status or "silence"; the last one stays.
+    Each request gets the next of *answers*, a status or "silence"; the last repeats.
     """
     pending = list(answers)
 
