@@ -22,6 +22,8 @@ html_css_files = ["sentences.css"]
 html_title = f"{project} {version}"
 
 autodoc_member_order = "bysource"
+# A default is shown as the source has it, not as its repr.
+autodoc_preserve_defaults = True
 autodoc_typehints = "signature"
 napoleon_numpy_docstring = False
 
@@ -90,7 +92,10 @@ def name_in_full(app, env, node, contnode):
 def setup(app):
     """Prepare autodoc for names that are not where they are defined."""
     describe_attributes(project, [*PACKAGE.glob("_*.py"), *PACKAGE.glob("_*/*.py")])
-    for part, *rooms in ("smithy",), ("testing", "_simulation"):
+    for part, *rooms in (
+        ("smithy", "_failures", "_retry"),
+        ("testing", "_simulation"),
+    ):
         paths = [
             path for room in (part, *rooms) for path in PACKAGE.glob(f"{room}/*.py")
         ]
