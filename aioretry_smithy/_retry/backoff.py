@@ -19,11 +19,11 @@ class Backoff(ABC):
     """The delays between the attempts of a call.
 
     It has no state: the retrying client counts, so one object serves any number of
-    calls at once. It counts by identity: as long as a strategy returns the same object
-    the count goes on; with another one, even an equal one, it starts again.
+    calls at once. It goes on counting while the strategy returns the same object;
+    with another object, even an equal one, it starts again.
 
     Use the factories, or subclass it and write :meth:`next_delay`. Delays are in
-    seconds; a bad argument is a :class:`ValueError`. Formulas are Armeria's.
+    seconds; a bad argument is a :class:`ValueError`. The formulas are Armeria's.
 
     >>> class Linear(Backoff):
     ...     def next_delay(self, num_attempts_so_far):
@@ -69,7 +69,7 @@ class Backoff(ABC):
         Args:
             min_delay: Shortest delay, at least 0.
             max_delay: Longest delay, at least *min_delay*.
-            random: Returns numbers in [0, 1).
+            random: Returns numbers in [0, 1); :func:`random.random` unless given.
 
         >>> Backoff.random(1, 2, random=lambda: 0.5).next_delay(1)
         1.5
@@ -152,13 +152,14 @@ class Backoff(ABC):
     ) -> Backoff:
         """Scatter the delays, to keep clients from coming back all at once.
 
-        A delay *d* becomes uniform in ``[d * (1 - rate), d * (1 + rate)]``, with two
-        rates in ``[d * (1 + lo), d * (1 + hi)]``; so it may exceed its ``max_delay``.
+        With one rate a delay *d* becomes uniform in ``[d * (1 - rate), d * (1 +
+        rate)]``, with two in ``[d * (1 + lo), d * (1 + hi)]``. So it may exceed
+        *max_delay*.
 
         Args:
             lo: A single rate, in [0, 1]; or the lower one of two, in [-1, 1].
             hi: The upper rate, in [*lo*, 1].
-            random: Returns numbers in [0, 1).
+            random: Returns numbers in [0, 1); :func:`random.random` unless given.
 
         >>> Backoff.fixed(10).with_jitter(0.2, random=lambda: 0.0).next_delay(1)
         8.0
@@ -175,7 +176,7 @@ class Backoff(ABC):
         """Scatter each delay from 0 to itself, as ``with_jitter(-1, 0)`` does.
 
         Args:
-            random: Returns numbers in [0, 1).
+            random: Returns numbers in [0, 1); :func:`random.random` unless given.
 
         >>> Backoff.fixed(10).with_full_jitter(random=lambda: 0.25).next_delay(1)
         2.5
