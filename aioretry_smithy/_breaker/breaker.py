@@ -34,8 +34,8 @@ class _State:
 class CircuitBreakerListener:
     """Receives the events of a circuit breaker; override the methods you need.
 
-    Methods are called one event after the other, once the circuit breaker has done
-    with the event, so they may use it in turn. What they raise is logged.
+    Methods are called one event after the other, when the circuit breaker has already
+    changed, so they may use it. What they raise is logged.
 
     >>> class Bell(CircuitBreakerListener):
     ...     def on_state_changed(self, circuit_breaker, state):
@@ -53,7 +53,7 @@ class CircuitBreakerListener:
     def on_event_count_updated(
         self, circuit_breaker: CircuitBreaker, event_count: EventCount
     ) -> None:
-        """Called when an event was counted, or counting begins afresh."""
+        """Called when an event was counted, or the count began anew."""
 
     def on_request_rejected(self, circuit_breaker: CircuitBreaker) -> None:
         """Called when the open circuit refused a request."""
@@ -80,7 +80,8 @@ class CircuitBreaker:
             default.
         failure_rate_threshold: Share of failures that is still tolerated, > 0 and
             <= 1. With 1 only :meth:`enter_state` opens the circuit.
-        minimum_request_threshold: Events below which nothing is judged, an int >= 0.
+        minimum_request_threshold: Events in the window that it takes to open the
+            circuit, an int >= 0.
         trial_request_interval: Seconds before another trial, > 0.
         circuit_open_window: Seconds from opening to the first trial, > 0.
         counter_sliding_window: Seconds that an event counts, > counter_update_interval.
@@ -147,9 +148,9 @@ class CircuitBreaker:
 
     @property
     def retry_in(self) -> float | None:
-        """Seconds until a request may be granted; None when time will not help.
+        """Seconds until :meth:`try_request` may grant a request.
 
-        0.0 where :meth:`try_request` would grant one now, None in FORCED_OPEN.
+        0.0 if it would grant one now; None in FORCED_OPEN, which no time ends.
         """
         state = self._state
         if state.trial_at is not None:
@@ -157,7 +158,7 @@ class CircuitBreaker:
         return 0.0 if state.circuit is CircuitState.CLOSED else None
 
     def try_request(self) -> CircuitPermit | None:
-        """Ask for leave to send one request.
+        """Ask for permission to send one request.
 
         Returns:
             The permit to report the answer with, or None when it must not be sent.
@@ -178,8 +179,8 @@ class CircuitBreaker:
 
         Args:
             permit: What :meth:`try_request` gave for the request. The answer to a
-                permit of an earlier state is ignored; one without a permit is taken
-                as an answer to the present state.
+                permit of an earlier state is ignored; an answer without a permit
+                counts for the present state.
         """
         count_success((self, permit))
 
@@ -217,11 +218,11 @@ class CircuitBreaker:
             self._state = replace(state, trial_at=self._clock())
 
     def enter_state(self, state: CircuitState) -> None:
-        """Enter a state afresh, also the one that is.
+        """Enter a state anew, even the present one.
 
         CLOSED begins with an empty count, OPEN with the whole open window, HALF_OPEN
-        with a free place for a trial. FORCED_OPEN is entered and left in no other
-        way. Permits given before no longer count.
+        with a free place for a trial. Only this method enters and leaves FORCED_OPEN.
+        Permits given before no longer count.
 
         Args:
             state: The state to be in.

@@ -64,11 +64,11 @@ class GuardedCalls(DecoratingClient[ClientT]):
     ) -> Callable[[ClientT], ClientT]:
         """Return a decorator with one circuit breaker for all requests.
 
-        For what talks to one server: a server that fails stops all requests.
+        Use it for a single server: while that fails, all requests stop.
 
         Args:
-            circuit_breaker: The one to ask.
-            strategy: What counts as a failure;
+            circuit_breaker: The circuit breaker to ask.
+            strategy: Decides what counts as a failure;
                 :meth:`CircuitBreakerStrategy.on_server_error_status` by default.
             fallback: ``(ctx, request) -> response``, plain or async, called in place
                 of a request that the circuit breaker refused. While it runs,
@@ -150,7 +150,7 @@ class GuardedCalls(DecoratingClient[ClientT]):
     def circuit_breakers(self) -> Mapping[str, CircuitBreaker]:
         """The circuit breakers in use by their keys, as of now, for health pages.
 
-        That of :meth:`new_decorator` stands under its name.
+        The key of the one given to :meth:`new_decorator` is its name.
 
         >>> decorator = CircuitBreakerClient.new_decorator(CircuitBreaker("orders"))
         >>> breakers = decorator(ScriptedTransport([])).circuit_breakers
@@ -237,7 +237,7 @@ class CircuitBreakerClient(GuardedCalls[HttpClient], PerKeyDecorators):
     """Refuses requests while their circuit is open; after Armeria's class of that name.
 
     Inside a retrying client, as usual, the circuit breaker sees every attempt; outside
-    one outcome per call. The response is handed on unread.
+    it sees one outcome per call. The response is handed on unread.
 
     A refused call raises :class:`FailFastError`, or gets what *fallback* returns. A
     cancelled one is not counted. An error of the strategy goes to the caller.

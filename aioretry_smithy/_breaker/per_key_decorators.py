@@ -109,7 +109,7 @@ class PerKeyDecorators(ABC):
     ) -> Decorator:
         """Return a decorator with a circuit breaker for each host, port and path.
 
-        For a server some of whose paths may fail while the others work. Where paths
+        Use it for a server where one path may fail while others work. Where paths
         have identifiers in them, such as ``/orders/17``, few requests share a circuit
         breaker, and it may never open: take :meth:`new_per_host_decorator` there.
 

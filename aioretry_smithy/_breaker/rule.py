@@ -29,13 +29,13 @@ class CircuitBreakerRule(Conditions, CircuitBreakerStrategy):
     rate of resilience4j. They count together with the failures, for one rate.
 
     Args:
-        methods: The methods it is about, in any case; None: all of them.
-        request_filter: A plain function that says whether it is about a request.
+        methods: The methods it applies to, in upper or lower case; None: all of them.
+        request_filter: A plain function that says whether it applies to a request.
         statuses: Statuses from 100 to 599.
         status_classes: Hundreds of statuses: 4 for 4xx, 5 for 5xx.
         exceptions: A class of exceptions, a plain function ``(cause) -> bool``, or
-            several of either. Permanent failures, such as a bad certificate, meet only
-            their very class.
+            several of either. Permanent failures, such as a bad certificate, match only
+            their own class, no base class of it.
         on_timeout: Whether a request that timed out meets it, by :func:`is_timeout`.
         on_unprocessed: Whether a request that the server surely has not seen meets it,
             by :func:`is_unprocessed`.
@@ -77,7 +77,8 @@ class CircuitBreakerRule(Conditions, CircuitBreakerStrategy):
 
         Args:
             conditions: The arguments of :class:`CircuitBreakerRule`. Without a
-                condition all that *methods* and *request_filter* leave is a success.
+                condition every outcome is a success whose request passes *methods* and
+                *request_filter*.
 
         >>> CircuitBreakerRule.success(statuses=[501])
         CircuitBreakerRule.success(statuses=[501])
@@ -90,7 +91,8 @@ class CircuitBreakerRule(Conditions, CircuitBreakerStrategy):
 
         Args:
             conditions: The arguments of :class:`CircuitBreakerRule`. Without a
-                condition nothing counts that *methods* and *request_filter* leave.
+                condition no outcome counts whose request passes *methods* and
+                *request_filter*.
 
         >>> CircuitBreakerRule.ignore(on_unprocessed=True)
         CircuitBreakerRule.ignore(on_unprocessed=True)

@@ -24,10 +24,10 @@ class CircuitState(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CircuitPermit:
-    """The leave to send one request, given by :meth:`CircuitBreaker.try_request`.
+    """The permission to send one request, from :meth:`CircuitBreaker.try_request`.
 
-    Hand it back with the answer, so that the circuit breaker knows whether the
-    answer still tells something: a permit of an earlier state does not.
+    Report the answer together with it: the circuit breaker ignores the answer to a
+    permit of an earlier state.
     """
 
     generation: int

@@ -53,8 +53,8 @@ class CircuitBreakerStrategy(ABC):
 
         Args:
             ctx: The call or the attempt.
-            cause: What it failed with, or None when there is a response. Cancellation
-                is not among them: it never counts.
+            cause: What it failed with, or None when there is a response; never a
+                cancellation, which does not count.
 
         Returns:
             True for a success, False for a failure, None where the outcome says
@@ -70,7 +70,7 @@ class CircuitBreakerStrategy(ABC):
     def on_server_error_status() -> CircuitBreakerStrategy:
         """Count a status of 500 or above, or an exception, as a failure; the default.
 
-        Not counted is what says nothing about the server: cancellation, an open
+        It does not count what says nothing about the server: cancellation, an open
         circuit, a request refused on this side, one that timed out in the queue of the
         session's own connection pool, and the caller's own mistakes, such as a bad URL,
         bad arguments, a body that raises or a closed session.
