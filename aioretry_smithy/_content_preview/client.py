@@ -22,21 +22,19 @@ class ContentPreviewingClient(DecoratingClient):
     """Keeps the first characters of text bodies, both ways, in the log.
 
     ``RequestLog.request_content_preview`` and ``response_content_preview`` have them;
-    so do ``to_dict()`` and ``render()``, with secrets hidden. A preview of something
-    longer ends with ``…``. Inside a retrying client each attempt has its own; outside
-    only the response that the call ends with has one. After Armeria's
-    ``ContentPreviewingClient``.
+    so do ``to_dict()`` and ``render()``, with secrets hidden. A preview that was cut
+    ends with ``…``. Inside a retrying client each attempt has its own; outside only the
+    last response of the call has one. After Armeria's ``ContentPreviewingClient``.
 
-    The response is the caller's as ever: nothing is read, nothing waits, and the stream
-    is not wrapped. Its bytes are copied as they arrive, so the preview grows while the
-    body is read, by any reader.
+    It neither reads the response nor waits for it, and does not wrap its stream. It
+    copies the bytes as they arrive, so the preview grows while the caller reads.
 
     A body is text by its Content-Type, as are ``text/*``, JSON, XML, forms, JavaScript,
     YAML, SQL, TOML and GraphQL. Its charset is that of the Content-Type, or UTF-8. Of a
-    request, only what is in memory is looked at: ``str``, ``json=``, fields that are
-    sent urlencoded, and bytes with the Content-Type of a text. There is no preview, so
-    None, of an empty body, of other types, of files, streams, factories and multipart
-    forms, and of a body that a client further in has begun to read.
+    request, only a body in memory has a preview: ``str``, ``json=``, fields that are
+    sent urlencoded, and bytes with the Content-Type of a text. The preview is None for
+    an empty body, other types, files, streams, factories and multipart forms, and for a
+    body that a client further in has begun to read.
 
     Args:
         delegate: The next client inwards.
@@ -60,8 +58,8 @@ class ContentPreviewingClient(DecoratingClient):
                 about four bytes for each as long as it lives.
 
         Raises:
-            ValueError: *max_length* is not as described; or, where the decorator is put
-                on a chain, there is one in it already.
+            ValueError: *max_length* is not as described; or, when the decorator is
+                added to a chain, that has one already.
 
         >>> builder = SessionBuilder().decorator(
         ...     ContentPreviewingClient.new_decorator(200)
