@@ -51,7 +51,7 @@ class ClientRequestContext(CallBound):
     Args:
         request: The request.
         timeout: Seconds that the call, or the attempt, may take; None for no limit.
-        parent: The context of the call, or of another attempt of it, for an attempt.
+        parent: For an attempt, the context of the call or of another attempt of it.
         default_headers: The headers that the session adds, for the log of a call.
         mask: What the log of a call hides.
     """
@@ -231,7 +231,7 @@ class ClientRequestContext(CallBound):
         """Move the deadline of the call; on a child, of that attempt alone.
 
         A request that is already under way keeps the deadline that it started with.
-        Inside an attempt of a function a call ends with that attempt at the latest.
+        A call inside an attempt of a function cannot outlast that attempt.
 
         Args:
             seconds: The new timeout, > 0 and finite; with ``EXTEND`` what is added to

@@ -27,7 +27,7 @@ class HttpRequest(CallBound):
     To send another one, pass on a changed copy: :meth:`replace`, :meth:`with_header`.
 
     Args:
-        method: The method, in any case.
+        method: The method, in upper or lower case.
         url: The URL, absolute or relative to *base_url*.
         headers: The headers of this request alone.
         base_url: The base for a relative *url*.
@@ -135,7 +135,7 @@ class HttpRequest(CallBound):
 
     @property
     def options(self) -> dict[str, Any]:
-        """The other arguments of ``session.request()``: a copy, without the headers."""
+        """A copy of the other arguments of ``session.request()``, without headers."""
         own = self.arguments
         options = copy_arguments(own).copy()
         options.pop("headers", None)
