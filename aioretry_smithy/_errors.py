@@ -33,7 +33,7 @@ _numbers: defaultdict[str, count[int]] = defaultdict(count)
 
 
 class UnprocessedRequestError(aiohttp.ClientError):
-    """The request was refused on this side; the server has seen nothing of it.
+    """The client refused to send the request; the server has seen nothing of it.
 
     The session itself raises it for a body that was read before and cannot be sent
     whole again. Raise it in a decorator of your own that turns a request away: retry
@@ -52,7 +52,7 @@ class RefusedRequestError(aiohttp.ClientError):
 
 
 class ResponseTimeoutError(aiohttp.ServerTimeoutError):
-    """The deadline of the whole call passed, or in the subclass that of one attempt.
+    """The deadline of the call passed; in the subclass, the timeout of one attempt.
 
     It passed while an attempt was under way, or while the caller read the body. The
     ``__cause__`` is the last exception of an earlier attempt, or the failure of the

@@ -90,21 +90,21 @@ _BEFORE_SENDING = (
 def retry_safety(cause: BaseException) -> RetrySafety:
     """Say whether a request that failed with *cause* may be sent again.
 
-    ======================================================  =========
-    failure                                                 safety
-    ======================================================  =========
-    refused, unknown host, no connection in time,           ``YES``
-    proxy refused, :class:`UnprocessedRequestError`
-    bad certificate or fingerprint, bad URL, endless        ``NO``
-    redirects, a redirect of a body that cannot be sent
-    again, closed session, any exception from the caller's
-    own body or arguments, an open circuit, cancellation
-    disconnected, reset, timed out, garbage or half an      ``MAYBE``
-    answer, anything unknown
-    ======================================================  =========
+    =========  ======================================================
+    safety     failure
+    =========  ======================================================
+    ``YES``    refused, unknown host, no connection in time,
+               proxy refused, :class:`UnprocessedRequestError`
+    ``NO``     bad certificate or fingerprint, bad URL, endless
+               redirects, a redirect of a body that cannot be sent
+               again, closed session, any exception from the caller's
+               own body or arguments, an open circuit, cancellation
+    ``MAYBE``  disconnected, reset, timed out, an answer that is not
+               HTTP or incomplete, anything unknown
+    =========  ======================================================
 
-    After a redirect the first hop was processed, so ``YES`` becomes ``MAYBE``. So it
-    does if a middleware or a decorator sent the request before within the attempt.
+    After a redirect the first hop was processed, so ``YES`` becomes ``MAYBE``, as it
+    does if a middleware or a decorator already sent the request within the attempt.
     Smithy's retry information on the exception comes first: ``is_retry_safe`` means
     ``YES`` or ``NO``; if it is None, a ``fault`` of the client that neither throttles
     nor timed out is ``NO``. A group of one exception is judged as that exception.
@@ -203,7 +203,7 @@ def is_timeout(cause: BaseException | None) -> bool:
 
 
 def peel(cause: BaseException) -> BaseException:
-    """Return the exception in a group of one, however deep; any other as it is.
+    """Return the only exception in a group, however deep; any other as it is.
 
     A task group around a single task raises such a group. After Armeria's
     ``Exceptions.peel``.
