@@ -40,11 +40,11 @@ class HedgingClient(DecoratingClient[HttpClient]):
       closed, in one turn of the event loop. No circuit breaker, budget or limit counts
       them. The body of the good one is still to be read.
     - If none is good, the last response is returned; without any, the first exception
-      is raised. A bad one is closed if its body is long and another request is on its
-      way, which may wait for the connection.
+      is raised. A bad answer is closed if its body is long and another request is on
+      its way, which may wait for the connection.
 
-    Each request has a log: ``is_hedge`` and ``superseded`` say what it was for and what
-    became of it. A hedge has the retry count header, as a retry has. After gRPC's
+    Each request has a log: ``is_hedge`` and ``superseded`` say whether it is a hedge
+    and whether it lost. A hedge has the retry count header, as a retry has. After gRPC's
     hedging and Finagle's backup requests.
 
     >>> decorator = HedgingClient.new_decorator(HedgingDelay.percentile(0.95))
@@ -87,8 +87,8 @@ class HedgingClient(DecoratingClient[HttpClient]):
                 and failures, without which a :class:`RetryBudget` does not refill.
 
         Returns:
-            The decorator. It belongs inside a retrying client, and outside of what is
-            to see each request, such as a circuit breaker.
+            The decorator. Put it inside the retrying client, and outside the decorators
+            that shall see each request, such as a circuit breaker.
 
         Raises:
             ValueError: An argument is not as described; or, when the session is built,

@@ -18,8 +18,8 @@ Delays: TypeAlias = OneForAll[FixedDelay] | PerKey[RecentTimes]
 class HedgingDelay(ABC):
     """The time to wait for an answer before another request is sent.
 
-    The delay decides what hedging costs: about as many requests are sent twice as take
-    longer. See :doc:`/explanation/hedging`.
+    The delay decides what hedging costs: a request that takes longer is sent twice. See
+    :doc:`/explanation/hedging`.
     """
 
     @staticmethod
@@ -30,7 +30,7 @@ class HedgingDelay(ABC):
             seconds: The delay, finite and >= 0. With 0 every request is sent twice.
 
         Raises:
-            ValueError: It is not.
+            ValueError: *seconds* is not as described.
 
         >>> HedgingDelay.fixed(0.05)
         HedgingDelay.fixed(0.05)
@@ -45,7 +45,7 @@ class HedgingDelay(ABC):
         window: float = 60.0,
         floor: float = 0.001,
     ) -> HedgingDelay:
-        """Return a delay that only so many requests to a host exceed.
+        """Return a delay that only a small share of the requests to a host exceed.
 
         With 0.95 about one request in twenty is sent twice, however fast the host is
         today. Each host and port has a delay of its own, for the 1024 most recently
@@ -55,13 +55,13 @@ class HedgingDelay(ABC):
         and never shorter.
 
         Args:
-            quantile: The part of the requests that is to be answered in time, > 0 and
-                < 1.
+            quantile: The share of the requests that are answered before the delay, > 0
+                and < 1.
             minimum_samples: Answers that it takes to find a delay, an int >= 1; with
                 fewer there is no hedge.
             window: Seconds, finite and > 0. The answers of the last one to two windows
                 count.
-            floor: Seconds that the delay is at least, finite and >= 0.
+            floor: The shortest delay in seconds, finite and >= 0.
 
         Raises:
             ValueError: An argument is not as described.
