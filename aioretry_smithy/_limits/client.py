@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 class ConcurrencyLimitingClient(LimitedCalls[Place]):
     """Lets requests wait until there is a place for them in flight.
 
-    Inside a retrying client, as usual, each attempt takes a place of its own. It is
-    held until the body has ended or the response is released, by a websocket until that
-    is closed. Waiting requests are served in the order in which they came. One that
-    gets no place in time, or none in the queue, raises a
+    Inside a retrying client, as usual, each attempt takes a place of its own. It holds
+    the place until the body has ended or the response is released; a websocket holds it
+    until it is closed. Waiting requests are served in the order in which they came. One
+    that gets no place in time, or none in the queue, raises a
     :class:`ConcurrencyLimitError`. After Armeria's class of that name.
 
     >>> decorator = ConcurrencyLimitingClient.new_decorator(20, max_pending=100)
@@ -70,11 +70,11 @@ class ConcurrencyLimitingClient(LimitedCalls[Place]):
         """Return a decorator with one limit for all requests.
 
         Args:
-            limit: An int >= 1, or a limit, which may find itself.
+            limit: An int >= 1, or a :class:`ConcurrencyLimit`, which may adapt itself.
             max_pending: Requests that may wait at once, an int >= 0; None for any
                 number.
-            timeout: Seconds that a request may wait, finite and >= 0; None for as long
-                as its deadline leaves, which is never exceeded.
+            timeout: Longest wait of a request in seconds, finite and >= 0; its deadline
+                may end it sooner. None: only the deadline ends it.
 
         Returns:
             The decorator.
@@ -164,7 +164,7 @@ class ConcurrencyLimitingClient(LimitedCalls[Place]):
     def limits(self) -> Mapping[str, ConcurrencyLimit]:
         """The limits in use by their keys, as of now, for health pages.
 
-        That of :meth:`new_decorator` stands under its name.
+        The key of the one given to :meth:`new_decorator` is its name.
 
         >>> decorator = ConcurrencyLimitingClient.new_decorator(5)
         >>> limits = decorator(ScriptedTransport([])).limits

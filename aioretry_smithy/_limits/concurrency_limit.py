@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class ConcurrencyLimitListener:
     """Receives the events of a concurrency limit; override the methods you need.
 
-    Methods are called one event after the other, once the limit has done with the
-    event, so they may look at it. What they raise is logged.
+    Methods are called one event after the other, when the limit has already changed, so
+    they may look at it. What they raise is logged.
 
     >>> class Gauge(ConcurrencyLimitListener):
     ...     def on_limit_changed(self, limit):
@@ -42,10 +42,10 @@ class ConcurrencyLimitListener:
 class ConcurrencyLimit(Places):
     """Limits and counts the requests in flight.
 
-    :meth:`fixed` gives one that stays, :meth:`aimd` and :meth:`gradient` find theirs.
-    For a rule of your own derive from this class: return the limit, and learn from the
-    samples that :meth:`on_sample` gets. One limit may serve many clients, tasks and
-    sessions of one event loop, but not threads.
+    :meth:`fixed` makes one that stays; :meth:`aimd` and :meth:`gradient` make limits
+    that adapt to the server. For a rule of your own derive from this class: return the
+    limit, and learn from the samples that :meth:`on_sample` gets. One limit may serve
+    many clients, tasks and sessions of one event loop, but not threads.
 
     Args:
         name: For listeners and logs; ``concurrency-limit-0``, ``-1``, ... by default.
@@ -157,8 +157,8 @@ class ConcurrencyLimit(Places):
 
         With each success the limit is multiplied by ``tolerance * average /
         round_trip``, which is taken as 0.5 where it is less and as 1 where it is more,
-        and *queue* is added. What cuts the limit of :meth:`aimd` counts as 0.5. Only
-        that changes the limit while less than half of the places are in use.
+        and *queue* is added. A drop, as in :meth:`on_sample`, counts as 0.5. While less
+        than half of the places are in use, only drops change the limit.
 
         Args:
             initial: As for :meth:`aimd`.

@@ -54,8 +54,8 @@ class RateLimitingClient(LimitedCalls[RateLimit]):
 
         Args:
             limit: The rate.
-            timeout: Seconds that a request may wait, finite and >= 0; None for as long
-                as its deadline leaves, which is never exceeded.
+            timeout: Longest wait of a request in seconds, finite and >= 0; its deadline
+                may end it sooner. None: only the deadline ends it.
 
         Returns:
             The decorator.
@@ -114,7 +114,7 @@ class RateLimitingClient(LimitedCalls[RateLimit]):
     def limits(self) -> Mapping[str, RateLimit]:
         """The limits in use by their keys, as of now, for health pages.
 
-        That of :meth:`new_decorator` stands under ``all``.
+        The key of the one given to :meth:`new_decorator` is ``all``.
         """
         return MappingProxyType(self._limits.in_use())
 

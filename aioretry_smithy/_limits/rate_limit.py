@@ -35,10 +35,10 @@ class RateLimit:
     limit may serve many clients, tasks and sessions of one event loop, but not threads.
 
     Args:
-        requests: How many, finite and > 0.
-        per: In so many seconds, finite and > 0.
-        burst: How many at once after a pause, finite and >= 1; by default *requests*,
-            or 1 if that is less.
+        requests: How many may go out in *per* seconds, finite and > 0.
+        per: Seconds, finite and > 0.
+        burst: How many may go out at once after a pause, finite and >= 1; by default
+            *requests*, or 1 if that is less.
 
     Raises:
         ValueError: An argument is not as described.

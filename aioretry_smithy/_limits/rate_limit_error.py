@@ -11,21 +11,21 @@ if TYPE_CHECKING:
 
 
 class RateLimitError(UnprocessedRequestError):
-    """The turn of the request comes too late; it was not sent.
+    """The turn of the request at a rate limit comes too late; it was not sent.
 
     No circuit breaker and no retry limiter counts it. Any method may be sent again, and
     a retrying client waits until the turn would have come.
 
     Args:
         limit: The limit that was reached.
-        retry_in: Seconds until a request may go out, as things stand.
+        retry_in: Seconds until a request may go out, counted from the refusal.
     """
 
     limit: RateLimit
     """The limit that was reached."""
 
     retry_in: float
-    """Seconds until a request may go out, as things stand, counted from the refusal."""
+    """Seconds until a request may go out, counted from the refusal."""
 
     def __init__(self, limit: RateLimit, retry_in: float) -> None:
         super().__init__(limit, retry_in)
@@ -34,7 +34,7 @@ class RateLimitError(UnprocessedRequestError):
 
     @property
     def retry_after(self) -> float:
-        """The same, under the name by which retrying clients know it."""
+        """The same as ``retry_in``; retrying clients look for this name."""
         return self.retry_in
 
     def __str__(self) -> str:
