@@ -60,7 +60,7 @@ class RequestLog(LogRecord):
 
         Raises:
             ValueError: *path* is not a path.
-            OSError: It cannot be written.
+            OSError: The file cannot be written.
         """
         is_path = isinstance(path, str | os.PathLike)
         if not (is_path and isinstance(os.fspath(path), str)):

@@ -9,13 +9,13 @@ class RetryStopReason(StrEnum):
     """The reason why a retrying client made no further attempt."""
 
     NO_RETRY = "no_retry"
-    """The strategy had no backoff for the outcome."""
+    """The strategy wanted no retry of the outcome."""
 
     MAX_TOTAL_ATTEMPTS = "max_total_attempts"
     """The attempts allowed for one call were used up."""
 
     BACKOFF_EXHAUSTED = "backoff_exhausted"
-    """The backoff said that enough attempts had been made."""
+    """The backoff had no further delay."""
 
     DEADLINE = "deadline"
     """The deadline passed, or the next attempt would have begun after it."""
@@ -24,13 +24,13 @@ class RetryStopReason(StrEnum):
     """The server asked for a longer wait than the settings or the deadline allow."""
 
     LIMITER = "limiter"
-    """The limiter had no retry to give."""
+    """The limiter refused the retry."""
 
     BODY_NOT_REPLAYABLE = "body_not_replayable"
     """The body was read by an earlier attempt and cannot be sent whole again."""
 
     CANCELLED = "cancelled"
-    """The caller went away."""
+    """The caller cancelled the call."""
 
     ERROR = "error"
-    """The strategy, or another piece of the caller's code, raised."""
+    """The strategy, or other code of the caller, raised."""
