@@ -81,18 +81,20 @@ class LoggedCalls(DecoratingClient[ClientT]):
                 :class:`logging.LoggerAdapter`, a logger of structlog, or any object
                 with ``isEnabledFor`` and ``log``. By default
                 ``logging.getLogger("aioretry_smithy")``.
-            request_log_level: The level of request lines, > 0; or a plain function of
-                the log that returns it, or None for the default.
+            request_log_level: The level of request lines, > 0; DEBUG unless given. Or a
+                plain function of the log that returns it, or None for the default.
             successful_response_log_level: The same for response lines of successes.
-            failure_response_log_level: The same for response lines of failures.
-            success_sampling_rate: The part of the successes that is logged, from 0 to
-                1; or a sampler: a plain function of the log, or an object with such a
-                method ``is_sampled``, that returns whether to log. Called once for both
+            failure_response_log_level: The same for response lines of failures;
+                WARNING unless given.
+            success_sampling_rate: The share of the successes that is logged, from 0 to
+                1. Or a sampler: a plain function of the log, or an object with such a
+                method ``is_sampled``, that returns True to log. Called once for both
                 lines, and only if a level is on.
             failure_sampling_rate: The same for failures.
             formatter: Makes the lines; :meth:`LogFormatter.text` by default. Any object
                 with its two methods works.
-            sensitive_headers: Headers to hide besides the usual ones, in any case.
+            sensitive_headers: Headers to hide besides the usual ones, in upper or lower
+                case.
             sensitive_query_parameters: Query parameters to hide besides the usual ones.
                 Every view of the log hides these headers and parameters.
             random: Returns numbers in [0, 1), for sampling.
