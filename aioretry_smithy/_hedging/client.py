@@ -44,8 +44,8 @@ class HedgingClient(DecoratingClient[HttpClient]):
       its way, which may wait for the connection.
 
     Each request has a log: ``is_hedge`` and ``superseded`` say whether it is a hedge
-    and whether it lost. A hedge has the retry count header, as a retry has. After gRPC's
-    hedging and Finagle's backup requests.
+    and whether it lost. A hedge has the retry count header, as a retry has. After
+    gRPC's hedging and Finagle's backup requests.
 
     >>> decorator = HedgingClient.new_decorator(HedgingDelay.percentile(0.95))
     """
