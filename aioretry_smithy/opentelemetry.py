@@ -180,15 +180,15 @@ class CircuitBreakerMetrics(CircuitBreakerListener):
     """Measures circuit breakers: their states, changes of state, rejections.
 
     One listener may serve any number of circuit breakers. Names tell them apart, so
-    give each a name of its own: of several with one name the last that had an event is
-    shown. A state shows from the first event on.
+    give each a name of its own: of several with one name, the one with the latest event
+    is shown. A state shows from the first event on.
 
     Args:
-        meter_provider: Who makes the metrics; by default the global one, also if it is
-            set later.
+        meter_provider: Makes the metrics; by default the global one, even if it is set
+            later.
 
     Raises:
-        ValueError: The *meter_provider* is none.
+        ValueError: *meter_provider* is no MeterProvider.
 
     >>> metrics = CircuitBreakerMetrics()
     >>> decorator = CircuitBreakerClient.new_per_host_decorator(
@@ -225,17 +225,17 @@ class CircuitBreakerMetrics(CircuitBreakerListener):
 
 
 class RetryBudgetMetrics(RetryBudgetListener):
-    """Measures retry budgets: the tokens that are there, and the retries refused.
+    """Measures retry budgets: their tokens, and the retries refused.
 
     One listener may serve any number of budgets. Names tell them apart: of several with
-    one name the last that had an event is shown.
+    one name, the one with the latest event is shown.
 
     Args:
-        meter_provider: Who makes the metrics; by default the global one, also if it is
-            set later.
+        meter_provider: Makes the metrics; by default the global one, even if it is set
+            later.
 
     Raises:
-        ValueError: The *meter_provider* is none.
+        ValueError: *meter_provider* is no MeterProvider.
 
     >>> limiter = RetryBudget.per_host(listeners=[RetryBudgetMetrics()])
     """
@@ -261,15 +261,15 @@ class ConcurrencyLimitMetrics(ConcurrencyLimitListener):
     """Measures concurrency limits: their limit, requests in flight, pending, refused.
 
     One listener may serve any number of limits. Names tell them apart: of several with
-    one name the last that had an event is shown. A limit shows from its first request
-    on, if the *meter_provider* is there by then.
+    one name, the one with the latest event is shown. A limit shows from its first
+    request on, if the *meter_provider* is there by then.
 
     Args:
-        meter_provider: Who makes the metrics; by default the global one, also if it is
-            set later.
+        meter_provider: Makes the metrics; by default the global one, even if it is set
+            later.
 
     Raises:
-        ValueError: The *meter_provider* is none.
+        ValueError: *meter_provider* is no MeterProvider.
 
     >>> metrics = ConcurrencyLimitMetrics()
     >>> decorator = ConcurrencyLimitingClient.new_per_host_decorator(

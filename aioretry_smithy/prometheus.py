@@ -92,8 +92,8 @@ class MetricsClient(MeteredClient[HttpClient]):
             registry: Holds the metrics; all with the same registry share them.
 
         Raises:
-            ValueError: *registry* is none, or has a metric of that name that is not
-                ours.
+            ValueError: *registry* is no CollectorRegistry, or has a metric of that name
+                from elsewhere.
 
         >>> decorator = MetricsClient.new_decorator(CollectorRegistry())
         """
@@ -132,8 +132,8 @@ class MetricsRpcClient(MeteredClient[RpcClient]):
             registry: Holds the metrics; all with the same registry share them.
 
         Raises:
-            ValueError: *registry* is none, or has a metric of that name that is not
-                ours.
+            ValueError: *registry* is no CollectorRegistry, or has a metric of that name
+                from elsewhere.
 
         >>> decorator = MetricsRpcClient.new_decorator(CollectorRegistry())
         """
@@ -158,7 +158,8 @@ class CircuitBreakerMetrics(CircuitBreakerListener):
         registry: Holds the metrics; all with the same registry share them.
 
     Raises:
-        ValueError: *registry* is none, or has a metric of that name that is not ours.
+        ValueError: *registry* is no CollectorRegistry, or has a metric of that name
+            from elsewhere.
 
     >>> registry = CollectorRegistry()
     >>> breaker = CircuitBreaker("orders", listeners=[CircuitBreakerMetrics(registry)])
@@ -210,7 +211,8 @@ class RetryBudgetMetrics(RetryBudgetListener):
         registry: Holds the metrics; all with the same registry share them.
 
     Raises:
-        ValueError: *registry* is none, or has a metric of that name that is not ours.
+        ValueError: *registry* is no CollectorRegistry, or has a metric of that name
+            from elsewhere.
 
     >>> listener = RetryBudgetMetrics(CollectorRegistry())
     >>> budgets = RetryBudget.per_host(listeners=[listener])
@@ -243,7 +245,8 @@ class ConcurrencyLimitMetrics(ConcurrencyLimitListener):
         registry: Holds the metrics; all with the same registry share them.
 
     Raises:
-        ValueError: *registry* is none, or has a metric of that name that is not ours.
+        ValueError: *registry* is no CollectorRegistry, or has a metric of that name
+            from elsewhere.
 
     >>> metrics = ConcurrencyLimitMetrics(CollectorRegistry())
     >>> decorator = ConcurrencyLimitingClient.new_per_host_decorator(
