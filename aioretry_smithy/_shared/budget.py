@@ -28,15 +28,15 @@ _UNTOLD = 1.0
 
 
 class SharedRetryBudget(Shared, RetryLimiter):
-    """A :class:`~aioretry_smithy.RetryBudget` that processes share by Redis.
+    """A :class:`~aioretry_smithy.RetryBudget` that processes share through Redis.
 
     The successes of all processes pay for the retries of each of them, and the failures
     in a row are those of all of them together. Processes with the same Redis and name
     share a budget; give them the same settings.
 
-    A retry costs one script, which is atomic. Successes and failures are reported
-    together, with the next retry, or in a task after a second. After an hour without
-    either the budget is full again.
+    A retry runs one script in Redis, which is atomic. Successes and failures are
+    reported together, with the next retry, or in a task after a second. After an hour
+    without either the budget is full again.
 
     A Redis that does not answer within a second is away. No call waits for it then: the
     budget decides by the outcomes of this process, looks once a second whether Redis is
@@ -47,7 +47,8 @@ class SharedRetryBudget(Shared, RetryLimiter):
 
     Args:
         redis: A ``redis.asyncio.Redis``, or a client that is like it.
-        name: That of the budget, the same in all processes; a string that is not empty.
+        name: The name of the budget, the same in all processes; a string that is not
+            empty.
         deposit: As for :class:`~aioretry_smithy.RetryBudget`.
         capacity: As for :class:`~aioretry_smithy.RetryBudget`, of all processes
             together.

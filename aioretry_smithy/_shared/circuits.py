@@ -43,28 +43,29 @@ class _Round(NamedTuple):
 
 
 class SharedCircuitBreakers(Shared, CircuitBreakerListener):
-    """Opens the circuits of all processes where one process has found a server down.
+    """Opens the circuits of all processes when one process has found a server down.
 
-    It is a listener of the circuit breakers of one process, and does something as long
-    as its ``async with`` block lasts. Circuit breakers of the same name belong
-    together, so name them.
+    It is a listener of the circuit breakers of one process, and works while its ``async
+    with`` block lasts. Circuit breakers of the same name belong together, so name them.
 
     - A circuit that opens here opens in the other processes, by publish/subscribe in
-      Redis. A process in which most requests of the last second or two have
-      succeeded does not follow: the trouble may not be the server's.
+      Redis. A process in which most requests of the last one to two
+      ``counter_update_interval`` (1 s) have succeeded does not follow: the trouble may
+      not be the server's.
     - One process tries the server for all of them: after its open window each waits for
-      another while, at random and at most a trial interval. The first one to try
-      tells the others, which then wait for its answer. A success closes the circuit
-      everywhere; after a failure everyone waits again.
-    - Each process decides by its own circuit breaker. While Redis is away that is
-      all there is; nothing waits for it, and a warning is logged once a minute.
+      up to one trial interval more, at random. The first one to try tells the others,
+      which then wait for its answer. A success closes the circuit everywhere; after a
+      failure all wait again.
+    - Each process decides by its own circuit breaker. While Redis is away it decides
+      alone: nothing waits for Redis, and a warning is logged once a minute.
 
     A circuit breaker takes part from the first request on that it counts. The object is
     for one event loop, not for threads.
 
     Args:
         redis: A ``redis.asyncio.Redis``, or a client that is like it.
-        channel: Where processes meet; a string that is not empty.
+        channel: The channel of Redis on which processes report; a string that is not
+            empty.
         random: Returns numbers in [0, 1), for the wait before a trial.
 
     Raises:
