@@ -53,14 +53,14 @@ class SharedRateLimit(RateLimit):
     which is nearly as exact.
 
     Within a process requests take their turns in the order of arrival; among processes,
-    in the order of their questions. Of each key one request at a time asks the storage,
-    and sleeps until there may be more.
+    in the order of their questions to the storage. Of each key one request at a time
+    asks, and sleeps until it may go out.
 
     A storage that does not answer within a second is away. No call waits for it then: a
     task looks once a second whether it is back, and a warning is logged once a minute.
 
     The limit may serve many clients and tasks of one event loop, but not threads. The
-    windows are by the wall clock, so the clocks of the machines should agree.
+    windows use the wall clock, so the clocks of the machines should agree.
 
     Args:
         storage: A URI such as ``async+redis://localhost:6379`` or ``async+memory://``,
@@ -68,10 +68,10 @@ class SharedRateLimit(RateLimit):
         rate: Such as ``100/second`` or ``5 per 2 minutes``, or a ``RateLimitItem``.
         key: What is limited, such as the name of a service; a string that is not empty.
             Or a function of the context and the request that returns one, such as the
-            host. The 1024 keys used last are known to the process.
+            host. A process knows the 1024 keys used last.
         on_storage_error: While the storage is away, ``allow`` requests, or ``refuse``
             them with a :class:`~aioretry_smithy.RateLimitError`.
-        storage_options: For the storage that the URI names, such as
+        storage_options: Passed on to the storage that the URI names, such as
             ``implementation="redispy"``.
 
     Raises:
