@@ -49,7 +49,8 @@ def capture_logs() -> Iterator[list[RequestLog]]:
     """Collect the root logs of the calls made in a block.
 
     A log is appended when its call starts. Calls in tasks that are started in the block
-    count too; nested blocks each collect. For code that never shows you the response.
+    count too; nested blocks each collect. Use it with code that never shows you the
+    response.
 
     >>> with capture_logs() as logs:
     ...     pass  # for example: await client_of_some_library.list_buckets()
