@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class RetryBudgetListener:
     """Receives the events of a retry budget; override the methods you need.
 
-    Methods are called one event after the other, once the budget has done with the
-    event, so they may look at the budget. What they raise is logged.
+    Methods are called one event after the other, when the budget has already changed,
+    so they may look at it. What they raise is logged.
 
     >>> class Purse(RetryBudgetListener):
     ...     def on_tokens_changed(self, budget):
@@ -46,8 +46,8 @@ class RetryBudget(Shared, RetryLimiter):
     the load. After *brake_after* failures in a row, of all calls together, there is no
     retry before the next success, however many tokens are left.
 
-    A retry that does not take place gets its token back. An open circuit's refusals
-    change nothing. What counts as a success or a failure: :class:`RetryLimiter`.
+    A retry that does not take place gives its token back. An open circuit's refusals
+    change nothing. :class:`RetryLimiter` says what counts as a success or a failure.
 
     One budget may serve many clients, tasks and sessions of one event loop, but not
     threads. Copying one gives the same one.
@@ -56,10 +56,11 @@ class RetryBudget(Shared, RetryLimiter):
         name: For listeners and logs; ``retry-budget-0``, ``-1``, ... by default.
         deposit: Tokens that a success brings, finite and >= 0.
         capacity: Tokens at first and at most, finite and >= 1. Ten deposits of 0.1, or
-            three of 1/3, pay for a retry: a thousand millionth of a token is nothing.
-        brake_after: Failures in a row, an int >= 1 that refuse further retries; None
-            for no brake. The failure to be retried is one of them, so 3 allows two
-            retries while nothing succeeds, and 1 none.
+            three of 1/3, pay for a retry: errors of rounding, up to 1e-9 tokens, are
+            ignored.
+        brake_after: Failures in a row after which there is no further retry, an int
+            >= 1; None for no brake. The failure to be retried is one of them, so 3
+            allows two retries while nothing succeeds, and 1 none.
         listeners: Called for each change, in this order.
 
     Raises:
@@ -106,7 +107,7 @@ class RetryBudget(Shared, RetryLimiter):
     ) -> PerHostRetryBudget:
         """Return a limiter with a budget of its own for each host and port.
 
-        What one server fails at then costs the others nothing. The 1024 budgets most
+        So the failures of one server cost the others nothing. The 1024 budgets most
         recently used are kept. Each is named for its host, such as
         ``example.com:443``.
 
@@ -159,11 +160,11 @@ class RetryBudget(Shared, RetryLimiter):
         return True
 
     def release(self, ctx: ClientRequestContext) -> None:
-        """Take the token of a retry back that does not take place."""
+        """Take back the token of a retry that does not take place."""
         self._change(1)
 
     def on_success(self, ctx: ClientRequestContext) -> None:
-        """Count a success: it brings the deposit and lets the brake go."""
+        """Count a success: it adds the deposit and releases the brake."""
         count_success(self)
 
     def _lane_step(self) -> LaneStep | None:

@@ -28,18 +28,19 @@ class RetryLimiter(ABC):
     ===============  ==============================================================
     the attempt was  when
     ===============  ==============================================================
-    neither          an open circuit refused it, with or without a fallback, or it
-                     timed out in the queue of the session's own connection pool
+    neither          an open circuit, a concurrency limit or a rate limit refused
+                     it, or it timed out in the queue of the session's own
+                     connection pool
     a failure        the strategy wants a retry, or the status is 500 or above, or
-                     the failure is not permanent (:data:`RetrySafety.NO`, as if it
-                     had no ``is_retry_safe``)
+                     the failure is not permanent (not :data:`RetrySafety.NO`;
+                     ``is_retry_safe`` does not matter)
     a success        the status is below 500 and no retry is wanted
     neither          anything else
     ===============  ==============================================================
 
     Each method may be plain or ``async``. An :meth:`acquire` that raises refuses;
     exceptions of the others are ignored; each is logged as a warning. One limiter may
-    serve many clients. A limiter that wraps another one passes all five methods on. A
+    serve many clients. If yours wraps another one, let it pass on all five methods. A
     subclass may have any ``__init__``. After Armeria's ``RetryLimiter``, which is asked
     only after the wait.
 
@@ -76,7 +77,7 @@ class RetryLimiter(ABC):
             max_retries: Retries of all calls at a time, an int >= 1.
 
         Raises:
-            ValueError: It is not.
+            ValueError: *max_retries* is not as described.
 
         >>> RetryLimiter.concurrency(20)
         RetryLimiter.concurrency(20)
@@ -93,9 +94,9 @@ class RetryLimiter(ABC):
         ones too, takes a token; each that succeeds adds *token_ratio*. Retries are
         allowed while there are more than *threshold* tokens. With the ratio of 1 they
         stop when more than half of the attempts fail; with 0.1, a usual one for gRPC,
-        when more than one in eleven does. The table above says what counts as a success
-        or a failure. After Armeria's ``RetryLimiter.tokenBased`` and gRPC's retry
-        throttling.
+        when more than one in eleven does. :class:`RetryLimiter` says what counts as a
+        success or a failure. After Armeria's ``RetryLimiter.tokenBased`` and gRPC's
+        retry throttling.
 
         The limiter may serve many clients, tasks and sessions of one event loop, but
         not threads. Copying it gives the same one.
@@ -104,8 +105,8 @@ class RetryLimiter(ABC):
             max_tokens: Tokens at first and at most, finite and > 0.
             threshold: A retry needs more tokens than this, >= 0 and < *max_tokens*.
                 gRPC takes half of *max_tokens*.
-            token_ratio: Tokens that a success adds, finite and > 0. Ten times 0.1
-                make up for a failure: a thousand millionth of a token is ignored.
+            token_ratio: Tokens that a success adds, finite and > 0. Ten times 0.1 make
+                up for a failure: errors of rounding, up to 1e-9 tokens, are ignored.
 
         Raises:
             ValueError: An argument is not as described.
@@ -136,7 +137,7 @@ class RetryLimiter(ABC):
         """
 
     def release(self, ctx: ClientRequestContext) -> Awaitable[None] | None:
-        """Take a permit back whose retry is not made after all.
+        """Take back the permit of a retry that is not made after all.
 
         The wait for the retry was cancelled, or time ran out. Avoid waiting in here: a
         call that is cancelled meanwhile does not wait for the rest.
