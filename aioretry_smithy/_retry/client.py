@@ -30,11 +30,11 @@ class RetriedCalls(DecoratingClient[ClientT]):
 
     Args:
         delegate: The next client inwards.
-        config: How to retry; or how to retry which call.
+        config: The settings of all calls, or a mapping that finds those of each.
     """
 
     config: RetryConfig | RetryConfigMapping
-    """How to retry."""
+    """The settings of all calls, or a mapping that finds those of each."""
 
     _retries = _sends_again = True
 
@@ -136,7 +136,7 @@ class RetryingClient(RetriedCalls[HttpClient]):
 
     Args:
         delegate: The next client inwards.
-        config: How to retry; or how to retry which call.
+        config: The settings of all calls, or a mapping that finds those of each.
     """
 
     _serves = "sessions"
@@ -177,10 +177,10 @@ class RetryingClient(RetriedCalls[HttpClient]):
         """Make a decorator that retries each call by the settings for its key.
 
         Args:
-            mapping: Says which. It is asked once per call.
+            mapping: Finds the settings. It is asked once per call.
 
         Raises:
-            ValueError: *mapping* is none.
+            ValueError: *mapping* is no :class:`RetryConfigMapping`.
 
         >>> decorator = RetryingClient.new_mapped_decorator(
         ...     RetryConfigMapping.per_method(

@@ -83,7 +83,7 @@ def default_max_total_attempts() -> int:
 class RetryConfig:
     """The settings of a retrying client.
 
-    The first three may be given by position, as on Armeria's page.
+    The first three may be given by position.
 
     Args:
         strategy: Decides after each attempt.
@@ -91,16 +91,16 @@ class RetryConfig:
             given: 10, or the value of the environment variable
             ``AIORETRY_SMITHY_DEFAULT_MAX_TOTAL_ATTEMPTS``.
         attempt_timeout: Seconds that one attempt may take, to the end of the body, > 0.
-            It also covers the body of the last response; for long downloads
-            limit the silence with ``ClientTimeout(sock_read=...)`` instead. None: no
-            limit but that of the call.
+            It also covers the body of the last response; for long downloads limit the
+            time between two pieces with ``ClientTimeout(sock_read=...)`` instead.
+            None: no limit but that of the call.
         limiter: Limits the retries of all calls together, such as
             :class:`RetryBudget`. None: no such limit.
         use_retry_after: Whether to wait at least as long as the server asks for in
             ``Retry-After`` or ``x-amz-retry-after``, or as the ``retry_after`` of an
             exception says, in seconds.
-        max_retry_after: If a server asks for more seconds than this, the call ends
-            with its last outcome, >= 0. None: only the deadline limits it.
+        max_retry_after: Seconds, >= 0. If the server asks for a longer wait, the call
+            ends with its last outcome. None: only the deadline limits it.
         buffer_response: Whether the body of each response is read inside its attempt,
             to its end and into memory. A body that breaks off or stalls is then a
             failed attempt; otherwise the caller gets the error, as in aiohttp.

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class RetryConfigMapping:
-    """Settings by key: one look-up per call, one configuration per key.
+    """Finds the settings of a call by a key, such as its host.
 
-    The settings of the least recently used keys are dropped, and made again when the
-    key comes back; so any number of hosts may be called. After Armeria's
+    It makes the settings of a key once, and keeps those of the 1024 most recently used
+    keys; so any number of hosts may be called. After Armeria's
     ``RetryConfigMapping``.
 
     >>> mapping = RetryConfigMapping.per_host(

@@ -28,10 +28,10 @@ class ContentRuleConditions(RuleConditions, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RetryRuleWithContent(RetryConditions, RetryStrategyWithContent):
-    """Retries outcomes that meet one of its conditions, one of them on the body.
+    """Retries outcomes that meet one of its conditions, also one on the body.
 
-    A :class:`RetryRule` with one condition more. It waits for the beginning of a body
-    if *on_content* is given, *methods* fits, and the status has not decided. After
+    It is a :class:`RetryRule` with one more condition. It waits for the beginning of a
+    body if *on_content* is given, *methods* fits, and the status has not decided. After
     Armeria's ``RetryRuleWithContent``.
 
     Args:
@@ -40,7 +40,7 @@ class RetryRuleWithContent(RetryConditions, RetryStrategyWithContent):
             with what a function of :func:`rpc` returned. It is called last, and not for
             permanent failures.
         max_content_length: Bytes of each body to look at, >= 1; 1 MiB unless given.
-        methods: This and the others as for :class:`RetryRule`.
+        methods: This and all others: as for :class:`RetryRule`.
 
     Raises:
         ValueError: An argument is out of range, or there is no condition.

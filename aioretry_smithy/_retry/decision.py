@@ -84,7 +84,7 @@ class RetryDecision:
                 is returned as it is.
 
         Raises:
-            ValueError: It is none of these.
+            ValueError: *answer* is none of these.
 
         >>> RetryDecision.of(None)
         RetryDecision.next()

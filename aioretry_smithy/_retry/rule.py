@@ -56,11 +56,11 @@ class RetryRule(RetryConditions, RetryStrategy):
     response only *slower_than* and the rest. After Armeria's ``RetryRule``.
 
     Permanent failures (:attr:`RetrySafety.NO`), such as an open circuit, meet only
-    *exceptions*, and only by their very class. A failure whose ``is_retry_safe`` is
-    False is never retried.
+    *exceptions*, and only if their own class is named, no base class of it. A failure
+    whose ``is_retry_safe`` is False is never retried.
 
     Args:
-        methods: The methods that the rule is for, in any case; None: all of them.
+        methods: The methods that the rule is for, in upper or lower case; None: all.
         request_filter: A plain function that says whether the rule is for a request.
         statuses: Statuses from 100 to 599.
         status_classes: Hundreds of statuses: 4 for 4xx, 5 for 5xx.

@@ -32,7 +32,7 @@ class RetryingRpcClient(RetriedCalls[RpcClient]):
 
     Args:
         delegate: The next client inwards.
-        config: How to retry; or how to retry which call.
+        config: The settings of all calls, or a mapping that finds those of each.
     """
 
     _serves = "functions"
