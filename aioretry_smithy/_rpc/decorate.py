@@ -38,10 +38,10 @@ def rpc(
 ]:
     """Decorate a coroutine function: retry it, limit its time, log what it calls.
 
-    For operations of several requests, and for clients that are not HTTP. What is
-    called in an attempt of the function, through a decorated session or another such
-    function, is part of that attempt: it has no more time, and its log is among the
-    ``calls`` of the attempt's log. After Armeria's ``RpcClient`` and its decorators.
+    Use it for operations of several requests, and for clients that are not HTTP. A call
+    inside an attempt, through a decorated session or another such function, is part of
+    that attempt: it has no more time, and its log is among the ``calls`` of the
+    attempt's log. After Armeria's ``RpcClient`` and its decorators.
 
     Args:
         decorators: The decorators, from the innermost to the outermost, such as what
@@ -50,7 +50,7 @@ def rpc(
             and > 0; None for no limit.
         name: The name of the call in logs; the qualified name of the function unless
             given.
-        idempotent: Whether the function may do its work twice. Otherwise
+        idempotent: Whether the function may do its work twice. If not,
             :meth:`RetryStrategy.failsafe` calls it again only after a failure that
             surely came before anything was sent.
 

@@ -28,7 +28,7 @@ class RetryingRpcClient(RetriedCalls[RpcClient]):
     next one starts when that has cleaned up. After Armeria's ``RetryingRpcClient``.
 
     A failure that a retrying client further in has given up on is not retried again,
-    unless a rule names its very class, or a strategy of your own wants it.
+    unless a rule names exactly its class, or a strategy of your own wants it.
 
     Args:
         delegate: The next client inwards.

@@ -120,14 +120,14 @@ class SessionBuilder:
             circuit_breaker: A decorator to break circuits with, or None to leave it
                 out. Unless given: one per host, which opens for 5 s when more than half
                 of at least 10 attempts in 10 s have failed.
-            concurrency: Limits the requests in flight; None for no limit. An int >= 1,
-                to each host; a :class:`ConcurrencyLimit` for all; a function that makes
-                the limit of a host, an int or a :class:`ConcurrencyLimit`; or
-                ``"aimd"`` for a :meth:`ConcurrencyLimit.aimd` per host that begins at
-                4. It takes half of the attempt timeout as slow, and an attempt waits a
-                quarter of it for a place.
-            rate: Limits the requests in a time; None for no limit. A
-                :class:`RateLimit` for all, or a function that makes that of a host.
+            concurrency: Limits the requests in flight; None for no limit. An int >= 1
+                for each host; a :class:`ConcurrencyLimit` for all hosts; a function
+                that makes the limit of a host, an int or a :class:`ConcurrencyLimit`;
+                or ``"aimd"`` for a :meth:`ConcurrencyLimit.aimd` per host that begins
+                at 4. Answers are slow after half of the attempt timeout, and an
+                attempt waits a quarter of it for a place.
+            rate: Limits the rate of requests; None for no limit. A :class:`RateLimit`
+                for all hosts, or a function that makes the one of a host.
             inside: Decorators between the circuit breaker and aiohttp, from the
                 innermost, such as one that signs each attempt, or a second
                 :class:`LoggingClient`, which logs each attempt.
@@ -170,8 +170,8 @@ class SessionBuilder:
                 :func:`client_decorator`.
 
         Raises:
-            ValueError: It cannot be called with a client, or is a coroutine function
-                without :func:`client_decorator`.
+            ValueError: *decorator* cannot be called with a client, or is a coroutine
+                function without :func:`client_decorator`.
         """
         self._decorators.append(checked_decorator(decorator))
         return self
