@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 class InjectedFault:
     """A fault for a :class:`FaultInjectingClient` to inject; made by its methods.
 
-    Each takes a *rate*, the part of the requests that it strikes, from 0 to 1, and a
-    *request_filter*, a plain function that says of a request whether it may be struck;
-    by default all are. Like all policies a fault may be shared and never changes.
+    Each takes a *rate*, the part of the requests that it affects, from 0 to 1, and a
+    *request_filter*, a plain function that says whether it may affect a request; by
+    default it may affect any. A fault never changes, so decorators may share it.
 
     >>> InjectedFault.status(503, rate=0.1)
     InjectedFault.status(503, rate=0.1)
@@ -60,7 +60,7 @@ class InjectedFault:
             headers: The headers of the answer, such as ``{"Retry-After": "1"}``.
             body: Its body: bytes, text, or a dict or list for JSON. Text and JSON get
                 their ``Content-Type`` unless *headers* has one.
-            request_filter: Says of a request whether it may be struck.
+            request_filter: Says whether the fault may affect a request.
 
         Raises:
             ValueError: An argument is not as described.
@@ -79,7 +79,7 @@ class InjectedFault:
         Args:
             error: The exception, of which each request gets a copy; or its class.
             rate: The part of the requests that fail, from 0 to 1.
-            request_filter: Says of a request whether it may be struck.
+            request_filter: Says whether the fault may affect a request.
 
         Raises:
             ValueError: An argument is not as described.
@@ -98,13 +98,13 @@ class InjectedFault:
     ) -> InjectedFault:
         """Let a request wait before it goes on.
 
-        The deadlines of the call and of the attempt cut the wait, and a ``sock_read``
-        of the session or the request does if it is shorter.
+        The deadlines of the call and of the attempt cut the wait, as does a shorter
+        ``sock_read`` of the session or the request.
 
         Args:
-            seconds: How long, finite and >= 0; or the least and the most of it.
+            seconds: How long, finite and >= 0; or the shortest and the longest wait.
             rate: The part of the requests that wait, from 0 to 1.
-            request_filter: Says of a request whether it may be struck.
+            request_filter: Says whether the fault may affect a request.
 
         Raises:
             ValueError: An argument is not as described.
@@ -127,7 +127,7 @@ class InjectedFault:
 
         Args:
             rate: The part of the requests that get no answer, from 0 to 1.
-            request_filter: Says of a request whether it may be struck.
+            request_filter: Says whether the fault may affect a request.
 
         Raises:
             ValueError: An argument is not as described.
@@ -150,7 +150,7 @@ class InjectedFault:
         Args:
             after: How many bytes of the body arrive, decoded, an int >= 0.
             rate: The part of the responses that are cut, from 0 to 1.
-            request_filter: Says of a request whether it may be struck.
+            request_filter: Says whether the fault may affect a request.
 
         Raises:
             ValueError: An argument is not as described.

@@ -28,8 +28,8 @@ class FaultInjectingClient(DecoratingClient[HttpClient]):
     """Makes requests fail, wait and hang, in a test or on purpose in production.
 
     Add it first: then retries, circuit breakers, budgets and limits meet the faults as
-    they would those of a server. An answer that it makes, and a failure, was not sent:
-    the ``sent`` of its log is False.
+    they would those of a server. The log of an answer or a failure that it makes has
+    ``sent`` False.
 
     >>> decorator = FaultInjectingClient.new_decorator(
     ...     InjectedFault.latency((0.05, 0.2)),
@@ -63,15 +63,15 @@ class FaultInjectingClient(DecoratingClient[HttpClient]):
         """Return a decorator that injects faults.
 
         Args:
-            faults: Are looked at in this order for each request. The seconds of all
-                latencies that strike it are added up; of the others the first one that
-                strikes it decides, and those after it are not looked at.
-            random: Returns numbers in [0, 1), one for each fault that is looked at, and
-                one more for a latency that strikes.
-            enabled: Whether faults are injected; where it is False the chain is as if
-                this decorator were not in it. Or a plain function of the context and
-                the request, asked for each request; this takes such a chain out of the
-                short lane.
+            faults: The faults, tried in this order for each request. The seconds of
+                all latencies that affect it are added up; the first other fault that
+                affects it decides, and no fault after that is tried.
+            random: Returns numbers in [0, 1), one for each fault that is tried, and one
+                more for a latency that affects the request.
+            enabled: Whether faults are injected. False: the chain is as if this
+                decorator were not in it. Or a plain function of the context and the
+                request, asked for each request; calls then take the ordinary lane
+                (:doc:`/explanation/architecture`).
 
         Returns:
             The decorator.

@@ -47,37 +47,36 @@ def simulate(
 
     Processes, each with a session of its own, send GET requests through real chains.
     Below the chain a simulated server takes the place of aiohttp. It carries out one
-    request after another, also if the client has given up; its queue has no limit.
-    With the same seed all calls begin at the same moments, for any chain, and the
-    results are the same each time, if the chain takes its chance from :mod:`random` and
-    its time from the event loop, as the parts of this library do.
+    request after another, even if the client has given up; its queue has no limit.
+    With the same seed all calls begin at the same moments, for any chain. The results
+    are the same each time, if the chain takes random numbers from :mod:`random` and
+    the time from the event loop, as the parts of this library do.
 
-    A minute of 700 calls a second takes seconds; of a chain that sends each of them
-    again and again, half a minute. It is quicker with *clients*, *rate* and *capacity*
-    divided by the same number: each process calls as often as before.
+    To make it quicker, divide *clients*, *rate* and *capacity* by the same number: each
+    process then calls as often as before.
 
     It runs an event loop of its own: inside a running one, call it by
-    :func:`asyncio.to_thread`. Nothing is logged meanwhile, and :mod:`random` goes on
-    afterwards as if nothing had been.
+    :func:`asyncio.to_thread`. Nothing is logged meanwhile, and it leaves the state of
+    :mod:`random` as it was.
 
     Args:
         chains: A function that makes a ``SessionBuilder``, called for each
             process; its run is named ``"your chain"``, and ``"plain retries"``, up to
             three without a budget, and ``"no retries"`` are run for comparison. Unless
             given, it is the standard chain, named ``"standard chain"``. All of these
-            but yours wait 1 s for an answer. The other two are loops by hand, which
-            count the same as a session and cost a tenth. With a dict of such functions
-            by name, those alone are run.
+            but yours wait 1 s for an answer. The other two are plain loops, which give
+            the same counts as sessions and cost less. Or a dict of such functions by
+            name: then only those are run.
         clients: How many processes call.
         rate: Calls per second, of all processes together.
         capacity: Requests per second that the server can carry out.
         outage: When the outage begins, how many seconds it lasts and which part of the
             capacity is left, from 0 to 1; also as text, ``"10:20:0.2"``. None for none.
-        duration: Seconds in which calls begin; those under way then are carried on.
+        duration: Seconds in which calls begin. Calls under way at the end are finished.
         error_rate: The part of the requests that the server answers with 503.
-        seed: Decides about all chance.
-        progress: A plain function that is told which chain is being run, and which part
-            of its time is over, from 0 to 1, once for each simulated second.
+        seed: The seed of all random numbers.
+        progress: A plain function, called once for each simulated second with the name
+            of the chain and the part of its time that is over, from 0 to 1.
 
     Raises:
         ValueError: An argument is not as described.
