@@ -27,7 +27,7 @@ class RetryInfo(NamedTuple):
     """True allows a retry, False forbids it; None if it is unknown."""
 
     retry_after: float | None = None
-    """Seconds that the server asks to be left alone, finite and >= 0."""
+    """Seconds that the server asks to wait, finite and >= 0."""
 
     is_throttling_error: bool = False
     """Whether the server complains of too many requests."""

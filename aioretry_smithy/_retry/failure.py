@@ -40,7 +40,7 @@ class RetryAction:
 
     Args:
         kind: The kind of the failure; None forbids a retry.
-        retry_after: Seconds that the server asks to be left alone, finite and >= 0, or
+        retry_after: Seconds that the server asks to wait, finite and >= 0, or
             None.
 
     Raises:
@@ -66,7 +66,7 @@ class RetryAction:
         Args:
             kind: The kind of the failure: strategies wait longer after
                 throttling, and some pay more after a timeout.
-            retry_after: Seconds that the server asks to be left alone. None keeps the
+            retry_after: Seconds that the server asks to wait. None keeps the
                 hint of an earlier classifier, or else of the response headers.
 
         Raises:
@@ -130,7 +130,7 @@ class Failure:
 
     @property
     def retry_after(self) -> float | None:
-        """Seconds that the headers ask to leave the server alone, or None."""
+        """Seconds that the headers ask to wait, or None."""
         log = self.ctx.log
         arrived = log.request_started_at.timestamp() + (log.duration or 0.0)
         hint = retry_after(self.headers, now=arrived)

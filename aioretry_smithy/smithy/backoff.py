@@ -23,7 +23,7 @@ _LONGEST_CHAIN = 128
 
 
 class ExponentialBackoffJitterType(Enum):
-    """Choose how chance changes an exponential delay.
+    """Choose the jitter of an exponential delay.
 
     With ``c = min(backoff_scale_value * 2 ** (n - 1), max_backoff)`` before retry *n*,
     and ``r`` drawn from [0, 1):
@@ -47,7 +47,7 @@ class ExponentialBackoffJitterType(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExponentialRetryBackoffStrategy:
-    """Delays that grow by the factor 2, up to a limit, scattered by chance.
+    """Computes delays that double, up to a limit, with jitter.
 
     It has no state, so one object serves any number of calls at once.
 
@@ -55,13 +55,13 @@ class ExponentialRetryBackoffStrategy:
         backoff_scale_value: Seconds before the first retry without jitter, >= 0.
         max_backoff: Limit in seconds, >= 0, applied before the jitter.
         jitter_type: The formula, see :class:`ExponentialBackoffJitterType`.
-        random: Source of chance in [0, 1).
+        random: Returns numbers in [0, 1).
 
     Raises:
         ValueError: An argument is not as described.
 
-    Source: smithy-python. There ``DECORRELATED`` remembers the last delay of whatever
-    call was the last to ask; here it is worked out anew from the number of the retry.
+    Source: smithy-python. There ``DECORRELATED`` remembers the last delay of any call;
+    here it is computed anew from the number of the retry.
 
     >>> backoff = ExponentialRetryBackoffStrategy(
     ...     backoff_scale_value=1, jitter_type=ExponentialBackoffJitterType.NONE

@@ -23,15 +23,15 @@ def strategy_from_env(
 ) -> SimpleRetryStrategy | StandardRetryStrategy:
     """Make the strategy that the environment asks for, or the AWS profile file.
 
-    ``AWS_RETRY_MODE`` is a :class:`RetryMode`, standard if nothing else is said, and
-    ``AWS_MAX_ATTEMPTS`` the attempts of one call, the first one included. Where one of
-    the two is not set, ``retry_mode`` or ``max_attempts`` of the profile count: of the
-    one that ``AWS_PROFILE`` names, or ``default``, in the file that ``AWS_CONFIG_FILE``
-    names, or ``~/.aws/config``.
+    ``AWS_RETRY_MODE`` is a :class:`RetryMode`, and ``AWS_MAX_ATTEMPTS`` the attempts of
+    one call, the first one included. If one of the two is not set, ``retry_mode`` or
+    ``max_attempts`` of the profile counts: the one that ``AWS_PROFILE`` names, or
+    ``default``, in the file that ``AWS_CONFIG_FILE`` names, or ``~/.aws/config``. If
+    that does not have it either, the mode is standard, the attempts those of the mode.
 
-    What is empty is not set. The mode ``legacy`` of other AWS tools means standard,
-    with a :class:`RuntimeWarning`. A file that is not there, or does not have the
-    profile, says nothing.
+    An empty value counts as not set. The mode ``legacy`` of other AWS tools means
+    standard, with a :class:`RuntimeWarning`. A file that does not exist, or does not
+    have the profile, changes nothing.
 
     Args:
         environ: The variables; by default those of the process. ``~`` is their ``HOME``

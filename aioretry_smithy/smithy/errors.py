@@ -20,7 +20,7 @@ class RetryError(Exception):
     that its loops understand the strategies of this library.
 
     Args:
-        message: Why.
+        message: Why there is none.
         retry_after: Seconds after which there may be one again, or None.
 
     >>> RetryError("the quota is exhausted", retry_after=1.5).retry_after
@@ -49,13 +49,13 @@ class BackoffExhaustedError(RetryError):
 
 
 class CapacityNotAvailableError(UnprocessedRequestError):
-    """The rate limiter grants no attempt now, and nobody was to wait; nothing was sent.
+    """The rate limiter grants no attempt now, and the strategy does not wait.
 
     Raised for the first attempt of a call, by an :class:`AdaptiveRetryStrategy` with
-    ``fail_fast=True``.
+    ``fail_fast=True``. Nothing was sent.
 
     Args:
-        retry_after: Seconds until it may be worth while to ask again.
+        retry_after: Seconds until an attempt may be granted.
 
     Source: botocore's class of this name.
 
@@ -64,7 +64,7 @@ class CapacityNotAvailableError(UnprocessedRequestError):
     """
 
     retry_after: float
-    """Seconds from the refusal until it may be worth while to ask again."""
+    """Seconds from the refusal until an attempt may be granted."""
 
     def __init__(self, retry_after: float) -> None:
         super().__init__(retry_after)
@@ -87,7 +87,7 @@ class CallError(Exception):
         message: What happened.
         fault: Whose fault it is.
         is_retry_safe: True allows a retry, False forbids it.
-        retry_after: Seconds that the server asks to be left alone.
+        retry_after: Seconds that the server asks to wait.
         is_throttling_error: Whether the server complains of too many requests.
         is_timeout_error: Whether time ran out.
         status: The status of the response, if there was one.
@@ -106,10 +106,10 @@ class CallError(Exception):
     """The side that is at fault."""
 
     is_retry_safe: bool | None = None
-    """True allows a retry, False forbids it; None where nobody can tell."""
+    """True allows a retry, False forbids it; None if it is unknown."""
 
     retry_after: float | None = None
-    """Seconds that the server asks to be left alone."""
+    """Seconds that the server asks to wait."""
 
     is_throttling_error: bool = False
     """Whether the server complains of too many requests."""

@@ -48,7 +48,7 @@ dataclass(kw_only=True)(cast("Any", RetryToken))
 
 
 class RetryBackoffStrategy(Protocol):
-    """Says how long to wait, from the number of the attempt alone."""
+    """Computes how long to wait, from the number of the retry alone."""
 
     def compute_next_backoff_delay(self, retry_attempt: int) -> float:
         """Return the seconds to wait before an attempt.
@@ -111,10 +111,10 @@ class ErrorRetryInfo(Protocol):
     """An error that knows what it means for a retry."""
 
     is_retry_safe: bool | None = None
-    """True allows a retry, False forbids it; None where nobody can tell."""
+    """True allows a retry, False forbids it; None if it is unknown."""
 
     retry_after: float | None = None
-    """Seconds that the server asks to be left alone."""
+    """Seconds that the server asks to wait."""
 
     is_throttling_error: bool = False
     """Whether the server complains of too many requests."""

@@ -43,7 +43,7 @@ class RetryMode(StrEnum):
         :class:`RuntimeWarning` that says so.
 
         Args:
-            text: The name; blanks around it and capital letters make no difference.
+            text: The name, in upper or lower case; blanks around it are ignored.
 
         Raises:
             ValueError: There is no such mode.

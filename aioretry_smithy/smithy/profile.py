@@ -69,16 +69,15 @@ class RetryProfile:
         retry_cost: What a retry takes from the quota, an int >= 0.
         timeout_cost: The same after a timeout.
         throttling_cost: The same after the server has complained of too many requests.
-        no_retry_increment: What a call that needed no retry brings to the quota, an
-            int >= 0.
-        success_refund: What a call that succeeded by a retry brings to the quota, an
-            int >= 0. None: what its last retry has cost.
+        no_retry_increment: What a call that needed no retry adds to the quota, an int
+            >= 0.
+        success_refund: What a call that succeeded by a retry adds to the quota, an int
+            >= 0. None: what its last retry has cost.
         backoff_scale_value: Longest delay before the first retry in seconds, >= 0.
         throttling_backoff_scale_value: The same where the server throttles.
         max_backoff: Limit of the delays in seconds, >= 0.
         max_added_delay: Seconds by which the server can make a delay longer, >= 0.
-            ``math.inf``: by as many as it asks for. None: it can make it as long as
-            *max_backoff*.
+            ``math.inf``: as many as it asks for. None: up to a delay of *max_backoff*.
 
     Raises:
         ValueError: An argument is not as described.
@@ -102,8 +101,8 @@ class RetryProfile:
     GUIDE: ClassVar[RetryProfile]
     """The numbers of the example strategy in Smithy's guide.
 
-    A success brings back 1, whatever its retries have cost, and a server may ask for
-    any delay. The guide's sample code counts retries against its maximum of attempts,
+    A success refunds 1, whatever its retries have cost, and a server may ask for any
+    delay. The guide's sample code counts retries against its maximum of attempts,
     and so makes six where it says five; this makes five.
     """
 

@@ -16,8 +16,8 @@ class StandardRetryQuota(Shared):
     """A bucket of tokens that pays for retries.
 
     It is full at first. A retry takes out what it costs, a success puts something back,
-    and a call that fails in the end puts back nothing. So retries cease while most
-    calls fail, and are there again when the server has recovered.
+    and a call that fails in the end puts back nothing. So retries stop while most
+    calls fail, and begin again when the server has recovered.
 
     Calls, strategies, event loops and threads may share one. A copy of it is the quota
     itself.
@@ -27,9 +27,8 @@ class StandardRetryQuota(Shared):
 
     Args:
         initial_capacity: Tokens at the beginning, and at most, an int >= 0.
-        profile: Says what a retry costs, and what a success without one brings; for
-            all strategies that have this quota, whatever their own profile says. None:
-            the constants of the class say it.
+        profile: The costs and refunds, for all strategies that have this quota,
+            whatever their own profile says. None: the constants of the class.
 
     Raises:
         ValueError: An argument is not as described.
@@ -44,16 +43,16 @@ class StandardRetryQuota(Shared):
     """
 
     INITIAL_RETRY_TOKENS: int = 500
-    """The tokens of a quota that is made without a number."""
+    """The tokens of a quota that is made without *initial_capacity*."""
 
     RETRY_COST: int = RetryProfile.V2_1.retry_cost
-    """Units that a retry takes out."""
+    """Tokens that a retry takes out."""
 
     THROTTLING_RETRY_COST: int = RetryProfile.V2_1.throttling_cost
-    """Units that a retry takes out after throttling."""
+    """Tokens that a retry takes out after throttling."""
 
     NO_RETRY_INCREMENT: int = RetryProfile.V2_1.no_retry_increment
-    """Units that a call puts in which needed no retry."""
+    """Tokens that a call without a retry puts in."""
 
     def __init__(
         self,
@@ -82,7 +81,7 @@ class StandardRetryQuota(Shared):
 
     @property
     def available_capacity(self) -> int:
-        """The tokens that are there now."""
+        """The tokens in the quota now."""
         with self._lock:
             return self._available_capacity
 
@@ -97,7 +96,7 @@ class StandardRetryQuota(Shared):
             What was paid, to be given back by :meth:`release` if the retry succeeds.
 
         Raises:
-            RetryError: There is not enough, and nothing was taken.
+            RetryError: There are too few tokens; none was taken.
         """
         cost = self._cost(RetryInfo.of(error))
         with self._lock:

@@ -40,8 +40,8 @@ class ClientRateLimiter(Shared):
     never less than one attempt in two seconds.
 
     Calls, event loops and threads may share one; a copy is the rate limiter itself.
-    Waiting calls are served roughly in the order in which they came. A call that asks
-    when there is a token gets it, though, also while another waits for several.
+    Waiting calls are served roughly in the order in which they came. But a call that
+    asks when there is a token gets it, even while another call waits for several.
 
     Args:
         clock: Seconds, as a finite number; by default the running event loop's time,
@@ -98,15 +98,15 @@ class ClientRateLimiter(Shared):
             return self._bucket.level(self._clock())
 
     async def acquire(self, amount: float = 1.0) -> None:
-        """Wait until there is leave to send, and take it.
+        """Wait until there are tokens to send an attempt, and take them.
 
-        What is not granted costs nothing, so a cancelled waiter takes nothing with it.
+        A waiter that is cancelled takes none.
 
         Args:
-            amount: Tokens to take, > 0. There is room for those of one second, at
-                least 1. More can be saved up as well, as long as nobody reports or
-                takes meanwhile. So large amounts may wait for ever where small ones
-                are asked for all the time.
+            amount: Tokens to take, > 0. The limiter keeps the tokens of one second, at
+                least 1. It saves up more only while no outcome is reported and no token
+                is taken. So a large amount may wait for ever where small ones are taken
+                all the time.
 
         Raises:
             ValueError: *amount* is not as described.
@@ -154,14 +154,14 @@ class ClientRateLimiter(Shared):
         return place
 
     def try_acquire(self, amount: float = 1.0) -> float:
-        """Take leave to send if there is any, without waiting.
+        """Take tokens to send an attempt if there are enough, without waiting.
 
         Args:
             amount: As for :meth:`acquire`.
 
         Returns:
-            0.0 where it is granted. Else nothing was taken, and these are the seconds
-            until it may be worth while to ask again, as things stand.
+            0.0 if the tokens were taken. Otherwise none was taken, and these are the
+            seconds until there may be enough.
 
         Raises:
             ValueError: *amount* is not as described.
@@ -173,10 +173,10 @@ class ClientRateLimiter(Shared):
             return self._bucket.try_take(amount, now) if self._enabled else 0.0
 
     def expected_wait(self, *, after: float = 0.0) -> float:
-        """Say how long one attempt would be held up, if nobody else makes any.
+        """Return the seconds that one attempt would wait, if there is no other.
 
         Args:
-            after: Seconds from now until it asks, finite and >= 0.
+            after: Seconds from now until the attempt asks, finite and >= 0.
 
         Raises:
             ValueError: *after* is not as described.

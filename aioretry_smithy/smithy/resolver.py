@@ -54,7 +54,7 @@ class RetryStrategyOptions:
 class RetryStrategyResolver(Shared):
     """Makes strategies, the same one for the same settings.
 
-    So clients that are configured alike share a quota. It keeps the 128 strategies that
+    So clients with the same settings share a quota. It keeps the 128 strategies that
     were asked for last. Threads may share one; a copy of it is the resolver itself.
 
     Source: smithy-python's class of this name.
@@ -85,11 +85,11 @@ class RetryStrategyResolver(Shared):
         """Return the strategy that is given, or the one for the settings.
 
         Args:
-            retry_strategy: A strategy, which is returned as it is, or settings. None
-                leaves it to the other two.
-            retry_mode: The mode where *retry_strategy* is None, the standard one by
+            retry_strategy: A strategy, which is returned as it is, or settings. None:
+                the other two arguments are the settings.
+            retry_mode: The mode if *retry_strategy* is None; the standard one by
                 default.
-            max_attempts: The same for the attempts of one call.
+            max_attempts: The attempts of one call if *retry_strategy* is None.
 
         Raises:
             TypeError: *retry_strategy* is none of these.

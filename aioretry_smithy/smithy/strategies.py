@@ -20,7 +20,7 @@ class SimpleRetryStrategy(SimpleMode):
 
     Args:
         backoff_strategy: Computes the delays; ``ExponentialRetryBackoffStrategy()`` by
-            default. A server that asks to be left alone for longer gets its wish.
+            default. If the server asks for a longer wait, that is the delay.
         max_attempts: Attempts of one call, the first one included, >= 1.
 
     Raises:
@@ -74,17 +74,16 @@ class SimpleRetryStrategy(SimpleMode):
 class StandardRetryStrategy(StandardMode):
     """Retries as long as error, attempts and quota allow, and waits in between.
 
-    After a failed attempt, in this order: does the error allow a retry, are there
-    attempts left, how long is the delay, can the quota pay. Nothing is paid where one
-    of the first two says no.
+    After a failed attempt it asks, in this order: does the error allow a retry, are
+    there attempts left, can the quota pay. It pays only if all three allow the retry.
 
     Before retry *n* the delay is ``random() * min(scale * 2 ** (n - 1), max_backoff)``,
-    where *scale* is greater if the server throttles. A server that asks to be left
-    alone for longer gets its wish, but the delay does not grow by more than
-    ``max_added_delay`` (where the profile has none: no further than ``max_backoff``).
+    where *scale* is greater if the server throttles. If the server asks for a longer
+    wait, the delay grows to that, but by no more than ``max_added_delay`` (where the
+    profile has none: no further than ``max_backoff``).
 
-    A success brings back what the last retry of the call has cost, or what the profile
-    says; one without any retry brings a little.
+    A success refunds what the last retry of the call has cost, or what the profile
+    says; a success without any retry adds ``no_retry_increment``.
 
     Calls, sessions, event loops and threads may share one strategy. A copy of it is
     the strategy itself.
@@ -93,16 +92,16 @@ class StandardRetryStrategy(StandardMode):
         profile: The constants. The prices and refunds among them are for the quotas
             that the strategy makes: a *retry_quota* has a profile of its own.
         backoff_strategy: Computes the delays, in place of the profile's.
-        throttling_backoff_strategy: The same for errors that throttle. It has its own
-            default: a *backoff_strategy* says nothing about them.
+        throttling_backoff_strategy: The same for errors that throttle, for which
+            *backoff_strategy* is not asked.
         max_attempts: Attempts of one call, the first one included, >= 1; by default
             what the profile says.
         retry_quota: Pays for all retries, also those of other strategies that have it,
-            at the prices of its own profile. None: a quota of 500 for each scope, up
-            to 1024 of them, at those of *profile*.
-        long_polling: Whether a retry that the quota refuses is waited for all the
-            same, before the call fails. For calls in a loop that never ends, which
-            would not wait at all otherwise.
+            at the prices of its own profile. None: a quota of 500 tokens for each
+            scope, up to 1024 scopes, at the prices of *profile*.
+        long_polling: Whether to wait for the delay of a retry that the quota refuses,
+            before the call fails. For calls in an endless loop, which would otherwise
+            not wait at all.
 
     Raises:
         ValueError: An argument is not as described.
@@ -171,10 +170,10 @@ class AdaptiveRetryStrategy(AdaptiveMode, StandardRetryStrategy):
     """The standard strategy with a rate limiter in front of every attempt.
 
     Once the server has throttled, attempts are sent only as fast as it lets through:
-    see :class:`ClientRateLimiter`. A call that is too early waits, inside of
+    see :class:`ClientRateLimiter`. A call that is too early waits inside
     :meth:`acquire_initial_retry_token` and :meth:`refresh_retry_token_for_retry`: first
-    for the delay of the backoff, then for the rate limiter. The delay in the token is 0
-    then, so that the attempt is made at once.
+    for the delay of the backoff, then for the rate limiter. The delay in the token is
+    then 0, so make the attempt at once.
 
     In a loop of your own, report each outcome: a failure by a refresh, a success by
     :meth:`record_success`. The rate limiter learns from both.
@@ -183,9 +182,9 @@ class AdaptiveRetryStrategy(AdaptiveMode, StandardRetryStrategy):
         rate_limiter: Limits all attempts, also those of other strategies that have it.
             None: a rate limiter for each scope, up to 1024 of them.
         fail_fast: Whether to refuse instead of waiting: a call by a
-            :exc:`CapacityNotAvailableError`, a retry by a :exc:`RetryError`. A retry
-            then has its leave before its delay, which is in its token. Not together
-            with *long_polling*, which is waiting.
+            :exc:`CapacityNotAvailableError`, a retry by a :exc:`RetryError`. A retry is
+            then granted before its delay, which is in its token. Not together with
+            *long_polling*, which waits.
         settings: The arguments of :class:`StandardRetryStrategy`.
 
     Raises:

@@ -98,7 +98,7 @@ class StandardRetryStrategy(StandardMode):
     """The standard mode: see :class:`.smithy.StandardRetryStrategy`.
 
     Args:
-        sleep: Sleeps so many seconds, for *long_polling*; a plain function.
+        sleep: A plain function that sleeps for the given seconds, for *long_polling*.
         settings: The arguments of :class:`.smithy.StandardRetryStrategy`.
 
     Raises:
@@ -152,7 +152,7 @@ class AdaptiveRetryStrategy(AdaptiveMode, StandardRetryStrategy):
     *rate_limiter* may be shared with coroutines, too.
 
     Args:
-        sleep: Sleeps so many seconds; a plain function.
+        sleep: A plain function that sleeps for the given seconds.
         clock: Seconds that pass while *sleep* sleeps, for the rate limiters that the
             strategy makes, see :class:`.smithy.ClientRateLimiter`. Not together with a
             *rate_limiter*, which has its own.

@@ -11,7 +11,7 @@ from .shared import Shared
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class SimpleRetryToken(Shared):
-    """The leave to make one attempt, given by a strategy.
+    """The permission to make one attempt, given by a strategy.
 
     It is good for one refresh or one success, at the strategy that issued it. A copy
     of it is the token itself, and what :func:`dataclasses.replace` makes of it has the
@@ -38,10 +38,10 @@ class SimpleRetryToken(Shared):
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class StandardRetryToken(SimpleRetryToken):
-    """The same, from a strategy that pays for retries."""
+    """The permission to make one attempt, from a strategy that pays for retries."""
 
     quota_acquired: int = 0
-    """Units of quota that this attempt cost, 0 in an initial token."""
+    """Tokens of the quota that this attempt cost, 0 in an initial token."""
 
     token_scope: str | None = None
     """The scope whose quota was asked."""

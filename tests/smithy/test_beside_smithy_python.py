@@ -578,7 +578,7 @@ DIFFERENCES = (
     Difference(
         "the adaptive mode", adaptive_mode, "ValueError", "AdaptiveRetryStrategy"
     ),
-    Difference("a mode that there is not", unknown_mode, "off", "ValueError"),
+    Difference("a mode that does not exist", unknown_mode, "off", "ValueError"),
     Difference("``is_retry_safe`` is None", nobody_can_tell, "RetryError", 1),
     Difference(
         "an error without ``is_timeout_error``", three_attributes, "RetryError", 1
@@ -608,7 +608,9 @@ DIFFERENCES = (
     Difference("a ``retry_after`` of infinity", endless_hint, 6.0, 1.0),
     Difference("arguments out of range", arguments_out_of_range, 0, "ValueError"),
     Difference("arguments out of range", capacity_out_of_range, -1, "ValueError"),
-    Difference("a quota or a backoff that is false", false_quota, 1, "RetryError"),
+    Difference(
+        "a quota or a backoff that Python takes for false", false_quota, 1, "RetryError"
+    ),
     Difference("a copy of a quota or a strategy", copied_quota, False, True),
     Difference("``CallError`` objects that say the same", equal_errors, True, False),
     Difference("``CallError`` in a set", hashed_error, "TypeError", True),
