@@ -29,7 +29,7 @@ _NUMBERS: tuple[tuple[str, Callable[[str], float], float, str], ...] = (
     ("rate", float, 700.0, "calls a second, of all clients together"),
     ("capacity", float, 1000.0, "requests a second that the server can answer"),
     ("duration", float, 120.0, "seconds in which calls begin"),
-    ("seed", int, 0, "decides about all chance"),
+    ("seed", int, 0, "the seed of all random numbers"),
 )
 """The options of a simulation that are numbers."""
 
