@@ -38,7 +38,7 @@ class ResponseTimeoutMode(StrEnum):
     """From the start of the call, or of the attempt."""
 
     EXTEND = "extend"
-    """From the present deadline; nothing happens where there is none."""
+    """From the present deadline; without a deadline nothing happens."""
 
 
 class ClientRequestContext(CallBound):

@@ -127,7 +127,7 @@ class RequestLog(LogRecord):
     async def when_complete(self) -> Self:
         """Wait until the call failed or the body of its response ended or failed.
 
-        There is no time limit, and a body that nobody reads does not end.
+        There is no time limit, and a body that is never read does not end.
 
         Returns:
             This log.

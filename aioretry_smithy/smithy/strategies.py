@@ -53,7 +53,7 @@ class SimpleRetryStrategy(SimpleMode):
 
         Raises:
             RetryError: The error allows no retry, or there were enough attempts.
-            TypeError: *token_to_renew* is none of our tokens.
+            TypeError: *token_to_renew* is no token of this library.
             ValueError: It was issued by another strategy, or used before.
         """
         return self._refresh(token_to_renew, error)
@@ -65,7 +65,7 @@ class SimpleRetryStrategy(SimpleMode):
             token: The token.
 
         Raises:
-            TypeError: It is none of our tokens.
+            TypeError: *token* is no token of this library.
             ValueError: It was issued by another strategy, or used before.
         """
         self._record_success(token)
@@ -148,7 +148,7 @@ class StandardRetryStrategy(StandardMode):
             RetryError: The error allows no retry, there were enough attempts, or the
                 quota is exhausted. Its ``retry_after`` is None, except in the last
                 case: then it is the delay that there would have been.
-            TypeError: *token_to_renew* is none of our tokens.
+            TypeError: *token_to_renew* is no token of this library.
             ValueError: It was issued by another strategy, or used before.
         """
         return await self._wait_to_refresh(token_to_renew, error)
@@ -160,7 +160,7 @@ class StandardRetryStrategy(StandardMode):
             token: The token.
 
         Raises:
-            TypeError: It is none of our tokens.
+            TypeError: *token* is no token of this library.
             ValueError: It was issued by another strategy, or used before.
         """
         self._record_success(token)
