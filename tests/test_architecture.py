@@ -74,6 +74,7 @@ ASK_OUTSIDE = {
     "_limits.rate_headers": {"time.time"},  # for a reset without a Date
     "_log.call_facts": {"time.time"},  # the time of day, for people
     "_session.ordinary_lane": {"time.time"},  # the same
+    "_session.short_lane": {"time.time"},  # the same
     "_rpc.quick_lane": {"time.time"},  # the same
     "_retry.http_exchange": {"time.time"},  # for a Retry-After without a Date
     "_shared.stored_rate": {"time.time"},  # by which storages count

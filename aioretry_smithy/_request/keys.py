@@ -5,21 +5,24 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from yarl import URL
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from aiohttp.typedefs import StrOrURL
-    from yarl import URL
 
     from .request import HttpRequest
 
-# To take a URL apart costs more than all the rest of a call that succeeds at once. The
-# key of an absolute URL is found by its text up to the path, of a path by its base.
-_KEYS: dict[str | URL | None, str] = {}
+# To take a text apart costs more than all the rest of a call that succeeds at once. The
+# key of an absolute URL is found by its text up to the path, or by the scheme and the
+# authority of an object; that of a path by its base.
+_KEYS: dict[str | tuple[str, str] | URL | None, str] = {}
 _MAX_KEYS = 1024
 _AFTER_SCHEME = len("https://")
 # After a slash, these make the rest a host: tabs and line ends are left out of a URL.
 _NO_PATH = frozenset("/\t\r\n")
+_NO_ORIGIN = frozenset("@?#")
 
 
 def host_key(request: HttpRequest) -> str | None:
@@ -85,9 +88,10 @@ def host_and_path_key(request: HttpRequest) -> str | None:
 def quick_host_key(target: StrOrURL, base_url: URL | None) -> str | None:
     """Return the :func:`host_key` of a request, if its origin was met before."""
     if type(target) is not str:
-        return None
+        is_url = isinstance(target, URL)
+        return _KEYS.get(_origin(target, base_url)) if is_url else None
     end = target.find("/", _AFTER_SCHEME)
-    known = _KEYS.get(target[:end]) if end > 0 else None
+    known = _KEYS.get(target[:end] if end > 0 else target)
     if known is None and target[:1] == "/" and target[1:2] not in _NO_PATH:
         return _KEYS.get(base_url)
     return known
@@ -102,16 +106,28 @@ QUICK_KEYS: Final[dict[object, Callable[[str, str], str] | None]] = {
 
 
 def _remember(target: StrOrURL, base_url: URL | None, key: str) -> None:
-    if not isinstance(target, str):
+    origin = _origin(target, base_url)
+    if origin is None:
         return
-    origin: str | URL | None = base_url
-    if not target.startswith("/"):
-        end = target.find("/", _AFTER_SCHEME)
-        origin = target[:end]
-        if end < 0 or "@" in origin or not origin.startswith(("http://", "https://")):
-            return
     while len(_KEYS) >= _MAX_KEYS:
         # Another thread may do the same.
         with suppress(RuntimeError):
             _KEYS.pop(next(iter(_KEYS)), None)
     _KEYS[origin] = key
+
+
+def _origin(
+    target: StrOrURL, base_url: URL | None
+) -> str | tuple[str, str] | URL | None:
+    """Return what the key of a target is kept by, or None to parse it each time."""
+    if isinstance(target, URL):
+        scheme, authority = target.scheme, target.raw_authority
+        if scheme and authority and "@" not in authority:
+            return scheme, authority
+        return None if scheme or authority else base_url
+    if target.startswith("/"):
+        return base_url
+    end = target.find("/", _AFTER_SCHEME)
+    origin = target[:end] if end > 0 else target
+    is_origin = origin.startswith(("http://", "https://"))
+    return origin if is_origin and _NO_ORIGIN.isdisjoint(origin) else None

@@ -13,6 +13,7 @@ from lane_calls import FINE, form, generated
 from lane_chains import CHAINS
 from lanes import LANES, LOGGER, Witness
 from stub import ADDRESS, stubbed
+from yarl import URL
 
 from aioretry_smithy import (
     CircuitBreakerClient,
@@ -136,6 +137,18 @@ async def test_calls_to_many_hosts_take_the_short_lane(chain, contexts):
             contexts.clear()
             for url in urls:
                 await call(session, url, json=1)
+
+    assert [] == contexts
+
+
+@pytest.mark.parametrize("url", ["http://stub.example", URL(ADDRESS)])
+@pytest.mark.parametrize("chain", SHORT)
+async def test_targets_of_each_kind_take_the_short_lane(chain, url, contexts):
+    """A URL may be an object, or have no path."""
+    with stubbed():
+        async with opened(chain) as session:
+            await warmed(session, contexts, url)
+            await call(session, url)
 
     assert [] == contexts
 

@@ -140,16 +140,54 @@ def test_keys_of_many_origins_take_bounded_memory():
     ("target", "base_url"),
     [
         ("http://user:secret@example.com/", None),
-        ("http://example.com", None),
-        (URL("http://example.com/orders"), None),
+        (URL("http://user:secret@example.com/"), None),
+        ("http://example.com?page=2", None),
+        ("http://example.com#top", None),
         ("HTTP://example.com/orders", None),
     ],
 )
 def test_origin_that_is_not_kept(target, base_url):
-    """A text that is not the beginning of a URL up to its path is parsed each time."""
+    """A target with a secret, or without an end of its host, is parsed each time."""
     request = HttpRequest("GET", target, base_url=base_url)
 
     assert "example.com:80" == host_key(request)
+    assert None is quick_host_key(target, base_url)
+
+
+@pytest.mark.parametrize(
+    ("target", "base_url"),
+    [
+        ("http://kept.example", None),
+        ("http://kept.example/orders", None),
+        (URL("http://kept.example/orders?page=2"), None),
+        ("/orders", URL("http://kept.example/")),
+        (URL("/orders"), URL("http://kept.example/")),
+        (URL("orders"), URL("http://kept.example/")),
+    ],
+)
+def test_origin_that_is_kept(target, base_url, monkeypatch):
+    """A second request to a server does not parse its URL for the key."""
+    monkeypatch.setattr(keys, "_KEYS", {})
+    before = quick_host_key(target, base_url)
+    key = host_key(HttpRequest("GET", target, base_url=base_url))
+
+    assert (None, "kept.example:80") == (before, key)
+    assert key == quick_host_key(target, base_url)
+
+
+@pytest.mark.parametrize(
+    ("target", "base_url"),
+    [
+        (URL("/orders"), None),
+        (URL("//else.example/orders"), URL("http://base.example/")),
+        (URL("mailto:orders@base.example"), URL("http://base.example/")),
+    ],
+)
+def test_url_that_may_not_go_to_the_base(target, base_url):
+    """It does not get the key of the base, where there is one."""
+    host_key(HttpRequest("GET", "/", base_url=base_url))
+    host_key(HttpRequest("GET", target, base_url=base_url))
+
     assert None is quick_host_key(target, base_url)
 
 
