@@ -179,16 +179,9 @@ class Lane:
             given = options.copy()
             given["timeout"] = timeout
         replaced = self._transport.replaced
-        answer: Awaitable[aiohttp.ClientResponse]
-        try:
-            if replaced is None:
-                answer = type(session)._request(session, method, target, **given)
-            else:
-                answer = replaced(method, target, **given)
-        except BaseException as error:
-            # A mock may raise before it is awaited.
-            answer = _failing(error)
-        return answer
+        if replaced is None:
+            return type(session)._request(session, method, target, **given)
+        return replaced(method, target, **given)
 
     def _context(self, late: LateLog, log: RequestLog | None) -> ClientRequestContext:
         """Make the context of a call whose first attempt did not succeed."""
@@ -281,14 +274,6 @@ class Lane:
         if first.json:
             resources_of(ctx).json, first.json = first.json, None
         ctx._first_attempt = first
-
-
-async def _failing(error: BaseException) -> Any:
-    try:
-        raise error
-    finally:
-        # It has this frame, which must not have it.
-        del error
 
 
 def _fail(

@@ -131,14 +131,15 @@ class ShortLane(Lane):
             return await ordinary_call(
                 session, client, self._mask, method, target, options
             )
-        answer = self._answer(session, method, target, options, limits.timeout)
         sent = method, target, options, copies, session._base_url
         begun = sent, session._default_headers, self._mask, loop, time.time(), now
         log, upload = None, NO_BODY
-        if collecting():
-            upload = open_upload() if has_body else NO_BODY
-            log = _captured((begun, limits.shown, upload))
         try:
+            # A mock may raise before it is awaited.
+            answer = self._answer(session, method, target, options, limits.timeout)
+            if collecting():
+                upload = open_upload() if has_body else NO_BODY
+                log = _captured((begun, limits.shown, upload))
             response = await answer
         except BaseException as cause:
             first = FirstAttempt(None, cause, notes)

@@ -92,7 +92,7 @@ def test_last_concurrency_limit_of_a_name_is_shown(registry, of_limits):
         for places in (3, 5)
     ]
     for each in limits:
-        each._try_enter()
+        each._try_enter(0.0)
 
     assert [{"orders": 5}] == of_limits("limit")
 
