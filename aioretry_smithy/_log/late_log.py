@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .._failures.kept_cause import LOG_KEY
-from .._request.copied_arguments import put_copies
+from .._request.copied_arguments import with_copies
 from .._request.request import HttpRequest
 from .outcome import Outcome
 from .record import NO_CHILDREN, UNMADE
@@ -62,7 +62,7 @@ def log_of_call(late: LateLog, request: HttpRequest | None = None) -> RequestLog
 def request_of(sent: Sent) -> HttpRequest:
     """Make the request of a call."""
     method, target, arguments, copies, base_url = sent
-    put_copies(arguments, copies)
+    arguments = with_copies(arguments, copies)
     return HttpRequest.of_arguments(method, target, arguments, arguments, base_url)
 
 

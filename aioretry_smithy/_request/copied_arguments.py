@@ -105,17 +105,19 @@ def usual_copies(arguments: dict[str, Any]) -> UsualCopies | None:
     return (headers, params, cookies), data is not None or json is not None
 
 
-def put_copies(arguments: dict[str, Any], copies: Containers) -> None:
-    """Put the copies of a usual request in the place of what it was given."""
+def with_copies(arguments: dict[str, Any], copies: Containers) -> dict[str, Any]:
+    """Return the arguments of a usual request with copies of its containers."""
     if copies is NO_CONTAINERS:
-        return
+        return arguments
     headers, params, cookies = copies
+    copied = arguments.copy()
     if headers is not None:
-        arguments["headers"] = headers
+        copied["headers"] = headers
     if params is not None:
-        arguments["params"] = params
+        copied["params"] = params
     if cookies is not None:
-        arguments["cookies"] = cookies
+        copied["cookies"] = cookies
+    return copied
 
 
 class _UnusualError(Exception):

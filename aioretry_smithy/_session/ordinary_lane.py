@@ -20,8 +20,8 @@ from .._log.upload import NO_BODY
 from .._request.copied_arguments import (
     NO_CONTAINERS,
     PLAIN,
-    put_copies,
     usual_copies,
+    with_copies,
 )
 from .._request.request import HttpRequest
 from .aiohttp_transport import closed
@@ -116,10 +116,7 @@ def _begin_late(
     usual = PLAIN if is_plain else usual_copies(options)
     if usual is None or current_options() is not None or collecting():
         return _begin(session, mask, method, target, options)
-    arguments = options
-    if usual is not PLAIN:
-        arguments = options.copy()
-        put_copies(arguments, usual[0])
+    arguments = with_copies(options, usual[0])
     request = HttpRequest.of_arguments(
         method, target, options, arguments, session._base_url
     )

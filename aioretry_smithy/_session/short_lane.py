@@ -135,12 +135,13 @@ class ShortLane(Lane):
         begun = sent, session._default_headers, self._mask, loop, time.time(), now
         log, upload = None, NO_BODY
         try:
-            # A mock may raise before it is awaited.
-            answer = self._answer(session, method, target, options, limits.timeout)
             if collecting():
                 upload = open_upload() if has_body else NO_BODY
                 log = _captured((begun, limits.shown, upload))
-            response = await answer
+            # Not by way of a variable: a mock's future would keep the response.
+            response = await self._answer(
+                session, method, target, options, limits.timeout
+            )
         except BaseException as cause:
             first = FirstAttempt(None, cause, notes)
         else:
