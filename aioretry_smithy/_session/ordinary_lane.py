@@ -136,10 +136,10 @@ def _attach(ctx: ClientRequestContext, response: aiohttp.ClientResponse) -> None
     begun, limits, upload = late
     if upload is not NO_BODY:
         # A decorator may have kept the request, with its body.
-        (method, target, arguments, *others), *rest = begun
+        method, target, arguments, copies, base_url = begun[0]
         arguments = {**arguments, "data": None, "json": None}
-        sent = method, target, arguments, *others
-        late = (sent, *rest), limits, upload  # type: ignore[assignment]
+        sent = method, target, arguments, copies, base_url
+        late = (sent, *begun[1:]), limits, upload
     attach_late(response, late, ctx._answered_at)
 
 
