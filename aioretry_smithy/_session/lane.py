@@ -23,7 +23,6 @@ from .._request.copied_arguments import is_usual
 from .._request.keys import quick_host_key
 from .._retry.client import RetryingClient
 from .deadline import CLOSE_ENOUGH, first_limits
-from .uploads import has_body_in, is_sending
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -114,7 +113,6 @@ class Lane:
             or ctx.options is not None
             or ctx.parent is not None
             or (ctx._late is None and not is_usual(request.given))
-            or (has_body_in(request.given) and is_sending())
         ):
             return None
         limits = self._limits(session, request.given)

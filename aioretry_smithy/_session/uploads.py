@@ -42,7 +42,9 @@ def measure_uploads(session: ClientSession) -> type[ClientRequest]:
 
 def has_body_in(arguments: dict[str, Any]) -> bool:
     """Say whether a request with these arguments has a body."""
-    return arguments.get("data") is not None or arguments.get("json") is not None
+    if "data" in arguments and arguments["data"] is not None:
+        return True
+    return "json" in arguments and arguments["json"] is not None
 
 
 async def sending(
