@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 _KEYS: dict[str | tuple[str, str] | URL | None, str] = {}
 _MAX_KEYS = 1024
 _AFTER_SCHEME = len("https://")
+_SCHEMES = frozenset({"http", "https"})
 # After a slash, these make the rest a host: tabs and line ends are left out of a URL.
 _NO_PATH = frozenset("/\t\r\n")
-_NO_ORIGIN = frozenset("@?#")
+_NO_AUTHORITY = frozenset("/@?#\t\r\n")
 
 
 def host_key(request: HttpRequest) -> str | None:
@@ -125,9 +126,13 @@ def _origin(
         if scheme and authority and "@" not in authority:
             return scheme, authority
         return None if scheme or authority else base_url
-    if target.startswith("/"):
-        return base_url
+    if type(target) is not str:
+        return None
+    if target[:1] == "/":
+        return None if target[1:2] in _NO_PATH else base_url
     end = target.find("/", _AFTER_SCHEME)
     origin = target[:end] if end > 0 else target
-    is_origin = origin.startswith(("http://", "https://"))
-    return origin if is_origin and _NO_ORIGIN.isdisjoint(origin) else None
+    scheme, _, authority = origin.partition("://")
+    # Without a host, a URL goes to the base.
+    is_whole = scheme in _SCHEMES and authority and _NO_AUTHORITY.isdisjoint(authority)
+    return origin if is_whole else None

@@ -200,6 +200,41 @@ def test_url_without_a_path_is_no_beginning_of_another():
     assert "quick.exampl:80" == host_key(HttpRequest("GET", "http://quick.exampl/"))
 
 
+class Written(str):
+    """A text that aiohttp reads as another one."""
+
+    def __str__(self):
+        return "http://else.example/"
+
+
+@pytest.mark.parametrize(
+    ("target", "usual"),
+    [
+        ("//else.example:80/", "/orders"),
+        ("/\t/else.example:80/", "/orders"),
+        (Written("/orders"), "/orders"),
+        (Written("http://other.example/"), "http://other.example/"),
+    ],
+)
+def test_odd_target_leaves_other_keys_as_they_are(target, usual, monkeypatch):
+    """The key of one server is not kept for another, or for the base."""
+    monkeypatch.setattr(keys, "_KEYS", {})
+    base_url = URL("http://base.example/")
+    odd = host_key(HttpRequest("GET", target, base_url=base_url))
+
+    assert "else.example:80" == odd
+    assert odd != host_key(HttpRequest("GET", usual, base_url=base_url))
+
+
+@pytest.mark.parametrize("target", ["http:///x", "http://\t/x", "http:////other/x"])
+def test_absolute_url_without_a_host_has_the_key_of_its_own_base(target):
+    """It goes to the base of the session, and sessions have different ones."""
+    bases = [URL("http://one.example/"), URL("http://two.example/")]
+    known = [host_key(HttpRequest("GET", target, base_url=base)) for base in bases]
+
+    assert ["one.example:80", "two.example:80"] == known
+
+
 @pytest.mark.parametrize("path", ["//else.example/", "/\t/else.example/", "/\n/else"])
 def test_path_that_is_another_server_has_not_the_key_of_the_base(path):
     """A URL loses its tabs and line ends before it is read."""
