@@ -11,7 +11,7 @@ class Upload:
     __slots__ = ("ended", "is_open", "length", "writer")
 
     length: int | None
-    """The bytes so far; None where nobody counts, as with a mock."""
+    """The bytes so far; None where no body was sent to count, as with a mock."""
 
     ended: float | None
     """When the last byte was sent, by the event loop's clock."""
@@ -31,6 +31,3 @@ class Upload:
 
 NO_BODY: Final = Upload(0, is_open=False)
 """The upload of requests without a body. Nothing is written into it."""
-
-NOT_COUNTED: Final = Upload(is_open=False)
-"""The upload of requests whose body is not counted. Nothing is written into it."""

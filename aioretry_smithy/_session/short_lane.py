@@ -133,10 +133,11 @@ class ShortLane(Lane):
             )
         sent = method, target, options, copies, session._base_url
         begun = sent, session._default_headers, self._mask, loop, time.time(), now
-        log, upload = None, NO_BODY
+        log = None
+        # Before aiohttp, which may send the body in a task of a middleware.
+        upload = open_upload() if has_body else NO_BODY
         try:
             if collecting():
-                upload = open_upload() if has_body else NO_BODY
                 log = _captured((begun, limits.shown, upload))
             # Not by way of a variable: a mock's future would keep the response.
             response = await self._answer(
@@ -148,15 +149,16 @@ class ShortLane(Lane):
             # A mock may lack anything.
             if issubclass(type(response), ClientResponse) and response.status < 400:
                 if has_body:
-                    upload = close_upload()
+                    close_upload(upload)
                     # The body is not to live as long as the response.
                     options["data"] = options["json"] = None
                 self._succeed((begun, limits.shown, upload), log, permits, response)
                 return response
             first = FirstAttempt(response, None, notes)
             del response
-        late = begun, limits.shown, close_upload() if has_body else NO_BODY
-        ctx = self._context(late, log)
+        if has_body:
+            close_upload(upload)
+        ctx = self._context((begun, limits.shown, upload), log)
         self._hand_over(ctx, first, permits)
         del first
         return await ordinary_call(
@@ -199,7 +201,7 @@ class ShortLane(Lane):
             del response
         finally:
             if has_body:
-                close_upload()
+                close_upload(upload)
         self._hand_over(ctx, first, permits)
         del first
         return await self._ordinary(ctx, request)

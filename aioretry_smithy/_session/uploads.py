@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import ClientRequest, payload
 
-from .._log.upload import NOT_COUNTED, Upload
+from .._log.upload import Upload
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -27,8 +27,6 @@ _ONE_PIECE = 2**15
 _last_upload: ContextVar[Upload | None] = ContextVar(
     "aioretry_smithy_upload", default=None
 )
-last_upload: Callable[[], Upload | None] = _last_upload.get
-"""Returns what counts, or counted, the last body that this task has sent."""
 
 
 def measure_uploads(session: ClientSession) -> type[ClientRequest]:
@@ -56,7 +54,7 @@ async def sending(
     try:
         return await answer
     finally:
-        _close(upload)
+        close_upload(upload)
         # A request around this one counts its body again.
         if outer is not None and outer.is_open:
             _last_upload.set(outer)
@@ -75,17 +73,8 @@ def open_upload() -> Upload:
     return upload
 
 
-def close_upload() -> Upload:
-    """Return what counted the body that this task has just sent."""
-    upload = _last_upload.get()
-    # A mock sends nothing.
-    if upload is None or not upload.is_open:
-        return NOT_COUNTED
-    _close(upload)
-    return upload
-
-
-def _close(upload: Upload) -> None:
+def close_upload(upload: Upload) -> None:
+    """Let an upload count nothing more, as its request has ended."""
     upload.is_open = False
     writer, upload.writer = upload.writer, None
     # The transport may have refused the body.
@@ -99,12 +88,9 @@ def _measured(kind: Any) -> Any:
 
     # aiohttp may call this in the task of the call, and run what it returns in another.
     def write_bytes(self: Any, writer: Any, *arguments: Any) -> Any:
-        body = self.body
+        body, upload = self.body, _last_upload.get()
         # It is also called for a request without a body that waits to be continued.
-        if body:
-            upload = _last_upload.get()
-            if upload is None or not upload.is_open:
-                upload = open_upload()
+        if body and upload is not None and upload.is_open:
             if type(body) not in whole or body.size > _ONE_PIECE or self._continue:
                 write = partial(kind.write_bytes, self, writer, *arguments)
                 return _counted(write, writer, upload)

@@ -221,6 +221,21 @@ async def test_call_of_a_middleware_is_not_counted_as_the_body(url, before, chai
     assert not is_sending()
 
 
+@pytest.mark.parametrize("chain", [[], [retrying()]], ids=["none", "all"])
+async def test_body_is_counted_that_a_middleware_sends_in_a_task(url, chain):
+    """A middleware may limit the time, or send again in tasks of its own."""
+
+    async def hurrying(request, handler):
+        return await asyncio.create_task(handler(request))
+
+    async with connected(url, *chain, middlewares=[hurrying]) as session:
+        log = RequestLog.of(await session.post("/", data=b"12345"))
+
+    assert 5 == log.request_length
+    assert log.request_duration >= 0
+    assert not is_sending()
+
+
 async def test_body_of_a_failed_call_was_counted():
     """Its error knows the log, also where nobody looked at the log before."""
     async with (
