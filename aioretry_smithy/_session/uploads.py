@@ -91,7 +91,9 @@ def _measured(kind: Any) -> Any:
         body, upload = self.body, _last_upload.get()
         # It is also called for a request without a body that waits to be continued.
         if body and upload is not None and upload.is_open:
-            if type(body) not in whole or body.size > _ONE_PIECE or self._continue:
+            is_whole = type(body) in whole and body.size <= _ONE_PIECE
+            # The server, a compressor in a thread, or a tracer may take its time.
+            if not is_whole or self._continue or self.compress or self._traces:
                 write = partial(kind.write_bytes, self, writer, *arguments)
                 return _counted(write, writer, upload)
             _, limit = arguments

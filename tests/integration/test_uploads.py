@@ -9,6 +9,7 @@ import re
 import aiohttp
 import pytest
 from aiohttp import web
+from aiohttp.compression_utils import ZLibCompressor
 from chains import connected, retrying
 from fault_server import End, FaultServer, cut
 
@@ -150,6 +151,37 @@ async def test_body_that_waits_to_be_continued(aiohttp_server):
         received, log = await response.text(), RequestLog.of(response)
 
     assert ("5", 5) == (received, log.request_length)
+    assert log.request_duration >= 0.04
+
+
+async def test_body_that_waits_for_a_tracer(url):
+    """It ends when it was sent, not when the tracer was told of it."""
+
+    async def take_time(session, trace, told):
+        await asyncio.sleep(0.05)
+
+    tracer = aiohttp.TraceConfig()
+    tracer.on_request_chunk_sent.append(take_time)
+    async with SessionBuilder(url, trace_configs=[tracer]).build() as session:
+        log = RequestLog.of(await session.post("/", data=b"12345"))
+
+    assert 5 == log.request_length
+    assert log.request_duration >= 0.04
+
+
+async def test_body_that_waits_for_its_compression(url, monkeypatch):
+    """It ends when it was sent, not when a thread began to compress it."""
+    compress = ZLibCompressor.compress
+
+    async def take_time(self, data):
+        await asyncio.sleep(0.05)
+        return await compress(self, data)
+
+    monkeypatch.setattr(ZLibCompressor, "compress", take_time)
+    async with SessionBuilder(url).build() as session:
+        log = RequestLog.of(await session.post("/", data=b"1" * 9000, compress=True))
+
+    assert 9000 == log.request_length
     assert log.request_duration >= 0.04
 
 
