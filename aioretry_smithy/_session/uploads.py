@@ -22,6 +22,7 @@ _WHOLE = frozenset(
     {payload.BytesPayload, payload.JsonPayload, payload.StringPayload}
     | {getattr(payload, "JsonBytesPayload", payload.JsonPayload)}  # since 3.14
 )
+# Half of what aiohttp writes before it waits for the transport.
 _ONE_PIECE = 2**15
 
 _last_upload: ContextVar[Upload | None] = ContextVar(
@@ -86,7 +87,8 @@ def close_upload(upload: Upload) -> None:
 def _measured(kind: Any) -> Any:
     whole = _WHOLE if kind.write_bytes is ClientRequest.write_bytes else ()
 
-    # aiohttp may call this in the task of the call, and run what it returns in another.
+    # aiohttp calls this in the task of the request, and may run what it returns in
+    # another.
     def write_bytes(self: Any, writer: Any, *arguments: Any) -> Any:
         body, upload = self.body, _last_upload.get()
         # It is also called for a request without a body that waits to be continued.
