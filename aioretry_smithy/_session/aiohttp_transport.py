@@ -65,7 +65,7 @@ class AiohttpTransport(Transport):
         if not has_body_in(arguments):
             return send
         ctx.log._upload = upload = Upload()
-        return lambda: sending(upload, send())
+        return partial(sending, upload, send)
 
     def _with_care(
         self,

@@ -47,13 +47,13 @@ def has_body_in(arguments: dict[str, Any]) -> bool:
 
 
 async def sending(
-    upload: Upload, answer: Awaitable[aiohttp.ClientResponse]
+    upload: Upload, send: Callable[[], Awaitable[aiohttp.ClientResponse]]
 ) -> aiohttp.ClientResponse:
     """Send a request with a body, and let it be counted."""
     outer = _last_upload.get()
     _last_upload.set(upload)
     try:
-        return await answer
+        return await send()
     finally:
         close_upload(upload)
         # A request around this one counts its body again.

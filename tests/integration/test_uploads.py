@@ -268,6 +268,22 @@ async def test_body_is_counted_that_a_middleware_sends_in_a_task(url, chain):
     assert not is_sending()
 
 
+@pytest.mark.parametrize(
+    "chain", [[], [retrying()], [looking_on]], ids=["none", "all", "ordinary"]
+)
+async def test_body_is_counted_that_a_replaced_method_sends_in_a_task(url, chain):
+    """Another library may begin to send before its result is awaited."""
+    session = aiohttp.ClientSession(url)
+    send = session._request
+    session._request = lambda *given, **options: asyncio.create_task(
+        send(*given, **options)
+    )
+    async with decorate(session, *chain):
+        log = RequestLog.of(await session.post("/", data=b"12345"))
+
+    assert 5 == log.request_length
+
+
 async def test_body_of_a_failed_call_was_counted():
     """Its error knows the log, also where nobody looked at the log before."""
     async with (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from aioretry_smithy._log.upload import Upload
 from aioretry_smithy._session.uploads import (
@@ -18,10 +19,10 @@ async def test_request_around_another_is_counted_again():
     around, inside = Upload(), Upload()
 
     async def send_inside():
-        await sending(inside, asyncio.sleep(0))
+        await sending(inside, partial(asyncio.sleep, 0))
         return is_sending()
 
-    assert await sending(around, send_inside())
+    assert await sending(around, send_inside)
     assert not inside.is_open
 
 
@@ -33,10 +34,10 @@ async def test_request_around_that_has_ended_counts_nothing():
         around.is_open = False
 
     async def send_both():
-        await sending(inside, end_around())
+        await sending(inside, end_around)
         return is_sending()
 
-    assert not await sending(around, send_both())
+    assert not await sending(around, send_both)
 
 
 def test_upload_counts_one_body():
