@@ -8,7 +8,7 @@ from typing import Any, Final
 class Upload:
     """The bytes of a body that were sent, and when the last one was."""
 
-    __slots__ = ("ended", "is_open", "length", "writer")
+    __slots__ = ("ended", "is_open", "length", "outer", "writer")
 
     length: int | None
     """The bytes so far; None where no body was sent to count, as with a mock."""
@@ -19,6 +19,9 @@ class Upload:
     is_open: bool
     """Whether its request is being sent; an open upload counts the next body."""
 
+    outer: Upload | None
+    """The open upload of a request around this one, while this one is open."""
+
     writer: Any
     """aiohttp's writer of a body that leaves in one piece, while the upload is open."""
 
@@ -26,7 +29,7 @@ class Upload:
         self.length = length
         self.ended = None
         self.is_open = is_open
-        self.writer = None
+        self.outer = self.writer = None
 
 
 NO_BODY: Final = Upload(0, is_open=False)

@@ -23,14 +23,14 @@ from .._limits.client import ConcurrencyLimitingClient
 from .._limits.rate_client import RateLimitingClient
 from .._log.capture import collecting
 from .._log.late_log import log_of_call
-from .._log.upload import NO_BODY
+from .._log.upload import NO_BODY, Upload
 from .._logging.client import LoggingClient
 from .._request.copied_arguments import NO_CONTAINERS, usual_copies
 from .._retry.client import RetryingClient
 from .aiohttp_transport import closed
 from .lane import Lane
 from .ordinary_lane import ordinary_call
-from .uploads import close_upload, has_body_in, is_sending, open_upload
+from .uploads import close_upload, has_body_in, open_upload
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -135,7 +135,7 @@ class ShortLane(Lane):
         begun = sent, session._default_headers, self._mask, loop, time.time(), now
         log = None
         # Before aiohttp, which may send the body in a task of a middleware.
-        upload = open_upload() if has_body else NO_BODY
+        upload = open_upload(Upload()) if has_body else NO_BODY
         try:
             if collecting():
                 log = _captured((begun, limits.shown, upload))
@@ -172,7 +172,7 @@ class ShortLane(Lane):
         session = self._transport.session()
         given, limits, now = request.given, None, get_running_loop().time()
         has_body, upload = has_body_in(given), NO_BODY
-        if session is not None and not (has_body and is_sending()):
+        if session is not None:
             limits = self._limits_left(session, ctx, request, now)
         base_url, method, target = request._base_url, request.method, request.target
         permits = self._permits(base_url, method, target, now) if limits else None
@@ -180,7 +180,7 @@ class ShortLane(Lane):
             return await self._ordinary(ctx, request)
         notes: list[Note] | None = None
         if has_body:
-            upload = open_upload()
+            upload = open_upload(Upload())
             self._transport.json.sending = notes = []
         self._begin_attempt(ctx, limits.shown, upload)
         try:
@@ -212,7 +212,7 @@ class ShortLane(Lane):
             return copies, False, None
         notes: list[Note] = []
         self._transport.json.sending = notes
-        return None if is_sending() else copies, True, notes
+        return copies, True, notes
 
     def _ordinary(
         self, ctx: ClientRequestContext, request: HttpRequest

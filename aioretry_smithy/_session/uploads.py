@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import ClientRequest, payload
 
-from .._log.upload import Upload
-
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     import aiohttp
     from aiohttp import ClientSession
+
+    from .._log.upload import Upload
 
 # Bodies that aiohttp hands to the transport without a wait, if they are not long.
 _WHOLE = frozenset(
@@ -50,26 +50,18 @@ async def sending(
     upload: Upload, send: Callable[[], Awaitable[aiohttp.ClientResponse]]
 ) -> aiohttp.ClientResponse:
     """Send a request with a body, and let it be counted."""
-    outer = _last_upload.get()
-    _last_upload.set(upload)
+    open_upload(upload)
     try:
         return await send()
     finally:
         close_upload(upload)
-        # A request around this one counts its body again.
-        if outer is not None and outer.is_open:
-            _last_upload.set(outer)
 
 
-def is_sending() -> bool:
-    """Say whether a request around this one may still have to count its body."""
-    upload = _last_upload.get()
-    return upload is not None and upload.is_open
-
-
-def open_upload() -> Upload:
+def open_upload(upload: Upload) -> Upload:
     """Let the next body that this task sends be counted here."""
-    upload = Upload()
+    outer = _last_upload.get()
+    if outer is not None and outer.is_open:
+        upload.outer = outer
     _last_upload.set(upload)
     return upload
 
@@ -81,6 +73,10 @@ def close_upload(upload: Upload) -> None:
     # The transport may have refused the body.
     if writer is not None and not writer._eof:
         upload.length, upload.ended = 0, None
+    outer, upload.outer = upload.outer, None
+    # The request around counts its body again, if it has not ended.
+    if outer is not None and outer.is_open:
+        _last_upload.set(outer)
 
 
 @cache
