@@ -170,14 +170,14 @@ class ShortLane(Lane):
     ) -> aiohttp.ClientResponse:
         """Do the same where clients outside have seen the call: it has a context."""
         session = self._transport.session()
-        given, limits, now = request.given, None, get_running_loop().time()
-        has_body, upload = has_body_in(given), NO_BODY
-        if session is not None:
-            limits = self._limits_left(session, ctx, request, now)
+        now, left = get_running_loop().time(), self._limits_left
+        limits = None if session is None else left(session, ctx, request, now)
         base_url, method, target = request._base_url, request.method, request.target
         permits = self._permits(base_url, method, target, now) if limits else None
         if session is None or limits is None or permits is None:
             return await self._ordinary(ctx, request)
+        given = request.given
+        has_body, upload = has_body_in(given), NO_BODY
         notes: list[Note] | None = None
         if has_body:
             upload = open_upload(Upload())
