@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from aiohttp import web
+from client_answers import hang_up, throttled, unavailable
 
 from aioretry_smithy import capture_logs
 
@@ -199,20 +200,6 @@ async def fleet() -> AsyncIterator[Fleet]:
     for process in processes.processes:
         process.kill()
         await process.communicate()
-
-
-def unavailable(request: web.Request) -> web.Response:
-    return web.Response(status=503)
-
-
-def hang_up(request: web.Request) -> web.Response:
-    assert request.transport is not None
-    request.transport.abort()
-    return web.Response()
-
-
-def throttled(request: web.Request) -> web.Response:
-    return web.json_response({"ok": False}, status=429, headers={"Retry-After": "0"})
 
 
 class FlakyServer:

@@ -11,6 +11,7 @@ pytest.importorskip("aiohttp_retry")
 
 from aiohttp import web
 from aiohttp_retry import ExponentialRetry, FibonacciRetry, JitterRetry, ListRetry
+from client_answers import hang_up, in_pieces
 
 from aioretry_smithy import RequestLog
 
@@ -30,15 +31,6 @@ async def error_of(call):
         return await call
     except (aiohttp.ClientError, TimeoutError, ValueError) as error:
         return type(error)
-
-
-async def in_pieces():
-    yield b"a report"
-
-
-def hang_up(request):
-    request.transport.abort()
-    return web.Response()
 
 
 def pending(request):

@@ -7,6 +7,7 @@ import io
 import aiohttp
 import pytest
 from aiohttp import web
+from client_answers import hang_up, in_pieces
 
 from aioretry_smithy import RequestLog
 
@@ -19,15 +20,6 @@ pytestmark = [
 async def status_of(session, method="GET", **arguments):
     async with session, session.request(method, "/", **arguments) as response:
         return response.status
-
-
-async def in_pieces():
-    yield b"a report"
-
-
-def hang_up(request):
-    request.transport.abort()
-    return web.Response()
 
 
 async def test_other_middlewares_see_each_attempt(either, scripted, waits):

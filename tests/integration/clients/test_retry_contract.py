@@ -9,6 +9,7 @@ from functools import partialmethod
 import aiohttp
 import pytest
 from aiohttp import web
+from client_answers import hang_up, in_pieces
 
 from aioretry_smithy import RequestLog
 
@@ -73,15 +74,6 @@ async def status_of(functions, url, name, *body, seconds=None):
             return error.status
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
             return type(error)
-
-
-async def in_pieces():
-    yield b"a report"
-
-
-def hang_up(request):
-    request.transport.abort()
-    return web.Response()
 
 
 async def test_server_error_is_retried_twice(library, either, scripted, waits):
