@@ -181,11 +181,18 @@ class Lane:
             return type(session)._request(session, method, target, **given)
         return replaced(method, target, **given)
 
-    def _context(self, late: LateLog, log: RequestLog | None) -> ClientRequestContext:
+    def _context_after(
+        self,
+        first: FirstAttempt,
+        late: LateLog,
+        log: RequestLog | None,
+        permits: list[Any],
+    ) -> ClientRequestContext:
         """Make the context of a call whose first attempt did not succeed."""
         request = request_of(late[0][0])
         ctx = ClientRequestContext._of(request, log or log_of_call(late, request))
         ctx._is_sent = True
+        self._hand_over(ctx, first, permits)
         return ctx
 
     def _succeed(

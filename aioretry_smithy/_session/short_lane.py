@@ -149,17 +149,16 @@ class ShortLane(Lane):
             # A mock may lack anything.
             if issubclass(type(response), ClientResponse) and response.status < 400:
                 if has_body:
-                    close_upload(upload)
                     # The body is not to live as long as the response.
                     options["data"] = options["json"] = None
                 self._succeed((begun, limits.shown, upload), log, permits, response)
                 return response
             first = FirstAttempt(response, None, notes)
             del response
-        if has_body:
-            close_upload(upload)
-        ctx = self._context((begun, limits.shown, upload), log)
-        self._hand_over(ctx, first, permits)
+        finally:
+            if has_body:
+                close_upload(upload)
+        ctx = self._context_after(first, (begun, limits.shown, upload), log, permits)
         del first
         return await ordinary_call(
             session, client, self._mask, method, target, options, ctx
