@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias
-
-from aiohttp.payload import Payload
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import aiohttp
 
     from .._log.request_log import RequestLog
-
-Note: TypeAlias = tuple[object, Callable[..., Payload], str | bytes]
-"""An object given as JSON, the class that aiohttp makes its body of, and its text."""
+    from .._log.upload import SerializedJson
 
 
 class ReplayableBody(Protocol):
@@ -36,7 +33,7 @@ class CallResources:
     bodies: Sequence[ReplayableBody] = ()
     """The wrapped bodies of the call."""
 
-    json: list[Note]
+    json: list[SerializedJson]
     """The values of ``json=``, each with the text that its first body had."""
 
     _responses: Sequence[tuple[aiohttp.ClientResponse, RequestLog | None]] = ()

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import aiohttp
 
     from .._log.request_log import RequestLog
-    from .resources import Note
+    from .._log.upload import SerializedJson
 
 
 class LaneStep(NamedTuple):
@@ -39,8 +39,8 @@ class FirstAttempt:
 
     __slots__ = ("_cause", "_response", "json", "log", "permits")
 
-    json: list[Note] | None
-    """Notes of the JSON that it sent, if it had other arguments than most."""
+    json: list[SerializedJson] | None
+    """The JSON that it sent, if it had any."""
 
     log: RequestLog | None
     """The log of the attempt; None where nothing retries."""
@@ -52,7 +52,7 @@ class FirstAttempt:
         self,
         response: aiohttp.ClientResponse | None = None,
         cause: BaseException | None = None,
-        json: list[Note] | None = None,
+        json: list[SerializedJson] | None = None,
     ) -> None:
         self.json = json
         self.log = None

@@ -29,13 +29,16 @@ _READ_ONLY = {bytes, str, type(None)}
 Containers: TypeAlias = tuple[Any, Any, Any]
 """Headers, params and cookies, None for what is not there."""
 
-UsualCopies: TypeAlias = tuple[Containers, bool]
-"""The copies of the containers, and whether there is a body."""
+UsualCopies: TypeAlias = tuple[Containers | None, bool]
+"""The copies of the containers, None where an argument is unusual; and whether there is
+a body."""
 
 NO_CONTAINERS: Final[Containers] = None, None, None
 
 PLAIN: Final[UsualCopies] = NO_CONTAINERS, False
 """What a request has that has neither containers nor a body."""
+
+_UNUSUAL: Final[UsualCopies] = None, False
 
 
 def copy_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -71,10 +74,10 @@ def is_usual(arguments: dict[str, Any]) -> bool:
     return is_read_only and _USUAL.issuperset(arguments)
 
 
-def usual_copies(arguments: dict[str, Any]) -> UsualCopies | None:
+def usual_copies(arguments: dict[str, Any]) -> UsualCopies:
     """Return copies of the containers of a usual request, and whether it has a body.
 
-    None for a request with anything else that the caller may change later.
+    None in place of copies where the caller may change anything else later.
     """
     # One by one: a loop, or a test of all the names, takes longer than all the rest.
     unseen, data, json = len(arguments), None, None
@@ -84,7 +87,7 @@ def usual_copies(arguments: dict[str, Any]) -> UsualCopies | None:
             unseen -= 1
             data = arguments["data"]
             if data is not None and type(data) not in _READ_ONLY:
-                return None
+                return _UNUSUAL
         if "json" in arguments:
             unseen -= 1
             json = arguments["json"]
@@ -99,9 +102,9 @@ def usual_copies(arguments: dict[str, Any]) -> UsualCopies | None:
         if unseen:
             cookies = _usual_copy(arguments.get("cookies"))
             if not _USUAL.issuperset(arguments):
-                return None
+                return _UNUSUAL
     except _UnusualError:
-        return None
+        return _UNUSUAL
     return (headers, params, cookies), data is not None or json is not None
 
 

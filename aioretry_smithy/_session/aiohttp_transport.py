@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .._call.context import resources_of
 from .._log.upload import Upload
 from .deadline import attempt_timeout
-from .json_once import JsonOnce
+from .json_once import with_serialized
 from .transport import Transport, prepared_body
 from .uploads import has_body_in, sending
 
@@ -28,10 +28,7 @@ _NEED_CARE = {"data", "json", "upload_tracker"}
 class AiohttpTransport(Transport):
     """Sends requests with aiohttp, within the limits that the context sets."""
 
-    __slots__ = ("__weakref__", "json", "replaced", "session")
-
-    json: JsonOnce
-    """Keeps the serialized ``json=`` for the attempts of a call."""
+    __slots__ = ("__weakref__", "replaced", "session")
 
     session: Callable[[], ClientSession | None]
     """Finds the session, which must not be kept alive from here."""
@@ -40,7 +37,6 @@ class AiohttpTransport(Transport):
     """The function that replaced the session's ``_request``, if one did."""
 
     def __init__(self) -> None:
-        self.json = JsonOnce()
         self.session = _no_session
         self.replaced = None
 
@@ -65,6 +61,8 @@ class AiohttpTransport(Transport):
         if not has_body_in(arguments):
             return send
         ctx.log._upload = upload = Upload()
+        if "json" in arguments:
+            upload.json = resources_of(ctx).json
         return partial(sending, upload, send)
 
     def _with_care(
@@ -82,7 +80,7 @@ class AiohttpTransport(Transport):
         if tracker is not None and not resources_of(ctx).use_once(tracker):
             arguments = {**arguments, "upload_tracker": None}
         if arguments.get("json") is not None:
-            arguments = self.json.begin(resources_of(ctx), arguments)
+            arguments = with_serialized(arguments, resources_of(ctx).json)
         return arguments
 
 

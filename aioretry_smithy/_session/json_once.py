@@ -2,100 +2,72 @@
 
 from __future__ import annotations
 
-from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from aiohttp import payload
 
+from .uploads import current_upload
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from aiohttp import ClientSession
     from aiohttp.payload import Payload
 
-    from .._call.resources import CallResources, Note
+    from .._log.upload import SerializedJson
 
 _ATTRIBUTES = {
     "_json_serialize": payload.JsonPayload,
     "_json_serialize_bytes": getattr(payload, "JsonBytesPayload", None),  # since 3.14
 }
 
-_sending: ContextVar[list[Note] | None] = ContextVar(
-    "aioretry_smithy_json", default=None
-)
+
+Serializers: TypeAlias = "dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]]"
+"""By attribute: the function that stands in front of a serializer, and that one."""
 
 
-class JsonOnce:
-    """Keeps the result of a session's serializer for the next attempts of a call.
-
-    aiohttp serializes ``json=`` before it first awaits anything. So the serializer runs
-    for the request that was passed to aiohttp last.
-    """
-
-    __slots__ = ("_serializers", "sending")
-
-    sending: list[Note] | None
-    """The notes of the call whose request was passed to aiohttp last."""
-
-    def __init__(self) -> None:
-        self.sending = None
-        self._serializers: dict[str, tuple[Any, Any]] = {}
-
-    def install(self, session: ClientSession) -> None:
-        """Wrap the serializer of *session*."""
-        attributes = vars(session)
-        for name, made in _ATTRIBUTES.items():
-            dumps = attributes.get(name)
-            if dumps is not None:
-                attributes[name] = noting = self._noting(dumps, made)
-                self._serializers[name] = (noting, dumps)
-
-    def remove(self, session: ClientSession) -> None:
-        """Undo :meth:`install`, unless the serializer was replaced meanwhile."""
-        attributes = vars(session)
-        for name, (noting, dumps) in self._serializers.items():
-            if attributes[name] is noting:
-                attributes[name] = dumps
-
-    def begin(
-        self, resources: CallResources, arguments: dict[str, Any]
-    ) -> dict[str, Any]:
-        """Return the arguments, with the serialized JSON of an earlier attempt."""
-        value = arguments["json"]
-        for known, made, serialized in resources.json:
-            if known is value:
-                return {**arguments, "json": None, "data": _body(made, serialized)}
-        self.sending = resources.json
-        return arguments
-
-    def _noting(self, dumps: Callable[[Any], Any], made: Any) -> Callable[[Any], Any]:
-        def serialize(value: Any) -> Any:
-            notes, self.sending = self.sending, None
-            serialized = dumps(value)
-            if notes is not None:
-                notes.append((value, made, serialized))
-            return serialized
-
-        return serialize
+def keep_json(session: ClientSession) -> Serializers:
+    """Keep what the serializer of a session returns with the upload of its request."""
+    attributes, serializers = vars(session), {}
+    for name, made in _ATTRIBUTES.items():
+        dumps = attributes.get(name)
+        if dumps is not None:
+            attributes[name] = keeping = _keeping(dumps, made)
+            serializers[name] = keeping, dumps
+    return serializers
 
 
-class JsonOncePerTask(JsonOnce):
-    """The same where a method that stands before aiohttp's may wait.
+def restore_serializers(session: ClientSession, serializers: Serializers) -> None:
+    """Undo :func:`keep_json`, unless a serializer was replaced meanwhile."""
+    attributes = vars(session)
+    for name, (keeping, dumps) in serializers.items():
+        if attributes[name] is keeping:
+            attributes[name] = dumps
 
-    Then requests of other tasks may be passed on before a request is serialized.
-    """
 
-    __slots__ = ()
-
-    @property
-    def sending(self) -> list[Note] | None:
-        """The notes of the call that this task has passed on last."""
-        return _sending.get()
-
-    @sending.setter
-    def sending(self, notes: list[Note] | None) -> None:
-        _sending.set(notes)
+def with_serialized(
+    arguments: dict[str, Any], known: Sequence[SerializedJson]
+) -> dict[str, Any]:
+    """Return the arguments, with the text that their JSON had before."""
+    value = arguments["json"]
+    for earlier, made, serialized in known:
+        if earlier is value:
+            return {**arguments, "json": None, "data": _body(made, serialized)}
+    return arguments
 
 
 def _body(made: Callable[..., Payload], serialized: str | bytes) -> Payload:
     return made(None, dumps=lambda _: serialized)
+
+
+def _keeping(dumps: Callable[[Any], Any], made: Any) -> Callable[[Any], Any]:
+    def serialize(value: Any) -> Any:
+        serialized = dumps(value)
+        upload = current_upload()
+        if upload is not None:
+            if upload.json is None:
+                upload.json = []
+            upload.json.append((value, made, serialized))
+        return serialized
+
+    return serialize

@@ -113,10 +113,10 @@ def _begin_late(
 ) -> ClientRequestContext:
     """Make the context of a call, without a log where that is a usual one."""
     is_plain = len(options) == 1 and "allow_redirects" in options
-    usual = PLAIN if is_plain else usual_copies(options)
-    if usual is None or current_options() is not None or collecting():
+    copies, _ = PLAIN if is_plain else usual_copies(options)
+    if copies is None or current_options() is not None or collecting():
         return _begin(session, mask, method, target, options)
-    arguments = with_copies(options, usual[0])
+    arguments = with_copies(options, copies)
     request = HttpRequest.of_arguments(
         method, target, options, arguments, session._base_url
     )

@@ -5,10 +5,8 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from aiohttp import ClientSession
-
 from .._errors import bad_argument
-from .json_once import JsonOncePerTask
+from .json_once import keep_json, restore_serializers
 from .ordinary_lane import ordinary_call
 from .short_lane import has_short_lane_inside, short_lane_of
 from .uploads import measure_uploads
@@ -17,11 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
     import aiohttp
+    from aiohttp import ClientSession
     from aiohttp.typedefs import StrOrURL
 
     from .._call.client import HttpClient
     from .._masking.mask import Mask
     from .aiohttp_transport import AiohttpTransport
+    from .json_once import Serializers
 
 _INSTALLED = "_aioretry_smithy_installed"
 
@@ -33,6 +33,7 @@ class _Installed(NamedTuple):
     request_before: Callable[..., Any] | None
     request_class_before: type[aiohttp.ClientRequest]
     resend_before: bool | None
+    serializers_before: Serializers
 
 
 def install(
@@ -68,9 +69,6 @@ def install(
     resend_before = None if resend else session._retry_connection
     # Another library may have put a function in the same place.
     transport.replaced = attributes.get("_request")
-    own = getattr(session._request, "__func__", None)
-    if own is not ClientSession._request:
-        transport.json = JsonOncePerTask()
     attributes[_INSTALLED] = _Installed(
         client,
         transport,
@@ -78,11 +76,11 @@ def install(
         transport.replaced,
         measure_uploads(session),
         resend_before,
+        keep_json(session),
     )
     attributes["_request"] = _request
     if not resend:
         session._retry_connection = False
-    transport.json.install(session)
 
 
 def remove(session: ClientSession) -> None:
@@ -102,7 +100,7 @@ def remove(session: ClientSession) -> None:
     attributes.pop("_request", None)
     if before.request_before is not None:
         attributes["_request"] = before.request_before
-    before.transport.json.remove(session)
+    restore_serializers(session, before.serializers_before)
     session._request_class = before.request_class_before
     if before.resend_before is not None:
         session._retry_connection = before.resend_before

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from asyncio import get_running_loop
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import ClientResponse
 
@@ -25,7 +25,7 @@ from .._log.capture import collecting
 from .._log.late_log import log_of_call
 from .._log.upload import NO_BODY, Upload
 from .._logging.client import LoggingClient
-from .._request.copied_arguments import NO_CONTAINERS, usual_copies
+from .._request.copied_arguments import PLAIN, usual_copies
 from .._retry.client import RetryingClient
 from .aiohttp_transport import closed
 from .lane import Lane
@@ -41,12 +41,10 @@ if TYPE_CHECKING:
 
     from .._call.client import HttpClient
     from .._call.context import ClientRequestContext
-    from .._call.resources import Note
     from .._call.short_lane import LaneStep
     from .._log.late_log import LateLog
     from .._log.request_log import RequestLog
     from .._masking.mask import Mask
-    from .._request.copied_arguments import Containers
     from .._request.request import HttpRequest
     from .aiohttp_transport import AiohttpTransport
 
@@ -57,13 +55,6 @@ _OURS = {
     RateLimitingClient,
     RetryingClient,
 }
-
-
-_Arguments: TypeAlias = "tuple[Containers | None, bool, list[Note] | None]"
-"""Copies of the containers, None where something is unusual; whether there is a body;
-and the list for the notes of its JSON."""
-
-_PLAIN: Final[_Arguments] = NO_CONTAINERS, False, None
 
 
 def short_lane_of(
@@ -122,7 +113,7 @@ class ShortLane(Lane):
         method = method.upper()
         # A GET without headers and params has no other argument.
         is_plain = len(options) == 1 and "allow_redirects" in options
-        copies, has_body, notes = _PLAIN if is_plain else self._look_at(options)
+        copies, has_body = PLAIN if is_plain else usual_copies(options)
         limits = None if copies is None else self._limits(session, options)
         loop = get_running_loop()
         now = loop.time()
@@ -144,7 +135,7 @@ class ShortLane(Lane):
                 session, method, target, options, limits.timeout
             )
         except BaseException as cause:
-            first = FirstAttempt(None, cause, notes)
+            first = FirstAttempt(None, cause, upload.json)
         else:
             # A mock may lack anything.
             if issubclass(type(response), ClientResponse) and response.status < 400:
@@ -153,7 +144,7 @@ class ShortLane(Lane):
                     options["data"] = options["json"] = None
                 self._succeed((begun, limits.shown, upload), log, permits, response)
                 return response
-            first = FirstAttempt(response, None, notes)
+            first = FirstAttempt(response, None, upload.json)
             del response
         finally:
             if has_body:
@@ -176,18 +167,15 @@ class ShortLane(Lane):
         if session is None or limits is None or permits is None:
             return await self._ordinary(ctx, request)
         given = request.given
-        has_body, upload = has_body_in(given), NO_BODY
-        notes: list[Note] | None = None
-        if has_body:
-            upload = open_upload(Upload())
-            self._transport.json.sending = notes = []
+        has_body = has_body_in(given)
+        upload = open_upload(Upload()) if has_body else NO_BODY
         self._begin_attempt(ctx, limits.shown, upload)
         try:
             response = await self._answer(
                 session, method, target, given, limits.timeout
             )
         except BaseException as cause:
-            first = FirstAttempt(None, cause, notes)
+            first = FirstAttempt(None, cause, upload.json)
         else:
             is_real = issubclass(type(response), ClientResponse)
             if (
@@ -196,7 +184,7 @@ class ShortLane(Lane):
                 and self._succeed_within(ctx, permits, response)
             ):
                 return response
-            first = FirstAttempt(response, None, notes)
+            first = FirstAttempt(response, None, upload.json)
             del response
         finally:
             if has_body:
@@ -204,14 +192,6 @@ class ShortLane(Lane):
         self._hand_over(ctx, first, permits)
         del first
         return await self._ordinary(ctx, request)
-
-    def _look_at(self, options: dict[str, Any]) -> _Arguments:
-        copies, has_body = usual_copies(options) or (None, True)
-        if not has_body:
-            return copies, False, None
-        notes: list[Note] = []
-        self._transport.json.sending = notes
-        return copies, True, notes
 
     def _ordinary(
         self, ctx: ClientRequestContext, request: HttpRequest

@@ -57,6 +57,12 @@ async def sending(
         close_upload(upload)
 
 
+def current_upload() -> Upload | None:
+    """Return the open upload of the request that this task sends, if there is one."""
+    upload = _last_upload.get()
+    return upload if upload is not None and upload.is_open else None
+
+
 def open_upload(upload: Upload) -> Upload:
     """Let the next body that this task sends be counted here."""
     outer = _last_upload.get()
@@ -68,7 +74,7 @@ def open_upload(upload: Upload) -> Upload:
 
 def close_upload(upload: Upload) -> None:
     """Let an upload count nothing more, as its request has ended."""
-    upload.is_open = False
+    upload.is_open, upload.json = False, None
     writer, upload.writer = upload.writer, None
     # The transport may have refused the body.
     if writer is not None and not writer._eof:
@@ -86,9 +92,9 @@ def _measured(kind: Any) -> Any:
     # aiohttp calls this in the task of the request, and may run what it returns in
     # another.
     def write_bytes(self: Any, writer: Any, *arguments: Any) -> Any:
-        body, upload = self.body, _last_upload.get()
+        body, upload = self.body, current_upload()
         # It is also called for a request without a body that waits to be continued.
-        if body and upload is not None and upload.is_open:
+        if body and upload is not None:
             is_whole = type(body) in whole and body.size <= _ONE_PIECE
             # The server, a compressor in a thread, or a tracer may take its time.
             if not is_whole or self._continue or self.compress or self._traces:

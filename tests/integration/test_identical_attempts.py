@@ -200,15 +200,18 @@ async def test_json_is_serialized_once_a_call(server, name):
     ]
 
 
-@pytest.mark.parametrize("by", ["subclass", "function"])
-async def test_json_is_serialized_once_where_others_are_sent_meanwhile(server, by):
+@pytest.mark.parametrize("by", ["subclass", "function", "patch"])
+async def test_json_is_serialized_once_where_others_are_sent_meanwhile(
+    server, by, monkeypatch
+):
     """A method before aiohttp's may wait, such as for a token."""
+    send = aiohttp.ClientSession._request
     with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
 
         class Waiting(aiohttp.ClientSession):
             async def _request(self, *arguments, **options):
                 await asyncio.sleep(0.01)
-                return await aiohttp.ClientSession._request(self, *arguments, **options)
+                return await send(self, *arguments, **options)
 
     asked = []
 
@@ -221,6 +224,8 @@ async def test_json_is_serialized_once_where_others_are_sent_meanwhile(server, b
         if by == "function":
             session._request = MethodType(Waiting._request, session)
         decorate(session, RETRYING)
+        if by == "patch":
+            monkeypatch.setattr(aiohttp.ClientSession, "_request", Waiting._request)
         await asyncio.gather(*(session.put("/", json=text) for text in "ab"))
 
     assert ["a", "b"] == sorted(asked)

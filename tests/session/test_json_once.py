@@ -7,8 +7,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from aioretry_smithy._call.resources import CallResources
-from aioretry_smithy._session.json_once import JsonOnce
+from aioretry_smithy._log.upload import Upload
+from aioretry_smithy._session.json_once import (
+    keep_json,
+    restore_serializers,
+    with_serialized,
+)
+from aioretry_smithy._session.uploads import close_upload, open_upload
 
 
 @pytest.fixture
@@ -18,37 +23,56 @@ def session():
 
 
 @pytest.fixture
-def once(session):
-    """Return the function in front of that serializer."""
-    once = JsonOnce()
-    once.install(session)
-    return once
+def before(session):
+    """What is in front of that serializer, to be taken away again."""
+    return keep_json(session)
 
 
-def test_each_value_of_a_call_has_its_own_text(session, once):
+@pytest.mark.usefixtures("before")
+def test_each_value_of_a_call_has_its_own_text(session):
     """A decorator that sends other JSON has it serialized; the first stays known."""
-    resources, first, second = CallResources(), {"a": 1}, {"a": 2}
+    first, second = {"a": 1}, {"a": 2}
+    upload = open_upload(Upload())
     for value in first, second:
-        assert {"json": value} == once.begin(resources, {"json": value})
         session._json_serialize(value)
+    known = upload.json
+    close_upload(upload)
     first["a"] = second["a"] = 3
 
     bodies = [
-        once.begin(resources, {"json": value})["data"] for value in (first, second)
+        with_serialized({"json": value}, known)["data"] for value in (first, second)
     ]
     assert [b'{"a": 1}', b'{"a": 2}'] == [body._value for body in bodies]
 
 
-def test_serializer_that_is_asked_outside_of_a_call(session, once):
-    """It serializes, and nothing is noted."""
+def test_value_that_was_not_sent_before_is_serialized():
+    """It goes to aiohttp as it is; an equal value is another one."""
+    arguments = {"json": {"a": 1}}
+
+    assert arguments is with_serialized(arguments, [({"a": 1}, None, "1")])
+
+
+@pytest.mark.usefixtures("before")
+def test_serializer_that_is_asked_outside_of_a_call(session):
+    """It serializes, and nothing is kept: the request has ended."""
+    upload = open_upload(Upload())
+    close_upload(upload)
+
     assert '{"a": 1}' == session._json_serialize({"a": 1})
-    assert once.sending is None
+    assert upload.json is None
 
 
-def test_serializer_that_was_replaced_meanwhile_stays(session, once):
+def test_serializer_is_given_back(session, before):
+    """The end of a decoration leaves the session as it was."""
+    restore_serializers(session, before)
+
+    assert json.dumps is session._json_serialize
+
+
+def test_serializer_that_was_replaced_meanwhile_stays(session, before):
     """The end of a decoration gives back what is still its own."""
     session._json_serialize = str
 
-    once.remove(session)
+    restore_serializers(session, before)
 
     assert str is session._json_serialize
