@@ -16,31 +16,34 @@ SerializedJson: TypeAlias = "tuple[object, Callable[..., Payload], str | bytes]"
 class Upload:
     """The bytes of a body that were sent, and when the last one was."""
 
-    # The values are the class's: every call with a body makes one of these.
+    __slots__ = ("ended", "is_open", "json", "length", "outer", "writer")
 
-    length: int | None = None
+    length: int | None
     """The bytes so far; None where no body was sent to count, as with a mock."""
 
-    ended: float | None = None
+    ended: float | None
     """When the last byte was sent, by the event loop's clock."""
 
-    is_open: bool = True
+    is_open: bool
     """Whether its request is being sent; an open upload counts the next body."""
 
-    json: list[SerializedJson] | None = None
+    json: list[SerializedJson] | None
     """The JSON that was serialized for it, while it is open."""
 
-    outer: Upload | None = None
-    """The open upload of a request around this one, while this one is open."""
+    outer: object
+    """The upload that its task had before, if any, while this one is open."""
 
-    writer: Any = None
+    writer: Any
     """aiohttp's writer of a body that leaves in one piece, while the upload is open."""
 
 
-class _NoBody(Upload):
-    length = 0
-    is_open = False
+def new_upload(length: int | None = None, *, is_open: bool = True) -> Upload:
+    """Make an upload; as a function, which takes half the time of ``__init__``."""
+    upload = Upload()
+    upload.length, upload.is_open = length, is_open
+    upload.ended = upload.json = upload.outer = upload.writer = None
+    return upload
 
 
-NO_BODY: Final = _NoBody()
+NO_BODY: Final = new_upload(0, is_open=False)
 """The upload of requests without a body. Nothing is written into it."""

@@ -98,7 +98,10 @@ def usual_copies(arguments: dict[str, Any]) -> UsualCopies:
             headers = headers.copy() if type(headers) is dict else _usual_copy(headers)
         if "params" in arguments:
             unseen -= 1
-            params = _usual_copy(arguments["params"])
+            params = arguments["params"]
+            params = (
+                _copy_of_dict(params) if type(params) is dict else _usual_copy(params)
+            )
         if unseen:
             cookies = _usual_copy(arguments.get("cookies"))
             if not _USUAL.issuperset(arguments):
@@ -154,18 +157,22 @@ def _copy_or_same(value: Any) -> Any:
     return value
 
 
+def _copy_of_dict(value: dict[Any, Any]) -> dict[Any, Any]:
+    for item in value.values():
+        if type(item) in _NESTED:
+            break
+    else:
+        return value.copy()
+    return {
+        name: _copy_of(item) if type(item) in _NESTED else item
+        for name, item in value.items()
+    }
+
+
 def _copy_of(value: Any) -> Any:
     kind = type(value)
     if kind is dict:
-        for item in value.values():
-            if type(item) in _NESTED:
-                break
-        else:
-            return value.copy()
-        return {
-            name: _copy_of(item) if type(item) in _NESTED else item
-            for name, item in value.items()
-        }
+        return _copy_of_dict(value)
     if kind is list or kind is tuple:
         return kind(_copy_of(item) if type(item) in _NESTED else item for item in value)
     if kind is bytearray:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 # authority of an object; that of a path by its base.
 _KEYS: dict[str | tuple[str, str] | URL | None, str] = {}
 _MAX_KEYS = 1024
+# What the URLs of the newest key begin with, and that key: many programs have one host.
+_NEWEST = [("\n", "")]
 _AFTER_SCHEME = len("https://")
 _SCHEMES = frozenset({"http", "https"})
 # After a slash, these make the rest a host: tabs and line ends are left out of a URL.
@@ -91,6 +93,9 @@ def quick_host_key(target: StrOrURL, base_url: URL | None) -> str | None:
     if type(target) is not str:
         is_url = isinstance(target, URL)
         return _KEYS.get(_origin(target, base_url)) if is_url else None
+    [(beginning, key)] = _NEWEST
+    if target.startswith(beginning):
+        return key
     end = target.find("/", _AFTER_SCHEME)
     known = _KEYS.get(target[:end] if end > 0 else target)
     if known is None and target[:1] == "/" and target[1:2] not in _NO_PATH:
@@ -115,6 +120,8 @@ def _remember(target: StrOrURL, base_url: URL | None, key: str) -> None:
         with suppress(RuntimeError):
             _KEYS.pop(next(iter(_KEYS)), None)
     _KEYS[origin] = key
+    if type(origin) is str:
+        _NEWEST[0] = f"{origin}/", key
 
 
 def _origin(

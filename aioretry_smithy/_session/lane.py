@@ -201,10 +201,10 @@ class Lane:
         log: RequestLog | None,
         permits: list[Any],
         response: aiohttp.ClientResponse,
+        now: float,
     ) -> None:
         """Note the success of a call that has no context, and perhaps no log yet."""
-        now = get_running_loop().time()
-        if log is None and response.connection is None:
+        if log is None and response._connection is None:
             try:
                 for place, after in self._after:
                     after(permits[place], now, response)

@@ -23,7 +23,7 @@ from .._limits.client import ConcurrencyLimitingClient
 from .._limits.rate_client import RateLimitingClient
 from .._log.capture import collecting
 from .._log.late_log import log_of_call
-from .._log.upload import NO_BODY, Upload
+from .._log.upload import NO_BODY, new_upload
 from .._logging.client import LoggingClient
 from .._request.copied_arguments import PLAIN, usual_copies
 from .._retry.client import RetryingClient
@@ -126,7 +126,7 @@ class ShortLane(Lane):
         begun = sent, session._default_headers, self._mask, loop, time.time(), now
         log = None
         # Before aiohttp, which may send the body in a task of a middleware.
-        upload = open_upload(Upload()) if has_body else NO_BODY
+        upload = open_upload(new_upload()) if has_body else NO_BODY
         try:
             if collecting():
                 log = _captured((begun, limits.shown, upload))
@@ -138,11 +138,14 @@ class ShortLane(Lane):
             first = FirstAttempt(None, cause, upload.json)
         else:
             # A mock may lack anything.
-            if issubclass(type(response), ClientResponse) and response.status < 400:
+            kind = type(response)
+            is_real = kind is ClientResponse or issubclass(kind, ClientResponse)
+            if is_real and response.status < 400:
                 if has_body:
                     # The body is not to live as long as the response.
                     options["data"] = options["json"] = None
-                self._succeed((begun, limits.shown, upload), log, permits, response)
+                late, now = (begun, limits.shown, upload), loop.time()
+                self._succeed(late, log, permits, response, now)
                 return response
             first = FirstAttempt(response, None, upload.json)
             del response
@@ -168,7 +171,7 @@ class ShortLane(Lane):
             return await self._ordinary(ctx, request)
         given = request.given
         has_body = has_body_in(given)
-        upload = open_upload(Upload()) if has_body else NO_BODY
+        upload = open_upload(new_upload()) if has_body else NO_BODY
         self._begin_attempt(ctx, limits.shown, upload)
         try:
             response = await self._answer(

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import ClientRequest, payload
 
+from .._log.upload import Upload
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     import aiohttp
     from aiohttp import ClientSession
-
-    from .._log.upload import Upload
 
 # Bodies that aiohttp hands to the transport without a wait, if they are not long.
 _WHOLE = frozenset(
@@ -65,23 +65,20 @@ def current_upload() -> Upload | None:
 
 def open_upload(upload: Upload) -> Upload:
     """Let the next body that this task sends be counted here."""
-    outer = _last_upload.get()
-    if outer is not None and outer.is_open:
-        upload.outer = outer
-    _last_upload.set(upload)
+    upload.outer = _last_upload.set(upload).old_value
     return upload
 
 
 def close_upload(upload: Upload) -> None:
     """Let an upload count nothing more, as its request has ended."""
-    upload.is_open, upload.json = False, None
-    writer, upload.writer = upload.writer, None
+    writer, outer = upload.writer, upload.outer
+    upload.is_open = False
+    upload.json = upload.outer = upload.writer = None
     # The transport may have refused the body.
     if writer is not None and not writer._eof:
         upload.length, upload.ended = 0, None
-    outer, upload.outer = upload.outer, None
     # The request around counts its body again, if it has not ended.
-    if outer is not None and outer.is_open:
+    if isinstance(outer, Upload) and outer.is_open:
         _last_upload.set(outer)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
-from aioretry_smithy._log.upload import Upload
+from aioretry_smithy._log.upload import new_upload
 from aioretry_smithy._session.uploads import (
     _last_upload,
     close_upload,
@@ -21,7 +21,7 @@ def is_sending():
 
 async def test_request_around_another_is_counted_again():
     """A middleware may send a request of its own before the one it was asked for."""
-    around, inside = Upload(), Upload()
+    around, inside = new_upload(), new_upload()
 
     async def send_inside():
         await sending(inside, partial(asyncio.sleep, 0))
@@ -33,7 +33,7 @@ async def test_request_around_another_is_counted_again():
 
 async def test_request_around_that_has_ended_counts_nothing():
     """A call that began inside another one may end after it."""
-    around, inside = Upload(), Upload()
+    around, inside = new_upload(), new_upload()
 
     async def end_around():
         around.is_open = False
@@ -47,7 +47,7 @@ async def test_request_around_that_has_ended_counts_nothing():
 
 def test_upload_counts_one_body():
     """An upload that has counted a body does not count the next one."""
-    upload = open_upload(Upload())
+    upload = open_upload(new_upload())
     before = is_sending()
     close_upload(upload)
 
