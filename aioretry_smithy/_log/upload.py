@@ -36,14 +36,11 @@ class Upload:
     writer: Any
     """aiohttp's writer of a body that leaves in one piece, while the upload is open."""
 
-
-def new_upload(length: int | None = None, *, is_open: bool = True) -> Upload:
-    """Make an upload; as a function, which takes half the time of ``__init__``."""
-    upload = Upload()
-    upload.length, upload.is_open = length, is_open
-    upload.ended = upload.json = upload.outer = upload.writer = None
-    return upload
+    def __init__(self, length: int | None = None, *, is_open: bool = True) -> None:
+        self.length = length
+        self.is_open = is_open
+        self.ended = self.json = self.outer = self.writer = None
 
 
-NO_BODY: Final = new_upload(0, is_open=False)
+NO_BODY: Final = Upload(0, is_open=False)
 """The upload of requests without a body. Nothing is written into it."""

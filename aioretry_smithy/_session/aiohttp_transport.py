@@ -6,7 +6,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .._call.context import resources_of
-from .._log.upload import new_upload
 from .deadline import attempt_timeout
 from .json_once import with_serialized
 from .transport import Transport, prepared_body
@@ -60,10 +59,8 @@ class AiohttpTransport(Transport):
         send = partial(send, request.method, request.target, **arguments)
         if not has_body_in(arguments):
             return send
-        ctx.log._upload = upload = new_upload()
-        if "json" in arguments:
-            upload.json = resources_of(ctx).json
-        return partial(sending, upload, send)
+        json = resources_of(ctx).json if "json" in arguments else None
+        return partial(sending, ctx.log, json, send)
 
     def _with_care(
         self,

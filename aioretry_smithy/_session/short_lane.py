@@ -23,7 +23,7 @@ from .._limits.client import ConcurrencyLimitingClient
 from .._limits.rate_client import RateLimitingClient
 from .._log.capture import collecting
 from .._log.late_log import log_of_call
-from .._log.upload import NO_BODY, new_upload
+from .._log.upload import NO_BODY
 from .._logging.client import LoggingClient
 from .._request.copied_arguments import PLAIN, usual_copies
 from .._retry.client import RetryingClient
@@ -126,7 +126,7 @@ class ShortLane(Lane):
         begun = sent, session._default_headers, self._mask, loop, time.time(), now
         log = None
         # Before aiohttp, which may send the body in a task of a middleware.
-        upload = open_upload(new_upload()) if has_body else NO_BODY
+        upload = open_upload() if has_body else NO_BODY
         try:
             if collecting():
                 log = _captured((begun, limits.shown, upload))
@@ -171,7 +171,7 @@ class ShortLane(Lane):
             return await self._ordinary(ctx, request)
         given = request.given
         has_body = has_body_in(given)
-        upload = open_upload(new_upload()) if has_body else NO_BODY
+        upload = open_upload() if has_body else NO_BODY
         self._begin_attempt(ctx, limits.shown, upload)
         try:
             response = await self._answer(

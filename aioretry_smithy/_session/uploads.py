@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     import aiohttp
     from aiohttp import ClientSession
 
+    from .._log.record import LogRecord
+    from .._log.upload import SerializedJson
+
 # Bodies that aiohttp hands to the transport without a wait, if they are not long.
 _WHOLE = frozenset(
     {payload.BytesPayload, payload.JsonPayload, payload.StringPayload}
@@ -47,10 +50,13 @@ def has_body_in(arguments: dict[str, Any]) -> bool:
 
 
 async def sending(
-    upload: Upload, send: Callable[[], Awaitable[aiohttp.ClientResponse]]
+    log: LogRecord,
+    json: list[SerializedJson] | None,
+    send: Callable[[], Awaitable[aiohttp.ClientResponse]],
 ) -> aiohttp.ClientResponse:
-    """Send a request with a body, and let it be counted."""
-    open_upload(upload)
+    """Send a request, and count its body for the *log*; add to the *json* sent."""
+    log._upload = upload = open_upload()
+    upload.json = json
     try:
         return await send()
     finally:
@@ -63,8 +69,9 @@ def current_upload() -> Upload | None:
     return upload if upload is not None and upload.is_open else None
 
 
-def open_upload(upload: Upload) -> Upload:
-    """Let the next body that this task sends be counted here."""
+def open_upload() -> Upload:
+    """Make an upload, and let the next body that this task sends be counted there."""
+    upload = Upload()
     upload.outer = _last_upload.set(upload).old_value
     return upload
 

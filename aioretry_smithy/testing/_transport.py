@@ -11,7 +11,7 @@ import aiohttp
 
 from .._bodies.request_body import ReplayablePayload
 from .._errors import bad_argument
-from .._log.upload import new_upload
+from .._log.upload import Upload
 from .._session.deadline import too_late
 from .._session.transport import Transport, prepared_body
 from ._answer import check, respond
@@ -107,7 +107,7 @@ class ScriptedTransport(Transport):
             raise too_late(ctx)
         body = prepared_body(ctx, request.arguments.get("data"))
         if body is not None or request.arguments.get("json") is not None:
-            ctx.log._upload = new_upload()  # unknown: it is not sent
+            ctx.log._upload = Upload()  # unknown: it is not sent
         if isinstance(body, ReplayablePayload):
             body.start()
         try:

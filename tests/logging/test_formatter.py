@@ -13,7 +13,7 @@ from chains import log_of, response_of, retrying, session
 from functions import end, end_call, function, report
 
 from aioretry_smithy import ContentPreviewingClient, RequestLog, new_response
-from aioretry_smithy._log.upload import new_upload
+from aioretry_smithy._log.upload import Upload
 from aioretry_smithy._logging.formatter import LogFormatter
 from aioretry_smithy.smithy import RetryError, StandardRetryQuota, StandardRetryStrategy
 
@@ -66,7 +66,7 @@ async def test_text_of_a_request():
 async def test_text_of_a_body_that_was_sent(length, ended, shown):
     """Its bytes and seconds, as far as they are known; nothing without a body."""
     log = await call(200)
-    log._upload = new_upload()
+    log._upload = Upload()
     log._upload.length = length
     log._upload.ended = None if ended is None else log.started + ended
 

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from aioretry_smithy._log.upload import new_upload
 from aioretry_smithy._session.json_once import (
     keep_json,
     restore_serializers,
@@ -32,7 +31,7 @@ def before(session):
 def test_each_value_of_a_call_has_its_own_text(session):
     """A decorator that sends other JSON has it serialized; the first stays known."""
     first, second = {"a": 1}, {"a": 2}
-    upload = open_upload(new_upload())
+    upload = open_upload()
     for value in first, second:
         session._json_serialize(value)
     known = upload.json
@@ -55,7 +54,7 @@ def test_value_that_was_not_sent_before_is_serialized():
 @pytest.mark.usefixtures("before")
 def test_serializer_that_is_asked_outside_of_a_call(session):
     """It serializes, and nothing is kept: the request has ended."""
-    upload = open_upload(new_upload())
+    upload = open_upload()
     close_upload(upload)
 
     assert '{"a": 1}' == session._json_serialize({"a": 1})
