@@ -19,6 +19,7 @@ from aioretry_smithy import (
     HedgingDelay,
     RequestLog,
     RetryBudget,
+    RetryConfig,
     SessionBuilder,
     client_decorator,
     new_response,
@@ -79,6 +80,13 @@ class TestWhatIsHedged:
             get = await requests_of("GET")
 
         assert (2, 1) == (post, get)
+
+    async def test_settings_of_retries_do_not_count(self):
+        """A hedge is no retry: a block without retries has hedges."""
+        with request_options(retry=RetryConfig.no_retry()):
+            requests = await requests_of("GET")
+
+        assert 2 == requests
 
     @pytest.mark.parametrize(
         "body",
