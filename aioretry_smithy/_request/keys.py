@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 _KEYS: dict[str | tuple[str, str] | URL | None, str] = {}
 _MAX_KEYS = 1024
 # What the URLs of the newest key begin with, and that key: many programs have one host.
-_NEWEST = [("\n", "")]
+_NONE_YET: Final[tuple[str, str | None]] = "\n", None
+_NEWEST = [_NONE_YET]
 _AFTER_SCHEME = len("https://")
 _SCHEMES = frozenset({"http", "https"})
 # After a slash, these make the rest a host: tabs and line ends are left out of a URL.

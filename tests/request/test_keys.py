@@ -16,6 +16,13 @@ from aioretry_smithy._request.keys import (
 KEYS = (host_key, method_key, host_and_method_key, host_and_path_key)
 
 
+@pytest.fixture
+def no_keys(monkeypatch):
+    """No server was met before."""
+    monkeypatch.setattr(keys, "_KEYS", {})
+    monkeypatch.setattr(keys, "_NEWEST", [keys._NONE_YET])
+
+
 class FailingRequest:
     """A request whose URL cannot be asked for."""
 
@@ -165,14 +172,22 @@ def test_origin_that_is_not_kept(target, base_url):
         (URL("orders"), URL("http://kept.example/")),
     ],
 )
-def test_origin_that_is_kept(target, base_url, monkeypatch):
+@pytest.mark.usefixtures("no_keys")
+def test_origin_that_is_kept(target, base_url):
     """A second request to a server does not parse its URL for the key."""
-    monkeypatch.setattr(keys, "_KEYS", {})
     before = quick_host_key(target, base_url)
     key = host_key(HttpRequest("GET", target, base_url=base_url))
 
     assert (None, "kept.example:80") == (before, key)
     assert key == quick_host_key(target, base_url)
+
+
+@pytest.mark.usefixtures("no_keys")
+def test_url_that_begins_with_a_line_end_before_any_other():
+    """It has the key of its server, though no server was met before."""
+    key = host_key(HttpRequest("GET", "\nhttp://first.example/"))
+
+    assert "first.example:80" == key
 
 
 @pytest.mark.parametrize(
@@ -216,9 +231,9 @@ class Written(str):
         (Written("http://other.example/"), "http://other.example/"),
     ],
 )
-def test_odd_target_leaves_other_keys_as_they_are(target, usual, monkeypatch):
+@pytest.mark.usefixtures("no_keys")
+def test_odd_target_leaves_other_keys_as_they_are(target, usual):
     """The key of one server is not kept for another, or for the base."""
-    monkeypatch.setattr(keys, "_KEYS", {})
     base_url = URL("http://base.example/")
     odd = host_key(HttpRequest("GET", target, base_url=base_url))
 
