@@ -62,12 +62,16 @@ def _body(made: Callable[..., Payload], serialized: str | bytes) -> Payload:
 
 def _keeping(dumps: Callable[[Any], Any], made: Any) -> Callable[[Any], Any]:
     def serialize(value: Any) -> Any:
-        serialized = dumps(value)
         upload = current_upload()
-        if upload is not None:
-            if upload.json is None:
-                upload.json = []
-            upload.json.append((value, made, serialized))
+        if upload is None:
+            return dumps(value)
+        known = upload.json
+        if known is None:
+            known = upload.json = []
+        place = len(known)
+        serialized = dumps(value)
+        # Before what this serializer asked of another one.
+        known.insert(place, (value, made, serialized))
         return serialized
 
     return serialize

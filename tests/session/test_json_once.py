@@ -51,6 +51,23 @@ def test_value_that_was_not_sent_before_is_serialized():
     assert arguments is with_serialized(arguments, [({"a": 1}, None, "1")])
 
 
+@pytest.mark.parametrize("before_it", [None, [({"b": 2}, None, "2")]])
+def test_serializer_that_asks_another(session, before_it):
+    """The text that is sent is kept, not the part of it that the other one made."""
+    keep_json(session)
+    outer = SimpleNamespace(_json_serialize=lambda v: f"[{session._json_serialize(v)}]")
+    keep_json(outer)
+    value, upload = {"a": 1}, open_upload()
+    upload.json = before_it
+    outer._json_serialize(value)
+    known = upload.json
+    close_upload(upload)
+
+    sent = with_serialized({"json": value}, known)["data"]
+    assert b'[{"a": 1}]' == sent._value
+    assert before_it in (None, known)
+
+
 @pytest.mark.usefixtures("before")
 def test_serializer_that_is_asked_outside_of_a_call(session):
     """It serializes, and nothing is kept: the request has ended."""
@@ -58,6 +75,16 @@ def test_serializer_that_is_asked_outside_of_a_call(session):
     close_upload(upload)
 
     assert '{"a": 1}' == session._json_serialize({"a": 1})
+    assert upload.json is None
+
+
+def test_serializer_that_takes_longer_than_the_request():
+    """A middleware may have a thread serialize, and not wait for it."""
+    upload = open_upload()
+    session = SimpleNamespace(_json_serialize=lambda _: close_upload(upload))
+    keep_json(session)
+    session._json_serialize({"a": 1})
+
     assert upload.json is None
 
 
