@@ -14,7 +14,7 @@ SerializedJson: TypeAlias = "tuple[object, Callable[..., Payload], str | bytes]"
 
 
 class Upload:
-    """The bytes of a body that were sent, and when the last one was."""
+    """What was sent of a request body: its bytes, the last moment, and its JSON."""
 
     __slots__ = ("ended", "is_open", "json", "length", "outer", "writer")
 
@@ -31,7 +31,7 @@ class Upload:
     """The JSON that was serialized for it, while it is open."""
 
     outer: object
-    """The upload that its task had before, if any, while this one is open."""
+    """The upload that its task had before, while this one is open; else no upload."""
 
     writer: Any
     """aiohttp's writer of a body that leaves in one piece, while the upload is open."""

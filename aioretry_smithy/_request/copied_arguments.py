@@ -30,8 +30,8 @@ Containers: TypeAlias = tuple[Any, Any, Any]
 """Headers, params and cookies, None for what is not there."""
 
 UsualCopies: TypeAlias = tuple[Containers | None, bool]
-"""The copies of the containers, None where an argument is unusual; and whether there is
-a body."""
+"""The copies of the containers, and whether there is a body; ``(None, False)`` for a
+request with an unusual argument."""
 
 NO_CONTAINERS: Final[Containers] = None, None, None
 
@@ -77,7 +77,7 @@ def is_usual(arguments: dict[str, Any]) -> bool:
 def usual_copies(arguments: dict[str, Any]) -> UsualCopies:
     """Return copies of the containers of a usual request, and whether it has a body.
 
-    None in place of copies where the caller may change anything else later.
+    There are none where the caller may change anything else later.
     """
     # One by one: a loop, or a test of all the names, takes longer than all the rest.
     unseen, data, json = len(arguments), None, None

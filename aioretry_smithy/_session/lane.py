@@ -204,7 +204,7 @@ class Lane:
         now: float,
     ) -> None:
         """Note the success of a call that has no context, and perhaps no log yet."""
-        if log is None and response._connection is None:
+        if log is None and response.connection is None:
             try:
                 for place, after in self._after:
                     after(permits[place], now, response)

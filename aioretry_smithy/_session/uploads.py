@@ -54,7 +54,10 @@ async def sending(
     json: list[SerializedJson] | None,
     send: Callable[[], Awaitable[aiohttp.ClientResponse]],
 ) -> aiohttp.ClientResponse:
-    """Send a request, and count its body for the *log*; add to the *json* sent."""
+    """Send a request, and count its body for the *log*.
+
+    The JSON that is serialized for it is added to *json*.
+    """
     log._upload = upload = open_upload()
     upload.json = json
     try:

@@ -25,7 +25,7 @@ from aioretry_smithy import (
     decorate,
     undecorate,
 )
-from aioretry_smithy._session.uploads import _last_upload
+from aioretry_smithy._session.uploads import current_upload
 
 
 @pytest.fixture
@@ -250,7 +250,7 @@ async def test_call_of_a_middleware_is_not_counted_as_the_body(url, before, chai
         log = RequestLog.of(await session.post("/", data=b"12345"))
 
     assert [5, 3] == [log.request_length, *lengths]
-    assert not _last_upload.get().is_open
+    assert current_upload() is None
 
 
 @pytest.mark.parametrize("chain", [[], [retrying()]], ids=["none", "all"])
@@ -265,7 +265,7 @@ async def test_body_is_counted_that_a_middleware_sends_in_a_task(url, chain):
 
     assert 5 == log.request_length
     assert log.request_duration >= 0
-    assert not _last_upload.get().is_open
+    assert current_upload() is None
 
 
 @pytest.mark.parametrize(
