@@ -56,6 +56,8 @@ class SentRequest:
 
     def settle(self) -> None:
         """Let the log be complete, after the request was given up."""
+        task = self.task
+        del self.task  # it may have a failure, whose frames have this object
         if self.ctx is None:
             return
         log, resources = self.ctx.log, self.ctx.root._resources
@@ -63,7 +65,7 @@ class SentRequest:
             # A decorator may have dropped one, as it was cancelled.
             resources.close_responses(log)
         if log.duration is None:
-            log._sent = log._sent or not self.task.done()
+            log._sent = log._sent or not task.done()
             log._record_failure(asyncio.CancelledError())
         log._is_settled = True
 
