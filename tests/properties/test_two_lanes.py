@@ -8,7 +8,16 @@ import logging
 from fault_server import End, answer, cut
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lane_calls import ANSWERS, BUSY, CUT_BODY, FINE, REQUESTS, WAYS, Answers
+from lane_calls import (
+    ANSWERS,
+    BUSY,
+    CUT_BODY,
+    FINE,
+    REQUESTS,
+    WAYS,
+    Answers,
+    in_a_task_group,
+)
 from lane_chains import (
     Answering,
     AsyncLimiterWitness,
@@ -105,6 +114,12 @@ scenarios = st.builds(
     answers,
     st.sampled_from([*REQUESTS.values()]),
     st.sampled_from([*WAYS.values()]),
+).filter(
+    # Calls at once cannot read one file: aiohttp alone sends the first of them whole,
+    # and the server waits for the others.
+    lambda scenario: (
+        (scenario.way, scenario.request) != (in_a_task_group, REQUESTS["PUT of a file"])
+    )
 )
 
 
