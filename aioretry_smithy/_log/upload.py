@@ -14,7 +14,7 @@ SerializedJson: TypeAlias = "tuple[object, Callable[..., Payload], str | bytes]"
 
 
 class Upload:
-    """What was sent of a request body: its bytes, the last moment, and its JSON."""
+    """Counts the bytes of a request body that are sent, and keeps its JSON."""
 
     __slots__ = ("ended", "is_open", "json", "length", "outer", "writer")
 
@@ -31,7 +31,7 @@ class Upload:
     """The JSON that was serialized for it, while it is open."""
 
     outer: object
-    """The upload that its task had before, while this one is open; else no upload."""
+    """What the context variable held before: an upload or none; None once closed."""
 
     writer: Any
     """aiohttp's writer of a body that leaves in one piece, while the upload is open."""

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 # authority of an object; that of a path by its base.
 _KEYS: dict[str | tuple[str, str] | URL | None, str] = {}
 _MAX_KEYS = 1024
-# What the URLs of the newest key begin with, and that key: many programs have one host.
 _NONE_YET: Final[tuple[str, str | None]] = "\n", None
+# The beginning of the URLs that have the newest key, and that key: most programs call
+# one host at a time.
 _NEWEST = [_NONE_YET]
 _AFTER_SCHEME = len("https://")
 _SCHEMES = frozenset({"http", "https"})

@@ -137,10 +137,7 @@ class ShortLane(Lane):
         except BaseException as cause:
             first = FirstAttempt(None, cause, upload.json)
         else:
-            # A mock may lack anything.
-            kind = type(response)
-            is_real = kind is ClientResponse or issubclass(kind, ClientResponse)
-            if is_real and response.status < 400:
+            if _is_success(response):
                 if has_body:
                     # The body is not to live as long as the response.
                     options["data"] = options["json"] = None
@@ -180,12 +177,7 @@ class ShortLane(Lane):
         except BaseException as cause:
             first = FirstAttempt(None, cause, upload.json)
         else:
-            is_real = issubclass(type(response), ClientResponse)
-            if (
-                is_real
-                and response.status < 400
-                and self._succeed_within(ctx, permits, response)
-            ):
+            if _is_success(response) and self._succeed_within(ctx, permits, response):
                 return response
             first = FirstAttempt(response, None, upload.json)
             del response
@@ -201,6 +193,13 @@ class ShortLane(Lane):
     ) -> Awaitable[aiohttp.ClientResponse]:
         client = self._client()
         return type(client).execute(client, ctx, request)  # type: ignore[no-any-return]
+
+
+def _is_success(response: ClientResponse) -> bool:
+    kind = type(response)
+    # A mock may lack anything.
+    is_real = kind is ClientResponse or issubclass(kind, ClientResponse)
+    return is_real and response.status < 400
 
 
 def _captured(late: LateLog) -> RequestLog:
