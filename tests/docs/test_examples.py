@@ -239,6 +239,9 @@ def test_readme_shows_the_demo(demo_run):
     assert [] == [line for line in shown if line not in printed]
 
 
+TWO_AT_A_TIME = "--parallel 2 --parallel-no-spinner"
+
+
 def test_readme_has_three_commands():
     """One command each for the demo, for the tests and for the rest, on one line."""
     commands = blocks_of_readme("sh")
@@ -246,4 +249,4 @@ def test_readme_has_three_commands():
     assert [1, 1, 1] == [len(command.splitlines()) for command in commands]
     assert commands[0].endswith("python -m aioretry_smithy demo\n")
     assert commands[1].endswith("tox run-parallel --parallel-live -m quick\n")
-    assert commands[2].endswith("-m rest\n")
+    assert commands[2].endswith(f"tox run-parallel {TWO_AT_A_TIME} -m rest\n")

@@ -372,6 +372,14 @@ class TestGivenUp:
 
         assert (200, [500, 501]) == (status, closed)
 
+    async def test_failure_in_the_moment_of_a_good_answer_leaves_nothing(self):
+        """The task of the loser has a failure, whose frames have the race."""
+        answers = [after(1.0, 200), after(0.5, ConnectionResetError())]
+        async with session(answers, hedging(0.5)) as client:
+            with nothing_to_collect():
+                await client.get(URL)
+                await asyncio.sleep(0.1)
+
 
 class Heard(RetryLimiter):
     """Gives so many permits, and notes its calls."""
@@ -714,12 +722,3 @@ class TestLogOfTheAttempt:
 def test_hedging_client_is_where_it_says():
     """Tracebacks and pickles name the facade."""
     assert "aioretry_smithy" == HedgingClient.__module__
-
-
-async def test_failure_in_the_moment_of_a_good_answer_leaves_nothing():
-    """The task of the loser has a failure, whose frames have the race."""
-    answers = [after(1.0, 200), after(0.5, ConnectionResetError())]
-    async with session(answers, hedging(0.5)) as client:
-        with nothing_to_collect():
-            await client.get(URL)
-            await asyncio.sleep(0.1)
