@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from datetime import UTC, datetime
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
@@ -74,14 +73,12 @@ def _request_header(ctx: ClientRequestContext) -> str:
     # A decorator outside may call again, and count beyond the limit.
     if most is not None and most >= attempt:
         parts.append(f"max={most}")
-    remaining = ctx.remaining()
-    if remaining < _FOR_EVER:
-        root = ctx.log.root
-        elapsed = root._call.loop.time() - root.started + remaining
-        ends = root.request_started_at.timestamp() + elapsed
+    deadline, root = ctx.deadline, ctx.log.root
+    if deadline is not None and deadline - root.started < _FOR_EVER:
+        ends = root.request_started_at + timedelta(seconds=deadline - root.started)
         # A server that honours a second rounded down would give up too early.
-        second = datetime.fromtimestamp(math.ceil(round(ends, 3)), UTC)
-        parts.append(f"ttl={second:%Y%m%dT%H%M%SZ}")
+        ends += timedelta(seconds=1, microseconds=-1)
+        parts.append(f"ttl={ends:%Y%m%dT%H%M%SZ}")
     return "; ".join(parts)
 
 

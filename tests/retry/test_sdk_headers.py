@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from types import SimpleNamespace
 from uuid import UUID
 
@@ -162,12 +162,25 @@ async def test_time_to_live_is_that_of_the_attempt_where_it_is_shorter():
     ]
 
 
-async def test_time_to_live_is_not_over_while_the_attempt_may_run():
-    """A short deadline is rounded up to a whole second."""
-    _, told, log = await sent([200], ALWAYS, limit=0.01)
-    ttl = datetime.strptime(told[0].rpartition("ttl=")[2], "%Y%m%dT%H%M%SZ")
+@pytest.mark.parametrize(
+    ("begins", "ends"),
+    [
+        ("03:59:59.990000", "040000"),
+        ("03:59:59.990001", "040001"),
+        ("03:59:59.990319", "040001"),
+        ("04:00:00.000000", "040001"),
+        ("04:00:00.990000", "040001"),
+    ],
+)
+async def test_time_to_live_is_not_over_while_the_attempt_may_run(
+    begins, ends, monkeypatch
+):
+    """The end of a deadline of 10 ms is rounded up, be it a microsecond past."""
+    moment = datetime.fromisoformat(f"2026-11-22T{begins}Z").timestamp()
+    monkeypatch.setattr("time.time", lambda: moment)
+    _, told, _ = await sent([200], ALWAYS, limit=0.01)
 
-    assert ttl.replace(tzinfo=UTC) >= log.request_started_at + timedelta(seconds=0.01)
+    assert [f"attempt=1; max=10; ttl=20261122T{ends}Z"] == told
 
 
 async def test_deadline_in_a_distant_future_is_none():
