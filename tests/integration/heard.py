@@ -44,7 +44,10 @@ class Heard:
             for span in self.exporter.get_finished_spans()
             if kind is None or span.kind is kind
         ]
-        return sorted(found, key=lambda span: span.start_time)
+        # By a coarse clock a call begins with its first attempt.
+        return sorted(
+            found, key=lambda span: (span.start_time, span.parent is not None)
+        )
 
     @property
     def attempts(self) -> list[ReadableSpan]:
