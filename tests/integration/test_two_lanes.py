@@ -21,8 +21,12 @@ TELLING = (*SMOOTH, "503, 200", "503", "cut before the headers")
 OUTCOMES = ("200", "204", "404", "503, 200", "cut each time", "large")
 """Answers that all requests, or all ways of the caller, meet."""
 
-UNORDERED = ("200", "404 each time", "large each time")
-"""Answers that calls at once meet: which comes first, with its retries, is chance."""
+OUTCOMES_OF = {
+    "in a task group": ("200", "404 each time", "large each time"),
+    "twice at once": ("200", "204", "404", "503, 200", "cut each time"),
+}
+"""Those of some ways: which of three calls is retried, and whether a large body has
+come when a second call is answered, is chance."""
 
 SCENARIOS = {
     **{
@@ -51,7 +55,7 @@ SCENARIOS = {
         f"{chain}: {way}: {name}": Scenario(CHAINS[chain], ANSWERS[name], way=WAYS[way])
         for chain in ("full", "standard")
         for way in WAYS
-        for name in (UNORDERED if way == "in a task group" else OUTCOMES)
+        for name in OUTCOMES_OF.get(way, OUTCOMES)
     },
     **{
         f"{chain}: {name}": Scenario(CHAINS[chain], SLOW_ANSWERS[name])
