@@ -46,11 +46,13 @@ class RichOutput(PlainOutput):
     @contextmanager
     def progress(self) -> Iterator[Callable[[str, float], None]]:
         """Show in a terminal how far a simulation is, until the block ends."""
+        if not self._console.is_terminal:
+            # Before 14.3 Rich ends a bar that nobody sees with an empty line.
+            with super().progress() as show:
+                yield show
+            return
         bars: dict[str, TaskID] = {}
-        is_terminal = self._console.is_terminal
-        with Progress(
-            console=self._console, disable=not is_terminal, transient=True
-        ) as progress:
+        with Progress(console=self._console, transient=True) as progress:
 
             def show(name: str, done: float) -> None:
                 if name not in bars:
