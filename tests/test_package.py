@@ -134,6 +134,17 @@ def test_oldest_aiohttp_allowed_is_the_oldest_tested():
     assert f"tested with {oldest}," in readme
 
 
+def test_oldest_extras_allowed_are_tested():
+    """One environment has the first version of each library that an extra adds."""
+    metadata = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    extras = metadata["project"]["optional-dependencies"].values()
+    allowed = {each.replace(">=", "==") for libraries in extras for each in libraries}
+    tox = (ROOT / "tox.ini").read_text(encoding="utf-8")
+    tested = re.findall(r"py311-aiohttp312: (\S+==\S+)", tox)
+
+    assert set() == allowed - {*tested}
+
+
 def test_readme_names_pages_that_exist():
     """Each becomes a link on the package index."""
     named = re.findall(r"``(docs/\S+)``", README)
