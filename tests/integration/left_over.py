@@ -6,27 +6,31 @@ import contextlib
 import gc
 import types
 
-PACKAGES = ("aioretry_smithy", "aiohttp")
-
 
 def is_ours(thing):
-    """Say whether the collector would have to find something of a call."""
+    """Say whether a thing, or the code of a frame, is from this package."""
     if isinstance(thing, types.FrameType):
         return "aioretry_smithy" in thing.f_code.co_filename
-    module = type(thing).__module__.partition(".")[0]
-    return module in PACKAGES or isinstance(thing, BaseException)
+    return type(thing).__module__.partition(".")[0] == "aioretry_smithy"
+
+
+def is_of_a_call(thing):
+    """Say whether a thing is from this package, from aiohttp, or an exception."""
+    if is_ours(thing) or isinstance(thing, BaseException):
+        return True
+    return type(thing).__module__.partition(".")[0] == "aiohttp"
 
 
 @contextlib.contextmanager
-def nothing_to_collect():
-    """Fail where something of ours would live on without the collector."""
+def nothing_to_collect(counts=is_of_a_call):
+    """Fail where something that counts would live on without the collector."""
     gc.collect()
     gc.disable()
     gc.set_debug(gc.DEBUG_SAVEALL)
     try:
         yield
         gc.collect()
-        left = [f"{type(thing)}: {thing!r}" for thing in gc.garbage if is_ours(thing)]
+        left = [f"{type(thing)}: {thing!r}" for thing in gc.garbage if counts(thing)]
     finally:
         gc.set_debug(0)
         gc.garbage.clear()
