@@ -188,7 +188,7 @@ async def test_cancellation_can_be_scraped(registry, scrape, server):
     assert {key: 1} == found["attempts_total"]
     assert {key: 0} == found["retries_total"]
     assert {key: 1} == found["call_duration_seconds_count"]
-    assert 0.09 < found["call_duration_seconds_sum"][key]
+    assert 0.05 < found["call_duration_seconds_sum"][key]
 
 
 async def test_refused_connection_can_be_scraped(registry, scrape, free_port):
