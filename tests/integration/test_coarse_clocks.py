@@ -77,13 +77,14 @@ def test_call_that_its_deadline_cut_says_so(tick, offset):
     error = run(
         tick,
         offset,
-        retrying(0.0, max_total_attempts=1000, attempt_timeout=0.05),
-        total=TIMEOUT,
+        # Far from the deadline, or a busy machine lets both pass at once.
+        retrying(0.0, max_total_attempts=1000, attempt_timeout=0.2),
+        total=0.33,
     )
 
     log = RequestLog.of(error)
     assert ResponseTimeoutError is type(error)
-    assert len(log.children) <= 4
+    assert len(log.children) <= 2
 
 
 @each_tick
