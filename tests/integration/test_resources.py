@@ -21,6 +21,7 @@ from aioretry_smithy import (
     RetryStopReason,
     capture_logs,
 )
+from aioretry_smithy._log.upload import Upload
 
 MEGABYTES = b"x" * (4 << 20)
 PART = response(503, b"x" * 1000)[:500]
@@ -138,6 +139,10 @@ async def fail(session, count):
                 pass
 
 
+IN_CANCELLED_TIMERS = {Upload: 100}
+"""asyncio keeps so many, each with the context that it was made in."""
+
+
 async def test_memory_is_flat():
     """A thousand failing calls leave nothing that the first hundred had not."""
     kinds = [answer(503, b"x" * 100), cut(end=End.CLOSE), cut(PART, end=End.RESET)]
@@ -155,7 +160,10 @@ async def test_memory_is_flat():
         for _ in range(100):
             growth = objects() - before
             ours = {
-                kind for kind in growth if kind.__module__.startswith("aioretry_smithy")
+                kind
+                for kind, more in growth.items()
+                if kind.__module__.startswith("aioretry_smithy")
+                and more > IN_CANCELLED_TIMERS.get(kind, 0)
             }
             if not ours:
                 break
