@@ -44,7 +44,7 @@ class Heard:
             for span in self.exporter.get_finished_spans()
             if kind is None or span.kind is kind
         ]
-        # By a coarse clock a call begins with its first attempt.
+        # On a coarse clock a call and its first attempt begin at the same time.
         return sorted(
             found, key=lambda span: (span.start_time, span.parent is not None)
         )

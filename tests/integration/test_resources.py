@@ -140,7 +140,7 @@ async def fail(session, count):
 
 
 IN_CANCELLED_TIMERS = {Upload: 100}
-"""asyncio keeps so many, each with the context that it was made in."""
+"""asyncio keeps up to a hundred, each with the context that it was made in."""
 
 
 async def test_memory_is_flat():

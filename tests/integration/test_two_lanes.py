@@ -25,8 +25,8 @@ OUTCOMES_OF = {
     "in a task group": ("200", "404 each time", "large each time"),
     "twice at once": ("200", "204", "404", "503, 200", "cut each time"),
 }
-"""Those of some ways: which of three calls is retried, and whether a large body has
-come when a second call is answered, is chance."""
+"""Answers for two ways in which the others have no fixed outcome: chance decides which
+of three calls is retried, and whether a large body is there before a second answer."""
 
 SCENARIOS = {
     **{

@@ -175,7 +175,7 @@ async def test_time_to_live_is_that_of_the_attempt_where_it_is_shorter():
 async def test_time_to_live_is_not_over_while_the_attempt_may_run(
     begins, ends, monkeypatch
 ):
-    """The end of a deadline of 10 ms is rounded up, be it a microsecond past."""
+    """The end of a deadline of 10 ms is rounded up, even a microsecond past."""
     moment = datetime.fromisoformat(f"2026-11-22T{begins}Z").timestamp()
     monkeypatch.setattr("time.time", lambda: moment)
     _, told, _ = await sent([200], ALWAYS, limit=0.01)
