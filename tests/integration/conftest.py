@@ -22,8 +22,8 @@ LINGER = struct.pack("ii", 1, 0)
 async def serve():
     """Answer requests from lists of parts, the last list again and again.
 
-    Of a list, bytes are written, numbers are waited for, None hangs up and
-    ConnectionResetError resets the connection. Returns the URL of the server.
+    Of a list, bytes are written, numbers and events are waited for, None hangs up
+    and ConnectionResetError resets the connection. Returns the URL of the server.
     """
     servers, connections = [], set()
 
@@ -57,6 +57,8 @@ async def write(writer, parts):
         if isinstance(part, bytes):
             writer.write(part)
             await writer.drain()
+        elif isinstance(part, asyncio.Event):
+            await part.wait()
         elif part is None:
             writer.close()
         elif part is ConnectionResetError:

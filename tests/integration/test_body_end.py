@@ -41,11 +41,14 @@ def ends(log):
 @each_chain
 async def test_body_read_to_its_end(serve, decorator):
     """The log is complete with the last byte, and knows how many there were."""
-    url = await serve([HEAD + b"01234", 0.05, b"56789"])
+    asked = asyncio.Event()
+    url = await serve([HEAD + b"01234", asked, b"56789"])
     async with build(url, decorator) as session, session.get("/") as response:
         log = RequestLog.of(response)
         assert not any(log.is_complete for log in ends(log))
         assert log.response_length is log.total_duration is None
+        await asyncio.sleep(0.05)
+        asked.set()
         assert b"0123456789" == await response.read()
 
         for end in ends(log):
