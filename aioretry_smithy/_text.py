@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+from urllib.parse import quote
+
+_BLANK: Final = re.compile(r"\s", re.ASCII)
+
 
 def encodable(text: str) -> str:
     r"""Escape lone surrogates, which UTF-8 cannot encode.
@@ -27,6 +33,15 @@ def printable(text: str) -> str:
         else character.encode("unicode_escape").decode()
         for character in text
     )
+
+
+def one_word(url: str) -> str:
+    """Quote the blanks in a URL that is none, so that its parts stay together.
+
+    >>> one_word("http://my shop/")
+    'http://my%20shop/'
+    """
+    return _BLANK.sub(lambda blank: quote(blank[0]), url)
 
 
 def name_of(function: object) -> str:

@@ -61,8 +61,8 @@ OUR_NAMES = (
     "DecoratingFunction Delays Enabled Exceptions Fallback FurtherSettings LogLevel "
     "Logger LoggingSettings Mask Rate RateLimits RedisClient RetryAnswer "
     "RetrySettings Retrying RpcDecoratingFunction RpcDecorator RuleConditions "
-    "Sampling ScriptedBody SharedSettings StandardChanges StandardSettings Strategy "
-    "Telemetry TokenScope TrafficMetrics"
+    "Sampling ScriptedBody SessionArguments SharedSettings StandardChanges "
+    "StandardSettings Strategy Telemetry TokenScope TrafficMetrics"
 ).split()
 nitpick_ignore_regex = [
     (r"py:.*", rf"({'|'.join(OTHER_PROJECTS)})(\..*)?"),

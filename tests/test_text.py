@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from aioretry_smithy import RequestLog
 from aioretry_smithy._text import encodable
 
 
@@ -25,16 +24,3 @@ def test_text_that_utf8_carries_stays(text):
 def test_half_a_surrogate_pair_is_escaped(text, shown):
     """So are two halves that nobody put together."""
     assert shown == encodable(text)
-
-
-def test_a_source_without_a_log_is_named_in_text_that_can_be_encoded():
-    """Its own ``repr`` may hold characters that cannot."""
-
-    class Odd:
-        def __repr__(self):
-            return "\udcff"
-
-    with pytest.raises(LookupError, match=r"no log: \\udcff is not") as caught:
-        RequestLog.of(Odd())
-
-    assert str(caught.value).encode("utf-8")

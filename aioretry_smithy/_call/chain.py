@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from .._errors import bad_argument, is_plain_function
 from .._masking.mask import DEFAULT_MASK, Mask
+from .._meant import is_ours
 from .client import DecoratingClient, ForOneKind, HttpClient, chain_of, recorded
 
 if TYPE_CHECKING:
@@ -35,8 +36,10 @@ def checked_decorator(decorator: _D) -> _D:
     if isinstance(maker, type) and _is_not_called(decorator, maker):
         expected = f"what {maker.__name__}.new_decorator(...) returns"
         raise bad_argument("decorator", decorator, expected)
-    if not is_plain_function(decorator):
-        if callable(decorator):
+    if not is_plain_function(decorator) or _is_policy(decorator):
+        if isinstance(decorator, type) or not callable(decorator):
+            expected += ", such as RetryingClient.new_decorator(...) returns"
+        else:
             expected += "; write @client_decorator above a coroutine function"
         raise bad_argument("decorator", decorator, expected)
     return decorator
@@ -50,6 +53,15 @@ def _is_not_called(decorator: object, maker: type) -> bool:
         return getattr(decorator, "__name__", "").endswith("_decorator")
     # A class that needs settings; a subclass may need none.
     return len(inspect.signature(maker).parameters) > 1
+
+
+def _is_policy(decorator: object) -> bool:
+    """Say whether a class is one of ours, or derived from one, and no client."""
+    return (
+        isinstance(decorator, type)
+        and not hasattr(decorator, "execute")
+        and any(is_ours(each.__module__) for each in decorator.__mro__)
+    )
 
 
 def assemble(

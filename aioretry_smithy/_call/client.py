@@ -150,7 +150,7 @@ class _FunctionClient(DecoratingClient[Any]):
         try:
             result = await self._function(self.delegate, ctx, request)
             if ctx._answer is None or result is not ctx._answer:
-                record_response(ctx.log, result)
+                record_response(ctx.log, result, self._function)
         except BaseException as cause:
             ctx.log._record_failure(cause)
             raise
@@ -204,7 +204,7 @@ class RecordingJoint:
         try:
             result = await self.delegate.execute(ctx, request)
             if ctx._answer is None or result is not ctx._answer:
-                record_response(ctx.log, result)
+                record_response(ctx.log, result, self.delegate)
         except BaseException as cause:
             ctx.log._record_failure(cause)
             raise

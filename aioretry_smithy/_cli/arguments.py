@@ -158,10 +158,10 @@ def _add_retry_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--backoff",
         metavar="SPEC",
-        type=converters.checked(Backoff.of),
+        type=converters.checked(converters.backoff),
         default=Backoff.of_default(),
-        help="the waits between attempts, such as fixed=500ms,jitter=0 (default:"
-        " exponential=200:10000:2.0,jitter=0.2)",
+        help="the waits between attempts: seconds, or such as fixed=0.5,jitter=0"
+        " (default: exponential=0.2:10:2.0,jitter=0.2)",
     )
     parser.add_argument(
         "--max-total-attempts",

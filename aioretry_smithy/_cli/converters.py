@@ -7,12 +7,15 @@ import contextlib
 import math
 import os
 import re
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from yarl import URL
 
+from .. import Backoff
 from .._masking.mask import DEFAULT_MASK
+from .._retry.spec import parse_spec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_TIME = re.compile(r"[0-9.]+(ms|s)?")
 _HEADER = re.compile(
     rf"({_TOKEN.pattern}):[ \t]*([^\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]*)"
 )
@@ -110,6 +114,20 @@ def seconds(text: str) -> float:
     if not 0 < seconds < math.inf:
         refuse(text, "seconds, finite and > 0")
     return seconds
+
+
+def backoff(text: str) -> Backoff:
+    """Read the waits between attempts, in seconds as the other options are.
+
+    One number is a fixed wait. What looks like milliseconds is refused.
+    """
+    spec = f"fixed={text}" if _TIME.fullmatch(text) else text
+    with warnings.catch_warnings(action="error"):
+        try:
+            backoff: Backoff = parse_spec(spec, Backoff, "s")
+        except RuntimeWarning as warning:
+            raise ValueError(*warning.args) from None
+    return backoff
 
 
 def outage(text: str) -> str | None:

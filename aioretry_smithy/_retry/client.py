@@ -53,24 +53,23 @@ class RetriedCalls(DecoratingClient[ClientT]):
     @classmethod
     def _new_decorator(
         cls,
-        strategy: Strategy | RetryConfig,
+        strategy: Strategy | RetryConfig | RetryConfigMapping,
         max_total_attempts: int | Literal[Unset.UNSET],
         attempt_timeout: float | Literal[Unset.UNSET] | None,
         settings: Mapping[str, Any],
     ) -> Callable[[ClientT], ClientT]:
-        """Make a decorator of settings, or of a whole :class:`RetryConfig`."""
+        """Make a decorator of settings, or of what has all of them."""
         given: dict[str, Any] = {**settings}
         if max_total_attempts is not UNSET:
             given["max_total_attempts"] = max_total_attempts
         if attempt_timeout is not UNSET:
             given["attempt_timeout"] = attempt_timeout
-        if not isinstance(strategy, RetryConfig):
-            config = RetryConfig(strategy, **given)
-        elif given:
-            raise bad_argument("settings", given, "none beside a RetryConfig")
-        else:
-            config = strategy
-        return cls._decorator(config)
+        if not isinstance(strategy, RetryConfig | RetryConfigMapping):
+            return cls._decorator(RetryConfig(strategy, **given))
+        if given:
+            expected = f"none beside a {type(strategy).__name__}"
+            raise bad_argument("settings", given, expected)
+        return cls._decorator(strategy)
 
     @classmethod
     def _decorator(
@@ -146,7 +145,7 @@ class RetryingClient(RetriedCalls[HttpClient]):
     @classmethod
     def new_decorator(
         cls,
-        strategy: Strategy | RetryConfig,
+        strategy: Strategy | RetryConfig | RetryConfigMapping,
         max_total_attempts: int | Literal[Unset.UNSET] = UNSET,
         attempt_timeout: float | Literal[Unset.UNSET] | None = UNSET,
         **settings: Unpack[FurtherSettings],
@@ -154,14 +153,15 @@ class RetryingClient(RetriedCalls[HttpClient]):
         """Make a decorator for a session builder.
 
         Args:
-            strategy: Decides after each attempt; or a whole :class:`RetryConfig`.
+            strategy: Decides after each attempt; or a whole :class:`RetryConfig`, or a
+                :class:`RetryConfigMapping`.
             max_total_attempts: As for :class:`RetryConfig`.
             attempt_timeout: As for :class:`RetryConfig`.
             settings: The other arguments of :class:`RetryConfig`, by name.
 
         Raises:
-            ValueError: An argument is out of range, or there are settings beside a
-                whole configuration.
+            ValueError: An argument is out of range, there is none of that name, or
+                there are settings beside a whole configuration or a mapping.
 
         >>> decorator = RetryingClient.new_decorator(
         ...     RetryStrategy.failsafe(), max_total_attempts=3, attempt_timeout=2.0

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict, Unpack
 
 from .._errors import bad_argument, is_finite, positive_integer
-from ..smithy.interfaces import TokenSource, is_smithy_strategy
+from .._meant import call_it, check_unit, refuses_unknown_names
+from ..smithy.interfaces import METHODS, TokenSource, is_smithy_strategy
 from .backoff import Backoff
 from .budget import RetryBudget
 from .classify import DEFAULT_CLASSIFIERS
@@ -79,6 +80,7 @@ def default_max_total_attempts() -> int:
     return positive_integer(_ENVIRONMENT_VARIABLE, text) if text else 10
 
 
+@refuses_unknown_names
 @dataclass(frozen=True, slots=True)
 class RetryConfig:
     """The settings of a retrying client.
@@ -93,7 +95,8 @@ class RetryConfig:
         attempt_timeout: Seconds that one attempt may take, to the end of the body, > 0.
             It also covers the body of the last response; for long downloads limit the
             time between two pieces with ``ClientTimeout(sock_read=...)`` instead.
-            None: no limit but that of the call.
+            None: no limit but that of the call. A whole number above 100 is a
+            :class:`RuntimeWarning`, because milliseconds would be: write ``200.0``.
         limiter: Limits the retries of all calls together, such as
             :class:`RetryBudget`. None: no such limit.
         use_retry_after: Whether to wait at least as long as the server asks for in
@@ -117,7 +120,7 @@ class RetryConfig:
             None: the calls to one server, ``host:port``.
 
     Raises:
-        ValueError: An argument is out of range.
+        ValueError: An argument is out of range, or there is none of that name.
 
     >>> RetryConfig(RetryStrategy.failsafe(), 5, 3.0).attempt_timeout
     3.0
@@ -153,7 +156,10 @@ class RetryConfig:
     def __post_init__(self) -> None:
         for name, (is_valid, expected) in _EXPECTED.items():
             if not is_valid(value := getattr(self, name)):
-                raise bad_argument(name, value, expected)
+                hint = call_it(value, RetryLimiter)
+                raise bad_argument(name, value, f"{expected}{hint}")
+        if self.attempt_timeout is not None:
+            check_unit("attempt_timeout", self.attempt_timeout)
         self._derive()
 
     def _derive(self) -> None:
@@ -273,8 +279,23 @@ def _strategies(strategy: object) -> tuple[AnyStrategy, ...]:
         return strategies
     if not is_smithy_strategy(strategy):
         kinds = "a RetryStrategy, a RetryStrategyWithContent or a Smithy strategy"
-        raise bad_argument("strategy", strategy, kinds)
+        raise bad_argument("strategy", strategy, kinds + _what_to_write(strategy))
     if holds_up_the_loop(strategy):
         expected = "methods that do not sleep; derive from smithy, not smithy.sync"
         raise bad_argument("strategy", strategy, expected)
     return ()
+
+
+def _what_to_write(given: Any) -> str:
+    """Return how to make a strategy of what was given in its place."""
+    if isinstance(given, Backoff):
+        return "; write RetryStrategy.failsafe(backoff)"
+    if given is RetryStrategy:
+        return "; call it: RetryStrategy.failsafe()"
+    if isinstance(given, type) and all(hasattr(given, name) for name in METHODS):
+        return call_it(given, given)
+    kinds = (RetryStrategy, RetryStrategyWithContent, RetryConfig, Backoff)
+    hint = call_it(given, *kinds)
+    if not hint and callable(given) and not isinstance(given, type):
+        return "; write RetryStrategy.on_status(function) for a function"
+    return hint

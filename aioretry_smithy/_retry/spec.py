@@ -7,19 +7,23 @@ this module need not import it.
 from __future__ import annotations
 
 import re
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 from .._errors import bad_argument
 
 _MAX_LENGTH = 256
 _BASES = ("exponential", "fibonacci", "fixed", "random")
-_DELAYS = "delays as 200, 200ms or 1.5s"
+_DELAYS = {
+    "ms": "delays as 200, 200ms or 1.5s",
+    "s": "delays as 1.5, 1.5s or 200ms",
+}
 _FORMS = {
     "exponential": "exponential=initial:max[:multiplier], initial <= max, "
-    f"multiplier > 1, {_DELAYS}",
-    "fibonacci": f"fibonacci=initial:max, initial <= max, {_DELAYS}",
-    "fixed": f"fixed=delay, {_DELAYS}",
-    "random": f"random=min:max, min <= max, {_DELAYS}",
+    "multiplier > 1",
+    "fibonacci": "fibonacci=initial:max, initial <= max",
+    "fixed": "fixed=delay",
+    "random": "random=min:max, min <= max",
     "jitter": "jitter=rate in [0, 1], or jitter=lo:hi in [-1, 1], lo <= hi",
     "maxattempts": "maxAttempts=k, an integer >= 1",
 }
@@ -27,13 +31,18 @@ _KEYS = ", ".join((*_BASES, "jitter", "maxAttempts"))
 _DEFAULT_JITTER = "jitter=0.2"
 
 _NUMBER = r"[0-9]{1,12}(?:\.[0-9]{1,12})?"
-_DELAY = re.compile(rf"([0-9]{{1,12}}|{_NUMBER}(?=m?s))(ms|s)?")
+_DELAY = re.compile(rf"({_NUMBER})(ms|s)?")
 _RATE = re.compile(rf"-?{_NUMBER}")
 _COUNT = re.compile(r"[0-9]{1,12}")
 
 
-def parse_spec(spec: str, factories: Any) -> Any:
+def parse_spec(spec: str, factories: Any, unit: Literal["ms", "s"] = "ms") -> Any:
     """Make the backoff that *spec* describes; see :meth:`Backoff.of` for the form.
+
+    Args:
+        spec: The text.
+        factories: The class of backoffs.
+        unit: The unit of a delay that says none. Only whole milliseconds need none.
 
     Raises:
         ValueError: *spec* cannot be read; the message names the option.
@@ -50,11 +59,12 @@ def parse_spec(spec: str, factories: Any) -> Any:
         values = option.partition("=")[2].split(":")
         try:
             if key in _BASES:
-                backoff = _base(factories, key, values)
+                backoff = _base(factories, key, values, unit)
             else:
                 backoff = _wrapped(backoff, key, values)
         except ValueError:
-            raise bad_argument("spec", option, form) from None
+            delays = f", {_DELAYS[unit]}" if key in _BASES else ""
+            raise bad_argument("spec", option, f"{form}{delays}") from None
     return backoff
 
 
@@ -78,13 +88,14 @@ def _options(spec: str) -> dict[str, str]:
     return options
 
 
-def _base(factories: Any, key: str, values: list[str]) -> Any:
+def _base(factories: Any, key: str, values: list[str], unit: str) -> Any:
+    seconds = partial(_seconds, unit)
     match key, values:
         case "exponential", [initial, longest, multiplier]:
-            delays = _seconds(initial), _seconds(longest)
+            delays = seconds(initial), seconds(longest)
             return factories.exponential(*delays, _rate(multiplier))
         case ("fixed", [_]) | ("exponential" | "fibonacci" | "random", [_, _]):
-            return getattr(factories, key)(*map(_seconds, values))
+            return getattr(factories, key)(*map(seconds, values))
     raise ValueError
 
 
@@ -98,8 +109,13 @@ def _wrapped(backoff: Any, key: str, values: list[str]) -> Any:
     raise ValueError
 
 
-def _seconds(text: str) -> float:
+def _seconds(default_unit: str, text: str) -> float:
     number, unit = _matched(_DELAY, text).groups()
+    if unit is None and default_unit == "s":
+        # As in a program, where a whole number may be meant in milliseconds.
+        return int(number) if number.isdigit() else float(number)
+    if unit is None and not number.isdigit():
+        raise ValueError
     return float(number) if unit == "s" else float(number) / 1000
 
 

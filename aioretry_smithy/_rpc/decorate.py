@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import functools
 import inspect
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 from .._call.chain import assemble, check_attempt_timeout, mask_of, retrying_client
 from .._call.context import ClientRequestContext
 from .._call.enclosing import begin_call
-from .._call.options import RequestOptions, current_options
+from .._call.options import UNSET, RequestOptions, Unset, current_options
 from .._errors import bad_argument, checked_name, is_finite
+from .._meant import warn_caller
 from .._request.rpc_request import RpcRequest
-from .._retry.given_up import call_inside, gave_up
+from .._retry.config import RetryConfig
+from .._retry.given_up import call_inside, is_given_up
+from .._retry.strategy import asks_for_idempotence
 from .attempt import Attempts
 from .function_client import FunctionClient
 from .quick_lane import quick_lane_of
@@ -32,7 +35,7 @@ def rpc(
     *decorators: RpcDecorator,
     response_timeout: float | None = None,
     name: str | None = None,
-    idempotent: bool = False,
+    idempotent: bool | Literal[Unset.UNSET] = UNSET,
 ) -> Callable[
     [Callable[_P, Coroutine[Any, Any, _T]]], Callable[_P, Coroutine[Any, Any, _T]]
 ]:
@@ -50,9 +53,10 @@ def rpc(
             and > 0; None for no limit.
         name: The name of the call in logs; the qualified name of the function unless
             given.
-        idempotent: Whether the function may do its work twice. If not,
+        idempotent: Whether the function may do its work twice. If not, as unless given,
             :meth:`RetryStrategy.failsafe` calls it again only after a failure that
-            surely came before anything was sent.
+            surely came before anything was sent; unless given, that is a
+            :class:`RuntimeWarning`.
 
     Raises:
         ValueError: An argument is not as described, a decorator is for sessions, there
@@ -84,9 +88,10 @@ def rpc(
     def decorate(
         function: Callable[_P, Coroutine[Any, Any, _T]],
     ) -> Callable[_P, Coroutine[Any, Any, _T]]:
-        return _decorated(
-            function, _Calls(_checked(function), decorators, name, options)
-        )
+        calls = _Calls(_checked(function), decorators, name, options)
+        if idempotent is UNSET:
+            calls.warn_of_failsafe()
+        return _decorated(function, calls)
 
     return decorate
 
@@ -94,9 +99,9 @@ def rpc(
 def _checked_options(seconds: object, idempotent: object) -> RequestOptions:
     if not (seconds is None or (is_finite(seconds) and seconds > 0)):
         raise bad_argument("response_timeout", seconds, "finite and > 0, or None")
-    if not isinstance(idempotent, bool):
+    if idempotent is not UNSET and not isinstance(idempotent, bool):
         raise bad_argument("idempotent", idempotent, "True or False")
-    return RequestOptions(response_timeout=seconds, idempotent=idempotent)
+    return RequestOptions(response_timeout=seconds, idempotent=idempotent is True)
 
 
 def _is_decorated(decorator: object) -> bool:
@@ -156,7 +161,7 @@ def _decorated(
 class _Calls:
     """Makes the calls of one function."""
 
-    __slots__ = ("_client", "_mask", "_options", "_request", "lane")
+    __slots__ = ("_client", "_config", "_mask", "_options", "_request", "lane")
 
     lane: QuickLane | None
     """The quick lane, for calls that succeed at once; None for some chains."""
@@ -173,11 +178,28 @@ class _Calls:
         timeout: Any = options.response_timeout
         check_attempt_timeout(client, lambda: timeout)
         self._mask = mask_of(client)
-        is_retried = retrying_client(client) is not None
-        self._client = client if is_retried else Attempts(client)
+        retrying = retrying_client(client)
+        self._config: object = getattr(retrying, "config", None)
+        self._client = Attempts(client) if retrying is None else client
         self._options = options
         self._request = RpcRequest(name or _name_of(function))
         self.lane = quick_lane_of(client, self._request, self._mask, options)
+
+    def warn_of_failsafe(self) -> None:
+        """Warn if hardly any failure is retried, because nobody said which may be."""
+        config = self._config
+        if (
+            isinstance(config, RetryConfig)
+            and config.max_total_attempts > 1
+            and asks_for_idempotence(config.strategies)
+        ):
+            warn_caller(
+                f"{self._request.name}: RetryStrategy.failsafe() calls a function again"
+                " only if surely nothing was sent, unless it may do its work twice."
+                " Write rpc(..., idempotent=True) if it may, or name the failures to"
+                " retry: RetryRule(exceptions=[...], on_timeout=True)."
+                " idempotent=False says that this is meant"
+            )
 
     def begin(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -207,8 +229,7 @@ class _Calls:
 
 def _annotate(log: RequestLog, cause: BaseException) -> None:
     # The call itself has them where no retrying client of ours makes the attempts.
-    inside = call_inside(log, cause)
-    if inside is None and log.children:
-        inside = call_inside(log.children[-1], cause)
-    log._call.gave_up_inside = gave_up(inside)
-    log._annotate(cause, is_from_inside=inside is not None)
+    places = [log, *log.children[-1:]]
+    inside = [call_inside(each, cause) for each in places]
+    log._call.gave_up_inside = any(is_given_up(each, cause) for each in places)
+    log._annotate(cause, is_from_inside=any(inside))

@@ -48,7 +48,7 @@ class RetryingRpcClient(RetriedCalls[RpcClient]):
     @classmethod
     def new_decorator(
         cls,
-        strategy: Strategy | RetryConfig,
+        strategy: Strategy | RetryConfig | RetryConfigMapping,
         max_total_attempts: int | Literal[Unset.UNSET] = UNSET,
         attempt_timeout: float | Literal[Unset.UNSET] | None = UNSET,
         **settings: Unpack[SharedSettings],
@@ -56,7 +56,8 @@ class RetryingRpcClient(RetriedCalls[RpcClient]):
         """Make a decorator for :func:`rpc`.
 
         Args:
-            strategy: Decides after each attempt; or a whole :class:`RetryConfig`.
+            strategy: Decides after each attempt; or a whole :class:`RetryConfig`, or
+                what :meth:`RetryConfigMapping.of` returns.
             max_total_attempts: As for :class:`RetryConfig`.
             attempt_timeout: Seconds that one attempt of the function may take, with the
                 decorators further in.
@@ -65,8 +66,9 @@ class RetryingRpcClient(RetriedCalls[RpcClient]):
                 a Smithy strategy is the name of the call.
 
         Raises:
-            ValueError: An argument is out of range or concerns HTTP alone, or there are
-                settings beside a whole configuration.
+            ValueError: An argument is out of range or concerns HTTP alone, there is
+                none of that name, or there are settings beside a whole configuration or
+                a mapping.
 
         >>> decorator = RetryingRpcClient.new_decorator(
         ...     RetryRule(exceptions=[ConnectionError], on_timeout=True),
@@ -81,6 +83,8 @@ class RetryingRpcClient(RetriedCalls[RpcClient]):
         if isinstance(strategy, RetryConfig) and strategy.buffer_response:
             expected = "one without buffer_response, which is only for sessions"
             raise bad_argument("strategy", strategy, expected)
+        if isinstance(strategy, RetryConfigMapping):
+            _check_key("strategy", strategy)
         return cls._new_decorator(
             strategy, max_total_attempts, attempt_timeout, settings
         )
@@ -103,7 +107,11 @@ class RetryingRpcClient(RetriedCalls[RpcClient]):
         ...     )
         ... )
         """
-        is_mapping = isinstance(mapping, RetryConfigMapping)
-        if not is_mapping or mapping._name != "of":
-            raise bad_argument("mapping", mapping, "what RetryConfigMapping.of returns")
+        _check_key("mapping", mapping)
         return cls._decorator(mapping)
+
+
+def _check_key(name: str, mapping: object) -> None:
+    # The other keys are those of HTTP.
+    if not isinstance(mapping, RetryConfigMapping) or mapping._name != "of":
+        raise bad_argument(name, mapping, "what RetryConfigMapping.of returns")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack
 
 import aiohttp
 from aiohttp import ClientSession, ClientTimeout
@@ -23,7 +23,7 @@ from .._masking.mask import DEFAULT_MASK
 from . import seam as _seam
 from .aiohttp_transport import AiohttpTransport
 from .deadline import keep_session_limit, limit_of, means_no_limit
-from .session_arguments import check_names
+from .session_arguments import check_arguments, new_session
 from .standard import Retrying, standard_decorators
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .._call.client import Decorator, HttpClient
     from .._retry.config import Strategy
     from .._retry.limiter import RetryLimiter
+    from .session_arguments import SessionArguments
     from .standard_limits import Concurrency, Rate
 
 _C = TypeVar("_C")
@@ -51,7 +52,7 @@ class SessionBuilder:
         client_session_arguments: Any other argument of :class:`aiohttp.ClientSession`.
 
     Raises:
-        ValueError: There is no such argument.
+        ValueError: There is no such argument, or ``timeout`` is a number.
 
     >>> builder = (
     ...     SessionBuilder("https://api.example.com")
@@ -64,11 +65,13 @@ class SessionBuilder:
     """
 
     def __init__(
-        self, base_url: StrOrURL | None = None, **client_session_arguments: Any
+        self,
+        base_url: StrOrURL | None = None,
+        **client_session_arguments: Unpack[SessionArguments],
     ) -> None:
-        check_names(client_session_arguments)
+        check_arguments(client_session_arguments)
         self._base_url = base_url
-        self._arguments = client_session_arguments
+        self._arguments: dict[str, Any] = {**client_session_arguments}
         self._decorators: list[Decorator] = []
         self._keeps_limit = False
 
@@ -88,7 +91,7 @@ class SessionBuilder:
         concurrency: Concurrency | None = None,
         rate: Rate | None = None,
         inside: Iterable[Decorator] = (),
-        **client_session_arguments: Any,
+        **client_session_arguments: Unpack[SessionArguments],
     ) -> Self:
         """Start with the chain that is right for most services.
 
@@ -139,7 +142,7 @@ class SessionBuilder:
 
         >>> builder = SessionBuilder.standard("https://api.example.com")
         """
-        check_names(client_session_arguments, standard=True)
+        check_arguments(client_session_arguments, standard=True)
         builder = cls(base_url, **client_session_arguments)
         for decorator in standard_decorators(
             attempt_timeout=attempt_timeout,
@@ -234,11 +237,12 @@ class SessionBuilder:
             ValueError: There are two retrying clients in the chain, an attempt may take
                 longer than the call, a decorator returns no client, or it hides
                 others: its client has no ``.delegate``.
+            RuntimeError: No event loop is running.
         """
         transport = AiohttpTransport()
         client = assemble(transport, self._decorators, "sessions")
         check_attempt_timeout(client, self._total)
-        session = ClientSession(self._base_url, **self._arguments)
+        session = new_session(self._base_url, self._arguments)
         if self._keeps_limit:
             keep_session_limit(session)
         return _install(session, transport, client)

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from .._breaker.breaker import CircuitBreaker
 from .._breaker.client import CircuitBreakerClient
+from .._breaker.strategy import CircuitBreakerStrategy
 from .._call.options import UNSET, Unset
 from .._errors import bad_argument
 from .._logging.client import LoggingClient
+from .._meant import call_it
 from .._retry.client import RetryingClient
 from .._retry.config import RetryConfig, Strategy
 from .._retry.config_mapping import RetryConfigMapping
@@ -69,9 +71,9 @@ def standard_decorators(
         yield logging
 
 
-def _check_part(name: str, part: object, usual: str) -> None:
-    if not (part is UNSET or part is None or callable(part)):
-        expected = f"{usual}, another decorator, or None to leave it out"
+def _check_part(name: str, part: object, usual: str, hint: str = "") -> None:
+    if hint or not (part is UNSET or part is None or callable(part)):
+        expected = f"{usual}, another decorator, or None to leave it out{hint}"
         raise bad_argument(name, part, expected)
 
 
@@ -80,7 +82,8 @@ def _how_to_retry(
 ) -> Retrying | None:
     """Return what was given as retrying, or the defaults with the settings given."""
     if not isinstance(retrying, _CONFIGS):
-        _check_part("retrying", retrying, "a RetryConfig, a RetryConfigMapping")
+        usual = "a RetryConfig, a RetryConfigMapping"
+        _check_part("retrying", retrying, usual, call_it(retrying, *_CONFIGS))
     given = {name: value for name, value in settings.items() if value is not UNSET}
     if retrying is UNSET:
         return RetryConfig.standard(**given)
@@ -99,7 +102,8 @@ def _circuit_breaker() -> Decorator:
         circuit_open_window=5.0,
         counter_sliding_window=10.0,
     )
-    return CircuitBreakerClient.new_per_host_decorator(factory)
+    strategy = CircuitBreakerStrategy.on_server_error_status(count_throttling=False)
+    return CircuitBreakerClient.new_per_host_decorator(factory, strategy)
 
 
 def _attempt_timeout(retrying: Retrying | None) -> float:

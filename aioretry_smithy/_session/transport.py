@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
-from .._bodies.request_body import SpentBodyError, prepare
+from .._bodies.replayable_payload import SpentBodyError
+from .._bodies.request_body import prepare
 from .._call.client import ForOneKind
 from .._call.context import resources_of
 from .._call.origin import judge_origin

@@ -15,7 +15,7 @@ from .process import SimulatedProcess
 from .server import SimulatedServer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from .settings import SimulationSettings
 
@@ -55,11 +55,17 @@ async def run_fleet(
     async with AsyncExitStack() as stack:
         stack.enter_context(isolated(settings.seed))
         processes: list[SimulatedProcess] = []
-        for builder in _builders(name, chain, settings.clients):
+        builders = _builders(name, chain)
+        for _ in range(settings.clients):
+            # Ctrl-C is heard in between.
+            await asyncio.sleep(0)
+            builder = next(builders)
             process = SimulatedProcess(builder, server)
             stack.push_async_callback(process.session.close)
             processes.append(process)
         await _make_calls(processes, settings, progress)
+    # Ctrl-C while they closed.
+    await asyncio.sleep(0)
     return processes
 
 
@@ -78,15 +84,15 @@ async def run_loop(
     return [loop]
 
 
-def _builders(name: str, chain: Chain, many: int) -> list[SessionBuilder]:
-    builders: list[SessionBuilder] = []
-    for _ in range(many):
+def _builders(name: str, chain: Chain) -> Iterator[SessionBuilder]:
+    first = None
+    while True:
         builder: object = chain()
-        if not isinstance(builder, SessionBuilder) or builder in builders[:1]:
+        if not isinstance(builder, SessionBuilder) or builder is first:
             # Processes with one builder would share a budget and circuit breakers.
             raise bad_argument(f"{name}()", builder, "a new SessionBuilder each time")
-        builders.append(builder)
-    return builders
+        first = first or builder
+        yield builder
 
 
 async def _make_calls(

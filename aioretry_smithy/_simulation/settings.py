@@ -10,6 +10,12 @@ from .._errors import bad_argument, is_finite
 Outage: TypeAlias = tuple[float, float, float]
 """Its start, its length in seconds, and the part of the capacity left."""
 
+_MOST_CLIENTS = 1_000_000
+"""Each is a session with a chain of its own; so many standard ones take 15 GB."""
+
+_HIGHEST_RATE = 1_000_000
+"""At the highest floats time stands still between two calls, and calls pile up."""
+
 _OUTAGE = (
     "(start, length, capacity) or 'start:length:capacity' with start >= 0, length > 0 "
     "and capacity from 0 to 1, over within the duration; or None"
@@ -33,12 +39,16 @@ class SimulationSettings:
     seed: int
 
     def __post_init__(self) -> None:
-        if type(self.clients) is not int or self.clients < 1:
-            raise bad_argument("clients", self.clients, "an integer >= 1")
+        is_number = type(self.clients) is int
+        if not (is_number and 1 <= self.clients <= _MOST_CLIENTS):
+            expected = f"an integer >= 1 and <= {_MOST_CLIENTS}"
+            raise bad_argument("clients", self.clients, expected)
         for name in ("rate", "capacity", "duration"):
             value = getattr(self, name)
             if not (is_finite(value) and value > 0):
                 raise bad_argument(name, value, "finite and > 0")
+        if self.rate > _HIGHEST_RATE:
+            raise bad_argument("rate", self.rate, f"> 0 and <= {_HIGHEST_RATE}")
         if not (is_finite(self.error_rate) and 0 <= self.error_rate <= 1):
             raise bad_argument("error_rate", self.error_rate, ">= 0 and <= 1")
         if type(self.seed) is not int:

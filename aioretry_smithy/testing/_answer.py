@@ -12,6 +12,7 @@ from multidict import CIMultiDict
 
 from .._bodies.new_response import new_response
 from .._errors import bad_argument
+from .._shown import shown
 
 if TYPE_CHECKING:
     from .._call.context import ClientRequestContext
@@ -119,7 +120,7 @@ def _check_status(name: str, answer: object) -> None:
     if isinstance(answer, str) and answer.isdecimal():
         expected = f"{answer} without quotes, for a status"
     elif isinstance(answer, str | bytes):
-        expected = f"(200, {answer!r}), for a body"
+        expected = f"(200, {shown(answer)}), for a body"
     elif inspect.iscoroutine(answer):
         answer.close()  # it will not run, and need not warn of that too
         expected = "a function that makes it anew: lambda ctx, request: ..."

@@ -50,7 +50,8 @@ def simulate(
     request after another, even if the client has given up; its queue has no limit.
     With the same seed all calls begin at the same moments, for any chain. The results
     are the same each time, if the chain takes random numbers from :mod:`random` and
-    the time from the event loop, as the parts of this library do.
+    the time from the event loop, as the parts of this library do; of the storages of a
+    :class:`~aioretry_smithy.limits.SharedRateLimit` those in memory do.
 
     To make it quicker, divide *clients*, *rate* and *capacity* by the same number: each
     process then calls as often as before.
@@ -67,8 +68,8 @@ def simulate(
             but yours wait 1 s for an answer. The other two are plain loops, which give
             the same counts as sessions and cost less. Or a dict of such functions by
             name: then only those are run.
-        clients: How many processes call.
-        rate: Calls per second, of all processes together.
+        clients: How many processes call, at most 1000000: each takes about 15 kB.
+        rate: Calls per second, of all processes together, at most 1000000.
         capacity: Requests per second that the server can carry out.
         outage: When the outage begins, how many seconds it lasts and which part of the
             capacity is left, from 0 to 1; also as text, ``"10:20:0.2"``. None for none.

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Iterable, Iterator, Mapping, Set
 from functools import partial
 from typing import TYPE_CHECKING
 
 import aiohttp
 
-from .._bodies.request_body import ReplayablePayload
+from .._bodies.replayable_payload import ReplayablePayload
 from .._errors import bad_argument
 from .._log.upload import Upload
+from .._session.aiohttp_transport import closed
 from .._session.deadline import too_late
 from .._session.transport import Transport, prepared_body
 from ._answer import check, respond
@@ -34,8 +36,9 @@ class ScriptedTransport(Transport):
     first, and the rest of the chain calls it instead of aiohttp. The responses
     are real ones. The deadline of an attempt cuts a slow answer: the attempt fails as
     with aiohttp, with an ``AttemptTimeoutError``. Requests that aiohttp refuses before
-    sending are refused here too: an invalid URL, a relative one without a base, one of
-    another scheme, ``data`` beside ``json``.
+    sending are refused here too: of a closed session, with an argument that its methods
+    do not have, with an invalid URL, a relative one without a base, one of another
+    scheme, with ``data`` beside ``json``.
 
     Args:
         answers: The answers, in order, each a :data:`ScriptedAnswer`. One request too
@@ -102,6 +105,7 @@ class ScriptedTransport(Transport):
         """Take the next answer of the list."""
         self.contexts.append(ctx)
         self.requests.append(request)
+        _refuse_as_session(ctx.root._session, request)
         _refuse(request)
         if ctx.remaining() <= 0:
             raise too_late(ctx)
@@ -135,6 +139,21 @@ class ScriptedTransport(Transport):
         if answer is not self._checked or not callable(answer):
             check(name, answer)
             self._checked = answer
+
+
+def _refuse_as_session(
+    session: aiohttp.ClientSession | None, request: HttpRequest
+) -> None:
+    """Raise for a request that the session refuses, whatever its URL.
+
+    Without a session, a client is tested alone.
+    """
+    method = (type(session) if session is not None else aiohttp.ClientSession)._request
+    if inspect.isfunction(method) and inspect.iscoroutinefunction(method):
+        # Python says itself what is wrong with the arguments; nothing of it runs.
+        method(session, request.method, request.target, **request.arguments).close()
+    if session is not None and session.closed:
+        raise closed()
 
 
 def _refuse(request: HttpRequest) -> None:

@@ -72,6 +72,26 @@ def test_request_reads_every_option():
     assert arguments.json
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0.5", Backoff.fixed(0.5).with_jitter(0.2)),
+        ("2", Backoff.fixed(2.0).with_jitter(0.2)),
+        ("500ms", Backoff.fixed(0.5).with_jitter(0.2)),
+        ("fixed=2,jitter=0", Backoff.fixed(2.0)),
+        ("fixed=0.5,jitter=0", Backoff.fixed(0.5)),
+        ("fixed=120s,jitter=0", Backoff.fixed(120.0)),
+        ("fixed=120.0,jitter=0", Backoff.fixed(120.0)),
+        ("exponential=0.2:300:3,jitter=0", Backoff.exponential(0.2, 300.0, 3.0)),
+        ("random=100ms:2,jitter=0", Backoff.random(0.1, 2.0)),
+        ("", Backoff.of_default()),
+    ],
+)
+def test_waits_are_in_seconds(text, expected):
+    """As the other times are; a unit says otherwise."""
+    assert expected == parse(["request", URL_TEXT, "--backoff", text]).backoff
+
+
 def test_data_keeps_bytes_that_are_no_text():
     """Bytes that the shell passed on go out as the same bytes."""
     arguments = parse(["request", URL_TEXT, "-d", "\udcff"])
@@ -123,6 +143,27 @@ BAD = {
             ("-H", "A: \udcff", "argument -H/--header: "),
             ("--strategy", "often", "argument --strategy: invalid choice: 'often'"),
             ("--backoff", "fixed=x", "argument --backoff: spec: 'fixed=x' (expected: "),
+            (
+                "--backoff",
+                "fixed=x",
+                "(expected: fixed=delay, delays as 1.5, 1.5s or 200ms)",
+            ),
+            (
+                "--backoff",
+                "exponential=200:10000",
+                "argument --backoff: initial_delay: 200 s; units are seconds. Write",
+            ),
+            ("--backoff", "200", "argument --backoff: delay: 200 s; units are s"),
+            (
+                "--backoff",
+                "1.2.3",
+                "argument --backoff: spec: 'fixed=1.2.3' (exp",
+            ),
+            (
+                "--backoff",
+                "random=5:1",
+                "argument --backoff: spec: 'random=5:1' (exp",
+            ),
             ("--max-total-attempts", "0", "argument --max-total-attempts: '0' "),
             ("--max-total-attempts", "1.5", "argument --max-total-attempts: '1.5' "),
             ("--max-total-attempts", "٣", "argument --max-total-attempts: '٣' "),

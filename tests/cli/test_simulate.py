@@ -117,7 +117,9 @@ def test_picture_that_cannot_be_written_is_no_reason_to_say_nothing(tmp_path, ca
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--clients=0"], "clients: 0 (expected: an integer >= 1)"),
+        (["--clients=0"], "clients: 0 (expected: an integer >= 1 and <= 1000000)"),
+        (["--clients=1000001"], "clients: 1000001 (expected: an integer >= 1 and <= "),
+        ([f"--clients={10**30}"], f"clients: {10**30} (expected: an integer >= 1 and"),
         (["--clients=many"], "argument --clients: invalid int value: 'many'"),
         (["--rate=nan"], "rate: nan (expected: finite and > 0)"),
         (["--capacity=-1"], "capacity: -1.0 (expected: finite and > 0)"),

@@ -84,7 +84,7 @@ def test_environment_variable_sets_the_default(monkeypatch, text, expected):
 
 
 @pytest.mark.parametrize(
-    "text", ["0", "-1", "ten", "1.5", " 3", "³", "1" * 10, "9" * 5000]
+    "text", ["0", "-1", "ten", "1.5", " 3", "³", "1" * 10, "9" * 400]
 )
 def test_environment_variable_must_be_a_positive_integer(monkeypatch, text):
     """A typo is told, not ignored."""
@@ -148,7 +148,8 @@ def test_strategy_must_be_one():
         RetryConfig(RetryStrategy)
 
     kinds = "a RetryStrategy, a RetryStrategyWithContent or a Smithy strategy"
-    assert f"strategy: {RetryStrategy!r} (expected: {kinds})" == str(caught.value)
+    expected = f"{kinds}; call it: RetryStrategy.failsafe()"
+    assert f"strategy: {RetryStrategy!r} (expected: {expected})" == str(caught.value)
 
 
 @pytest.mark.parametrize("length", [0, -1, True, 1.5, "1", None])

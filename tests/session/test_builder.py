@@ -150,6 +150,8 @@ def test_response_timeout_needs_a_client_timeout():
     """A total cannot be put into a number; the session would refuse that anyway."""
     with pytest.raises(ValueError, match=r"^timeout: 5 \(expected: an aiohttp.Client"):
         SessionBuilder(timeout=5).response_timeout(10.0)
+    with pytest.raises(ValueError, match=r"^timeout: '5' \(expected: an aiohttp.Clie"):
+        SessionBuilder(timeout="5").response_timeout(10.0)
 
 
 @client_decorator

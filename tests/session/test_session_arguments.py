@@ -8,7 +8,7 @@ import pytest
 from aiohttp import ClientSession
 
 from aioretry_smithy import SessionBuilder
-from aioretry_smithy._session.session_arguments import STANDARD
+from aioretry_smithy._session.session_arguments import STANDARD, SessionArguments
 
 SESSION = "an argument of aiohttp.ClientSession"
 EITHER = f"{SESSION} or of SessionBuilder.standard()"
@@ -49,6 +49,15 @@ def test_every_argument_of_a_session_is_known(make):
     arguments = dict.fromkeys(names - {"base_url", "timeout"})
 
     assert isinstance(make(**arguments), SessionBuilder)
+
+
+def test_every_argument_of_a_session_has_a_type():
+    """Type checkers see a misspelt one, and no argument of aiohttp's seems to be."""
+    names = inspect.signature(ClientSession).parameters.keys() - {"base_url"}
+    typed = SessionArguments.__annotations__.keys()
+
+    assert set() == names - typed
+    assert typed - names <= {"json_serialize_bytes", "max_headers"}
 
 
 def test_every_argument_of_the_standard_chain_is_known():

@@ -63,7 +63,8 @@ def test_description_says_it_all():
             "<class 'aioretry_smithy.CircuitBreaker'>, failure_rate_threshold=0.5, "
             "minimum_request_threshold=10, circuit_open_window=5.0, "
             "counter_sliding_window=10.0), "
-            "strategy=CircuitBreakerStrategy.on_server_error_status())"
+            "strategy=CircuitBreakerStrategy.on_server_error_status("
+            "count_throttling=False))"
         ),
         (
             "aiohttp.ClientSession(base_url='https://api.example.com', "
@@ -309,7 +310,9 @@ def test_single_decorator_inside_is_told_by_its_name():
 
 async def test_no_limit_for_the_call_allows_any_for_its_attempts():
     """0 is no limit to aiohttp."""
-    retrying = RetryingClient.new_decorator(RetryStrategy.never(), attempt_timeout=400)
+    retrying = RetryingClient.new_decorator(
+        RetryStrategy.never(), attempt_timeout=400.0
+    )
     builder = SessionBuilder(timeout=ClientTimeout(total=0)).decorator(retrying)
 
     assert "response_timeout=None" in builder.describe()
@@ -319,7 +322,9 @@ async def test_no_limit_for_the_call_allows_any_for_its_attempts():
 
 async def test_contradiction_is_refused_by_every_session():
     """Aiohttp's default of five minutes counts too, and an existing session's."""
-    retrying = RetryingClient.new_decorator(RetryStrategy.never(), attempt_timeout=400)
+    retrying = RetryingClient.new_decorator(
+        RetryStrategy.never(), attempt_timeout=400.0
+    )
     with pytest.raises(ValueError, match="<= response_timeout, 300"):
         SessionBuilder().decorator(retrying).build()
     async with ClientSession(timeout=ClientTimeout(total=5)) as client:

@@ -22,11 +22,13 @@ USUAL = {
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
-        ("clients", 0, "an integer >= 1"),
-        ("clients", 2.0, "an integer >= 1"),
-        ("clients", True, "an integer >= 1"),
+        ("clients", 0, "an integer >= 1 and <= 1000000"),
+        ("clients", 2.0, "an integer >= 1 and <= 1000000"),
+        ("clients", True, "an integer >= 1 and <= 1000000"),
+        ("clients", 10**30, "an integer >= 1 and <= 1000000"),
         ("rate", 0, "finite and > 0"),
         ("rate", math.inf, "finite and > 0"),
+        ("rate", 1e308, "> 0 and <= 1000000"),
         ("capacity", "1000", "finite and > 0"),
         ("duration", -1.0, "finite and > 0"),
         ("error_rate", 1.1, ">= 0 and <= 1"),

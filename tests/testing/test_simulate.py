@@ -146,6 +146,7 @@ def test_function_without_a_builder_is_refused_by_its_name():
     ("name", "value"),
     [
         ("clients", 0),
+        ("clients", 10**12),
         ("outage", "10:20"),
         ("outage", (100, 30, 0.5)),
         ("progress", 7),

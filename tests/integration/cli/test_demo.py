@@ -81,7 +81,7 @@ def test_closing_table_has_a_row_for_each_call(text):
     assert len(TITLES) == len(rows)
     assert [6, 1, 2] == [
         sum(row.rstrip().endswith(why) for row in rows)
-        for why in ("success", "max_total_attempts", "no_retry")
+        for why in ("success", "max_total_attempts", "refused")
     ]
 
 
@@ -106,8 +106,8 @@ def test_summary_is_the_table_for_machines(document):
     assert all(isinstance(row["seconds"], float) for row in summary)
     assert {
         "outage": "max_total_attempts",
-        "circuit open": "no_retry",
-        "still open": "no_retry",
+        "circuit open": "refused",
+        "still open": "refused",
     } == reasons
 
 
