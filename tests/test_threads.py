@@ -7,7 +7,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from chains import chain, response_of
+from chains import chain
 
 from aioretry_smithy import (
     Backoff,
@@ -51,7 +51,7 @@ async def waits_of(
     waits = set()
     async with builder.build() as client:
         for url in urls:
-            log = RequestLog.of(await response_of(client, url))
+            log = RequestLog.of(await client.get(url))
             waits.add(tuple(attempt.delay for attempt in log.children))
     return waits
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from enum import Enum
-from random import random as chance
 from typing import TYPE_CHECKING, Any
 
+from .._chance import chance, to_be_pickled
 from .._errors import bad_argument, is_finite
 from .errors import BackoffExhaustedError
 
@@ -86,6 +86,7 @@ class ExponentialRetryBackoffStrategy:
             raise bad_argument("jitter_type", kind, expected)
         if not callable(self.random):
             raise bad_argument("random", self.random, "a callable that returns [0, 1)")
+        object.__setattr__(self, "random", to_be_pickled(self.random))
 
     def compute_next_backoff_delay(self, retry_attempt: int) -> float:
         """Return the seconds to wait before an attempt.

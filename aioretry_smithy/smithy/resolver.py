@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
+from .._shown import shown
 from .interfaces import is_smithy_strategy
 from .mode import RetryMode, read_mode
 from .shared import Shared
@@ -109,7 +110,7 @@ class RetryStrategyResolver(Shared):
         if not isinstance(options, RetryStrategyOptions):
             # In smithy-python's words, which its users may look for.
             expected = "RetryStrategy, RetryStrategyOptions, or None"
-            raise TypeError(f"retry_strategy must be {expected}, not {options!r}")
+            raise TypeError(f"retry_strategy must be {expected}, not {shown(options)}")
         # Two threads that ask at once are to get the same one.
         with self._lock:
             return self._new_strategy(options)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from .._errors import bad_argument
 from .._failures.retry_info import RetryInfo
+from .._shown import shown
 from .backoff import (
     ExponentialRetryBackoffStrategy,
     ask_for_delay,
@@ -65,7 +66,7 @@ class SimpleMode(NeverCopied):
     def _next_retry_count(self, token: SimpleRetryToken, error: Exception) -> int:
         """Return what the next token counts, if error and attempts allow a retry."""
         if not RetryInfo.of(error).allows_retry:
-            raise RetryError(f"the error allows no retry: {error!r}") from error
+            raise RetryError(f"the error allows no retry: {shown(error)}") from error
         if token.attempt_count >= self.max_attempts:
             raise RetryError(f"all attempts are made: {self.max_attempts}") from error
         return token.attempt_count

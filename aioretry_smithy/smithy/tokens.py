@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from .._errors import bad_argument
+from .._shown import shown
 from .shared import Shared
 
 
@@ -58,7 +59,7 @@ def use_token(name: str, token: object, kind: type[_T], issuer: object) -> _T:
         ValueError: Another strategy has issued it, or it was used before.
     """
     if not isinstance(token, kind):
-        raise TypeError(f"{name}: {token!r} (expected: a {kind.__name__})")
+        raise TypeError(f"{name}: {shown(token)} (expected: a {kind.__name__})")
     if token._issuer is not issuer:
         raise bad_argument(name, token, "issued by this strategy")
     try:

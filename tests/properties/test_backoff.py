@@ -14,6 +14,9 @@ from aioretry_smithy._retry.backoff import Backoff
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+# Whole numbers are as good as others here.
+pytestmark = pytest.mark.filterwarnings("ignore:.*units are seconds:RuntimeWarning")
+
 LARGEST_CHANCE = math.nextafter(1.0, 0.0)
 
 delays = st.floats(0, 1e9) | st.floats(0, 1.7e308) | st.integers(0, 10**6)
