@@ -10,7 +10,7 @@ from aiohttp import ClientTimeout
 from yarl import URL
 
 from aioretry_smithy import HttpRequest, SessionBuilder, client_decorator, new_response
-from aioretry_smithy._bodies.request_body import ReplayablePayload
+from aioretry_smithy._bodies.replayable_payload import ReplayablePayload
 
 
 class Call(NamedTuple):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import math
+import weakref
 from collections import deque
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import aiohttp
@@ -90,6 +92,23 @@ async def buffer(response: aiohttp.ClientResponse) -> None:
         body = await response.read()
         # The same object in both, to hold the body once.
         _put_back(content, [body], read.ends)
+        if type(response).read is aiohttp.ClientResponse.read:
+            # The methods of aiohttp call read() where the response has no body yet.
+            response._body = None
+            vars(response)["read"] = partial(_read_at_last, weakref.ref(response), body)
+
+
+async def _read_at_last(
+    reference: weakref.ref[aiohttp.ClientResponse], body: bytes
+) -> bytes:
+    """Return a body from memory; its stream is then at its end, as without a chain."""
+    response = reference()
+    if response is not None:
+        response._body = body
+        vars(response).pop("read", None)
+        with suppress(Exception):
+            response.content.read_nowait()
+    return body
 
 
 def copy_head(response: aiohttp.ClientResponse, head: BodyHead) -> bool:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from http.cookies import BaseCookie
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from aiohttp import FormData
-from multidict import CIMultiDict, CIMultiDictProxy, MultiDict, MultiDictProxy
+from aiohttp import FormData, payload
+from multidict import MultiDict, MultiDictProxy
+
+from .copies import USUAL_CONTAINERS, copy_of, copy_of_buffer, copy_of_dict
 
 MUTABLE_ARGUMENTS = frozenset(
     {"cookies", "data", "headers", "params", "proxy_headers", "skip_auto_headers"}
 )
 """The names of the arguments that the caller may change after the call began."""
 
-_MULTIDICTS = {CIMultiDict, CIMultiDictProxy, MultiDict, MultiDictProxy}
-_NESTED = {bytearray, dict, list, memoryview, set, tuple, *_MULTIDICTS}
+_FORMS = (dict, list, tuple, MultiDict, MultiDictProxy)
+_READ_BY_KIND = {"data", "params"}
+# They can be read more than once; other iterables perhaps not.
+_LASTING = (Mapping, Sequence, set, frozenset)
 
 # A call with nothing else takes the short lane.
 _USUAL = frozenset(
@@ -44,27 +46,40 @@ _UNUSUAL: Final[UsualCopies] = None, False
 def copy_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments with equal copies of containers and buffers.
 
-    Without anything to copy, that is the same dictionary. An iterator becomes a list in
-    both, to be read more than once. JSON is not copied: the next attempts send the text
-    of the first one. Nor are files and read-only objects.
+    Without anything to copy, that is the same dictionary. An iterable that is no
+    container becomes a list in both, to be read more than once. JSON is not copied: the
+    next attempts send the text of the first one. Nor are files and read-only objects.
     """
     copies: dict[str, Any] | None = None
     for name, value in arguments.items():
         if value is None or name not in MUTABLE_ARGUMENTS:
             continue
-        if type(value) in _NESTED:
-            copied = _copy_of(value)
-        elif name == "data":
-            copied = _body_copy(value)
-        else:
-            # aiohttp refuses an iterator of params.
-            if isinstance(value, Iterator) and name != "params":
-                value = arguments[name] = list(value)  # noqa: PLW2901
-            copied = _copy_or_same(value)
+        is_usual_container = type(value) in USUAL_CONTAINERS
+        if not (is_usual_container or name in _READ_BY_KIND):
+            value = arguments[name] = _lasting(value)  # noqa: PLW2901
+        try:
+            is_body = name == "data" and not is_usual_container
+            copied = _body_copy(value) if is_body else copy_of(value)
+        except Exception:
+            copied = value  # aiohttp gets it as it is, and may complain
         if copied is not value:
             copies = copies or arguments.copy()
             copies[name] = copied
     return copies or arguments
+
+
+def is_unchanged(given: dict[str, Any], copies: dict[str, Any]) -> bool:
+    """Say whether what the caller gave surely still equals its copies."""
+    if given is copies:
+        return True
+    # All of a long view would be compared byte by byte, to send the copy anyway.
+    if isinstance(given.get("data"), bytearray | memoryview):
+        return False
+    try:
+        return given == copies
+    except Exception:
+        # A container of the user's own class, such as a vector, need not compare.
+        return False
 
 
 def is_usual(arguments: dict[str, Any]) -> bool:
@@ -100,13 +115,14 @@ def usual_copies(arguments: dict[str, Any]) -> UsualCopies:
             unseen -= 1
             params = arguments["params"]
             params = (
-                _copy_of_dict(params) if type(params) is dict else _usual_copy(params)
+                copy_of_dict(params) if type(params) is dict else _usual_copy(params)
             )
         if unseen:
             cookies = _usual_copy(arguments.get("cookies"))
             if not _USUAL.issuperset(arguments):
                 return _UNUSUAL
-    except _UnusualError:
+    except Exception:
+        # Also where a copy fails.
         return _UNUSUAL
     return (headers, params, cookies), data is not None or json is not None
 
@@ -131,52 +147,50 @@ class _UnusualError(Exception):
 
 
 def _usual_copy(value: Any) -> Any:
-    if type(value) in _NESTED:
-        return _copy_of(value)
+    if type(value) in USUAL_CONTAINERS:
+        return copy_of(value)
     if value is None or type(value) is str:
         return value
     raise _UnusualError
 
 
+def _lasting(value: Any) -> Any:
+    """Return what can be read more than once: a list of any other iterable."""
+    if isinstance(value, _LASTING):
+        return value
+    if isinstance(value, Iterator):
+        return list(value)
+    try:
+        return list(value)
+    except Exception:
+        # aiohttp meets the error again, within the call.
+        return value
+
+
 def _body_copy(value: Any) -> Any:
-    if isinstance(value, FormData) and not value.is_multipart:
-        form = copy.copy(value)
-        form._fields = value._fields.copy()
-        return form
-    return copy.copy(value) if isinstance(value, dict | list) else value
+    if isinstance(value, bytearray | memoryview):
+        return copy_of_buffer(value)
+    if isinstance(value, FormData):
+        return value if value.is_multipart else _copy_of_form(value)
+    if not isinstance(value, _FORMS):
+        return value
+    if _has_payload(value):
+        return copy.copy(value)
+    return copy_of(value)
 
 
-def _copy_or_same(value: Any) -> Any:
-    if type(value) in _NESTED:
-        return _copy_of(value)
-    if isinstance(value, Mapping | list | set):
-        # If it cannot be copied, aiohttp gets it as it is.
-        with suppress(Exception):
-            deep = isinstance(value, BaseCookie)
-            return copy.deepcopy(value) if deep else copy.copy(value)
-    return value
+def _copy_of_form(form: FormData) -> FormData:
+    copied = copy.copy(form)
+    copied._fields = [
+        (options, headers, copy_of(value)) for options, headers, value in form._fields
+    ]
+    return copied
 
 
-def _copy_of_dict(value: dict[Any, Any]) -> dict[Any, Any]:
-    for item in value.values():
-        if type(item) in _NESTED:
-            break
-    else:
-        return value.copy()
-    return {
-        name: _copy_of(item) if type(item) in _NESTED else item
-        for name, item in value.items()
-    }
-
-
-def _copy_of(value: Any) -> Any:
-    kind = type(value)
-    if kind is dict:
-        return _copy_of_dict(value)
-    if kind is list or kind is tuple:
-        return kind(_copy_of(item) if type(item) in _NESTED else item for item in value)
-    if kind is bytearray:
-        return bytearray(value)
-    if kind is memoryview:
-        return value if value.readonly else memoryview(value.tobytes())
-    return value.copy()
+def _has_payload(value: object) -> bool:
+    """Say whether aiohttp knows a payload for the class of a container."""
+    try:
+        payload.PAYLOAD_REGISTRY.get(value)
+    except payload.LookupError:
+        return False
+    return True

@@ -10,7 +10,7 @@ from yarl import URL
 
 from .._failures.kept_cause import CallBound
 from .._masking.mask import DEFAULT_MASK
-from .._text import printable
+from .._text import one_word, printable
 from .copied_arguments import MUTABLE_ARGUMENTS, copy_arguments
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ class HttpRequest(CallBound):
             return self.url.extend_query(self.arguments.get("params") or {})
         except Exception:
             # aiohttp reports an invalid URL; a log must not raise.
-            return self._url or URL.build(path=str(self.target), encoded=True)
+            return self._url or URL.build(path=one_word(str(self.target)), encoded=True)
 
     def merged_headers(self, defaults: Mapping[str, str] | None) -> CIMultiDict[str]:
         """Return the headers over *defaults*; never raises, for logs."""

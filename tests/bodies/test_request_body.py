@@ -20,12 +20,8 @@ from fake_responses import Sink
 from multidict import MultiDict, MultiDictProxy
 
 from aioretry_smithy import ClientRequestContext, HttpRequest
-from aioretry_smithy._bodies.request_body import (
-    ReplayablePayload,
-    SpentBodyError,
-    is_spent,
-    prepare,
-)
+from aioretry_smithy._bodies.replayable_payload import ReplayablePayload, SpentBodyError
+from aioretry_smithy._bodies.request_body import is_spent, prepare
 from aioretry_smithy._call.context import resources_of
 
 
@@ -101,7 +97,7 @@ UNTOUCHED = [
     MultiDict([("a", "1"), ("a", "2")]),
     MultiDictProxy(MultiDict(a="1")),
     [],
-    [("a", "b"), ["c", b"d"]],
+    [("a", "b"), ["c", "d"]],
     (("a", "b"),),
     aiohttp.FormData({"a": "b"}),
     aiohttp.FormData(),

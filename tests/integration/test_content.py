@@ -71,6 +71,12 @@ def in_parts(answer):
     return [answer[:1000], 0.01, *pieces_of(answer[1000:], 50_000)]
 
 
+def sent(answer):
+    """Send one of the answers, and hang up where only that ends it."""
+    hangs_up = answer == "to the end of the connection"
+    return [*in_parts(ANSWERS[answer]), *([None] if hangs_up else [])]
+
+
 GZIP = b"Content-Encoding: gzip"
 ANSWERS = {
     "sized": sized(BODY),
@@ -122,10 +128,7 @@ def assert_nothing_is_held(session):
 @pytest.mark.parametrize("limit", [1, 100_000, MEBIBYTE, None])
 async def test_caller_gets_the_body_in_every_way(serve, answer, way, limit):
     """Looked at in part or whole, or read into memory, it reads as if untouched."""
-    parts = in_parts(ANSWERS[answer])
-    if answer == "to the end of the connection":
-        parts.append(None)
-    url = await serve(parts)
+    url = await serve(sent(answer))
     strategy = WhileBusy(limit or 1)
     settings = {"buffer_response": limit is None}
     async with build(url, strategy, settings) as session:
@@ -138,6 +141,67 @@ async def test_caller_gets_the_body_in_every_way(serve, answer, way, limit):
         assert log.is_complete
         assert (len(BODY), None) == (log.response_length, log.response_cause)
         assert_nothing_is_held(session)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("answer", ANSWERS)
+async def test_buffered_body_is_at_its_end_once_read(serve, answer, way):
+    """The stream has it until it is read, in any way; the response has it for good."""
+    url = await serve(sent(answer))
+    settings = {"buffer_response": True}
+    async with (
+        build(url, RetryStrategy.failsafe(), settings) as session,
+        session.get("/") as response,
+    ):
+        before = response.content.at_eof()
+        body, after = await WAYS[way](response), response.content.at_eof()
+        again = await response.read()
+        rest = await response.content.read()
+
+        assert (False, True) == (before, after)
+        assert expected_from(way) == body
+        assert BODY == again
+        assert b"" == rest
+
+    assert BODY.decode() == await response.text()
+
+
+class Checked(aiohttp.ClientResponse):
+    """A response of a user's own that checks its body."""
+
+    async def read(self):
+        body = await super().read()
+        if not body.startswith(b"done"):
+            raise aiohttp.ClientPayloadError("no such body")
+        return body
+
+
+async def test_buffered_body_is_read_by_a_users_own_method(serve):
+    """Within the attempt: what it refuses is retried; its ``read()`` stays."""
+    url = await serve([sized(b"busy")], [sized(b"done")])
+    settings = {"buffer_response": True}
+    async with build(
+        url, RetryStrategy.failsafe(SOON), settings, response_class=Checked
+    ) as session:
+        response = await session.get("/")
+
+        assert b"done" == await response.read()
+        assert b"done" == await response.content.read()
+        assert 2 == RequestLog.of(response).total_attempts
+
+
+async def test_buffered_body_is_there_when_the_response_is_gone(serve):
+    """A method that reads may outlive the response, and one that is released."""
+    url = await serve([sized(BODY)])
+    settings = {"buffer_response": True}
+    async with build(url, RetryStrategy.failsafe(), settings) as session:
+        async with session.get("/") as released:
+            pass
+        read = (await session.get("/")).read
+        gone = await read()
+
+        assert BODY.decode() == await released.text()
+        assert BODY == gone
 
 
 @pytest.mark.parametrize("limit", [1, 6999, 7000, 7001, 100_000, MEBIBYTE, None])
@@ -159,10 +223,7 @@ async def test_caller_sees_where_chunks_ended(serve, limit):
 @pytest.mark.parametrize("answer", ANSWERS)
 async def test_limit_around_the_length_of_the_body(serve, answer, delta):
     """A body one byte off the limit is neither waited for in vain nor cut."""
-    parts = in_parts(ANSWERS[answer])
-    if answer == "to the end of the connection":
-        parts.append(None)
-    url = await serve(parts)
+    url = await serve(sent(answer))
     strategy = WhileBusy(len(BODY) + delta)
     async with build(url, strategy) as session:
         response = await session.get("/")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import mmap
 import warnings
-from collections import UserDict
+from array import array
+from collections import ChainMap, UserDict, UserList
 from http.cookies import SimpleCookie
 from types import MappingProxyType, MethodType
 
@@ -13,6 +15,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from chains import connected, retrying
+from lanes import LANES
 from multidict import CIMultiDict, MultiDict, MultiDictProxy
 
 from aioretry_smithy import DecoratingClient, client_decorator, decorate, undecorate
@@ -117,6 +120,235 @@ async def test_what_the_caller_changes_meanwhile_changes_nothing(
         response = await call
 
     assert 200 == response.status
+    assert same(server.heard) == server.heard
+
+
+class Bytes(bytearray):
+    """Bytes of a user's own."""
+
+
+class Own(dict):
+    """A dictionary of a user's own."""
+
+
+def multipart(*values):
+    writer = aiohttp.MultipartWriter()
+    for value in values:
+        writer.append(value)
+    return writer
+
+
+def fields(*values):
+    data = aiohttp.FormData()
+    for value in values:
+        data.add_field("f", value, filename="f.txt")
+    return data
+
+
+def changed(value):
+    value[:] = b"456"
+
+
+def of_bytes(make):
+    """Return a body that is made of a buffer, and a function that changes this one."""
+
+    def arguments():
+        value = bytearray(b"123")
+        return {"data": make(value)}, lambda: changed(value)
+
+    return arguments
+
+
+def of_list(make):
+    """Return arguments that are made of a list, and a function that changes this."""
+
+    def arguments():
+        value = ["1"]
+        return make(value), lambda: value.append("2")
+
+    return arguments
+
+
+def of_pairs(make):
+    """Return arguments made of a dictionary, and a function that changes this."""
+
+    def arguments():
+        value = {"a": "1"}
+        return make(value), lambda: value.update(a="2")
+
+    return arguments
+
+
+def with_morsel():
+    cookies = SimpleCookie({"a": "1"})
+    return {"cookies": [("a", cookies["a"])]}, lambda: cookies["a"].set("a", "2", "2")
+
+
+def with_parts(make):
+    def arguments():
+        inner = multipart("1")
+        return {"data": make(inner)}, lambda: inner.append("2")
+
+    return arguments
+
+
+def with_part_headers():
+    writer = multipart("1")
+    (part,) = (part for part, _, _ in writer)
+    return {"data": writer}, lambda: part.headers.update(a="1")
+
+
+def with_field():
+    form = fields(b"1")
+    return {"data": form}, lambda: (form.add_field("g", "2"), form())
+
+
+def own_bytes():
+    value = Bytes(b"123")
+    return {"data": value}, lambda: changed(value)
+
+
+def numbers():
+    value = array("i", [1, 2, 3])
+    return {"data": memoryview(value)}, value.reverse
+
+
+def mapped(view):
+    value = mmap.mmap(-1, 3)
+    return {"data": view(value)}, lambda: changed(value)
+
+
+HANDS_ON = {
+    "own bytes": own_bytes,
+    "field": of_bytes(fields),
+    "field of a view": of_bytes(lambda value: fields(memoryview(value))),
+    "value of a dict": of_bytes(lambda value: {"f": value}),
+    "value of an own dict": of_bytes(lambda value: Own(f=value)),
+    "value of a pair": of_bytes(lambda value: [("f", value)]),
+    "view": of_bytes(memoryview),
+    "read-only view": of_bytes(lambda value: memoryview(value).toreadonly()),
+    "cast view": of_bytes(lambda value: memoryview(value).cast("c")),
+    "payload": of_bytes(aiohttp.BytesPayload),
+    "payload of a view": of_bytes(
+        lambda value: aiohttp.BytesPayload(memoryview(value).toreadonly())
+    ),
+    "part": of_bytes(multipart),
+    "part of a part": of_bytes(lambda value: multipart("1", multipart(value))),
+    "numbers": numbers,
+    "mapped": lambda: mapped(memoryview),
+    "mapped, read-only": lambda: mapped(lambda value: memoryview(value).toreadonly()),
+    "parts": with_parts(lambda inner: inner),
+    "inner parts": with_parts(lambda inner: multipart("0", inner)),
+    "headers of a part": with_part_headers,
+    "fields": with_field,
+    "list in a form": of_list(lambda value: {"data": aiohttp.FormData({"a": value})}),
+    "list in a dict": of_list(lambda value: {"data": {"a": value}}),
+    "list in an own dict": of_list(lambda value: {"params": Own(a=value)}),
+    "list in a UserDict": of_list(lambda value: {"params": UserDict(a=value)}),
+    "list in a MultiDict": of_list(lambda value: {"params": MultiDict(a=value)}),
+    "own list in a dict": of_list(
+        lambda value: {"params": {"a": type("Own", (list,), {})(value)}}
+    ),
+    "pairs": of_pairs(lambda value: {"params": UserList(value.items())}),
+    "UserDict": of_pairs(lambda value: {"params": UserDict(value)}),
+    "proxy of params": of_pairs(lambda value: {"params": MappingProxyType(value)}),
+    "chain": of_pairs(lambda value: {"params": ChainMap(value)}),
+    "proxy of headers": of_pairs(lambda value: {"headers": MappingProxyType(value)}),
+    "items": of_pairs(lambda value: {"headers": value.items()}),
+    "cookie items": of_pairs(lambda value: {"cookies": value.items()}),
+    "morsel": with_morsel,
+}
+
+
+@pytest.mark.filterwarnings("ignore:In v4, passing bytes")
+@pytest.mark.parametrize("make", HANDS_ON.values(), ids=HANDS_ON)
+@pytest.mark.parametrize("lane", LANES)
+@every_way
+async def test_what_is_inside_of_an_argument_changes_nothing(
+    server, make, lane, decorator
+):
+    """Containers, buffers and parts are fixed when they are first sent."""
+    arguments, change = make()
+    expected, _ = make()
+    async with aiohttp.ClientSession(server.make_url("/")) as bare:
+        await bare.post("/", **expected)
+    (path, _, body) = server.heard.pop()
+    server.first.clear()
+    with LANES[lane]():
+        session = connected(server.make_url("/"), decorator)
+    async with session:
+        call = asyncio.create_task(session.post("/", **arguments))
+        await server.first.wait()
+        change()
+        response = await call
+
+    assert 200 == response.status
+    assert same(server.heard) == server.heard
+    assert (path, len(body)) == (server.heard[0][0], len(server.heard[0][2]))
+
+
+@pytest.mark.parametrize("kind", [name for name in HANDS_ON if name != "morsel"])
+@pytest.mark.filterwarnings("ignore:In v4, passing bytes")
+async def test_what_changes_while_aiohttp_connects_changes_nothing(server, kind):
+    """The first attempt sends what the next ones send."""
+    arguments, change = HANDS_ON[kind]()
+    before, _ = HANDS_ON[kind]()
+    connecting = aiohttp.TraceConfig()
+
+    async def on_create_start(*_):
+        change()
+
+    connecting.on_connection_create_start.append(on_create_start)
+    async with (
+        aiohttp.ClientSession(server.make_url("/")) as bare,
+        connected(server.make_url("/"), RETRYING, trace_configs=[connecting]) as it,
+    ):
+        await it.post("/", **arguments)
+        await bare.post("/", **before)
+
+    first, second, third, expected = server.heard
+
+    assert first == second == third
+    assert len(expected[2]) == len(first[2])
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.02])
+@pytest.mark.parametrize("lane", LANES)
+@every_argument
+async def test_what_changes_while_a_decorator_waits_changes_nothing(
+    server, make, lane, seconds
+):
+    """All attempts send the same where a queue holds up the first one too."""
+    queued = asyncio.Event()
+
+    @client_decorator
+    async def queueing(delegate, ctx, request):
+        queued.set()
+        await asyncio.sleep(seconds)
+        return await delegate.execute(ctx, request)
+
+    arguments = make()
+    with LANES[lane]():
+        session = connected(server.make_url("/"), RETRYING, queueing)
+    async with session:
+        call = asyncio.create_task(session.post("/", **arguments))
+        await queued.wait()
+        change(next(iter(arguments.values())))
+        await call
+
+    assert same(server.heard) == server.heard
+
+
+@pytest.mark.filterwarnings("ignore:In v4, passing bytes")
+@pytest.mark.parametrize(
+    "data", [{"f": b"x"}, Own(f=b"x"), [("f", b"x")], MultiDict(f=bytearray(b"x"))]
+)
+@every_way
+async def test_multipart_keeps_its_boundary(server, data, decorator):
+    """The multipart that aiohttp makes of fields with bytes is made once a call."""
+    async with connected(server.make_url("/"), decorator) as session:
+        await session.post("/", data=data)
+
     assert same(server.heard) == server.heard
 
 
@@ -230,6 +462,29 @@ async def test_json_is_serialized_once_where_others_are_sent_meanwhile(
 
     assert ["a", "b"] == sorted(asked)
     assert [b'"a"', b'"a"', b'"b"', b'"b"'] == sorted(each[2] for each in server.heard)
+
+
+class Incomparable(dict):
+    """A dictionary that, like some vectors and tables, is not simply equal or not."""
+
+    def __eq__(self, other):
+        raise ValueError("ambiguous")
+
+    __hash__ = None
+
+
+@pytest.mark.parametrize("name", ["params", "headers", "cookies", "data"])
+@pytest.mark.parametrize("lane", LANES)
+async def test_a_container_need_not_compare(server, name, lane):
+    """What cannot be compared is sent, as aiohttp alone sends it, three times alike."""
+    with LANES[lane]():
+        session = connected(server.make_url("/"), RETRYING)
+    async with session:
+        response = await session.put("/", **{name: Incomparable(a="1")})
+
+    assert 200 == response.status
+
+    assert [server.heard[0]] * 3 == server.heard
 
 
 async def test_the_serializer_is_given_back():

@@ -1,0 +1,183 @@
+"""Wrap a payload of aiohttp, for several attempts of a call to send it."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import threading
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+from aiohttp import payload
+from aiohttp.multipart import MultipartWriter
+from aiohttp.payload import IOBasePayload, Payload
+
+from .._errors import UnprocessedRequestError
+from .._request.copies import copy_of_buffer
+
+if TYPE_CHECKING:
+    from aiohttp.abc import AbstractStreamWriter
+
+# Only these very classes: a user's subclass may behave differently.
+_FILES = {
+    payload.BufferedReaderPayload,
+    payload.BytesIOPayload,
+    payload.IOBasePayload,
+    payload.TextIOPayload,
+}
+IN_MEMORY = {
+    payload.BytesPayload,
+    getattr(payload, "JsonBytesPayload", None),  # since aiohttp 3.14
+    payload.JsonPayload,
+    payload.StringIOPayload,
+    payload.StringPayload,
+}
+"""The classes of payloads that hold their bytes."""
+
+
+class SpentBodyError(UnprocessedRequestError):
+    """The transport refuses a spent body; another attempt would fail alike."""
+
+
+class ReplayablePayload(Payload):
+    """A payload that several attempts of a call can send.
+
+    aiohttp closes a payload after sending it, and reads files in threads that go on
+    when an attempt is cancelled. This one is closed after the last attempt, and waits
+    for such a read before it rewinds.
+    """
+
+    def __init__(self, source: object, given: Payload) -> None:
+        super().__init__(given, headers=given.headers)
+        self.source = source
+        self._given = given
+        self._inner = inner = _fixed(given)
+        self._files = [_SerialFile(part) for part in _parts(inner) if _is_file(part)]
+        self._is_started = False
+        self._is_to_be_closed = False
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether it was read and cannot be read from its start again."""
+        return any(_is_used_up(part, self._is_started) for part in _parts(self._inner))
+
+    @property
+    def size(self) -> int | None:
+        """The length in bytes, or None if only reading tells."""
+        return self._inner.size
+
+    @property
+    def consumed(self) -> bool:
+        """Whether aiohttp must not send it again, after a redirect for instance."""
+        return any(
+            part.consumed or (_is_used_up(part, self._is_started) and _is_known(part))
+            for part in _parts(self._inner)
+        )
+
+    @property
+    def autoclose(self) -> bool:
+        """Whether there is nothing to close."""
+        return self._inner.autoclose
+
+    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
+        """Return the body as text, for a middleware that looks at it."""
+        return self._inner.decode(encoding, errors)
+
+    async def as_bytes(self, encoding: str = "utf-8", errors: str = "strict") -> bytes:
+        """Return the body as bytes, for a middleware that signs it."""
+        self.start()
+        return await self._inner.as_bytes(encoding, errors)
+
+    async def write(self, writer: AbstractStreamWriter) -> None:
+        """Send the body from its start."""
+        await self.write_with_length(writer, None)
+
+    async def write_with_length(
+        self, writer: AbstractStreamWriter, content_length: int | None
+    ) -> None:
+        """Send the body from its start, at most *content_length* bytes of it."""
+        if self.consumed:
+            message = f"the body was read before: {type(self.source).__name__}"
+            raise SpentBodyError(message)
+        self.start()
+        for file in self._files:
+            await file.wait_for_reads()
+        await self._inner.write_with_length(writer, content_length)
+
+    def start(self) -> None:
+        """Note that reading begins."""
+        self._is_started = True
+
+    async def close(self) -> None:
+        """Note that aiohttp wants it closed; the next attempt may still need it."""
+        self._is_to_be_closed = True
+
+    async def end(self) -> None:
+        """Close it if aiohttp would have."""
+        for file in self._files:
+            file.restore()
+        if self._is_to_be_closed:
+            await self._given.close()
+
+
+class _SerialFile:
+    """Wraps the file of a payload, to wait for reads that run in a thread."""
+
+    def __init__(self, part: IOBasePayload) -> None:
+        self._part = part
+        self._file: Any = part._value
+        self._reading = threading.Lock()
+        part._value = self  # type: ignore[assignment]
+
+    def read(self, size: int = -1) -> Any:
+        with self._reading:
+            return self._file.read(size)
+
+    async def wait_for_reads(self) -> None:
+        if self._reading.locked():
+            await asyncio.get_running_loop().run_in_executor(None, self._wait)
+
+    def restore(self) -> None:
+        self._part._value = self._file
+
+    def _wait(self) -> None:
+        with self._reading:
+            pass
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+def _fixed(body: Payload) -> Payload:
+    """Return a payload of the same files, and of what is in memory as it is now."""
+    if type(body) is MultipartWriter:
+        fixed: Any = copy.copy(body)
+        fixed._parts = [(_fixed(part), *encodings) for part, *encodings in body._parts]
+    elif type(body) in IN_MEMORY:
+        fixed = copy.copy(body)
+        fixed._value = copy_of_buffer(body._value)
+    else:
+        return body
+    fixed._headers = body.headers.copy()
+    return fixed  # type: ignore[no-any-return]
+
+
+def _parts(body: Payload) -> list[Payload]:
+    # One by one: before 3.14 aiohttp's writer does not know which parts were consumed.
+    if type(body) is not MultipartWriter:
+        return [body]
+    return [part for each, _, _ in body._parts for part in _parts(each)]
+
+
+def _is_file(part: Payload) -> TypeGuard[IOBasePayload]:
+    return type(part) in _FILES
+
+
+def _is_known(part: Payload) -> bool:
+    # Within one attempt a user's payload class is believed, as in aiohttp alone.
+    return _is_file(part) or isinstance(part, payload.AsyncIterablePayload)
+
+
+def _is_used_up(part: Payload, is_started: bool) -> bool:
+    if _is_file(part):
+        return part.consumed or (is_started and not part._value.seekable())
+    return is_started and type(part) not in IN_MEMORY
