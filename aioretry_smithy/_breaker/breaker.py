@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .._clock import loop_time
 from .._errors import bad_argument, checked_name
 from .._listeners import Listeners
 from .settings import CircuitBreakerSettings
-from .state import CircuitPermit, CircuitState
+from .state import CircuitPermit, CircuitState, State
 from .window import EventCount, SlidingWindow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from .._call.rounds import FailedAttempt
+
 
 _NONE = EventCount(success=0, failure=0)
-
-
-@dataclass(frozen=True, slots=True)
-class _State:
-    circuit: CircuitState
-    generation: int
-    # In CLOSED: the outcomes that are counted.
-    window: SlidingWindow | None = None
-    # In CLOSED: of all requests; in HALF_OPEN: of the newest trial.
-    permit: CircuitPermit | None = None
-    # In OPEN and HALF_OPEN: when the next trial may be granted.
-    trial_at: float | None = None
 
 
 class CircuitBreakerListener:
@@ -69,6 +59,11 @@ class CircuitBreaker:
     trial: its success closes the circuit and its failure opens it again. Without an
     answer, another trial follows after *trial_request_interval*, and the first answer
     to any of them decides.
+
+    A server that restarts cuts all connections at once, which is one failure: a broken
+    connection whose request began before the last failure that was counted is not
+    counted. :class:`CircuitBreakerClient` knows when that was; a failure that you
+    report by hand counts.
 
     There is no timer: states change when requests come and answers arrive. The whole
     state is one value that is swapped without awaiting, so tasks of one event loop
@@ -128,6 +123,7 @@ class CircuitBreaker:
         self._listeners = Listeners(
             f"circuit breaker {self._name!r}", listeners, CircuitBreakerListener
         )
+        self._reported: FailedAttempt | None = None
         self._state = self._fresh(CircuitState.CLOSED, generation=0)
 
     @property
@@ -190,10 +186,12 @@ class CircuitBreaker:
         Args:
             permit: As for :meth:`on_success`.
         """
-        state = self._state
+        state, failure = self._state, self._reported
         if permit is not None and permit.generation != state.generation:
             return
         if state.window is not None:
+            if failure is not None and not state.rounds.count(failure):
+                return
             now = self._clock()
             state.window.add_failure(now)
             event_count = state.window.count(now)
@@ -250,30 +248,28 @@ class CircuitBreaker:
 
     def _fresh(
         self, circuit: CircuitState, generation: int, trial_in: float | None = None
-    ) -> _State:
+    ) -> State:
         settings = self._settings
         if circuit is CircuitState.CLOSED:
             window = SlidingWindow(
                 settings.counter_sliding_window, settings.counter_update_interval
             )
             permit = CircuitPermit(generation, is_trial=False)
-            return _State(circuit, generation, window=window, permit=permit)
+            return State(circuit, generation, window=window, permit=permit)
         if circuit is CircuitState.FORCED_OPEN:
-            return _State(circuit, generation)
+            return State(circuit, generation)
         if trial_in is None:
             is_open = circuit is CircuitState.OPEN
             trial_in = settings.circuit_open_window if is_open else 0.0
-        return _State(circuit, generation, trial_at=self._clock() + trial_in)
+        return State(circuit, generation, trial_at=self._clock() + trial_in)
 
-    def _grant_trial(self, state: _State, now: float) -> CircuitPermit:
+    def _grant_trial(self, state: State, now: float) -> CircuitPermit:
         # All trials until the circuit opens or closes are of one generation, so that a
         # server which takes longer to answer than the trial interval can close it too.
         permit = CircuitPermit(state.generation, is_trial=True)
         trial_at = now + self._settings.trial_request_interval
         circuit = CircuitState.HALF_OPEN
-        self._state = _State(
-            circuit, state.generation, permit=permit, trial_at=trial_at
-        )
+        self._state = State(circuit, state.generation, permit=permit, trial_at=trial_at)
         if state.circuit is not circuit:
             self._listeners.notify(
                 lambda listener: listener.on_state_changed(self, circuit)
@@ -304,3 +300,14 @@ def count_success(
             breaker._notify_count(state.window.count(now))
     elif state.circuit is CircuitState.HALF_OPEN:
         breaker.enter_state(CircuitState.CLOSED)
+
+
+def count_failure(
+    breaker: CircuitBreaker, permit: CircuitPermit, failure: FailedAttempt
+) -> None:
+    """Report a failure of a known time, by the method that a subclass may have."""
+    breaker._reported = failure
+    try:
+        breaker.on_failure(permit)
+    finally:
+        breaker._reported = None

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from .._call.client import ClientT, DecoratingClient, HttpClient
 from .._call.recording import record_response
+from .._call.rounds import FailedAttempt
 from .._call.short_lane import LaneStep
 from .._errors import bad_argument, unqualified
 from .._request.per_key import OneForAll
 from .._text import name_of
-from .breaker import CircuitBreaker, count_success
+from .breaker import CircuitBreaker, count_failure, count_success
 from .fail_fast_error import FailFastError
 from .per_key_decorators import PerKeyDecorators
 from .state import CircuitState
-from .strategy import CircuitBreakerStrategy
+from .strategy import CircuitBreakerStrategy, checked_verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -160,7 +161,7 @@ class GuardedCalls(DecoratingClient[ClientT]):
         return MappingProxyType(self._circuit_breakers.in_use())
 
     def _lane_step(self) -> LaneStep | None:
-        if self._strategy is not CircuitBreakerStrategy.on_server_error_status():
+        if not self._strategy._knows_success:
             return None
         find = self._circuit_breakers.quick()
         if find is None:
@@ -199,7 +200,7 @@ class GuardedCalls(DecoratingClient[ClientT]):
         try:
             verdict = self._strategy.should_report_as_success(ctx, cause)
             if not (verdict is True or verdict is False or verdict is None):
-                verdict = await verdict
+                verdict = await checked_verdict(verdict)
         except BaseException as error:
             circuit_breaker.on_ignored(permit)
             ctx.log._record_failure(error)
@@ -209,7 +210,7 @@ class GuardedCalls(DecoratingClient[ClientT]):
         elif verdict:
             circuit_breaker.on_success(permit)
         else:
-            circuit_breaker.on_failure(permit)
+            count_failure(circuit_breaker, permit, FailedAttempt.of(ctx, cause))
 
     async def _refuse(
         self,

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from .._call.rounds import Rounds
+
+if TYPE_CHECKING:
+    from .window import SlidingWindow
 
 
 class CircuitState(StrEnum):
@@ -35,3 +41,23 @@ class CircuitPermit:
 
     is_trial: bool
     """Whether the answer decides if the circuit closes or opens."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The whole state of a circuit breaker, swapped at each change."""
+
+    circuit: CircuitState
+    generation: int
+
+    window: SlidingWindow | None = None
+    """In CLOSED: the outcomes that are counted."""
+
+    permit: CircuitPermit | None = None
+    """In CLOSED: of all requests; in HALF_OPEN: of the newest trial."""
+
+    trial_at: float | None = None
+    """In OPEN and HALF_OPEN: when the next trial may be granted."""
+
+    rounds: Rounds = field(default_factory=Rounds)
+    """In CLOSED: which broken connections are counted."""

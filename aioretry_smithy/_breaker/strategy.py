@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Awaitable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import aiohttp
 
-from .._errors import UnprocessedRequestError
+from .._call.throttling import THROTTLING, is_throttled
+from .._errors import UnprocessedRequestError, bad_argument
 from .._failures.safety import (
     RetrySafety,
     peel,
@@ -16,13 +18,11 @@ from .._failures.safety import (
     safety_by_kind,
     was_queued,
 )
+from .._failures.server_error import is_server_error
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
     from .._call.context import ClientRequestContext
 
-_SERVER_ERROR = 500
 # Permanent, yet the server's doing.
 _OF_THE_SERVER = (
     aiohttp.RedirectClientError,
@@ -58,7 +58,8 @@ class CircuitBreakerStrategy(ABC):
 
         Returns:
             True for a success, False for a failure, None where the outcome says
-            nothing about the server and is not counted.
+            nothing about the server and is not counted. Anything else is a
+            :class:`ValueError`, which the caller gets.
         """
 
     @property
@@ -66,42 +67,79 @@ class CircuitBreakerStrategy(ABC):
         """Whether a strategy behind this one is never asked."""
         return True
 
+    _knows_success: ClassVar[bool] = False
+    """Whether each answer with a status below 400 is a success to it."""
+
     @staticmethod
-    def on_server_error_status() -> CircuitBreakerStrategy:
-        """Count a status of 500 or above, or an exception, as a failure; the default.
+    def on_server_error_status(
+        *, count_throttling: bool = True
+    ) -> CircuitBreakerStrategy:
+        """Count a status of 5xx, or an exception, as a failure; the default.
 
         It does not count what says nothing about the server: cancellation, an open
         circuit, a request refused on this side, one that timed out in the queue of the
         session's own connection pool, and the caller's own mistakes, such as a bad URL,
         bad arguments, a body that raises or a closed session.
 
+        Args:
+            count_throttling: Whether to count answers that say when to come back: a 429
+                as a success, a 503 as a failure. False, as in the standard chain,
+                counts no 429 or 503 whose ``Retry-After`` can be read, and no exception
+                with ``is_throttling_error`` and a ``retry_after``.
+
         Returns:
             The one strategy of this kind.
 
-        >>> CircuitBreakerStrategy.on_server_error_status()
-        CircuitBreakerStrategy.on_server_error_status()
+        Raises:
+            ValueError: *count_throttling* is no bool.
+
+        >>> CircuitBreakerStrategy.on_server_error_status(count_throttling=False)
+        CircuitBreakerStrategy.on_server_error_status(count_throttling=False)
         """
-        return _ON_SERVER_ERROR_STATUS
+        if not isinstance(count_throttling, bool):
+            raise bad_argument("count_throttling", count_throttling, "True or False")
+        return _ON_SERVER_ERROR_STATUS if count_throttling else _BUT_NOT_THROTTLING
 
 
 @dataclass(frozen=True, repr=False)
 class _OnServerErrorStatus(CircuitBreakerStrategy):
+    count_throttling: bool
+    _knows_success: ClassVar[bool] = True
+
     def should_report_as_success(
         self, ctx: ClientRequestContext, cause: Exception | None
     ) -> bool | None:
+        status = ctx.log.response_status
+        may_throttle = cause is not None or status in THROTTLING
+        if may_throttle and not self.count_throttling and is_throttled(ctx, cause):
+            return None
         if cause is not None:
             return False if _concerns_the_server(cause) else None
-        status = ctx.log.response_status
         if status is None:
             # A function that has returned has no status.
             return None if ctx.log.duration is None else True
-        return status < _SERVER_ERROR
+        return not is_server_error(status)
 
     def __repr__(self) -> str:
-        return "CircuitBreakerStrategy.on_server_error_status()"
+        setting = "" if self.count_throttling else "count_throttling=False"
+        return f"CircuitBreakerStrategy.on_server_error_status({setting})"
 
 
-_ON_SERVER_ERROR_STATUS = _OnServerErrorStatus()
+_ON_SERVER_ERROR_STATUS = _OnServerErrorStatus(count_throttling=True)
+_BUT_NOT_THROTTLING = _OnServerErrorStatus(count_throttling=False)
+
+
+async def checked_verdict(verdict: Awaitable[bool | None] | object) -> bool | None:
+    """Return the verdict of a strategy, awaited if it can be.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if isinstance(verdict, Awaitable):
+        verdict = await verdict
+    if verdict is None or isinstance(verdict, bool):
+        return verdict
+    raise bad_argument("should_report_as_success", verdict, "True, False or None")
 
 
 def _concerns_the_server(cause: BaseException) -> bool:

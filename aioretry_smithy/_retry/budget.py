@@ -5,7 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from .._call.rounds import FailedAttempt, Rounds
 from .._call.short_lane import LaneStep
+from .._call.throttling import is_throttled
 from .._errors import bad_argument, checked_name, is_finite
 from .._listeners import Listeners, checked
 from .._lru import BoundedMap
@@ -45,6 +47,12 @@ class RetryBudget(Shared, RetryLimiter):
     one for every ``1 / deposit`` successes: with 0.1, retries add at most a tenth to
     the load. After *brake_after* failures in a row, of all calls together, there is no
     retry before the next success, however many tokens are left.
+
+    Two kinds of failures are paid for, but are none to the brake. A server that
+    restarts cuts all connections at once, which is one failure: a broken connection
+    whose attempt began before the last failure that was counted is not counted. And a
+    429 or 503 that says when to come back, by a ``Retry-After`` that can be read, or by
+    the ``retry_after`` of an exception that throttles, is no outage.
 
     A retry that does not take place gives its token back. An open circuit's refusals
     change nothing. :class:`RetryLimiter` says what counts as a success or a failure.
@@ -90,6 +98,7 @@ class RetryBudget(Shared, RetryLimiter):
         self._settings = _describe(deposit, capacity, brake_after)
         self._brake_after = brake_after
         self._failures = 0
+        self._rounds = Rounds()
         self._deposit = deposit
         self._tokens = self._capacity = capacity
         self._listeners = Listeners(
@@ -173,8 +182,8 @@ class RetryBudget(Shared, RetryLimiter):
         return LaneStep(lambda host, method, now: self, count_success)
 
     def on_failure(self, ctx: ClientRequestContext, cause: Exception | None) -> None:
-        """Count a failure."""
-        self._failures += 1
+        """Count a failure, unless its connection broke with others, or it throttles."""
+        count_failure(self, ctx, cause)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._name!r}, {self._settings})"
@@ -254,6 +263,18 @@ def count_success(
     budget._failures = 0
     if budget._tokens != budget._capacity:
         budget._change(budget._deposit)
+
+
+def count_failure(
+    budget: RetryBudget, ctx: ClientRequestContext | None, cause: Exception | None
+) -> bool:
+    """Count a failure as :meth:`RetryBudget.on_failure` does; say whether it counts."""
+    if ctx is not None:
+        failed = FailedAttempt.of(ctx, cause)
+        if is_throttled(ctx, cause) or not budget._rounds.count(failed):
+            return False
+    budget._failures += 1
+    return True
 
 
 def _check(deposit: object, capacity: object, brake_after: object) -> None:

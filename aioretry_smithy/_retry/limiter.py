@@ -31,7 +31,7 @@ class RetryLimiter(ABC):
     neither          an open circuit, a concurrency limit or a rate limit refused
                      it, or it timed out in the queue of the session's own
                      connection pool
-    a failure        the strategy wants a retry, or the status is 500 or above, or
+    a failure        the strategy wants a retry, or the status is 5xx, or
                      the failure is not permanent (not :data:`RetrySafety.NO`;
                      ``is_retry_safe`` does not matter)
     a success        the status is below 500 and no retry is wanted

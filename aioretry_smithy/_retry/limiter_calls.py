@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from .._failures.safety import RetrySafety, safety_by_kind, was_queued, was_refused
+from .._failures.server_error import is_server_error
+from .._shown import shown
 
 if TYPE_CHECKING:
     from .._call.context import ClientRequestContext
@@ -31,7 +33,7 @@ async def acquired(
         return False
     if isinstance(answer, bool):
         return answer
-    _logger.warning("%r answered %r, so there is no retry", limiter, answer)
+    _logger.warning("%r answered %s, so there is no retry", limiter, shown(answer))
     return False
 
 
@@ -80,4 +82,7 @@ def _is_failure(log: RequestLog, cause: Exception | None, wanted: bool) -> bool 
     if status is None:
         # A function that has returned has no status.
         return None if log.duration is None else False
-    return status >= _SERVER_ERROR
+    if is_server_error(status):
+        return True
+    # What is above 5xx means nothing in HTTP.
+    return False if status < _SERVER_ERROR else None

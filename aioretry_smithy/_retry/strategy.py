@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from .._errors import bad_argument
 from .._failures.safety import RetrySafety
+from .._failures.server_error import is_server_error
+from .._meant import call_it
 from .._rules.chain import Member, chained
 from .backoff import Backoff
 from .decision import RetryAnswer, first_answer
 from .given_up import safety_in
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Collection
 
     from .._call.context import ClientRequestContext
     from .._request.request import HttpRequest
@@ -213,7 +215,7 @@ class _OnServerErrorStatus(_OnFailure):
     def _is_worth_it(self, ctx: ClientRequestContext, cause: Exception | None) -> bool:
         if cause is not None:
             return safety_in(ctx, cause) is not RetrySafety.NO
-        return _is_server_error(ctx.log.response_status)
+        return is_server_error(ctx.log.response_status)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,8 +245,14 @@ class _Failsafe(_OnFailure):
                 safety is RetrySafety.MAYBE and is_idempotent(ctx)
             )
         status = ctx.log.response_status
-        may_pass = _is_server_error(status) or status in _THROTTLED
+        may_pass = is_server_error(status) or status in _THROTTLED
         return may_pass and is_idempotent(ctx)
+
+
+def asks_for_idempotence(strategies: Collection[object]) -> bool:
+    """Say whether only what was never sent is retried, unless it may be sent twice."""
+    kinds = {type(each) for each in strategies}
+    return _Failsafe in kinds and kinds <= {_Failsafe, _OnUnprocessed}
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,12 +292,9 @@ def backoff_or_default(backoff: Backoff | None) -> Backoff:
     if backoff is None:
         return Backoff.of_default()
     if not isinstance(backoff, Backoff):
-        raise bad_argument("backoff", backoff, "a Backoff or None")
+        expected = f"a Backoff or None{call_it(backoff, Backoff)}"
+        raise bad_argument("backoff", backoff, expected)
     return backoff
-
-
-def _is_server_error(status: int | None) -> bool:
-    return status is not None and status >= 500
 
 
 def is_idempotent(

@@ -245,16 +245,34 @@ class TestStrategy:
         assert cause is caught.value.__context__
         assert breaker.try_request().is_trial
 
-    async def test_a_verdict_that_is_none_of_the_three_is_an_error(self, breaker):
-        """A strategy that answers something else has a bug, and says so."""
+    @pytest.mark.parametrize("kind", [Verdict, AsyncVerdict])
+    @pytest.mark.parametrize("answer", [1, 0, "x", "", 1.0, object])
+    async def test_a_verdict_that_is_none_of_the_three_is_an_error(
+        self, breaker, kind, answer
+    ):
+        """A strategy that answers something else has a bug, and hears which."""
         releases = []
-        decorator = CircuitBreakerClient.new_decorator(breaker, Verdict("success"))
+        breaker.enter_state(HALF_OPEN)
+        decorator = CircuitBreakerClient.new_decorator(breaker, kind(answer))
         async with Scripted([responding(releases)], decorator) as scripted:
-            with pytest.raises(TypeError):
+            with pytest.raises(ValueError) as caught:
                 await scripted.session.get(URL)
 
+        expected = "(expected: True, False or None)"
+        assert f"should_report_as_success: {answer!r} {expected}" == str(caught.value)
         assert 1 == len(releases)
         assert EventCount(success=0, failure=0) == breaker.event_count
+        assert breaker.try_request().is_trial
+
+    async def test_a_bad_verdict_about_a_failure_does_not_lose_it(self, breaker):
+        """The failure of the attempt is the context of the error."""
+        cause = aiohttp.ServerDisconnectedError()
+        decorator = CircuitBreakerClient.new_decorator(breaker, Verdict("x"))
+        async with Scripted([cause], decorator) as scripted:
+            with pytest.raises(ValueError) as caught:
+                await scripted.session.get(URL)
+
+        assert cause is caught.value.__context__
 
     async def test_cancellation_while_the_strategy_thinks_leaves_nothing(self, breaker):
         """The response is closed and nothing is counted."""

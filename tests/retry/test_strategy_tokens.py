@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 from chains import now, response_of, status_and_log
 from chains import retrying_session as session
@@ -64,7 +62,7 @@ async def test_token_may_have_no_delay(kind):
     assert (200, 3, 0.0) == (status, len(log.children), now())
 
 
-@pytest.mark.parametrize("thing", [5, "token", SimpleNamespace(retry_count=0)])
+@pytest.mark.parametrize("thing", [5, "token", object()])
 async def test_thing_without_a_delay_is_no_token(thing):
     """It is named at once, with the method that it comes from."""
     strategy = Plain()

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import csv
-import importlib.util
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 import pytest
+from simulated import DOCS, simulation_of_the_page
 
 from aioretry_smithy import (
     ConcurrencyLimit,
@@ -29,17 +28,7 @@ from aioretry_smithy.testing import VirtualTimeLoop
 
 # One process runs them all: each simulation serves several tests.
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("storms")]
-DOCS = Path(__file__).parents[2] / "docs"
-
-
-def _load(path: Path) -> Any:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-storm = _load(DOCS / "examples" / "retry_storm.py")
+storm = simulation_of_the_page()
 
 
 @cache

@@ -1,0 +1,63 @@
+"""Count the connections that break together as one failure."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from .._failures.broken_connection import is_broken_connection
+
+if TYPE_CHECKING:
+    from .._log.request_log import RequestLog
+    from .context import ClientRequestContext
+
+
+class FailedAttempt(NamedTuple):
+    """When a failed attempt began and when it failed, and whether a connection broke.
+
+    Both are seconds of the event loop's clock.
+    """
+
+    began: float
+    failed: float
+    is_break: bool
+
+    @classmethod
+    def of(cls, ctx: ClientRequestContext, cause: Exception | None) -> FailedAttempt:
+        """Look at an attempt, or at a call, whose last attempt it is then about."""
+        log = _attempt_of(ctx.log)
+        outcome = log._outcome
+        failed = outcome.ended if cause is None else outcome.body_ended
+        if failed is None:
+            # A decorator of the user's own has raised it.
+            failed = log._call.loop.time()
+        is_break = cause is not None and is_broken_connection(cause)
+        return cls(log.started, failed, is_break)
+
+
+class Rounds:
+    """Tells whether a failure is to be counted, for what is shared by many calls.
+
+    A restart cuts all the connections of a server at once, which is one failure. So a
+    broken connection is not counted if its attempt began before the last failure that
+    was. All others are counted each.
+    """
+
+    __slots__ = ("_last",)
+
+    def __init__(self) -> None:
+        self._last = -math.inf
+
+    def count(self, failure: FailedAttempt) -> bool:
+        """Say whether to count a failure, and remember when one that counts was."""
+        # Not "<=": by a coarse clock a retry may begin at the time of the failure.
+        if failure.is_break and failure.began < self._last:
+            return False
+        self._last = max(self._last, failure.failed)
+        return True
+
+
+def _attempt_of(log: RequestLog) -> RequestLog:
+    """Return the log of the attempt that a call has ended with; that of an attempt."""
+    backwards = reversed(log._children)
+    return next((each for each in backwards if each._outcome is log._outcome), log)
