@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING
 from .._bodies.request_body import can_be_sent_at_once
 from .._call.chain import sends_again
 from .._call.client import DecoratingClient, Decorator, HttpClient, chain_of
+from .._call.origin import judge_attempt
+from .._call.time_limits import time_left
 from .._clock import loop_time
-from .._errors import bad_argument, is_finite
+from .._errors import ResponseTimeoutError, bad_argument, is_finite
+from .._failures.ran_out import was_cut_beside
+from .._failures.safety import stands_for
+from .._meant import call_it
 from .._retry.limiter import RetryLimiter
 from .._retry.strategy import is_idempotent
 from .delay import HedgingDelay
 from .hedged_request import HedgedRequest, is_good
+from .sent_request import came_from_server
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,8 +46,11 @@ class HedgingClient(DecoratingClient[HttpClient]):
       closed, in one turn of the event loop. No circuit breaker, budget or limit counts
       them. The body of the good one is still to be read.
     - If none is good, the last response is returned; without any, the first exception
-      is raised. A bad answer is closed if its body is long and another request is on
-      its way, which may wait for the connection.
+      is raised, one of a request that was refused on this side last. A bad answer is
+      closed if its body is long and another request is on its way, which may wait for
+      the connection.
+    - A good answer that was not sent, such as that of a fallback, ends hedging, and is
+      returned if the requests under way bring no good one.
 
     Each request has a log: ``is_hedge`` and ``superseded`` say whether it is a hedge
     and whether it lost. A hedge has the retry count header, as a retry has. After
@@ -109,6 +118,7 @@ class HedgingClient(DecoratingClient[HttpClient]):
             delay = HedgingDelay.fixed(delay)
         if not isinstance(delay, HedgingDelay):
             expected = "seconds, finite and >= 0, or a HedgingDelay"
+            expected += call_it(delay, HedgingDelay)
             raise bad_argument("delay", delay, expected)
         if type(max_hedges) is not int or max_hedges < 1:
             raise bad_argument("max_hedges", max_hedges, "an int >= 1")
@@ -131,13 +141,18 @@ class HedgingClient(DecoratingClient[HttpClient]):
         if ctx.parent is not None:
             return await self._hedged(ctx, request)
         # Nothing retries: then each request gets its log here.
-        attempt, log = ctx.derive(request), ctx.log
+        attempt = ctx.derive(request)
         try:
-            return await self._hedged(attempt, request)
-        finally:
-            attempt.log._is_settled = True
-            if not log._is_settled:
-                log._record_answer(attempt.log)
+            response = await self._hedged(attempt, request)
+        except BaseException as cause:
+            _end(ctx, attempt)
+            judge_attempt(attempt.log, cause)
+            is_cut = type(cause) is not ResponseTimeoutError and was_cut_beside(cause)
+            if is_cut and time_left(ctx) <= 0:
+                raise _timed_out(ctx, cause) from cause
+            raise
+        _end(ctx, attempt)
+        return response
 
     async def _hedged(
         self, ctx: ClientRequestContext, request: HttpRequest
@@ -159,7 +174,7 @@ class HedgingClient(DecoratingClient[HttpClient]):
             return await hedged.run()
         started = loop_time()
         response = await self.delegate.execute(ctx, request)
-        if is_good(response.status):
+        if is_good(response.status) and came_from_server(ctx.log, response):
             times.note(loop_time() - started)
         return response
 
@@ -180,6 +195,20 @@ class HedgingClient(DecoratingClient[HttpClient]):
         """Return the name and the settings of this client."""
         settings = f"max_hedges={self._max_hedges!r}, limiter={self._limiter!r}"
         return f"{type(self).__name__}(delay={self._delay!r}, {settings})"
+
+
+def _end(ctx: ClientRequestContext, attempt: ClientRequestContext) -> None:
+    """Let a call that nothing retries end as its attempt did."""
+    attempt.log._is_settled = True
+    if not ctx.log._is_settled:
+        ctx.log._record_answer(attempt.log)
+
+
+def _timed_out(ctx: ClientRequestContext, cause: BaseException) -> ResponseTimeoutError:
+    error = ResponseTimeoutError(f"the call had {ctx.log.response_timeout:.3f} s")
+    stands_for(error, cause)
+    ctx.log._record_failure(error)
+    return error
 
 
 def _may_be_hedged(ctx: ClientRequestContext, request: HttpRequest) -> bool:

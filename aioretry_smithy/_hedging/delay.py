@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from .._errors import bad_argument, is_finite
+from .._meant import check_unit
 from .._request.keys import host_key
 from .._request.per_key import OneForAll, PerKey
 from .recent_times import FixedDelay, RecentTimes
@@ -86,6 +87,7 @@ class _Fixed(HedgingDelay):
     def __post_init__(self) -> None:
         if not (is_finite(self.seconds) and self.seconds >= 0):
             raise bad_argument("seconds", self.seconds, "finite and >= 0")
+        check_unit("delay", self.seconds)
 
     def _new_delays(self) -> Delays:
         return OneForAll("all", FixedDelay(self.seconds))

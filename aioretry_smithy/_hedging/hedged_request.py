@@ -8,12 +8,20 @@ from typing import TYPE_CHECKING, Any, Final
 from .._call.time_limits import time_left
 from .._clock import loop_time
 from .._failures.kept_cause import drop_frames
+from .._failures.ran_out import mark_cut_beside, ran_out
 from .._failures.retry_info import RetryInfo
-from .._failures.safety import RetrySafety, mark_seen, peel, retry_safety, was_queued
+from .._failures.safety import (
+    RetrySafety,
+    mark_seen,
+    peel,
+    retry_safety,
+    was_queued,
+)
 from .._retry.config import RETRY_COUNT_HEADER
 from .._retry.http_exchange import HTTP
 from .._retry.limiter_calls import acquired, notify
-from .sent_request import SentRequest
+from .sent_request import SentRequest, came_from_server
+from .standing import Standing
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -70,14 +78,15 @@ class HedgedRequest:
         self._first = SentRequest(ctx._twin())
         self._sent = [self._first]
         self._under_way: list[SentRequest] = []
-        # What counts if nothing good comes.
-        self._best: SentRequest | None = None
+        self._standing = Standing()
+        self._last = self._first
 
     async def run(self) -> aiohttp.ClientResponse:
         """Return the first good answer.
 
         Where there is none, return the last answer; without any, raise the first
-        failure.
+        failure. A good answer that something on this side gave in place of the server
+        serves where no other request brings one.
         """
         first: Any = self._first.ctx
         self._start(self._first, self._delegate.execute(first, self._request))
@@ -88,7 +97,7 @@ class HedgedRequest:
                     sent.ctx.log._supersede()
             await self._end()
         except BaseException as error:
-            self._close_best()
+            self._standing.close()
             # A coroutine that is thrown away must not wait.
             await self._end(0 if isinstance(error, GeneratorExit) else 1)
             raise
@@ -151,15 +160,16 @@ class HedgedRequest:
             request = HTTP.with_count(request, name, made_before)
         hedge.started = loop_time()
         hedge.ctx = attempt = ctx.derive(request)
-        self._let_go()
+        self._standing.free_connection()
         attempt.log._deadline = ctx.log._deadline
         attempt.log._hedge(ctx.log)
         return await self._delegate.execute(attempt, request)
 
     def _take(self, sent: SentRequest) -> bool:
-        """Look at the outcome of a request; say whether it is a good answer."""
+        """Look at the outcome of a request; say whether it wins."""
         task = sent.task
         del sent.task  # it has the failure, whose frames have this object
+        self._last = sent
         failure = task.exception()
         if isinstance(failure, Exception) and sent.ctx is not None:
             self._fail(sent, failure)
@@ -167,33 +177,42 @@ class HedgedRequest:
         del failure
         # Raises what did not come from a request.
         response = task.result()
-        if response is None:
+        if response is None or sent.ctx is None:
             self._hedges_left = 0
             return False
-        self._close_best()
-        self._best, sent.response = sent, response
-        if is_good(response.status):
+        sent.response = response
+        if not is_good(response.status):
+            self._take_bad(sent, response)
+            return False
+        if came_from_server(sent.ctx.log, response):
+            self._standing.win(sent)
             self._learn(sent)
             return True
+        # Nothing is known of the server; those under way may bring its answer yet.
+        self._standing.stand_in(sent)
+        self._hedges_left = 0
+        self._withdraw()
+        return False
+
+    def _take_bad(self, sent: SentRequest, response: aiohttp.ClientResponse) -> None:
+        self._standing.answer_badly(sent)
         if HTTP.hint(response) is not None:
             self._hedges_left = 0
         if any(other.ctx is not None for other in self._under_way):
-            self._let_go()
-        return False
+            self._standing.free_connection()
 
-    def _close_best(self) -> None:
-        if self._best is not None and self._best.response is not None:
-            self._best.response.close()
-
-    def _let_go(self) -> None:
-        """Close a bad answer that keeps a connection which others may wait for."""
-        if self._best is not None and self._best.stays_open():
-            self._close_best()
-            self._best = None
+    def _withdraw(self) -> None:
+        """Give up the hedges that still wait for leave."""
+        waiting = [sent for sent in self._under_way if sent.ctx is None]
+        for hedge in waiting:
+            if not hedge.task.done():
+                self._under_way.remove(hedge)
+                hedge.give_up()
+                hedge.settle()
 
     def _fail(self, sent: SentRequest, cause: Exception) -> None:
         sent.cause = cause
-        self._best = self._best or sent
+        self._standing.fail(sent)
         if (
             retry_safety(cause) is RetrySafety.NO
             or was_queued(cause)
@@ -230,19 +249,25 @@ class HedgedRequest:
 
     def _hand_over(self) -> aiohttp.ClientResponse:
         """Give the attempt the log of what counts, and return or raise that."""
-        best: Any = self._best
-        self._ctx.log, self._ctx.attempt = best.ctx.log, best.ctx.attempt
+        best: Any = self._standing.best
+        ctx = self._ctx
+        ctx.log, ctx.attempt = best.ctx.log, best.ctx.attempt
+        if best is not self._last:
+            ctx.root.log._end_race()
         cause, response = best.cause, best.response
-        was_sent = False
+        was_sent = was_cut = False
         for sent in self._sent:
             if sent is not best:
                 drop_frames(sent.cause)
                 was_sent |= sent.ctx is not None and sent.ctx.log.sent
+                was_cut |= ran_out(sent.cause)
             sent.cause = None
         if response is not None:
             return response  # type: ignore[no-any-return]
         if was_sent:
             mark_seen(cause)
+        if was_cut and time_left(ctx.root) <= 0:
+            mark_cut_beside(cause)
         try:
             raise cause
         finally:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import aiohttp
 
     from .._call.context import ClientRequestContext
+    from .._log.request_log import RequestLog
 
 _given_up: Final[set[asyncio.Task[Any]]] = set()
 """Tasks that are to end, some in their own time: the loop alone does not keep them."""
@@ -36,6 +37,11 @@ class SentRequest:
         self.ctx = ctx
         self.started = loop_time()
         self.leave = self.cause = self.response = None
+
+    def close(self) -> None:
+        """Close the answer, which is there."""
+        response: Any = self.response
+        response.close()
 
     def stays_open(self) -> bool:
         """Say whether the body may keep its connection until it is read."""
@@ -68,6 +74,26 @@ class SentRequest:
             log._sent = log._sent or not task.done()
             log._record_failure(asyncio.CancelledError())
         log._is_settled = True
+
+
+def came_from_server(log: RequestLog, response: aiohttp.ClientResponse) -> bool:
+    """Say whether the answer to a request is one of a server.
+
+    One that a fault injected is, so that hedging can be rehearsed; that of a fallback
+    or a cache is not. A decorator may have made attempts of its own.
+    """
+    if log._was_refused:
+        # Whatever was sent before the fallback answered.
+        return False
+    inner = log.root.children[log.attempt :]
+    return _met_server(log) or any(
+        _met_server(each) and each.response_headers is response.headers
+        for each in inner
+    )
+
+
+def _met_server(log: RequestLog) -> bool:
+    return log._sent or log.injected
 
 
 def _discard(task: asyncio.Task[aiohttp.ClientResponse | None]) -> None:

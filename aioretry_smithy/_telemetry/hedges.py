@@ -30,7 +30,8 @@ class HedgeCount:
 
     def since(self, log: RequestLog) -> dict[str, int]:
         """Return how many there were, by the names of :data:`HEDGES`."""
-        hedges = [each for each in log.children[self._before :] if each.is_hedge]
+        sent = log.children[self._before :]
+        hedges = [each for each in sent if each.is_hedge and not each._was_stale]
         return {
             "sent": len(hedges),
             "won": sum(map(_has_won, hedges)),
