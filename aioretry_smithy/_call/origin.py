@@ -28,7 +28,7 @@ _WRITING = ("aiohttp.client_reqrep", "write_bytes")
 _BODY = {
     "aiohttp.multipart",
     "aiohttp.payload",
-    "aioretry_smithy._bodies.request_body",
+    "aioretry_smithy._bodies.replayable_payload",
     "aioretry_smithy._session.uploads",
 }
 _WIRE = {"aiohttp.base_protocol", "aiohttp.http_writer"}
@@ -36,7 +36,7 @@ _WIRE = {"aiohttp.base_protocol", "aiohttp.http_writer"}
 
 def judge_origin(cause: BaseException, log: RequestLog) -> None:
     """Note which side a failure came from, and whether the server saw the request."""
-    if was_sent_before(log, cause):
+    if log._sent:
         mark_seen(cause)
     if is_timeout(cause) and waited_in_pool(cause):
         mark_queued(cause)
@@ -67,25 +67,38 @@ def waited_in_pool(cause: BaseException) -> bool:
     return any(place == _POOL for place, _ in frames_of(cause))
 
 
-def was_sent_before(log: RequestLog, cause: BaseException) -> bool:
-    """Say whether the server may have seen the request of *log* before."""
-    earlier = log.response_cause
-    if earlier is None:
-        return log.response_status is not None
-    is_other = earlier is not cause and not isinstance(earlier, RefusedRequestError)
-    return is_other and not is_unprocessed(earlier)
+def judge_attempt(log: RequestLog, cause: BaseException) -> None:
+    """Note whether a server has seen something of an attempt that failed.
 
-
-def was_sent_inside(attempt: RequestLog, cause: BaseException) -> bool:
-    """Say whether a server may have seen something of an attempt that failed.
-
-    A decorator of the caller's own may have made attempts inside this one, and a
-    function other calls.
+    Whoever refused the rest: a decorator of the caller's own may have sent the request
+    before, or have made attempts inside this one; a function may have made calls.
     """
-    inner = attempt.root.children[attempt.attempt :]
-    return any(was_sent_before(each, cause) for each in inner) or any(
-        call.sent for call in attempt.calls
+    if is_unprocessed(cause) and _was_sent(log, cause):
+        mark_seen(cause)
+
+
+def _was_sent(log: RequestLog, cause: BaseException) -> bool:
+    number = log.attempt
+    if number is None and log.children:
+        # Each attempt was judged by itself.
+        return False
+    inner = log.root.children[number:]
+    if log.request._brings_response:
+        return log._sent or any(each._sent for each in inner)
+    # That the function ran says nothing: it may be what refused.
+    # Nobody knows of the calls whose logs were not kept.
+    return (
+        any(_ran_before(each, cause) for each in inner)
+        or any(call.sent for call in log.calls)
+        or log.dropped_calls > 0
     )
+
+
+def _ran_before(log: RequestLog, cause: BaseException) -> bool:
+    earlier = log.response_cause
+    if earlier is None or earlier is cause:
+        return False
+    return not (isinstance(earlier, RefusedRequestError) or is_unprocessed(earlier))
 
 
 def _comes_from_body(cause: BaseException) -> bool:

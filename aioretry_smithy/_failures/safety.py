@@ -257,6 +257,12 @@ def was_queued(cause: BaseException | None) -> bool:
     return cause is not None and _QUEUED in vars(peel(cause))
 
 
+def stands_for(error: BaseException, cause: BaseException | None) -> None:
+    """Let *error*, raised in place of *cause*, say the same of the request."""
+    marks = {} if cause is None else vars(peel(cause))
+    vars(error).update((mark, True) for mark in (_QUEUED, _SEEN) if mark in marks)
+
+
 def was_refused(cause: BaseException | None) -> bool:
     """Say whether an open circuit refused a request and nothing was sent."""
     return cause is not None and isinstance(peel(cause), RefusedRequestError)

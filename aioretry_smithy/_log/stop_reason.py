@@ -29,6 +29,9 @@ class RetryStopReason(StrEnum):
     BODY_NOT_REPLAYABLE = "body_not_replayable"
     """The body was read by an earlier attempt and cannot be sent whole again."""
 
+    REFUSED = "refused"
+    """A circuit breaker or a limit on this side refused the last attempt."""
+
     CANCELLED = "cancelled"
     """The caller cancelled the call."""
 

@@ -24,7 +24,7 @@ from .failure import (
     RetryAction,
     raised_for_status,
 )
-from .given_up import call_inside, gave_up
+from .given_up import is_given_up
 from .strategy import is_idempotent
 
 if TYPE_CHECKING:
@@ -74,10 +74,10 @@ def by_exception(failure: Failure, previous: RetryAction | None) -> RetryAction 
         return None
     cause = peel(failure.cause)
     info = RetryInfo.of(cause)
-    is_given_up = gave_up(call_inside(failure.ctx.log, failure.cause))
-    if info.allows_retry and not (raised_by_caller(cause) or is_given_up):
+    given_up = is_given_up(failure.ctx.log, failure.cause)
+    if info.allows_retry and not (raised_by_caller(cause) or given_up):
         return RetryAction(_kind(info, cause), info.retry_after)
-    if is_given_up or retry_safety(cause) is RetrySafety.NO:
+    if given_up or retry_safety(cause) is RetrySafety.NO:
         return RetryAction.forbid()
     # A status tells more, and has been judged already.
     if previous is not None or raised_for_status(failure.cause) is not None:

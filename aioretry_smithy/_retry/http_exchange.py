@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from .._bodies import response_content as _content
 from .._bodies.drain import discard
-from .._bodies.request_body import SpentBodyError, is_spent
+from .._bodies.replayable_payload import SpentBodyError
+from .._bodies.request_body import is_spent
 from .._call.time_limits import IN_BODY, passed_limit
 from .._failures.hints import retry_after
 from .._request.keys import host_key

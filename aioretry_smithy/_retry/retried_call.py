@@ -7,15 +7,17 @@ from abc import ABC, abstractmethod
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .._call.origin import was_sent_inside
+from .._call.origin import judge_attempt
 from .._call.time_limits import time_left
 from .._errors import ResponseTimeoutError, bad_argument, is_finite, raised_from
 from .._failures.kept_cause import drop_frames
+from .._failures.ran_out import ran_out
 from .._failures.retry_info import RetryInfo
-from .._failures.safety import is_timeout, mark_queued, mark_seen, peel, was_queued
+from .._failures.safety import peel, stands_for
 from .._log.stop_reason import RetryStopReason
 from .exchange import NOTHING
 from .limiter_calls import acquired, notify, report
+from .refusal import reason_after
 from .wait import AT_ONCE, Wait, plan_wait
 
 if TYPE_CHECKING:
@@ -173,16 +175,13 @@ class RetriedCall(ABC):
         message = f"the deadline passed, attempts: {self.attempts_made}"
         error = ResponseTimeoutError(message)
         error.__cause__ = self._earlier_cause or self.cause
-        if was_queued(self.cause):
-            mark_queued(error)
+        stands_for(error, self.cause)
         self.cause = error
         return RetryStopReason.DEADLINE
 
     def was_cut(self) -> bool:
         """Say whether the deadline of the call, and no other limit, cut the attempt."""
-        cause = self.cause
-        late = is_timeout(cause) or was_queued(cause)
-        return late and time_left(self.ctx) <= 0
+        return ran_out(self.cause) and time_left(self.ctx) <= 0
 
     async def read(self, look: Callable[[Any], Awaitable[_T]] | None = None) -> Any:
         """Read what is wanted of a body; where that fails, the attempt has failed."""
@@ -217,8 +216,7 @@ class RetriedCall(ABC):
             # Not in a variable, which would keep it alive through a wait.
             self.result = await self.delegate.execute(attempt, request)
         except Exception as cause:
-            if was_sent_inside(attempt.log, cause):
-                mark_seen(cause)
+            judge_attempt(attempt.log, cause)
             self.cause = cause
         attempt.log._is_settled = True
 
@@ -281,7 +279,7 @@ class RetriedCall(ABC):
         log = self.ctx.log.root
         # Unless a decorator has answered without waiting for this.
         if not log._is_settled:
-            log.stop_reason = reason
+            log.stop_reason = reason_after(self.attempt.log, reason)
             log._retry_error = self.refusal
             log._record_answer(self.attempt.log)
         if self.result is not NOTHING:
@@ -307,6 +305,7 @@ class RetriedCall(ABC):
         raised = isinstance(error, Exception)
         if is_open:
             log._record_failure(error)
+            log._retry_error = self.refusal
             log.stop_reason = (
                 RetryStopReason.ERROR if raised else RetryStopReason.CANCELLED
             )

@@ -3,24 +3,38 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 import aiohttp
 import pytest
+from chains import URL, now, refused, retrying, session
 
 from aioretry_smithy import (
+    Backoff,
     CircuitBreaker,
+    CircuitBreakerClient,
+    CircuitState,
     ClientRequestContext,
+    ConcurrencyLimit,
+    ConcurrencyLimitingClient,
+    DecoratingClient,
     FailFastError,
     HttpRequest,
+    ResponseTimeoutError,
+    RetryingRpcClient,
     RetrySafety,
+    RetryStrategy,
     UnprocessedRequestError,
+    client_decorator,
     is_unprocessed,
     new_response,
     retry_safety,
+    rpc,
 )
 from aioretry_smithy._call.origin import judge_origin, waited_in_pool
-from aioretry_smithy._call.recording import record_response
+from aioretry_smithy.testing import ScriptedTransport
 
+BREAKER = CircuitBreaker("orders")
 CALL = "calls.pop(0)(*([calls] if calls else []))"
 
 
@@ -92,35 +106,118 @@ async def test_what_aiohttp_renames_is_taken_for_a_redirect():
     assert not is_unprocessed(cause)
 
 
+class Refusing(DecoratingClient):
+    """Refuses each second request."""
+
+    refuses = False
+
+    async def execute(self, ctx, request):
+        self.refuses = not self.refuses
+        if not self.refuses:
+            raise UnprocessedRequestError("no place")
+        return await self.delegate.execute(ctx, request)
+
+
+@client_decorator
+async def insistent(delegate, ctx, request):
+    """Send again whatever came of it."""
+    with suppress(aiohttp.ClientError, TimeoutError):
+        (await delegate.execute(ctx, request)).close()
+    return await delegate.execute(ctx, request)
+
+
+@pytest.mark.parametrize("clients", [(), (retrying(RetryStrategy.never()),)])
+@pytest.mark.parametrize("inside", [(), (Refusing,)], ids=["transport", "decorator"])
 @pytest.mark.parametrize(
     ("earlier", "unprocessed"),
     [
-        (None, True),
-        (200, False),
+        (401, False),
         (TimeoutError(), False),
+        (aiohttp.ServerDisconnectedError(), False),
+        (refused(), True),
         (UnprocessedRequestError(), True),
-        (FailFastError(CircuitBreaker("x")), True),
     ],
 )
-async def test_an_earlier_send_in_the_same_attempt_counts(earlier, unprocessed):
+async def test_an_earlier_send_in_the_same_attempt_counts(
+    earlier, unprocessed, inside, clients
+):
     """Refused twice is unprocessed; what the server may have seen once is not."""
-    log, cause = new_log(), UnprocessedRequestError("no place")
-    if isinstance(earlier, int):
-        record_response(log, new_response(log.request, earlier))
-    elif earlier is not None:
-        log._record_failure(earlier)
-    judge_origin(cause, log)
+    answers = [earlier, UnprocessedRequestError("no place")]
+    async with session(answers, *inside, insistent, *clients) as client:
+        with pytest.raises(UnprocessedRequestError) as caught:
+            await client.post(URL)
 
-    assert unprocessed is is_unprocessed(cause)
+    assert unprocessed is is_unprocessed(caught.value)
 
 
-async def test_the_failure_itself_is_no_earlier_send():
-    """It may have been recorded before it is judged."""
-    log, cause = new_log(), UnprocessedRequestError("no place")
-    log._record_failure(cause)
-    judge_origin(cause, log)
+@pytest.mark.parametrize(
+    ("earlier", "attempts"),
+    [(ValueError(), 1), (UnprocessedRequestError(), 2), (FailFastError(BREAKER), 2)],
+)
+async def test_attempts_that_a_decorator_makes_of_a_function(earlier, attempts):
+    """What the function did in the first of them is not known to be nothing."""
+    failures = [earlier, UnprocessedRequestError("no place")] * 2
 
-    assert is_unprocessed(cause)
+    @client_decorator
+    async def derive(delegate, ctx, request):
+        with suppress(type(earlier)):
+            await delegate.execute(ctx.derive(request), request)
+        return await delegate.execute(ctx.derive(request), request)
+
+    strategy = RetryStrategy.on_unprocessed(Backoff.without_delay())
+
+    @rpc(derive, RetryingRpcClient.new_decorator(strategy, 2))
+    async def operation():
+        raise failures.pop(0)
+
+    with pytest.raises(UnprocessedRequestError) as caught:
+        await operation()
+
+    assert 2 * attempts == 4 - len(failures)
+    assert (attempts == 2) is is_unprocessed(caught.value)
+
+
+@pytest.mark.parametrize("clients", [(), (retrying(RetryStrategy.failsafe()),)])
+async def test_deadline_that_passes_in_a_queue_after_a_send(clients):
+    """The server has seen the request that went out before the wait."""
+    limit = ConcurrencyLimit.fixed(1)
+
+    @client_decorator
+    async def hold(delegate, ctx, request):
+        """Keep the place as a body under way does."""
+        response = await delegate.execute(ctx, request)
+        limit._try_enter(now())
+        return response
+
+    limiting = ConcurrencyLimitingClient.new_decorator(limit, timeout=None)
+    transport = ScriptedTransport([401, 401])
+    chain = limiting, hold, insistent, *clients
+    async with session(transport, *chain, timeout=5.0) as client:
+        with pytest.raises(ResponseTimeoutError) as caught:
+            await client.post(URL)
+
+    assert 1 == len(transport.requests)
+    assert not is_unprocessed(caught.value)
+
+
+async def test_what_stood_in_for_the_server_was_no_send():
+    """The answer of a fallback proves nothing; this request reached nobody."""
+    breaker = CircuitBreaker()
+    breaker.enter_state(CircuitState.FORCED_OPEN)
+    answers = iter([401, refused()])
+
+    def fallback(ctx, request):
+        answer = next(answers)
+        if isinstance(answer, int):
+            return new_response(request, answer)
+        raise answer
+
+    guarded = CircuitBreakerClient.new_decorator(breaker, fallback=fallback)
+    async with session([], guarded, insistent) as client:
+        with pytest.raises(aiohttp.ClientConnectorError) as caught:
+            await client.post(URL)
+
+    assert is_unprocessed(caught.value)
 
 
 def test_failure_that_is_its_own_cause_waited_nowhere():

@@ -23,6 +23,7 @@ from aioretry_smithy import (
     rpc,
     smithy,
 )
+from aioretry_smithy.testing import ScriptedTransport
 
 
 class GoneError(aiohttp.ClientConnectionError):
@@ -177,6 +178,91 @@ async def test_group_that_ended_a_call_inside_is_the_failure_itself():
     assert (1, "no_retry") == (log.total_attempts, log.stop_reason)
 
 
+@pytest.mark.parametrize("strategy", BUILT_IN.values(), ids=BUILT_IN)
+@pytest.mark.parametrize("nested", [False, True])
+async def test_group_has_been_given_up_when_each_member_has(strategy, nested):
+    """Two requests side by side, each with its retries: further out there are none."""
+
+    @rpc(RetryingRpcClient.new_decorator(strategy, 3), idempotent=True)
+    async def operation(client):
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(client.get(URL))
+            if not nested:
+                tasks.create_task(client.get(URL))
+                return
+            async with asyncio.TaskGroup() as further:
+                further.create_task(client.get(URL))
+                further.create_task(client.get(URL))
+
+    transport = ScriptedTransport([GoneError()] * 30)
+    async with session(transport, INNER) as client:
+        with pytest.raises(ExceptionGroup) as caught:
+            await operation(client)
+
+    assert 4 + 2 * nested == len(transport.requests)
+    assert 1 == RequestLog.of(caught.value).total_attempts
+
+
+async def test_group_with_a_member_that_nobody_has_retried_is_a_new_failure():
+    """Another attempt may bring that one through."""
+    plain = session([GoneError()] * 3)
+
+    @rpc(RetryingRpcClient.new_decorator(BUILT_IN["on_server_error_status"], 3))
+    async def operation(client):
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(client.get(URL))
+            tasks.create_task(plain.get(URL))
+
+    async with plain, session([GoneError()] * 6, INNER) as client:
+        with pytest.raises(ExceptionGroup) as caught:
+            await operation(client)
+
+    assert 3 == RequestLog.of(caught.value).total_attempts
+
+
+async def test_group_is_given_up_all_the_way_out():
+    """Through functions with a retrying client and without one."""
+    strategy = BUILT_IN["on_server_error_status"]
+
+    @rpc()
+    async def inmost(client):
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(client.get(URL))
+            tasks.create_task(client.get(URL))
+
+    @rpc(RetryingRpcClient.new_decorator(strategy, 3))
+    async def inner(client):
+        await inmost(client)
+
+    @rpc(RetryingRpcClient.new_decorator(strategy, 3))
+    async def outer(client):
+        await inner(client)
+
+    transport = ScriptedTransport([GoneError()] * 30)
+    async with session(transport, INNER) as client:
+        with pytest.raises(ExceptionGroup):
+            await outer(client)
+
+    assert 4 == len(transport.requests)
+
+
+async def test_rule_that_names_the_group_retries_it():
+    """As one that names the very class of a failure does."""
+    rule = RetryRule(exceptions=[ExceptionGroup], backoff=NOW)
+
+    @rpc(RetryingRpcClient.new_decorator(rule, 3))
+    async def operation(client):
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(client.get(URL))
+            tasks.create_task(client.get(URL))
+
+    async with session([GoneError()] * 30, INNER) as client:
+        with pytest.raises(ExceptionGroup) as caught:
+            await operation(client)
+
+    assert 3 == RequestLog.of(caught.value).total_attempts
+
+
 async def test_error_of_a_response_is_that_of_its_call():
     """The session gave up on the 503 that the function raises for."""
 
@@ -316,7 +402,10 @@ async def test_function_that_reached_a_server_is_not_unprocessed(first, attempts
 async def test_task_group_around_a_failure_does_not_make_it_unprocessed():
     """The request before it went through all the same."""
 
-    @rpc(RetryingRpcClient.new_decorator(RetryStrategy.failsafe(NOW), 3))
+    @rpc(
+        RetryingRpcClient.new_decorator(RetryStrategy.failsafe(NOW), 3),
+        idempotent=False,
+    )
     async def operation(client):
         await client.post(URL)
         async with asyncio.TaskGroup() as tasks:

@@ -276,7 +276,7 @@ async def test_open_circuit_never_reaches_the_strategy(kind):
                     await client.get(URL)
                 await asyncio.sleep(1.0)
 
-    assert [(RetryStopReason.NO_RETRY, None)] * 2 == [
+    assert [(RetryStopReason.REFUSED, None)] * 2 == [
         (log.stop_reason, log.retry_error) for log in logs
     ]
     if kind is adaptive:

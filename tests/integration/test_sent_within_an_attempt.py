@@ -1,0 +1,165 @@
+"""A request that was answered is not sent again because something refused the rest."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+from aiohttp import ClientTimeout, web
+from chains import NOW, connected, retrying
+from lanes import LANES
+from races import hedging
+
+from aioretry_smithy import (
+    ConcurrencyLimit,
+    ConcurrencyLimitingClient,
+    RateLimit,
+    RateLimitingClient,
+    RequestLog,
+    RetryingRpcClient,
+    RetryStrategy,
+    UnprocessedRequestError,
+    client_decorator,
+    is_unprocessed,
+    request_options,
+    rpc,
+)
+
+
+class Orders:
+    """A server that wants a fresh token."""
+
+    def __init__(self):
+        self.requests = 0
+
+    async def respond(self, request):
+        self.requests += 1
+        await request.read()
+        return web.Response(status=401, text="expired")
+
+
+@client_decorator
+async def refresh(delegate, ctx, request):
+    """Send once more, and hold the first answer meanwhile."""
+    response = await delegate.execute(ctx, request)
+    if response.status != 401:
+        return response
+    try:
+        return await delegate.execute(ctx, request)
+    finally:
+        response.release()
+
+
+def one_turn():
+    return RateLimitingClient.new_decorator(RateLimit(1, per=60.0), timeout=0.0)
+
+
+def one_place():
+    limit = ConcurrencyLimit.fixed(1)
+
+    @client_decorator
+    async def to_the_end(delegate, ctx, request):
+        """Hold the place for as long as the answer is in hand."""
+        response = await delegate.execute(ctx, request)
+        held.append(limit._try_enter(0.0))
+        return response
+
+    held = []
+    limiting = ConcurrencyLimitingClient.new_decorator(limit, max_pending=0)
+    return lambda delegate: to_the_end(limiting(delegate))
+
+
+FAILSAFE = RetryStrategy.failsafe(NOW)
+CHAINS = {
+    "retries": (retrying(FAILSAFE),),
+    "no retries": (),
+    "hedges": (hedging(5.0),),
+    "hedges and retries": (hedging(5.0), retrying(FAILSAFE)),
+}
+
+
+@pytest.mark.parametrize("lane", LANES.values(), ids=LANES)
+@pytest.mark.parametrize("refusing", [one_turn, one_place])
+@pytest.mark.parametrize("outside", CHAINS.values(), ids=CHAINS)
+async def test_a_post_that_was_answered_is_not_sent_again(
+    serving, lane, refusing, outside
+):
+    """The decorator's second request met a limit; the server has the first one."""
+    orders = Orders()
+    server = await serving(orders.respond)
+    with lane():
+        client = connected(server.make_url("/"), refusing(), refresh, *outside)
+    async with client:
+        with pytest.raises(UnprocessedRequestError) as caught:
+            await client.post("/orders", data=b"one", timeout=ClientTimeout(30.0))
+
+        assert 1 == orders.requests
+        assert not is_unprocessed(caught.value)
+        assert RequestLog.of(caught.value).sent
+
+
+async def test_an_idempotent_request_is(serving):
+    """It may be sent again whatever the server has seen."""
+    server = await serving(Orders().respond)
+    chain = one_place(), refresh, retrying(FAILSAFE, max_total_attempts=3)
+    async with connected(server.make_url("/"), *chain) as client:
+        with (
+            request_options(idempotent=True),
+            pytest.raises(UnprocessedRequestError) as caught,
+        ):
+            await client.post("/orders", data=b"one")
+
+    assert 3 == RequestLog.of(caught.value).total_attempts
+
+
+@client_decorator
+async def twice(delegate, ctx, request):
+    """Send a request through all retries, and then once more."""
+    (await delegate.execute(ctx, request)).release()
+    return await delegate.execute(ctx, request)
+
+
+@pytest.mark.parametrize("lane", LANES.values(), ids=LANES)
+async def test_each_attempt_is_judged_by_itself(serving, lane):
+    """What an earlier pass of a decorator outside has sent is in the log."""
+
+    async def respond(request):
+        return web.Response()
+
+    server = await serving(respond)
+    with lane():
+        client = connected(server.make_url("/"), one_turn(), retrying(FAILSAFE), twice)
+    async with client:
+        with pytest.raises(UnprocessedRequestError) as caught:
+            await client.post("/orders", data=b"one", timeout=ClientTimeout(30.0))
+
+    assert is_unprocessed(caught.value)
+    assert [True, False] == [each.sent for each in RequestLog.of(caught.value).children]
+
+
+async def test_a_post_among_very_many_calls_of_a_function_is_not_sent_again(serving):
+    """The log keeps the first hundred calls; what the others sent counts, too."""
+    orders = Orders()
+    server = await serving(orders.respond)
+    refusing = connected(server.make_url("/"), refuse)
+
+    @rpc(RetryingRpcClient.new_decorator(FAILSAFE), idempotent=False)
+    async def order():
+        for _ in range(100):
+            with suppress(UnprocessedRequestError):
+                await refusing.get("/stock")
+        async with session.post("/orders", data=b"one"):
+            pass
+        await refusing.get("/stock")
+
+    async with refusing, connected(server.make_url("/")) as session:
+        with pytest.raises(UnprocessedRequestError):
+            await order()
+
+    assert 1 == orders.requests
+
+
+@client_decorator
+async def refuse(delegate, ctx, request):
+    """Send nothing."""
+    raise UnprocessedRequestError("closed today")
