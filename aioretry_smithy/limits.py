@@ -5,6 +5,7 @@ Needs the extra ``limits``.
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -17,6 +18,7 @@ except ModuleNotFoundError as _cause:
     raise missing_extra("limits", _cause) from _cause
 
 from limits.aio.storage import Storage
+from limits.errors import ConfigurationError
 from limits.storage import storage_from_string
 
 from ._limits.rate_limit import RateLimit, Turn
@@ -39,6 +41,9 @@ _CONSEQUENCES = {
     "refuse": "requests are refused",
 }
 
+_STORAGE = "an asynchronous storage, or the URI of one, such as async+redis://localhost"
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*(?=://)", re.ASCII | re.IGNORECASE)
+
 
 class SharedRateLimit(RateLimit):
     """Limits the rate of the requests of all processes together.
@@ -56,11 +61,13 @@ class SharedRateLimit(RateLimit):
     in the order of their questions to the storage. Of each key one request at a time
     asks, and sleeps until it may go out.
 
-    A storage that does not answer within a second is away. No call waits for it then: a
-    task looks once a second whether it is back, and a warning is logged once a minute.
+    A storage that does not answer within a second is away, even if the calls that asked
+    have given up before. No call waits for it then: a task looks once a second whether
+    it is back, and a warning is logged once a minute.
 
     The limit may serve many clients and tasks of one event loop, but not threads. The
-    windows use the wall clock, so the clocks of the machines should agree.
+    windows use the wall clock, so the clocks of the machines should agree; in virtual
+    time those of ``async+memory://`` use the clock of the event loop.
 
     Args:
         storage: A URI such as ``async+redis://localhost:6379`` or ``async+memory://``,
@@ -75,9 +82,10 @@ class SharedRateLimit(RateLimit):
             ``implementation="redispy"``.
 
     Raises:
-        ValueError: An argument is not as described.
-        limits.errors.ConfigurationError: No storage is known for the URI, or the
-            library that it needs is not installed.
+        ValueError: An argument is not as described; no storage is known for the URI, or
+            it cannot read it.
+        limits.errors.ConfigurationError: The library that the storage needs is not
+            installed, or one of its own settings is missing.
 
     >>> from aioretry_smithy.limits import SharedRateLimit
     >>> SharedRateLimit("async+memory://", "100/second", key="orders")
@@ -118,9 +126,8 @@ class SharedRateLimit(RateLimit):
         """How many requests of this process wait for their turn."""
         return sum(map(len, self._turns.copy().values()))
 
-    def _try_take(self, now: float) -> bool:
+    def _try_take(self, now: float) -> None:
         """Let no request go out unasked."""
-        return False
 
     async def _turn(
         self,
@@ -145,14 +152,27 @@ def _is_key(key: object) -> bool:
 def _storage_of(storage: object, options: dict[str, Any]) -> Storage:
     if isinstance(storage, Storage):
         if options:
-            raise bad_argument("storage_options", options, "none with a storage")
+            names = ", ".join(options)
+            raise bad_argument("storage_options", names, "none with a storage")
         return storage
     if isinstance(storage, str) and storage.startswith("async+"):
-        return cast("Storage", storage_from_string(storage, **options))
-    # The rest may hold a password.
-    shown = storage.partition(":")[0] if isinstance(storage, str) else storage
-    expected = "an asynchronous storage, or a URI that begins with async+"
-    raise bad_argument("storage", shown, expected)
+        try:
+            return cast("Storage", storage_from_string(storage, **options))
+        except ValueError:
+            pass
+        except ConfigurationError as error:
+            if storage.removeprefix("async+") not in str(error):
+                raise
+    # Not by way of the error, which shows the whole URI, or a part of it.
+    raise bad_argument("storage", _shown(storage), _STORAGE)
+
+
+def _shown(storage: object) -> object:
+    """Return what is no secret of a URI, or of what was given in place of one."""
+    scheme = _SCHEME.match(storage) if isinstance(storage, str) else None
+    if scheme is not None:
+        return scheme[0]
+    return None if storage is None else type(storage)
 
 
 def _item_of(rate: limits.RateLimitItem | str) -> limits.RateLimitItem:

@@ -44,30 +44,3 @@ class Bucket:
     def give_back(self) -> None:
         """Take leave back that was not used."""
         self._full_at -= self._interval
-
-
-class Resets:
-    """Keep requests back until the time that a server named."""
-
-    __slots__ = ("_closed_until",)
-
-    def __init__(self) -> None:
-        self._closed_until = -math.inf
-
-    def turn(self, now: float, ahead: int) -> float:
-        """Return when a request may go out; those *ahead* of it do not matter."""
-        return max(now, self._closed_until)
-
-    def take(self, now: float) -> None:
-        """Let a request go out: the server does the counting."""
-
-    def try_take(self, now: float) -> bool:
-        """Let a request go out, if the server answers again."""
-        return self._closed_until <= now + NEAR
-
-    def give_back(self) -> None:
-        """Take leave back that was not used."""
-
-    def close(self, until: float) -> None:
-        """Let no request go out before a time; earlier calls hold too."""
-        self._closed_until = max(self._closed_until, until)

@@ -16,7 +16,7 @@ from .._request.keys import host_key
 from .._request.per_key import OneForAll, PerKey
 from .concurrency_limit import ConcurrencyLimit
 from .concurrency_limit_error import ConcurrencyLimitError
-from .limited_calls import LimitedCalls, check_timeout
+from .limited_calls import LimitedCalls, check_timeout, note_queue
 from .overload import is_overloaded, was_dropped
 from .places import Place
 
@@ -205,6 +205,7 @@ class ConcurrencyLimitingClient(LimitedCalls[Place]):
             longest = math.inf if self._timeout is None else self._timeout
             until = started + min(longest, ctx.remaining())
             place = await limit._wait(until)
+            note_queue(ctx, started)
             if place is not None:
                 return place
         limit._refuse(ctx)

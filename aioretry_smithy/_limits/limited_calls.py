@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from .._call.client import DecoratingClient, HttpClient
+from .._clock import loop_time
 from .._errors import bad_argument, is_finite
 
 if TYPE_CHECKING:
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from .._request.request import HttpRequest
 
 _PermitT = TypeVar("_PermitT")
+
+_AT_ONCE: Final = 1e-3
+"""Seconds that a refusal without any wait may take."""
 
 
 class LimitedCalls(DecoratingClient[HttpClient], ABC, Generic[_PermitT]):
@@ -39,6 +43,15 @@ class LimitedCalls(DecoratingClient[HttpClient], ABC, Generic[_PermitT]):
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> _PermitT | None:
         """Wait for a permit for *request*; return None where it has no limit."""
+
+
+def note_queue(ctx: ClientRequestContext, started: float) -> None:
+    """Note that a call stood in a queue since then, unless it was sent off at once.
+
+    Retrying clients further out go by that.
+    """
+    if loop_time() - started > _AT_ONCE:
+        ctx.log._call.has_queued = True
 
 
 def check_timeout(seconds: float | None) -> None:

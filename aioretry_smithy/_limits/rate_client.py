@@ -12,8 +12,8 @@ from .._errors import bad_argument
 from .._failures.safety import mark_queued
 from .._request.keys import host_key
 from .._request.per_key import OneForAll, PerKey
-from .limited_calls import LimitedCalls, check_timeout
-from .rate_limit import RateLimit
+from .limited_calls import LimitedCalls, check_timeout, note_queue
+from .rate_limit import Permit, RateLimit, give_back
 from .rate_limit_error import RateLimitError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     RateLimits: TypeAlias = OneForAll[RateLimit] | PerKey[RateLimit]
 
 
-class RateLimitingClient(LimitedCalls[RateLimit]):
+class RateLimitingClient(LimitedCalls[Permit]):
     """Lets each request wait for its turn at a rate, first come, first served.
 
     Inside a retrying client, as usual, each attempt waits for a turn of its own. The
@@ -104,10 +104,15 @@ class RateLimitingClient(LimitedCalls[RateLimit]):
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> aiohttp.ClientResponse:
         """Wait for the turn of *request*, pass it on, and learn from the answer."""
-        limit = await self._permit(ctx, request)
-        response = await self.delegate.execute(ctx, request)
-        if limit is not None:
-            limit._learn(response)
+        permit = await self._permit(ctx, request)
+        if permit is None:
+            return await self.delegate.execute(ctx, request)
+        try:
+            response = await self.delegate.execute(ctx, request)
+        except BaseException:
+            permit._lose()
+            raise
+        permit._learn(response)
         return response
 
     @property
@@ -125,37 +130,39 @@ class RateLimitingClient(LimitedCalls[RateLimit]):
     def _lane_step(self) -> LaneStep:
         find: Any = self._limits.quick()  # None is for keys of paths
 
-        def try_take(host: str, method: str, now: float) -> RateLimit | None:
+        def try_take(host: str, method: str, now: float) -> Permit | None:
             limit = find(host, method)
-            return limit if limit is not None and limit._try_take(now) else None
+            return None if limit is None else limit._try_take(now)
 
-        return LaneStep(try_take, _succeed, RateLimit._give_back)
+        return LaneStep(try_take, _succeed, give_back)
 
     async def _take(
         self, ctx: ClientRequestContext, request: HttpRequest
-    ) -> RateLimit | None:
+    ) -> Permit | None:
         limit = self._limits.of(request)
-        if limit is not None and not limit._try_take(loop_time()):
-            await self._wait(limit, ctx, request)
-        return limit
+        if limit is None:
+            return None
+        return limit._try_take(loop_time()) or await self._wait(limit, ctx, request)
 
     async def _wait(
         self, limit: RateLimit, ctx: ClientRequestContext, request: HttpRequest
-    ) -> None:
+    ) -> Permit:
         started = loop_time()
         # That of the attempt has not begun.
         deadline = started + ctx.root.remaining()
         latest = math.inf if self._timeout is None else started + self._timeout
         turn = await limit._turn(ctx, request, latest, deadline)
         if not turn.is_given:
+            note_queue(ctx, started)
             # Not by way of a variable: the error has this frame.
             raise _refusal(limit, turn.seconds)
         if turn.seconds:
             ctx.log._begin_after_wait(turn.seconds)
+        return turn.permit or limit
 
 
-def _succeed(limit: RateLimit, now: float, response: aiohttp.ClientResponse) -> None:
-    limit._learn(response)
+def _succeed(permit: Permit, now: float, response: aiohttp.ClientResponse) -> None:
+    permit._learn(response)
 
 
 def _refusal(limit: RateLimit, retry_in: float) -> RateLimitError:

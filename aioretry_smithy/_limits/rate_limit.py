@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from .._clock import loop_time
 from .._errors import bad_argument, is_finite
-from .bucket import NEAR, Bucket, Resets
+from .bucket import NEAR, Bucket
 from .line import Line
 from .rate_headers import seconds_to_reset
+from .resets import Resets
 
 if TYPE_CHECKING:
     import aiohttp
 
     from .._call.context import ClientRequestContext
     from .._request.request import HttpRequest
+
+
+_MAX_WAIT = 60.0
 
 
 class Turn(NamedTuple):
@@ -26,6 +30,9 @@ class Turn(NamedTuple):
 
     seconds: float
     """How long it waited for its turn; where there was none, until there may be one."""
+
+    permit: Permit | None = None
+    """The permit of the request, where it is not the limit itself."""
 
 
 class RateLimit:
@@ -65,10 +72,13 @@ class RateLimit:
         )
 
     @staticmethod
-    def from_headers() -> RateLimit:
+    def from_headers(*, max_wait: float = _MAX_WAIT) -> RateLimit:
         """Return a limit that follows the headers in which a server reports its own.
 
-        When nothing is left, requests wait for the reset. It reads
+        When nothing is left, requests wait for the reset, and then all of them go out.
+        A longer wait is cut to *max_wait*. Then one request goes out, and the others
+        wait for what its answer says; if it fails, is cancelled, or has no answer after
+        *max_wait*, the next one goes out. It reads
 
         - ``RateLimit`` and ``RateLimit-Policy`` of the IETF's draft, such as
           ``"default";r=0;t=30``: nothing is left for 30 s. Of several policies with
@@ -80,11 +90,17 @@ class RateLimit:
         Take one for each host, with
         :meth:`RateLimitingClient.new_per_host_decorator`.
 
+        Args:
+            max_wait: The longest wait for a reset in seconds, finite and > 0.
+
+        Raises:
+            ValueError: *max_wait* is not as described.
+
         >>> def limit(key):
         ...     return RateLimit.from_headers()
         >>> decorator = RateLimitingClient.new_per_host_decorator(limit)
         """
-        return _Learned()
+        return _Learned(max_wait)
 
     @property
     def pending(self) -> int:
@@ -97,12 +113,12 @@ class RateLimit:
     def _begin(self, rule: Bucket | Resets, description: str) -> None:
         self._rule = rule
         self._description = description
-        self._line: Line[bool] = Line()
+        self._line: Line[Permit] = Line()
         self._timer: asyncio.TimerHandle | None = None
 
-    def _try_take(self, now: float) -> bool:
-        """Let a request go out, if its turn is now."""
-        return not self._line.turns and self._rule.try_take(now)
+    def _try_take(self, now: float) -> Permit | None:
+        """Return a permit for a request, if its turn is now."""
+        return self if not self._line.turns and self._rule.try_take(now) else None
 
     def _next_turn(self) -> float:
         """Return when a request that comes now would have its turn."""
@@ -119,16 +135,17 @@ class RateLimit:
         started = loop_time()
         turn = self._next_turn()
         is_late = turn > latest or turn >= deadline
-        if is_late or not await self._wait(min(latest, deadline)):
+        permit = None if is_late else await self._wait(min(latest, deadline))
+        if permit is None:
             return Turn(is_given=False, seconds=self._next_turn() - loop_time())
-        return Turn(is_given=True, seconds=loop_time() - started)
+        return Turn(is_given=True, seconds=loop_time() - started, permit=permit)
 
-    async def _wait(self, until: float) -> bool:
-        """Wait for a turn; return False where it does not come in time after all."""
+    async def _wait(self, until: float) -> Permit | None:
+        """Wait for a turn; return None where it does not come in time after all."""
         if self._timer is None:
             self._set_timer()
         try:
-            return await self._line.wait(until, self._give_back) is not None
+            return await self._line.wait(until, give_back)
         finally:
             if not self._line:
                 self._stop_timer()
@@ -136,18 +153,20 @@ class RateLimit:
     def _learn(self, response: aiohttp.ClientResponse) -> None:
         """Learn from an answer."""
 
-    def _take(self) -> bool:
-        self._rule.take(loop_time())
-        return True
+    def _lose(self) -> None:
+        """Note that a request had no answer."""
 
-    def _give_back(self, given: bool = True) -> None:
+    def _take(self) -> Permit:
+        self._rule.take(loop_time())
+        return self
+
+    def _give_back(self) -> None:
         """Give a turn back, for the requests in line behind it."""
         self._rule.give_back()
-        self._stop_timer()
         self._serve()
 
     def _serve(self) -> None:
-        self._timer = None
+        self._stop_timer()
         now = loop_time()
         while self._rule.turn(now, 0) <= now + NEAR and self._line.serve(self._take):
             pass
@@ -167,10 +186,64 @@ class RateLimit:
 class _Learned(RateLimit):
     _rule: Resets
 
-    def __init__(self) -> None:
-        self._begin(Resets(), "RateLimit.from_headers()")
+    def __init__(self, max_wait: float) -> None:
+        if not is_finite(max_wait) or max_wait <= 0:
+            raise bad_argument("max_wait", max_wait, "finite and > 0")
+        given = "" if max_wait == _MAX_WAIT else f"max_wait={max_wait!r}"
+        self._begin(Resets(max_wait), f"RateLimit.from_headers({given})")
+
+    def _next_turn(self) -> float:
+        return self._rule.known_turn(loop_time())
+
+    def _try_take(self, now: float) -> Permit | None:
+        return super()._try_take(now) or self._try_probe(now)
+
+    def _try_probe(self, now: float) -> Permit | None:
+        is_due = not self._line.turns and self._rule.turn(now, 0) <= now + NEAR
+        return self._take() if is_due else None
+
+    def _take(self) -> Permit:
+        probed = self._rule.take(loop_time())
+        return self if probed is None else Probe(self, probed)
 
     def _learn(self, response: aiohttp.ClientResponse) -> None:
         seconds = seconds_to_reset(response.status, response.headers)
         if seconds is not None:
-            self._rule.close(loop_time() + seconds)
+            self._rule.close(loop_time(), seconds)
+
+
+class Probe:
+    """The permit of the one request that goes out after a wait that was cut.
+
+    Args:
+        limit: Gave it.
+        probed: The round of the limit that it is a probe of.
+    """
+
+    __slots__ = ("_limit", "_probed")
+
+    def __init__(self, limit: _Learned, probed: int) -> None:
+        self._limit, self._probed = limit, probed
+
+    def _learn(self, response: aiohttp.ClientResponse) -> None:
+        """Learn from the answer anew, and let the others go as it says."""
+        is_open = self._limit._rule.open(self._probed)
+        self._limit._learn(response)
+        if is_open:
+            self._limit._serve()
+
+    def _lose(self) -> None:
+        """Let the next request find out."""
+        if self._limit._rule.lose(self._probed, loop_time()):
+            self._limit._serve()
+
+    _give_back = _lose
+
+
+Permit: TypeAlias = RateLimit | Probe
+"""What a request goes out with: it is told how that ended."""
+
+
+def give_back(permit: Permit) -> None:
+    """Give the turn of a request back that does not go out."""
+    permit._give_back()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from .._call.short_lane import LaneStep
 from .._clock import loop_time
 from .._errors import checked_name
-from .._retry.budget import RetryBudget, count_success
+from .._retry.budget import RetryBudget, count_failure, count_success
 from .._retry.limiter import RetryLimiter
 from ..smithy.shared import Shared
 from .link import Link
@@ -38,9 +38,10 @@ class SharedRetryBudget(Shared, RetryLimiter):
     reported together, with the next retry, or in a task after a second. After an hour
     without either the budget is full again.
 
-    A Redis that does not answer within a second is away. No call waits for it then: the
-    budget decides by the outcomes of this process, looks once a second whether Redis is
-    back and logs a warning once a minute.
+    A Redis that does not answer within a second is away, even if the calls that asked
+    have given up before. No call waits for it then: the budget decides by the outcomes
+    of this process, looks once a second whether Redis is back and logs a warning once a
+    minute.
 
     The budget may serve many clients and tasks of one event loop, but not threads.
     Copying it gives the same one.
@@ -112,7 +113,13 @@ class SharedRetryBudget(Shared, RetryLimiter):
             self._link.look(self._tell)
             return self._acquire_alone(ctx, cause)
         deadline = loop_time() + ctx.root.remaining()
-        is_paid = await self._link.ask(self._pay, deadline)
+        asked = self._link.ask(self._pay)
+        is_paid = None
+        try:
+            is_paid = await self._link.answer(asked, deadline)
+        finally:
+            if is_paid is None:
+                asked.add_done_callback(self._put_back)
         if is_paid is None:
             return self._acquire_alone(ctx, cause)
         if not is_paid:
@@ -130,10 +137,10 @@ class SharedRetryBudget(Shared, RetryLimiter):
         _count_success(self, loop_time())
 
     def on_failure(self, ctx: ClientRequestContext, cause: Exception | None) -> None:
-        """Count a failure."""
-        self._local.on_failure(ctx, cause)
-        self._purse.untold.failures += 1
-        self._tell_later(loop_time())
+        """Count a failure, unless its connection broke with others, or it throttles."""
+        if count_failure(self._local, ctx, cause):
+            self._purse.untold.failures += 1
+            self._tell_later(loop_time())
 
     def _lane_step(self) -> LaneStep | None:
         if type(self) is not SharedRetryBudget:
@@ -163,6 +170,12 @@ class SharedRetryBudget(Shared, RetryLimiter):
     def _tell_now(self) -> None:
         self._tell_at = -math.inf
         self._link.tell(self._tell)
+
+    def _put_back(self, asked: asyncio.Task[bool | None]) -> None:
+        """Put the token back of a retry that did not wait for it."""
+        if not asked.cancelled() and asked.result():
+            self._purse.untold.tokens += 1
+            self._tell_later(loop_time())
 
     async def _tell(self) -> bool:
         self._learn(*await self._purse.tell())

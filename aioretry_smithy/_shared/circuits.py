@@ -17,7 +17,7 @@ from .._clock import loop_time
 from .._errors import bad_argument, is_plain_function
 from .._text import encodable
 from ..smithy.shared import Shared
-from .link import PAUSE, Link, heeding
+from .link import PATIENCE, PAUSE, Link, heeding
 from .redis_client import method_of, no_client
 
 if TYPE_CHECKING:
@@ -143,7 +143,8 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
         while True:
             try:
                 async with self._redis.pubsub() as pubsub:
-                    await heeding(pubsub.subscribe(self._channel))
+                    async with asyncio.timeout(PATIENCE):
+                        await heeding(pubsub.subscribe(self._channel))
                     self._link.find()
                     await self._hear_all(pubsub)
             except Exception as cause:

@@ -47,8 +47,10 @@ def _cancellations() -> int:
 class Link:
     """Asks a storage, and notes whether it is away.
 
-    Once a question found no answer, no call waits for the storage. As long as there are
-    questions, a task looks once a second whether it is back.
+    A question is asked in a task of its own, which goes on for its second though the
+    call that asked gives up: only silence says that a storage is away. Once a question
+    found no answer, no call waits for the storage. As long as there are questions, a
+    task looks once a second whether it is back.
 
     Args:
         owner: Who uses the storage, for the warning.
@@ -59,6 +61,7 @@ class Link:
         "_consequence",
         "_look_at",
         "_owner",
+        "_questions",
         "_tasks",
         "_warn_at",
         "is_away",
@@ -71,40 +74,40 @@ class Link:
         self.is_away = False
         self._owner, self._consequence = owner, consequence
         self._look_at = self._warn_at = -math.inf
-        # The loop itself does not keep them alive.
-        self._tasks: set[asyncio.Task[object]] = set()
+        # Calls wait for the answers to the questions, and for nothing else.
+        self._questions: set[asyncio.Task[Any]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
 
-    async def ask(
-        self, question: Callable[[], Awaitable[T]], deadline: float = math.inf
+    def ask(self, question: Callable[[], Awaitable[T]]) -> asyncio.Task[T | None]:
+        """Ask in a task, which ends at the latest when the storage is found away."""
+        return self._begin(self._questions, self._ask(question))
+
+    async def answer(
+        self, asked: asyncio.Task[T | None], deadline: float = math.inf
     ) -> T | None:
         """Return the answer; None without one, or where it comes after the deadline."""
-        patience = loop_time() + PATIENCE
-        scope = asyncio.timeout_at(min(patience, deadline))
-        try:
-            async with scope:
-                return await heeding(question())
-        except Exception as cause:
-            if patience <= deadline or not scope.expired():
-                self.lose(cause)
-            return None
+        seconds = deadline - loop_time()
+        # A cancellation of the call does not cancel the question.
+        await asyncio.wait({asked}, timeout=seconds if seconds < PATIENCE else None)
+        return asked.result() if asked.done() and not asked.cancelled() else None
 
     def look(self, question: Callable[[], Awaitable[object]]) -> None:
         """Ask in a task whether the storage is back, once a second."""
         now = loop_time()
         if now >= self._look_at:
             self._look_at = now + PAUSE
-            self._begin(self._look(question))
+            _ = self._begin(self._tasks, self._look(question))
 
     def tell(self, question: Callable[[], Awaitable[object]]) -> None:
         """Ask in a task of its own; while the storage is away, look for it."""
         if self.is_away:
             self.look(question)
         else:
-            self._begin(self.ask(question))
+            _ = self._begin(self._tasks, self._ask(question))
 
     async def end(self) -> None:
         """Ask nothing any more."""
-        tasks = [*self._tasks]
+        tasks = [*self._tasks, *self._questions]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -118,11 +121,21 @@ class Link:
         now = loop_time()
         self.is_away = True
         self._look_at = now + PAUSE
+        for asked in self._questions - {asyncio.current_task()}:
+            asked.cancel()
         if now >= self._warn_at:
             self._warn_at = now + _WARNING_INTERVAL
             # Without the traceback, which is long and all of it the library's.
             what = "%s: no answer from the storage, so %s: %r"
             _logger.warning(what, self._owner, self._consequence, cause)
+
+    async def _ask(self, question: Callable[[], Awaitable[T]]) -> T | None:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                return await heeding(question())
+        except Exception as cause:
+            self.lose(cause)
+            return None
 
     async def _look(self, question: Callable[[], Awaitable[object]]) -> None:
         try:
@@ -133,9 +146,12 @@ class Link:
         else:
             self.find()
 
-    def _begin(self, asking: Coroutine[object, object, object]) -> None:
-        loop = asyncio.get_running_loop()
+    def _begin(
+        self, tasks: set[asyncio.Task[Any]], asking: Coroutine[Any, Any, T]
+    ) -> asyncio.Task[T]:
         # It belongs to no call, so it does not take over the context.
-        task = loop.create_task(asking, context=Context())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task = asyncio.get_running_loop().create_task(asking, context=Context())
+        # The loop itself does not keep it alive.
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+        return task

@@ -12,6 +12,9 @@ from limits.aio.strategies import (
     SlidingWindowCounterRateLimiter,
 )
 
+from .._clock import loop_time
+from .virtual_windows import is_memory, take, virtual_windows
+
 if TYPE_CHECKING:
     from limits import RateLimitItem
     from limits.aio.storage import Storage
@@ -23,6 +26,8 @@ _SOON = 0.001
 class StoredRate:
     """A rate that a storage keeps for any number of keys.
 
+    In virtual time memory goes by the clock of the event loop.
+
     Args:
         storage: Keeps it in a moving window, else in a sliding window counter.
         item: The rate.
@@ -31,10 +36,11 @@ class StoredRate:
         NotImplementedError: The storage has neither of them.
     """
 
-    __slots__ = ("_item", "_limiter")
+    __slots__ = ("_item", "_limiter", "_memory")
 
     def __init__(self, storage: Storage, item: RateLimitItem) -> None:
         self._item = item
+        self._memory = storage if is_memory(storage) else None
         self._limiter: RateLimiter
         if isinstance(storage, MovingWindowSupport):
             self._limiter = MovingWindowRateLimiter(storage)
@@ -43,6 +49,10 @@ class StoredRate:
 
     async def take(self, key: str) -> float:
         """Take a turn; return 0.0, or the seconds until there may be one."""
+        memory = self._memory
+        windows = None if memory is None else virtual_windows(memory)
+        if windows is not None:
+            return take(windows, self._item, key, loop_time())
         if await self._limiter.hit(self._item, key):
             return 0.0
         reset, remaining = await self._limiter.get_window_stats(self._item, key)

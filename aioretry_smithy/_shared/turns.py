@@ -21,7 +21,8 @@ class Turns:
     """The turns that calls of one event loop take under one key, in order of arrival.
 
     The first of them asks the storage and sleeps until there is more; the others wait
-    in line behind it.
+    in line behind it. If it gives up while it asks, the next one takes the question
+    over.
 
     Args:
         take: Takes a turn from the storage; returns 0.0, or the seconds until there may
@@ -33,6 +34,7 @@ class Turns:
 
     __slots__ = (
         "_allow",
+        "_asked",
         "_closed_until",
         "_is_asked",
         "_line",
@@ -53,6 +55,7 @@ class Turns:
         self._link, self._allow = link, allow
         self._line: Line[bool] = Line()
         self._is_asked = False
+        self._asked: asyncio.Task[float | None] | None = None
         self._closed_until = -math.inf
 
     def __len__(self) -> int:
@@ -91,9 +94,12 @@ class Turns:
             await asyncio.sleep(self._closed_until - loop_time())
             if self._link.is_away:
                 return self._unasked()
-            seconds = await self._link.ask(self._take, deadline)
+            if self._asked is None or self._asked.done():
+                self._asked = self._link.ask(self._take)
+            seconds = await self._link.answer(self._asked, deadline)
             if seconds is None:
-                return self._allow and loop_time() < deadline
+                return self._link.is_away and self._allow and loop_time() < deadline
+            self._asked = None
             if not seconds:
                 return True
             self._closed_until = loop_time() + seconds

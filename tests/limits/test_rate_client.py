@@ -108,7 +108,7 @@ class TestTurns:
                 await client.get(URL)
 
         log = RequestLog.of(caught.value)
-        assert RetryStopReason.RETRY_AFTER_TOO_LONG == log.stop_reason
+        assert RetryStopReason.REFUSED == log.stop_reason
         assert 1 == log.total_attempts
 
     async def test_a_turn_that_moves_away_is_refused_in_the_end(self):

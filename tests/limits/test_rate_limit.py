@@ -104,10 +104,10 @@ async def test_a_turn_of_a_request_that_is_cancelled_then_is_not_lost():
 async def test_a_request_that_cannot_wait_is_let_go():
     """Where its turn moves away while it waits."""
     limit = RateLimit.from_headers()
-    limit._rule.close(1.0)
+    limit._rule.close(0.0, 1.0)
     waiter = asyncio.create_task(turn_of(limit, 2.0))
     await asyncio.sleep(0)
-    limit._rule.close(5.0)
+    limit._rule.close(0.0, 5.0)
 
     assert None is await waiter
     assert 2.0 == now()

@@ -194,7 +194,40 @@ class TestAway:
 
         assert await budget.acquire(ctx, None) is True
         assert 0.1 == now()
+        await all_told()
         assert not budget._link.is_away
+        # One was paid for twice, and the second token put back.
+        assert 1.0 == budget.tokens
+
+    async def test_a_retry_that_is_cancelled_while_it_pays_puts_its_token_back(
+        self, redis
+    ):
+        """The next retry of any process has it."""
+        budget, other = budgets(redis)
+        task = asyncio.create_task(acquired(budget))
+        await asyncio.sleep(0.1)
+        task.cancel()
+        await asyncio.wait([task])
+        await all_told()
+
+        assert 2 == len(await acquired(other, 3))
+
+    async def test_retries_of_short_calls_find_out_that_redis_is_away(
+        self, redis, caplog
+    ):
+        """A second after the first question, though each gives up before."""
+        redis.latency = 60.0
+        (budget,) = budgets(redis, 1, capacity=9)
+        for number in range(5):
+            ctx = ended(503)
+            ctx.root.set_response_timeout(0.24)
+
+            assert await budget.acquire(ctx, None) is True
+            assert min(0.24 * (number + 1), 1.0) == pytest.approx(now())
+
+        (message,) = caplog.messages
+        assert "so each process decides about retries alone" in message
+        await asyncio.sleep(2.0)
 
     async def test_a_cancelled_question_loses_no_outcome(self, redis):
         """They are reported with the next one."""

@@ -58,14 +58,38 @@ async def test_a_storage_that_does_not_answer_is_away(link, storage, ends, caplo
 
 
 async def test_a_deadline_that_is_sooner_says_nothing_of_the_storage(link, caplog):
-    """There is no answer, and no warning either."""
-    assert None is await link.ask(Storage("late", seconds=0.5), deadline=0.2)
-    assert (0.2, False, []) == (now(), link.is_away, caplog.messages)
+    """There is no answer, and no warning either; the question goes on."""
+    asked = link.ask(Storage("late", seconds=0.5))
+
+    assert None is await link.answer(asked, deadline=0.2)
+    assert 0.2 == now()
+    assert "late" == await asked
+    assert (0.5, False, []) == (now(), link.is_away, caplog.messages)
+
+
+async def test_silence_after_the_deadline_is_that_of_the_storage(link, caplog):
+    """Calls that give up sooner than a second would never find out."""
+    asked = link.ask(Storage("late", seconds=5.0))
+
+    assert None is await link.answer(asked, deadline=0.2)
+    await asked
+    assert (1.0, True, 1) == (now(), link.is_away, len(caplog.messages))
+
+
+async def test_a_storage_that_is_away_is_so_for_all_who_ask(link, caplog):
+    """One of the questions has waited for a second, and the others end with it."""
+    first = link.ask(Storage("late", seconds=5.0))
+    await asyncio.sleep(0.75)
+    second = link.ask(Storage("late", seconds=5.0))
+
+    assert None is await link.answer(second)
+    assert None is await link.answer(first)
+    assert (1.0, 1) == (now(), len(caplog.messages))
 
 
 async def test_an_error_before_the_deadline_is_one_of_the_storage(link):
     """Also where the deadline is sooner than a second."""
-    assert None is await link.ask(Storage(LOST), deadline=0.2)
+    assert None is await link.answer(link.ask(Storage(LOST)), deadline=0.2)
     assert link.is_away
 
 
@@ -125,14 +149,16 @@ async def test_there_is_one_warning_a_minute(link, caplog):
     assert {logging.WARNING} == {record.levelno for record in caplog.records}
 
 
-async def test_a_cancelled_question_says_nothing_of_the_storage(link):
-    """The cancellation goes on outwards."""
-    task = asyncio.create_task(link.ask(Storage("late", seconds=0.5)))
+async def test_a_cancelled_call_says_nothing_of_the_storage(link):
+    """The cancellation goes on outwards, and the question goes on."""
+    asked = link.ask(Storage("late", seconds=0.5))
+    task = asyncio.create_task(link.answer(asked))
     await asyncio.sleep(0.1)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
 
+    assert "late" == await asked
     assert not link.is_away
 
 
@@ -146,7 +172,7 @@ async def deaf():
 
 async def test_a_cancellation_that_a_library_swallows_ends_the_call(link):
     """A task that is cancelled must not go on, or its owner waits forever."""
-    asking = asyncio.ensure_future(link.ask(deaf))
+    asking = link.ask(deaf)
     await asyncio.sleep(0.5)
     asking.cancel()
     await asyncio.wait([asking])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
+import traceback
 
 import pytest
 from chains import URL, Scripted, after, now, retrying, session, status_and_log
@@ -11,6 +13,7 @@ from chains import URL, Scripted, after, now, retrying, session, status_and_log
 pytest.importorskip("limits.aio")  # "limits" is a folder of these tests too
 
 import limits
+import yarl
 from limits.aio.storage import MemoryStorage, Storage
 from limits.aio.storage.base import SlidingWindowCounterSupport
 
@@ -147,9 +150,11 @@ class Encoding(MemoryStorage):
 
 async def test_a_key_that_is_no_text_is_limited_too():
     """It does not open the storage for all other keys."""
-    limit = SharedRateLimit(Encoding(), "1/minute", key=lambda ctx, request: "\udcff")
+    storage = Encoding()
+    limit = SharedRateLimit(storage, "1/minute", key=lambda ctx, request: "\udcff")
     async with Scripted([200] * 9, limiting(limit, timeout=0.0)) as scripted:
         statuses = [await scripted.get() for _ in range(2)]
+    await storage.timer
 
     assert [200, RateLimitError] == statuses
 
@@ -237,6 +242,7 @@ async def test_a_storage_that_is_silent_does_not_outlast_the_deadline():
 
     assert 0.5 == now()
     assert isinstance(caught.value.__cause__, RateLimitError)
+    await asyncio.sleep(1.0)  # the question goes on
 
 
 async def test_a_retrying_client_comes_back_after_a_refusal(memory):
@@ -280,7 +286,7 @@ async def test_a_turn_that_is_freed_meanwhile_is_asked_for_again(memory):
     [
         ("storage: 'redis' ", {"storage": "redis://user:password@localhost"}),
         ("storage: None", {"storage": None}),
-        ("storage_options: {'a': 1}", {"storage": MemoryStorage(), "a": 1}),
+        ("storage_options: 'a, b'", {"storage": MemoryStorage(), "a": 1, "b": 2}),
         ("rate: '5'", {"rate": "5"}),
         ("rate: '5/second; 9/minute'", {"rate": "5/second; 9/minute"}),
         ("rate: '0/second'", {"rate": "0/second"}),
@@ -312,7 +318,52 @@ def test_a_storage_is_made_of_a_uri_and_options():
     assert repr(limit) in SessionBuilder().decorator(decorator).describe()
 
 
-def test_a_uri_that_no_storage_is_known_for_is_refused():
-    """By the library."""
-    with pytest.raises(limits.errors.ConfigurationError):
-        SharedRateLimit("async+paper://", "5/second", key="orders")
+@pytest.mark.parametrize(
+    ("storage", "shown"),
+    [
+        ("async+paper://", "'async+paper'"),
+        ("async+paper://user:s3cret@localhost", "'async+paper'"),
+        ("async+paper//user:s3cret@localhost", "<class 'str'>"),
+        ("paper://user:s3cret@localhost", "'paper'"),
+        ("s3cret@localhost:6379", "<class 'str'>"),
+        ("async+redis://[s3cret", "'async+redis'"),
+        (b"async+redis://user:s3cret@localhost", "<class 'bytes'>"),
+        (yarl.URL("redis://user:s3cret@localhost"), "<class 'yarl.URL'>"),
+    ],
+)
+def test_what_names_no_storage_is_refused_without_its_password(storage, shown):
+    """The scheme is no secret."""
+    with pytest.raises(ValueError) as caught:
+        SharedRateLimit(storage, "5/second", key="orders")
+
+    assert f"storage: {shown} (expected: an asynchronous storage, or the URI of" in (
+        str(caught.value)
+    )
+    assert "s3cret" not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize("uri", [":s3/cret@localhost:1", ":pw@localhost:s3cret"])
+def test_a_uri_that_its_storage_cannot_read_is_refused_without_its_password(uri):
+    """The storage's own error shows all of it, and its cause the beginning."""
+    pytest.importorskip("redis")
+    uri = f"async+redis://{uri}"
+    with pytest.raises(ValueError, match="^storage: 'async.redis' ") as caught:
+        SharedRateLimit(uri, "5/second", key="orders", implementation="redispy")
+
+    assert "s3" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_library_that_is_missing_is_named(monkeypatch):
+    """By the error of the library limits."""
+    monkeypatch.setitem(sys.modules, "coredis", None)
+    with pytest.raises(limits.errors.ConfigurationError, match="'coredis'"):
+        SharedRateLimit("async+redis://:s3cret@localhost", "5/second", key="orders")
+
+
+def test_options_that_have_no_storage_to_go_to_are_named_alone():
+    """Their values may be secrets."""
+    storage = MemoryStorage()
+    with pytest.raises(ValueError, match="^storage_options: 'password' ") as caught:
+        SharedRateLimit(storage, "5/second", key="orders", password="s3cret")
+
+    assert "s3cret" not in str(caught.value)

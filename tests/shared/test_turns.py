@@ -135,13 +135,38 @@ async def test_a_call_that_may_not_wait_may_ask():
     assert [AT_ONCE, AT_ONCE, refused(2.0)] == [turn for turn, _ in ends]
 
 
-async def test_a_question_is_cut_at_the_deadline():
-    """Which says nothing of the storage."""
+async def test_a_call_gives_up_at_its_deadline():
+    """Which says nothing of the storage; the question goes on to its second's end."""
     storage = Storage(0.0, latency=0.5)
     turn, end = await storage.turn(deadline=0.2)
 
     assert (False, 0.2) == (turn.is_given, end)
+    await asyncio.sleep(1.0)
     assert not storage.link.is_away
+
+
+async def test_the_question_of_a_call_that_gave_up_is_taken_over():
+    """The turn that it brings is not lost; there is one question at a time."""
+    storage = Storage(0.0, 0.0, latency=0.5)
+    calls = [storage.soon(deadline=0.2), storage.soon()]
+    await asyncio.sleep(0.3)
+    calls.append(storage.soon())
+
+    turns = await asyncio.gather(*calls)
+
+    assert [False, True, True] == [turn.is_given for turn, _ in turns]
+    assert [0.2, 0.5, 1.0] == [end for _, end in turns]
+    assert [0.0, 0.5] == storage.asked
+
+
+async def test_an_answer_that_nobody_waited_for_is_no_turn_of_a_later_call():
+    """The window has gone on since."""
+    storage = Storage(0.0, 0.0, latency=0.5)
+    await storage.turn(deadline=0.2)
+    await asyncio.sleep(9.0)
+
+    assert (AT_ONCE, 9.7) == await storage.turn()
+    assert [0.0, 9.2] == storage.asked
 
 
 async def test_a_call_in_line_gives_up_at_its_deadline():
@@ -260,6 +285,28 @@ class TestAway:
 
         assert (refused(0.0), 0.5) == await second
         assert (AT_ONCE, 1.0) == await first
+
+    @pytest.mark.parametrize("allow", [True, False])
+    async def test_no_call_needs_the_patience_to_find_out(self, allow):
+        """The second begins with the first question, whoever waits for its answer."""
+        storage = Storage(0.0, latency=60.0, allow=allow)
+        for number in range(1, 5):
+            turn, _ = await storage.turn(deadline=number * 0.24)
+            assert not turn.is_given
+
+        assert (allow, 1.0) == ((await storage.turn(deadline=1.1))[0].is_given, now())
+        assert [0.0] == storage.asked
+
+    async def test_calls_that_are_cancelled_find_out_too(self):
+        """Though none is left that waits when the second is over."""
+        storage = Storage(0.0, latency=60.0)
+        for _ in range(2):
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.1):
+                    await storage.turn()
+        await asyncio.sleep(0.8)
+
+        assert (AT_ONCE, 1.0) == await storage.turn(deadline=1.1)
 
 
 class TestCancellation:
