@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import aiohttp
+
 from .._body_text import CUT
-from .._text import printable
+from .._masking.cut import beginning
+from .._text import one_word, printable
 
 if TYPE_CHECKING:
     from .._masking.mask import Mask
     from .record import LogRecord
 
+_LONGEST_MESSAGE = 4096
 _LONGEST_CAUSE = 72
 _HEAD = 29
 _HIDDEN_BYTES = "b'****'"
@@ -34,14 +38,29 @@ def describe_error(error: BaseException, mask: Mask) -> str:
     name = type(error).__name__
     try:
         message = str(error)
+        if isinstance(error, aiohttp.InvalidURL):
+            # Of the beginning alone: the rest is cut.
+            url = str(error.url)[:_LONGEST_MESSAGE]
+            message = message.replace(url, one_word(url))
     except Exception:
         # Errors of aiohttp that a test makes by hand often lack attributes.
         return name
-    if "Bad status line" not in message:
-        # A header that aiohttp cannot read is quoted, a cookie often without its name.
-        message = _QUOTED_BYTES.sub(_HIDDEN_BYTES, message)
-    message = mask.text(message)
+    message = masked_message(message, mask)
     return f"{name}: {message}" if message else name
+
+
+def masked_message(message: str, mask: Mask) -> str:
+    """Return the message of an error, credentials hidden; at most about 4 kB of it."""
+    # Cut before all else: a server may have sent megabytes.
+    shown = beginning(message, _LONGEST_MESSAGE)
+    more = len(message) - len(shown)
+    if "Bad status line" not in shown:
+        # A header that aiohttp cannot read is quoted, a cookie often without its name.
+        shown = _QUOTED_BYTES.sub(_HIDDEN_BYTES, shown)
+    shown = mask.text(shown)
+    if not more:
+        return shown
+    return f"{shown[:_LONGEST_MESSAGE]}{CUT} ({more} more characters)"
 
 
 def message_of(error: BaseException, mask: Mask) -> str:
@@ -51,7 +70,7 @@ def message_of(error: BaseException, mask: Mask) -> str:
 
 def excerpt(text: str, longest: int = _LONGEST_CAUSE) -> str:
     """Return so many printable characters of a text, the last one a sign of a cut."""
-    # Cut before all else: a server may have sent megabytes. They are masked by now.
+    # Cut before all else; it is masked by now.
     text = printable(text[: longest + 1])
     return text if len(text) <= longest else f"{text[: longest - 1]}{CUT}"
 

@@ -23,6 +23,10 @@ _NOT_BLANK = re.compile(r"\S+")
 _USER = re.compile(
     r"(?<=//)(?!/)(?:[^/?#]*@|(?!\[)[^:/?#]*+:(?!\d*+[/?#]).*@)", re.DOTALL
 )
+# The same over several words. A number before a blank is a port.
+_USER_WITH_BLANKS = re.compile(
+    r"(?<=//)(?![/\[\s])[^/?#:@\n]*+:(?!\s|\d*+(?:[\s/?#]|\Z))[^/?#\n]*@"
+)
 _PARAMETER = re.compile(r"(?<=[?&;#=])([^=&;#\s?]+)=")
 _JSON = re.compile(r"(?<=[?&;#=])[{\[].*", re.DOTALL)
 _VALUE = re.compile(r"[^&#\s]*")
@@ -178,6 +182,8 @@ def looks_secret(name: str) -> bool:
 def _user_info(text: str) -> Iterator[Span]:
     """Find the user and the password of each URL in a text."""
     if "//" in text and "@" in text:
+        for user in _USER_WITH_BLANKS.finditer(text):
+            yield user.start(), user.end() - 1
         for word in _NOT_BLANK.finditer(text):
             last = text.rfind("@", *word.span())
             for user in _USER.finditer(text, word.start(), last + 1):

@@ -8,7 +8,10 @@ import re
 
 import aiohttp
 import pytest
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.http_exceptions import HttpProcessingError
 from chains import connected, retrying
+from lanes import LANES
 
 from aioretry_smithy import (
     AttemptTimeoutError,
@@ -221,3 +224,109 @@ async def test_every_view_gives_the_time_up_to_the_failure(serve, decorators):
         assert float(re.findall(r"\d\.\d+", line.partition(said)[2])[0]) > 0.2
     assert log.to_dict()["total_duration"] >= 0.39
     assert said.removeprefix("200 OK, ") in log.to_dict()["response_cause"]
+
+
+# A line that is too long was a ValueError before aiohttp 3.14.
+DISAPPOINTMENTS = asyncio.IncompleteReadError, HttpProcessingError, ValueError
+
+
+async def read_exactly(response):
+    await response.content.readexactly(100)
+
+
+async def read_without_a_separator(response):
+    await response.content.readuntil(b"")
+
+
+async def read_a_line_that_is_too_long(response):
+    response.content._high_water = 1
+    await response.content.readline()
+
+
+async def parse(content):
+    return await content.readexactly(100)
+
+
+class Reader:
+    """Keeps a response, as wrappers of clients do."""
+
+    def __init__(self, response):
+        self._response = response
+
+    async def read(self):
+        await self._response.content.readexactly(100)
+
+
+READS_OF_WHOLE_BODIES = {
+    "readexactly": read_exactly,
+    "readuntil": read_without_a_separator,
+    "readline": read_a_line_that_is_too_long,
+    "a function that has the stream": lambda response: parse(response.content),
+    "an object that has the response": lambda response: Reader(response).read(),
+}
+
+
+@pytest.mark.parametrize(
+    "read", READS_OF_WHOLE_BODIES.values(), ids=READS_OF_WHOLE_BODIES
+)
+@pytest.mark.parametrize("lane", LANES.values(), ids=LANES)
+async def test_body_that_came_with_its_headers_and_disappoints(serve, lane, read):
+    """It never was waited for, and its errors lead to the log all the same."""
+    url = await serve(answer(b"short"))
+    with lane():
+        session = SessionBuilder(url).decorator(retrying(0.01)).build()
+    async with session:
+        responses = [await session.get("/") for _ in range(2)]
+        for response in responses:
+            with pytest.raises(DISAPPOINTMENTS) as caught:
+                await read(response)
+            log = RequestLog.of(caught.value)
+
+            assert RequestLog.of(response) is log
+            assert (200, None) == (log.response_status, log.response_cause)
+
+
+@pytest.mark.parametrize("lane", LANES.values(), ids=LANES)
+async def test_empty_body_that_disappoints(serve, lane):
+    """All empty bodies share one stream: the code that read it tells which it was."""
+    url = await serve([b"HTTP/1.1 204 No Content\r\n\r\n"])
+    with lane():
+        session = SessionBuilder(url).build()
+    async with session, session.get("/") as response:
+        with pytest.raises(asyncio.IncompleteReadError) as caught:
+            await response.content.readexactly(100)
+
+        assert RequestLog.of(response) is RequestLog.of(caught.value)
+
+        async with session.get("/") as other:
+            assert other.content is response.content
+            assert RequestLog.of(caught.value, None) is None
+
+
+async def test_log_that_is_asked_for_where_only_the_stream_is_known(serve):
+    """The code that waits for it has the response."""
+    url = await serve(answer(b"short"))
+    logs = []
+
+    async def parse_and_report(content):
+        try:
+            await content.readexactly(100)
+        except asyncio.IncompleteReadError as error:
+            logs.append(RequestLog.of(error))
+
+    async with SessionBuilder(url).build() as session, session.get("/") as response:
+        await parse_and_report(response.content)
+
+        assert [RequestLog.of(response)] == logs
+
+
+async def test_error_of_a_stream_that_has_no_response():
+    """A stream that nobody has a response of leads nowhere."""
+    content = aiohttp.StreamReader(
+        ResponseHandler(asyncio.get_running_loop()), 10, loop=asyncio.get_running_loop()
+    )
+    content.feed_eof()
+    with pytest.raises(asyncio.IncompleteReadError) as caught:
+        await content.readexactly(1)
+
+    assert RequestLog.of(caught.value, None) is None

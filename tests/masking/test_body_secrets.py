@@ -138,6 +138,7 @@ def test_rest_of_a_field_behind_a_secret_is_hidden(text, shown):
         # Credentials without a name
         ("see https://a:b@h/ there", "see https://****"),
         ("see https://a:b", "see https://****"),
+        ("see https://a b:c@h/ there", "see https://****"),
         ("see https://a:12…", "see https://****…"),
         ("see https://a…", "see https://****…"),
         ("see http://h/?a=b@c…", "see http://h/?a=b@c…"),
@@ -162,6 +163,8 @@ def test_rest_of_any_other_text_behind_a_secret_is_hidden(text, shown):
         "see https://localhost:8080",
         "see https://localhost:8080.",
         "see https://localhost:8080/a:b",
+        "see https://localhost: write to a@b.c",
+        "see https://localhost said: write to a@b.c",
         "see http://[::1]:80/a",
         '{"u":"https://h:80',
         "{'u':'https://h:80','b':1}",
@@ -220,6 +223,7 @@ def test_secret_behind_what_looks_like_another_is_hidden(text):
      "//a:b'", "//1", 'token: a"', '"token: a', "&quot;token:", "\\u003d", "a=%25",
      "&a=%253D", "=", "-----BEGIN PRIVATE KEY-----",
      "-----BEGIN PRIVATE KEY----------END", "-----BEGIN PRIVATE", '"a" ', "1 ",
+     "//a b:c", "//a b:c@", "//a ",
      "{}"],
 )  # fmt: skip
 def test_hostile_text_takes_linear_time(unit):

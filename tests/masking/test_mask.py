@@ -28,6 +28,11 @@ from aioretry_smithy._masking.mask import DEFAULT_MASK, Mask
         ("http://u:p#q@example.com/", "http://****@example.com/"),
         ("http:///u:p@example.com/", "http:///****@example.com/"),
         ("http:////u:p@example.com/", "http:////****@example.com/"),
+        # Nor with a blank, which no word of a text has.
+        ("http://u v:p@example.com/ b", "http://****@example.com/ b"),
+        ("http://u:p q@example.com/ b", "http://****@example.com/ b"),
+        ("http://u v:p@example.com:x/", "http://****@example.com:x/"),
+        ("a //u v:p@b, //w x:q@c", "a //****@b, //****@c"),
     ],
 )
 def test_user_and_password_are_hidden(text, shown):
@@ -42,6 +47,9 @@ def test_user_and_password_are_hidden(text, shown):
         "http://[::1]:8080/@scope",
         "http://example.com/?mail=a@example.com",
         "write to http://example.com: a@example.com",
+        "write to http://example.com:80 not to a:b@example.com",
+        "see http://a said\nb:c@d",
+        "// a:b@c",
         "a@example.com // b@example.com",
         "GET /?page=2&sort=name#top",
         "/?monkey=1&tokyo=2&keyboard=3&signal=4&passenger=5",
