@@ -6,6 +6,10 @@ import time
 from asyncio import get_running_loop
 
 
+class VirtualClock:
+    """Marks an event loop whose seconds take no real time."""
+
+
 def loop_time() -> float:
     """Return the running event loop's time; without one, :func:`time.monotonic`.
 

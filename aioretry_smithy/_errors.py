@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 import aiohttp
 
+from ._shown import shown
 from ._text import encodable
 
 if TYPE_CHECKING:
@@ -95,10 +96,12 @@ def raised_from(source: object) -> Iterator[object]:
 def bad_argument(name: str, value: object, expected: str) -> ValueError:
     """Make the error for a bad argument, in the form that this library always uses.
 
+    What may hold a secret is shown by its class.
+
     >>> bad_argument("max_delay", 1, ">= min_delay, 2")
     ValueError('max_delay: 1 (expected: >= min_delay, 2)')
     """
-    return ValueError(encodable(f"{name}: {value!r} (expected: {expected})"))
+    return ValueError(encodable(f"{name}: {shown(value)} (expected: {expected})"))
 
 
 def unqualified(function: _F) -> _F:

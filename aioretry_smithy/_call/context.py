@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import math
+import weakref
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from .._errors import bad_argument, is_finite
 from .._failures.kept_cause import CallBound
 from .._log.attachment import attached_to
-from .._log.late_log import log_of_call, record_success
+from .._log.late_log import log_of_call, record_success, record_success_of
 from .._log.request_log import RequestLog
 from .._masking.mask import DEFAULT_MASK
 from .._text import printable
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     import aiohttp
 
-    from .._log.late_log import LateLog
+    from .._log.late_log import AnswerFacts, LateLog
     from .._masking.mask import Mask
     from .._request.request import HttpRequest
     from .options import Options
@@ -58,6 +59,7 @@ class ClientRequestContext(CallBound):
 
     __slots__ = (
         "_answer",
+        "_answer_facts",
         "_answered_at",
         "_attributes",
         "_cap",
@@ -67,6 +69,7 @@ class ClientRequestContext(CallBound):
         "_late",
         "_resources",
         "_retry_config",
+        "_session",
         "attempt",
         "log",
         "options",
@@ -89,8 +92,10 @@ class ClientRequestContext(CallBound):
     options: Options | None
     """The options of the blocks of code around the call."""
 
-    # What the short lane has brought, and when, as long as there is no log.
-    _answer: aiohttp.ClientResponse | None
+    # What the short lane has brought, and when, as long as there is no log. When the
+    # call is over, a weak reference to it, and what a log keeps of it.
+    _answer: Any
+    _answer_facts: AnswerFacts
     _answered_at: float
 
     _attributes: dict[Any, Any] | None
@@ -108,6 +113,9 @@ class ClientRequestContext(CallBound):
 
     # The settings of the retrying client (on the root), for sdk_headers.
     _retry_config: Any
+
+    # The session of the call (on the root), while that lasts.
+    _session: aiohttp.ClientSession | None
 
     # By position: a call of the ordinary lane makes two, and names cost a third more.
     def __init__(
@@ -140,8 +148,9 @@ class ClientRequestContext(CallBound):
             else:
                 log = first.log
             self.log = log
-        self.attempt = log.attempt
-        self._attributes = self._resources = self._retry_config = None
+        number = log.attempt
+        self.attempt = None if number is None else number - log._call.resends
+        self._attributes = self._resources = self._retry_config = self._session = None
         self._cap = self._cut = self._first_attempt = self._late = self._answer = None
         # Whether anything of the call was sent (on the root).
         self._is_sent = False
@@ -158,7 +167,7 @@ class ClientRequestContext(CallBound):
         ctx.request = request
         ctx.parent = ctx.attempt = ctx.options = ctx._first_attempt = None
         ctx._attributes = ctx._resources = ctx._retry_config = ctx._answer = None
-        ctx._cap = ctx._cut = None
+        ctx._cap = ctx._cut = ctx._session = None
         ctx._late = late
         ctx._is_sent = False
         if log is not None:
@@ -177,14 +186,24 @@ class ClientRequestContext(CallBound):
                 return object.__getattribute__(self, name)  # raises
             self._late, answer = None, self._answer
             self._answer = None
-            # That of a call that is over hangs on its response.
-            log = None if answer is None else attached_to(answer)
-            if log is None:
-                log = log_of_call(late, self.request)
-                if answer is not None:
-                    record_success(log, answer, self._answered_at)
-            self.log = log
+            if isinstance(answer, weakref.ref):
+                self.log = log = self._log_afterwards(late, answer())
+                return log
+            self.log = log = log_of_call(late, self.request)
+            if answer is not None:
+                record_success(log, answer, self._answered_at)
             return log
+
+    def _log_afterwards(
+        self, late: LateLog, answer: aiohttp.ClientResponse | None
+    ) -> RequestLog:
+        """Make the log of a call that is over, unless it hangs on its response."""
+        log: RequestLog | None = None if answer is None else attached_to(answer)
+        if log is None:
+            log = log_of_call(late, self.request)
+            record_success_of(log, self._answer_facts, self._answered_at)
+            log._end_call()
+        return log
 
     @property
     def root(self) -> ClientRequestContext:
@@ -248,7 +267,7 @@ class ClientRequestContext(CallBound):
         if mode == ResponseTimeoutMode.SET_FROM_NOW:
             self._move_deadline(asyncio.get_running_loop().time() + seconds)
         elif mode == ResponseTimeoutMode.SET_FROM_START:
-            self._move_deadline(self.log.started + seconds)
+            self._move_deadline(self.log._attempt_started + seconds)
         elif not extend:
             raise bad_argument("mode", mode, "a ResponseTimeoutMode")
         else:
@@ -279,6 +298,12 @@ class ClientRequestContext(CallBound):
             timeout: Seconds that it may take, or None for no limit of its own.
         """
         return ClientRequestContext(request, timeout, self)
+
+    def _follow_stale(self, log: RequestLog) -> None:
+        """Get the log of a request that is sent in place of the one with this log."""
+        # Without a parent all requests share the log of the call.
+        if self.parent is not None:
+            self.log = log._follow_stale(self.parent.log)
 
     def _twin(self) -> ClientRequestContext:
         """Make another context of this attempt, to keep its log when this gets one."""

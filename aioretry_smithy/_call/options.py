@@ -8,10 +8,21 @@ from contextvars import ContextVar, Token
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TypeAlias
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Final,
+    Literal,
+    Self,
+    TypeAlias,
+    TypeVar,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Awaitable, Callable, Collection, Mapping
+
+_T = TypeVar("_T")
 
 
 class Unset(Enum):
@@ -143,6 +154,37 @@ class OptionsBlock(AbstractContextManager[None]):
         if self in blocks:
             last = len(blocks) - 1 - blocks[::-1].index(self)
             _set_blocks(blocks[:last] + blocks[last + 1 :])
+
+
+class _LentOptions:
+    """The options of a block, for the code that runs while a request is sent.
+
+    A connection that is opened meanwhile keeps the context variables for as long as it
+    lives. So this refers to the options only until then.
+    """
+
+    __slots__ = ("_lent",)
+
+    def __init__(self, lent: Options) -> None:
+        self._lent = lent
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._lent, name)
+
+    def end(self) -> None:
+        """Change nothing any more."""
+        self._lent = RequestOptions()
+
+
+async def lending(options: Options, send: Callable[[], Awaitable[_T]]) -> _T:
+    """Send a request, and let no connection that it opens keep the options."""
+    lent: Any = _LentOptions(options)
+    token = _options.set(lent)
+    try:
+        return await send()
+    finally:
+        lent.end()
+        leave_attempt(token)
 
 
 def _blocks() -> tuple[OptionsBlock, ...]:

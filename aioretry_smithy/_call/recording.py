@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Coroutine
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
 
 from .._failures.frames import came_from_aiohttp, went_out
 from .._failures.safety import is_unprocessed
+from .._meant import is_ours
 from .time_limits import TimeLimits, watch_body
 
 if TYPE_CHECKING:
@@ -17,21 +21,34 @@ if TYPE_CHECKING:
 _SWITCHING_PROTOCOLS = 101
 
 
-def record_response(log: RequestLog, response: Any) -> None:
+def record_response(log: RequestLog, response: Any, source: object = None) -> None:
     """Record a response in a log, and the end of its body when it comes.
 
     Of what a function returned, only that it did. The stream is not wrapped: aiohttp
     releases the connection at the end of the body, also after a failure or an early
     exit, and then calls its callbacks.
+
+    Args:
+        log: The log of the call or of the attempt.
+        response: What was returned.
+        source: The decorator that returned it, if it was one.
+
+    Raises:
+        TypeError: It is None, or an ``await`` was forgotten.
     """
     if not log.request._brings_response:
+        if type(response) is CoroutineType and _is_of_client(response):
+            raise _wrong(response, source)
         log._record_return()
         return
-    if response is None:
-        message = "response: None (expected: what the delegate returned)"
-        raise TypeError(message)
+    try:
+        headers = response.headers
+    except AttributeError:
+        if response is not None and not isinstance(response, Awaitable):
+            raise
+        raise _wrong(response, source) from None
     # Every joint of the chain comes here, so this is fast.
-    if log._outcome.headers is response.headers or log._is_settled:
+    if log._outcome.headers is headers or log._is_settled:
         return
     connection = response.connection
     content = response.content
@@ -49,6 +66,33 @@ def record_response(log: RequestLog, response: Any) -> None:
             answered._end_body(content.total_bytes, _body_failure(content))
 
     connection.add_callback(end_body)
+
+
+def _is_of_client(coroutine: Any) -> bool:
+    """Say whether a client was called and not awaited."""
+    frame = coroutine.cr_frame
+    if frame is None or frame.f_code.co_name != "execute":
+        return False
+    # A decorator has one of our clients, or a joint around one of the user's.
+    return is_ours(frame.f_globals["__name__"])
+
+
+def _wrong(response: Any, source: object) -> TypeError:
+    """Make the error for what is no response; it does not stay under way."""
+    name = getattr(source, "__name__", type(source).__name__)
+    if source is None:
+        name = "the transport"
+    if response is None:
+        by = "" if source is None else f"; {name} returned nothing"
+        return TypeError(f"response: None (expected: what the delegate returned{by})")
+    if isinstance(response, Coroutine):
+        response.close()
+    elif isinstance(response, asyncio.Future):
+        response.cancel()
+    is_coroutine = type(response) is CoroutineType
+    returned = "coroutine" if is_coroutine else type(response).__name__
+    expected = "a response: return await delegate.execute(ctx, request)"
+    return TypeError(f"{name} returned a {returned} (expected: {expected})")
 
 
 def record_streamed_success(log: RequestLog, response: aiohttp.ClientResponse) -> None:
@@ -71,7 +115,8 @@ def record_failed_send(log: RequestLog, cause: BaseException) -> None:
 def record_cut(
     log: RequestLog, outcome: Outcome, length: int, cause: BaseException
 ) -> None:
-    """Record that a body failed on this side, even if all of it had arrived."""
+    """Record that a body was cut on purpose, even if all of it had arrived."""
+    outcome.is_injected = True
     outcome.body_ended, outcome.length = None, length
     log._fail_body(outcome, cause)
 

@@ -53,7 +53,7 @@ class TimeLimits(NamedTuple):
             root.log.started,
             root.deadline,
             ctx.attempt,
-            ctx.log.started,
+            ctx.log._attempt_started,
             ctx.deadline,
         )
 

@@ -20,15 +20,20 @@ class CallFacts:
         "deadline",
         "default_headers",
         "gave_up_inside",
+        "has_queued",
         "is_over",
         "loop",
         "mask",
         "refused_hedges",
+        "resends",
         "root",
         "started",
         "waiters",
         "wall_clock",
     )
+
+    default_headers: Mapping[str, str] | None
+    """A copy of the session's headers, as they were sent first; None of a function."""
 
     root: Callable[[], Any]
     """Finds the log of the call, which must not be kept alive from here."""
@@ -39,11 +44,17 @@ class CallFacts:
     gave_up_inside: bool
     """Whether it failed with an error that a call made inside has given up on."""
 
+    has_queued: bool
+    """Whether it has stood in the queue of a limit."""
+
     is_over: bool
     """Whether the caller has the response or the exception."""
 
     refused_hedges: int
     """How many times a limiter gave no leave for a hedge."""
+
+    resends: int
+    """How many requests were sent again because a connection of the pool was broken."""
 
     waiters: Sequence[Callable[[], object]]
     """Functions to call, once, when something of the call has ended."""
@@ -61,9 +72,9 @@ class CallFacts:
         self.wall_clock = time.time()
         self.started = started = loop.time()
         self.deadline = None if timeout is None else started + timeout
-        self.is_over = self.gave_up_inside = False
+        self.is_over = self.gave_up_inside = self.has_queued = False
         self.waiters = ()
-        self.refused_hedges = 0
+        self.refused_hedges = self.resends = 0
 
     @property
     def outermost(self) -> CallFacts:

@@ -27,6 +27,7 @@ def to_dict(log: LogRecord) -> dict[str, Any]:
         "request_length": log.request_length,
         "request_duration": log.request_duration,
         "sent": log.sent,
+        "injected": log.injected,
         "response_timeout": log.response_timeout,
         "response_status": log.response_status,
         "response_reason": _text(log.response_reason, mask),

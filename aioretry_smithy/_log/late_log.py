@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .._request.copied_arguments import with_copies
@@ -31,8 +32,8 @@ session's base URL."""
 Begun: TypeAlias = (
     "tuple[Sent, Mapping[str, str], Mask, asyncio.AbstractEventLoop, float, float]"
 )
-"""What was sent, the session's headers, the mask, the event loop, and the wall clock
-and the loop's time at the start."""
+"""What was sent, a copy of the session's headers, the mask, the event loop, and the
+wall clock and the loop's time at the start."""
 
 ShownLimits: TypeAlias = "tuple[float | None, float | None, bool]"
 """The seconds for the call and for an attempt, and whether attempts have logs."""
@@ -63,6 +64,27 @@ def request_of(sent: Sent) -> HttpRequest:
     method, target, arguments, copies, base_url = sent
     arguments = with_copies(arguments, copies)
     return HttpRequest.of_arguments(method, target, arguments, arguments, base_url)
+
+
+AnswerFacts: TypeAlias = (
+    "tuple[int, str | None, Mapping[str, str], Mapping[str, str], int]"
+)
+"""What a log keeps of a success: its status, reason and headers, the headers that were
+sent, and the length of the body."""
+
+
+def record_success_of(log: RequestLog, facts: AnswerFacts, ended: float) -> None:
+    """Record a response that is gone."""
+    status, reason, headers, sent_headers, length = facts
+    response: Any = SimpleNamespace(
+        status=status,
+        reason=reason,
+        headers=headers,
+        history=(),
+        request_info=SimpleNamespace(headers=sent_headers),
+        content=SimpleNamespace(total_bytes=length),
+    )
+    record_success(log, response, ended)
 
 
 def record_success(

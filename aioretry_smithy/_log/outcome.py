@@ -26,6 +26,7 @@ class Outcome:
         "cause",
         "ended",
         "headers",
+        "is_injected",
         "length",
         "preview",
         "reason",
@@ -37,6 +38,9 @@ class Outcome:
 
     body_ended: float | None
     """When the body ended, or failed."""
+
+    is_injected: bool
+    """Whether a fault was injected, and this came of it."""
 
     preview: BodyHead | None
     """Where the first bytes of the body gather."""
@@ -52,6 +56,7 @@ class Outcome:
         self.length = length
         self.cause = cause
         self.preview = None
+        self.is_injected = False
         self.status: int | None = None
         self.reason: str | None = None
         self.headers: Mapping[str, str] | None = None
@@ -103,6 +108,14 @@ class HasOutcome(MaybeHedge):
         return cause.get() if isinstance(cause, KeptCause) else cause
 
     @property
+    def injected(self) -> bool:
+        """Whether the answer or the failure was injected, in place of the server's.
+
+        By a :class:`.FaultInjectingClient`; of a call, whether it ended with such.
+        """
+        return self._outcome.is_injected
+
+    @property
     def response_length(self) -> int | None:
         """Bytes of the body that were received, decoded, once it ended."""
         return self._outcome.length
@@ -120,13 +133,13 @@ class HasOutcome(MaybeHedge):
     def duration(self) -> float | None:
         """Seconds to the headers of the response or to the failure."""
         ended = self._outcome.ended
-        return None if ended is None else ended - self.started
+        return None if ended is None else self._not_before_race(ended) - self.started
 
     @property
     def total_duration(self) -> float | None:
         """Seconds to the end of the body or to the failure."""
         ended = self._outcome.body_ended
-        return None if ended is None else ended - self.started
+        return None if ended is None else self._not_before_race(ended) - self.started
 
     @property
     def is_complete(self) -> bool:

@@ -7,9 +7,10 @@ import weakref
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, cast
 
-from .._failures.kept_cause import KeptCause
+from .._failures.kept_cause import KeptCause, drop_frames
 from .._masking.mask import DEFAULT_MASK
 from .call_facts import CallFacts
+from .hedge import HedgeFacts
 from .outcome import PENDING, HasOutcome
 from .upload import NO_BODY, Upload
 
@@ -36,6 +37,7 @@ class LogRecord(HasOutcome):
 
     __slots__ = (
         "__weakref__",
+        "_began",
         "_call",
         "_children",
         "_deadline",
@@ -63,7 +65,9 @@ class LogRecord(HasOutcome):
     delay: float | None
     """Seconds waited after this attempt; on the root, before the first one."""
 
-    delay_source: Literal["backoff", "retry_after", "rate_limit"] | None
+    delay_source: (
+        Literal["backoff", "retry_after", "rate_limit", "stale_connection"] | None
+    )
     """The reason for the :attr:`delay`."""
 
     stop_reason: RetryStopReason | None
@@ -72,6 +76,7 @@ class LogRecord(HasOutcome):
     started: float
     """When it began, in seconds of the event loop's clock."""
 
+    _began: float | None  # of its attempt, where another request of that went before
     _children: list[Self]
     _deadline: float | None
     _is_settled: bool  # handed on; what a decorator left running changes nothing
@@ -99,7 +104,7 @@ class LogRecord(HasOutcome):
         self._upload = NO_BODY
         self._calls = self._race = self._refusal = self._request_preview = None
         self.delay = self.delay_source = self.stop_reason = self._retry_error = None
-        self._sent_headers = None
+        self._sent_headers = self._began = None
         if parent is None:
             self.attempt = None
             self._call = call = CallFacts(loop, timeout, default_headers, mask)
@@ -155,6 +160,15 @@ class LogRecord(HasOutcome):
     def total_attempts(self) -> int | None:
         """The attempts made so far (on the root; 1 where nothing retries)."""
         return None if self.attempt is not None else len(self._children or (self,))
+
+    @property
+    def _was_stale(self) -> bool:
+        """Whether its connection of the pool was broken, so that it was sent again."""
+        return self.delay_source == "stale_connection"
+
+    @property
+    def _attempt_started(self) -> float:
+        return self.started if self._began is None else self._began
 
     @property
     def _first(self) -> Self:
@@ -246,6 +260,18 @@ class LogRecord(HasOutcome):
             child._sent = self._sent
             child._sent_headers = self._sent_headers
             child._is_settled = self._is_settled
+
+    def _follow_stale(self, call: Self) -> Self:
+        """Make the log of the request that is sent in place of this one."""
+        self.delay, self.delay_source, self._is_settled = 0.0, "stale_connection", True
+        drop_frames(self.response_cause)
+        log = type(self)(self.request, self._call.loop, None, call)
+        log._began, log._deadline = self._attempt_started, self._deadline
+        log._request_preview = self._request_preview
+        if self._race is not None:
+            log._race = HedgeFacts(self._race.after)
+        self._call.resends += 1
+        return log
 
     def _start_later(self, seconds: float) -> None:
         self.started += seconds

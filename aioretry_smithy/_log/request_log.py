@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, overload
 
 from .._errors import bad_argument
 from .._failures.kept_cause import KeptCause
-from .._text import encodable
 from .attachment import attach, find_log
+from .hedge import HedgeFacts
 from .json_values import to_dict
 from .notes import add_notes
 from .outcome import Outcome
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import aiohttp
+    from multidict import CIMultiDict
 
+    from .._request.request import HttpRequest
     from .rich_tree import RichTree
 
 _D = TypeVar("_D")
@@ -120,9 +122,9 @@ class RequestLog(LogRecord):
             return log
         if default is not _MISSING:
             return default
-        shown = encodable(repr(source))
-        what = "a decorated session or function"
-        raise LookupError(f"no log: {shown} is not of a call of {what}")
+        what = f"<{type(source).__name__} object>"
+        where = "a decorated session or function"
+        raise LookupError(f"no log: {what} is not of a call of {where}")
 
     async def when_complete(self) -> Self:
         """Wait until the call failed or the body of its response ended or failed.
@@ -150,8 +152,9 @@ class RequestLog(LogRecord):
         return self.is_complete or (is_over and self._outcome.ended is None)
 
     def _count_attempts(self) -> int:
+        """Return how many there were, resends apart: they belong to an attempt."""
         self._make_first_attempt()
-        return len(self._children)
+        return len(self._children) - self._call.resends
 
     def _begin_after_wait(self, waited: float) -> None:
         """Note that this begins now, after a wait for its turn at a rate.
@@ -171,6 +174,18 @@ class RequestLog(LogRecord):
                 before = _waited_after(before._children[: self.attempt - 1])
         before.delay = (before.delay or 0.0) + waited
         before.delay_source = "rate_limit"
+
+    def _note_defaults(self, headers: CIMultiDict[str], request: HttpRequest) -> None:
+        """Note the headers of the session where they changed before *request* is sent.
+
+        They are those of the first request until another one is sent with others.
+        """
+        call = self._call
+        if headers != call.default_headers:
+            if self.attempt in {None, 1}:
+                call.default_headers = headers.copy()
+            else:
+                self._sent_headers = request.merged_headers(headers)
 
     def _record_response(
         self, response: aiohttp.ClientResponse, length: int | None = None
@@ -201,9 +216,20 @@ class RequestLog(LogRecord):
             if self._call.waiters:
                 self._call.wake()
 
+    def _mark_injected(self) -> None:
+        """Note that a fault was injected, and that the outcome so far came of it."""
+        if self._outcome.ended is not None and not self._is_settled:
+            self._outcome.is_injected = True
+
     def _record_refusal(self, cause: BaseException) -> None:
         """Note that the caller's ``raise_for_status`` turned the response down."""
         self._refusal = KeptCause(cause)
+
+    def _end_race(self) -> None:
+        """Note that a race is over, but the request that counts was before."""
+        if not self._is_settled:
+            self._race = HedgeFacts()
+            self._race.ended = self._call.loop.time()
 
     def _record_answer(self, child: Self) -> None:
         """Note that the call ends as its attempt *child* ended."""

@@ -197,7 +197,7 @@ def _parts(log: LogRecord, until_next: Span, now: float) -> dict[str, Span]:
     start, following = until_next
     parts, duration = {}, log.duration
     end = max(start, now) if duration is None else start + duration
-    if log.delay is not None and log.attempt is not None:
+    if log.delay is not None and log.attempt is not None and not log._was_stale:
         parts["wait"] = _wait(log.delay, end, following)
     if duration is not None:
         total = log.total_duration

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 from unicodedata import east_asian_width
 
@@ -14,6 +15,7 @@ from .error_text import (
     describe_cause,
     describe_error,
     excerpt,
+    masked_message,
     message_of,
     without_middle,
 )
@@ -25,8 +27,8 @@ if TYPE_CHECKING:
     from .record import LogRecord
 
 _NO_TIME = "0.000 s"
-# Stop reasons that leave open why a strategy refused another attempt.
-_VAGUE = {"limiter", "no_retry"}
+# What our own strategies say when they refuse, where the stop reason says it too.
+_REPEATED = re.compile(r"all attempts are made: \d+|no delay left after \d+ attempts")
 
 
 def render(log: LogRecord) -> str:
@@ -94,8 +96,11 @@ def headline(log: LogRecord, attempts: Sequence[LogRecord]) -> Headline:
     """Describe the request and its outcome."""
     outcome = _answer_or_cause(log)
     parts = []
+    origin = _origin(log)
+    if origin is not None:
+        parts.append(f", {origin}")
     if _was_never_sent(log):
-        parts.append(f", not sent{_time(log, outcome, ' after ', ' after ')}")
+        parts.append(_time(log, outcome, " after ", " after "))
     else:
         parts.append(_time(log, outcome, "  in ", "  after "))
         if attempts:
@@ -148,7 +153,15 @@ def cells(text: str) -> int:
 def describe_outcome(log: LogRecord) -> str:
     """Say in a few words how a call or an attempt ended."""
     said = "superseded" if log.superseded else _answer_or_cause(log)
-    return f"{said}, not sent" if _was_never_sent(log) else said
+    origin = _origin(log)
+    return said if origin is None else f"{said}, {origin}"
+
+
+def _origin(log: LogRecord) -> str | None:
+    """Say where an outcome comes from; None for that of a server."""
+    if log.injected:
+        return "injected"
+    return "not sent" if _was_never_sent(log) else None
 
 
 def _was_never_sent(log: LogRecord) -> bool:
@@ -195,11 +208,10 @@ def describe_stop(log: LogRecord) -> str | None:
     reason, refusal = log.stop_reason, log.retry_error
     if reason is None:
         return None
-    if refusal is None or reason not in _VAGUE:
+    if refusal is None or describe_error(refusal, log.mask) == describe_cause(log):
         return str(reason)
-    if describe_error(refusal, log.mask) == describe_cause(log):
-        return str(reason)
-    return f"{reason} ({excerpt(message_of(refusal, log.mask))})"
+    words = message_of(refusal, log.mask)
+    return str(reason) if _REPEATED.fullmatch(words) else f"{reason} ({excerpt(words)})"
 
 
 def _beside_status(log: LogRecord, cause: BaseException) -> str:
@@ -210,7 +222,7 @@ def _beside_status(log: LogRecord, cause: BaseException) -> str:
         cause.status == log.response_status
     ):
         # Its text begins with the status, and ends with the URL of the call.
-        message = log.mask.text(cause.message)
+        message = masked_message(cause.message, log.mask)
         said = "" if cause.message == log.response_reason else f": {message}"
         return excerpt(f"{type(cause).__name__}{said}")
     return excerpt(describe_error(cause, log.mask))
@@ -229,6 +241,8 @@ def describe_waits(log: LogRecord) -> str:
     parts = []
     if log._hedged_after is not None:
         parts.append(f"hedge after {log._hedged_after:.3f} s")
-    if log.delay is not None:
+    if log._was_stale:
+        parts.append("then sent again (stale_connection)")
+    elif log.delay is not None:
         parts.append(f"then waited {log.delay:.3f} s ({log.delay_source})")
     return ", ".join(parts)

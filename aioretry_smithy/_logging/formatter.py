@@ -23,7 +23,7 @@ _REQUEST_KEYS = (
     " is_hedge"
 ).split()
 _RESPONSE_KEYS = (
-    "sent response_status response_reason response_headers response_cause"
+    "sent injected response_status response_reason response_headers response_cause"
     " response_length response_content_preview duration total_duration is_complete"
     " attempt superseded total_attempts stop_reason retry_error"
 ).split()
@@ -138,7 +138,7 @@ class _TextFormatter(LogFormatter):
             "totalDuration": _seconds(log.total_duration),
             "cause": None if log.superseded else describe_cause(log),
             "superseded": "yes" if log.superseded else None,
-            "sent": None if log.sent or log.duration is None else "no",
+            **_where_from(log),
             "headers": _response_headers(log),
             "preview": _quoted(content_preview(log.response_content_preview, log.mask)),
         }
@@ -194,6 +194,13 @@ def _target(log: RequestLog) -> dict[str, object]:
         "path": log.mask.text(url.raw_path_qs if url.host else str(url)),
         "headers": _headers(log.mask.headers(log.request_headers)),
     }
+
+
+def _where_from(log: RequestLog) -> dict[str, str]:
+    """Say where an outcome comes from that is not the server's."""
+    if log.injected:
+        return {"injected": "yes"}
+    return {} if log.sent or log.duration is None else {"sent": "no"}
 
 
 def _braced(fields: Mapping[str, object]) -> str:

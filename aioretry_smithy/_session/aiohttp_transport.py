@@ -6,8 +6,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .._call.context import resources_of
+from .._call.options import current_options, lending
+from .._clock import loop_time
+from .._failures.safety import mark_seen
+from .._request.copied_arguments import is_unchanged
 from .deadline import attempt_timeout
 from .json_once import with_serialized
+from .resend import MAX_RESENDS, is_tracked, request_to_resend, sending_tracked
 from .transport import Transport, prepared_body
 from .uploads import has_body_in, sending
 
@@ -21,13 +26,14 @@ if TYPE_CHECKING:
     from .._request.request import HttpRequest
 
 # Arguments that may have changed, or be used up, the second time.
+_BUFFERS = (bytearray, memoryview)
 _NEED_CARE = {"data", "json", "upload_tracker"}
 
 
 class AiohttpTransport(Transport):
     """Sends requests with aiohttp, within the limits that the context sets."""
 
-    __slots__ = ("__weakref__", "replaced", "session")
+    __slots__ = ("__weakref__", "replaced", "resends", "session")
 
     session: Callable[[], ClientSession | None]
     """Finds the session, which must not be kept alive from here."""
@@ -35,9 +41,38 @@ class AiohttpTransport(Transport):
     replaced: Callable[..., Awaitable[aiohttp.ClientResponse]] | None
     """The function that replaced the session's ``_request``, if one did."""
 
+    resends: bool
+    """Whether it does what aiohttp did before the chain switched that off."""
+
     def __init__(self) -> None:
         self.session = _no_session
         self.replaced = None
+        self.resends = False
+
+    async def execute(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> aiohttp.ClientResponse:
+        """Send *request*, and again where a connection of the pool was broken."""
+        if not self.resends:
+            return await super().execute(ctx, request)
+        sent, resends, started = request, 0, loop_time()
+        while True:
+            # A decorator may send several at a time, and each has its log.
+            log = ctx.log
+            try:
+                return await super().execute(ctx, sent)
+            except Exception as cause:
+                if resends:
+                    # On the broken connection, by a server that may be gone now.
+                    mark_seen(cause)
+                again = None
+                if resends < MAX_RESENDS:
+                    passed = loop_time() - started
+                    again = request_to_resend(ctx, request, cause, passed)
+                if again is None:
+                    raise
+            sent, resends = again, resends + 1
+            ctx._follow_stale(log)
 
     def _prepare(
         self, ctx: ClientRequestContext, request: HttpRequest
@@ -45,9 +80,12 @@ class AiohttpTransport(Transport):
         session = self.session()
         if session is None:
             raise closed()
-        # At first aiohttp gets the caller's own objects; later their copies.
-        root = ctx.parent or ctx
-        arguments = request.arguments if root._is_sent else request.given
+        ctx.log._note_defaults(session._default_headers, request)
+        # At first aiohttp gets the caller's own objects, if nobody has changed them
+        # while a decorator waited; later their copies.
+        root, arguments = ctx.parent or ctx, request.arguments
+        if not root._is_sent and is_unchanged(request.given, arguments):
+            arguments = request.given
         root._is_sent = True
         timeout = attempt_timeout(ctx, request, session)
         if timeout is not None:
@@ -57,6 +95,11 @@ class AiohttpTransport(Transport):
         # Looked up now and on the class: that is where mocks put themselves.
         send = self.replaced or partial(type(session)._request, session)
         send = partial(send, request.method, request.target, **arguments)
+        if self.resends and is_tracked(request):
+            send = partial(sending_tracked, ctx.log, session, send)
+        options = current_options()
+        if options is not None and (options.blocks or options.attributes):
+            send = partial(lending, options, send)
         if not has_body_in(arguments):
             return send
         json = resources_of(ctx).json if "json" in arguments else None
@@ -71,7 +114,8 @@ class AiohttpTransport(Transport):
         """Return the arguments, with bodies and iterators in the form to send."""
         data = request.arguments.get("data")
         body = prepared_body(ctx, data)
-        if body is not data:
+        if body is not data or isinstance(arguments.get("data"), _BUFFERS):
+            # aiohttp writes a buffer after a wait, in which it may change.
             arguments = {**arguments, "data": body}
         tracker = arguments.get("upload_tracker")
         if tracker is not None and not resources_of(ctx).use_once(tracker):

@@ -67,7 +67,7 @@ def attempt_timeout(
     ctx: ClientRequestContext, request: HttpRequest, session: ClientSession
 ) -> ClientTimeout | None:
     """Return the timeout to pass to aiohttp, or None if its own is right."""
-    timeout = given = request.arguments.get("timeout", sentinel)
+    timeout = request.arguments.get("timeout", sentinel)
     if timeout is sentinel:
         timeout = session._timeout
     elif not isinstance(timeout, ClientTimeout):
@@ -76,14 +76,40 @@ def attempt_timeout(
         return None  # aiohttp reports the caller's value
     own = limit_of(timeout.total) or math.inf
     limit = ctx.remaining()
-    as_called = (ctx.parent or ctx).request
-    if request is not as_called and (
-        given is not as_called.arguments.get("timeout", sentinel)
-    ):
-        limit = min(limit, own)  # a decorator has replaced the timeout
+    if _is_replaced(ctx, request):
+        limit = min(limit, own)
     if limit <= 0:
         raise too_late(ctx)
     return _timeout_of(timeout, limit)
+
+
+def with_rest_of_timeout(
+    ctx: ClientRequestContext, request: HttpRequest, passed: float
+) -> HttpRequest | None:
+    """Return a request with what is left of its own timeout, None if that is over.
+
+    Its own is one that a decorator has given it; other limits are kept elsewhere.
+    """
+    timeout = request.arguments.get("timeout")
+    if timeout is None or not _is_replaced(ctx, request):
+        return request
+    if not isinstance(timeout, ClientTimeout):
+        timeout = ClientTimeout(total=timeout)
+    limit = limit_of(timeout.total)
+    if limit is None:
+        return request
+    if passed >= limit:
+        return None
+    return request.replace(timeout=_cut(timeout, limit - passed))
+
+
+def _is_replaced(ctx: ClientRequestContext, request: HttpRequest) -> bool:
+    """Say whether a decorator has replaced the timeout."""
+    as_called = (ctx.parent or ctx).request
+    return request is not as_called and (
+        request.arguments.get("timeout", sentinel)
+        is not as_called.arguments.get("timeout", sentinel)
+    )
 
 
 def silence_limit(request: HttpRequest, session: ClientSession) -> float:
@@ -129,6 +155,10 @@ def _timeout_of(timeout: ClientTimeout, limit: float) -> ClientTimeout | None:
     own = limit_of(timeout.total) or math.inf
     if limit == own or 0 <= own - limit <= CLOSE_ENOUGH:
         return None
+    return _cut(timeout, limit)
+
+
+def _cut(timeout: ClientTimeout, limit: float) -> ClientTimeout:
     return ClientTimeout(
         total=None if limit == math.inf else limit,
         connect=timeout.connect,

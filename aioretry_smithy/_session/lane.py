@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import aiohttp
     from aiohttp import ClientSession, ClientTimeout
     from aiohttp.typedefs import StrOrURL
+    from multidict import CIMultiDict
     from yarl import URL
 
     from .._call.client import HttpClient
@@ -133,14 +134,25 @@ class Lane:
         return limits if is_same and now - started <= CLOSE_ENOUGH else None
 
     def _begin_attempt(
-        self, ctx: ClientRequestContext, limits: ShownLimits, upload: Upload
+        self,
+        ctx: ClientRequestContext,
+        headers: CIMultiDict[str],
+        limits: ShownLimits,
+        upload: Upload,
     ) -> None:
-        """Note the first attempt of a call that has a context."""
+        """Note the first attempt of a call that has a context.
+
+        A decorator outside may have changed the *headers* of the session.
+        """
         ctx._is_sent, late = True, ctx._late
         if late is not None:
-            ctx._late = late[0], limits, upload
+            begun = late[0]
+            if headers != begun[1]:
+                begun = begun[0], headers.copy(), *begun[2:]
+            ctx._late = begun, limits, upload
             return
         log, (_, seconds, retries) = ctx.log, limits
+        log._note_defaults(headers, log.request)
         log._deadline = None if seconds is None else log.started + seconds
         log._children = UNMADE if retries else NO_CHILDREN
         log._upload = upload

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import weakref
 from asyncio import get_running_loop
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from .._bodies.new_response import CLOSES_REFUSED
 from .._call.context import ClientRequestContext
 from .._call.enclosing import begin_call
 from .._call.options import current_options
+from .._call.origin import judge_attempt
 from .._call.time_limits import time_left
 from .._errors import ResponseTimeoutError, UnprocessedRequestError
 from .._failures.safety import mark_queued, was_queued
@@ -65,6 +67,7 @@ async def ordinary_call(
         options["raise_for_status"] = False
     begin = _begin_late if late else _begin
     ctx = ctx or begin(session, mask, method, target, options)
+    ctx._session = session
     try:
         try:
             response = await client.execute(ctx, ctx.request)
@@ -72,12 +75,13 @@ async def ordinary_call(
             _check_deadline(ctx, refused)
             raise
     except BaseException as cause:
+        judge_attempt(ctx.log, cause)
         ctx.log._annotate(cause)
         if ctx._resources is not None:
             ctx._resources.close_responses()
         raise
     finally:
-        resources, ctx._resources = ctx._resources, None
+        resources, ctx._resources, ctx._session = ctx._resources, None, None
         if resources is not None and resources.bodies:
             await resources.close_bodies()
         if ctx._late is None:
@@ -99,7 +103,8 @@ def _begin(
     request = HttpRequest.of_call(method, target, options, session._base_url)
     override = current_options()
     timeout = response_timeout(options, session, override)
-    ctx = ClientRequestContext(request, timeout, None, session._default_headers, mask)
+    headers = session._default_headers.copy()
+    ctx = ClientRequestContext(request, timeout, None, headers, mask)
     begin_call(ctx, override)
     return ctx
 
@@ -122,7 +127,8 @@ def _begin_late(
     )
     loop = get_running_loop()
     sent = request.method, target, arguments, NO_CONTAINERS, session._base_url
-    begun = sent, session._default_headers, mask, loop, time.time(), loop.time()
+    headers = session._default_headers.copy()
+    begun = sent, headers, mask, loop, time.time(), loop.time()
     limits = response_timeout(options, session, None), None, False
     return ClientRequestContext._of(request, None, (begun, limits, NO_BODY))
 
@@ -141,6 +147,16 @@ def _attach(ctx: ClientRequestContext, response: aiohttp.ClientResponse) -> None
         sent = method, target, arguments, copies, base_url
         late = (sent, *begun[1:]), limits, upload
     attach_late(response, late, ctx._answered_at)
+    # A decorator may have kept the context, which is not to keep the response.
+    ctx._answer = weakref.ref(response)
+    first_hop = response._history[0] if response._history else response
+    ctx._answer_facts = (
+        response.status,
+        response.reason,
+        response._headers,
+        first_hop._request_info.headers,
+        getattr(response.content, "total_bytes", 0),
+    )
 
 
 def _check_deadline(ctx: ClientRequestContext, refused: Exception) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from .._call.options import UNSET, OptionsBlock, RequestOptions, Unset
 from .._errors import bad_argument, is_finite
+from .._meant import call_it
 from .._retry.config import RetryConfig
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ def request_options(
     ...     pass  # for example: await session.get("/health")
     """
     if retry is not None and not isinstance(retry, RetryConfig):
-        raise bad_argument("retry", retry, "a RetryConfig or None")
+        expected = f"a RetryConfig or None{call_it(retry, RetryConfig)}"
+        raise bad_argument("retry", retry, expected)
     seconds = response_timeout
     if not (
         seconds is None or seconds is UNSET or (is_finite(seconds) and seconds > 0)

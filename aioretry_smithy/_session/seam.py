@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .._errors import bad_argument
 from .json_once import keep_json, restore_serializers
 from .ordinary_lane import ordinary_call
+from .reused_connections import mark_pool
 from .short_lane import has_short_lane_inside, short_lane_of
 from .uploads import measure_uploads
 
@@ -48,7 +49,7 @@ def install(
 
     Every verb ends in ``session._request``; one attribute of the instance catches them
     all, and the session stays what it is. Without *resend* aiohttp no longer sends a
-    request again behind our back.
+    request again behind our back: the transport does.
     """
     reference = transport.session = weakref.ref(session)
     lane = short_lane_of(client, transport, mask)
@@ -80,7 +81,9 @@ def install(
     )
     attributes["_request"] = _request
     if not resend:
+        transport.resends = bool(session._retry_connection)
         session._retry_connection = False
+        mark_pool(session.connector)
 
 
 def remove(session: ClientSession) -> None:

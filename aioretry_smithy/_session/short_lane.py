@@ -123,7 +123,8 @@ class ShortLane(Lane):
                 session, client, self._mask, method, target, options
             )
         sent = method, target, options, copies, session._base_url
-        begun = sent, session._default_headers, self._mask, loop, time.time(), now
+        headers = session._default_headers.copy()
+        begun = sent, headers, self._mask, loop, time.time(), now
         log = None
         # Before aiohttp, which may send the body in a task of a middleware.
         upload = open_upload() if has_body else NO_BODY
@@ -167,9 +168,12 @@ class ShortLane(Lane):
         if session is None or limits is None or permits is None:
             return await self._ordinary(ctx, request)
         given = request.given
+        # A decorator outside may have waited, and the caller changed it meanwhile.
+        if given != request.arguments:
+            given = request.arguments
         has_body = has_body_in(given)
         upload = open_upload() if has_body else NO_BODY
-        self._begin_attempt(ctx, limits.shown, upload)
+        self._begin_attempt(ctx, session._default_headers, limits.shown, upload)
         try:
             response = await self._answer(
                 session, method, target, given, limits.timeout

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from contextvars import ContextVar
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from aiohttp import ClientRequest, payload
 
 from .._log.upload import Upload
+from .reused_connections import marks_connection
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -92,8 +95,29 @@ def close_upload(upload: Upload) -> None:
         _last_upload.set(outer)
 
 
-@cache
+class _Quiet:
+    """Stands before a user's class, to let it hear nothing of a class made of it."""
+
+    __slots__ = ()
+
+    def __init_subclass__(cls) -> None:
+        """Ask for none of the arguments that a subclass in the user's code has."""
+
+
 def _measured(kind: Any) -> Any:
+    known = _measured_classes.get(kind)
+    measured = None if known is None else known()
+    if measured is None:
+        try:
+            measured = _made_of(kind)
+        except Exception:
+            # Its metaclass wants more than a class statement has: nothing is counted.
+            return kind
+        _measured_classes[kind] = weakref.ref(measured)
+    return measured
+
+
+def _made_of(kind: Any) -> Any:
     whole = _WHOLE if kind.write_bytes is ClientRequest.write_bytes else ()
 
     # aiohttp calls this in the task of the request, and may run what it returns in
@@ -113,8 +137,14 @@ def _measured(kind: Any) -> Any:
             upload.writer = writer
         return kind.write_bytes(self, writer, *arguments)
 
-    members = {"write_bytes": write_bytes, "__module__": kind.__module__}
-    return type(kind)(kind.__name__, (kind,), members)
+    send = marks_connection(kind.send)
+    members = {"write_bytes": write_bytes, "send": send, "__module__": kind.__module__}
+    return type(kind)(kind.__name__, (_Quiet, kind), members)
+
+
+# Not one of these classes lives on for having been used once, but that of aiohttp's.
+_measured_classes: WeakKeyDictionary[Any, weakref.ref[Any]] = WeakKeyDictionary()
+_of_aiohttp = _measured(ClientRequest)
 
 
 async def _counted(

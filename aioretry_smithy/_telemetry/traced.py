@@ -163,26 +163,25 @@ class TracedCall(Traced):
         return {"aioretry_smithy.stop_reason": str(stop_reason)}
 
     def _add_events(self, span: Span, ctx: ClientRequestContext) -> None:
-        attempts = ctx.log.children[self._attempts_before :]
+        requests = ctx.log.children[self._attempts_before :]
+        resends = sum(log._was_stale for log in requests)
         # Where nothing retries, nobody gives the attempt a log of its own.
-        number = len(attempts) if attempts or self._is_retried else 1
+        number = len(requests) - resends if requests or self._is_retried else 1
         span.set_attribute("aioretry_smithy.attempts", number)
         # A wait ends where the next attempt begins; a body may come before the wait.
         now = self._loop.time()
-        spans = until_next(attempts, now)
+        spans = until_next(requests, now)
         ends = [spans[0].start if spans else now, *(span.end for span in spans)]
-        for log, end in zip((ctx.log, *attempts), ends, strict=True):
+        for log, end in zip((ctx.log, *requests), ends, strict=True):
             if log.delay is None or log.delay_source is None:
                 continue
-            span.add_event(
-                "aioretry_smithy.wait",
-                {
-                    "aioretry_smithy.attempt": log.attempt or 0,
-                    "aioretry_smithy.delay": log.delay,
-                    "aioretry_smithy.delay_source": log.delay_source,
-                },
-                nanoseconds(log, end - log.delay),
-            )
+            attributes: Attributes = {"aioretry_smithy.attempt": log.attempt or 0}
+            name = "aioretry_smithy.resend"
+            if not log._was_stale:
+                name = "aioretry_smithy.wait"
+                attributes["aioretry_smithy.delay"] = log.delay
+                attributes["aioretry_smithy.delay_source"] = log.delay_source
+            span.add_event(name, attributes, nanoseconds(log, end - log.delay))
 
     def _measure(
         self, instruments: TrafficInstruments, seconds: float, attributes: Attributes

@@ -29,7 +29,7 @@ class FaultInjectingClient(DecoratingClient[HttpClient]):
 
     Add it first: then retries, circuit breakers, budgets and limits meet the faults as
     they would those of a server. The log of an answer or a failure that it makes has
-    ``sent`` False.
+    ``injected`` True and ``sent`` False, and says "injected" in its views.
 
     >>> decorator = FaultInjectingClient.new_decorator(
     ...     InjectedFault.latency((0.05, 0.2)),
@@ -104,18 +104,40 @@ class FaultInjectingClient(DecoratingClient[HttpClient]):
         """Inject the faults that strike *request*, which may still be sent."""
         try:
             seconds, kind = self._struck_by(ctx, request)
-            if seconds:
-                await wait_for_answer(self.delegate, ctx, request, seconds)
-            answer = await kind.answer(self.delegate, ctx, request)
-            if answer is not None:
-                record_response(ctx.log, answer)
-                return answer
         except BaseException as cause:
             ctx.log._record_failure(cause)
             raise
+        answer = await self._answer(ctx, request, seconds, kind)
+        if answer is not None:
+            return answer
         response = await self.delegate.execute(ctx, request)
         kind.spoil(ctx, response)
         return response
+
+    async def _answer(
+        self,
+        ctx: ClientRequestContext,
+        request: HttpRequest,
+        seconds: float,
+        kind: FaultKind,
+    ) -> aiohttp.ClientResponse | None:
+        """Wait, then answer or raise in place of the server; None: the request goes on.
+
+        Whatever ends the wait, it was injected.
+        """
+        try:
+            if seconds:
+                await wait_for_answer(self.delegate, ctx, request, seconds)
+            answer = await kind.answer(self.delegate, ctx, request)
+            if answer is None:
+                return None
+            record_response(ctx.log, answer)
+        except BaseException as cause:
+            ctx.log._record_failure(cause)
+            ctx.log._mark_injected()
+            raise
+        ctx.log._mark_injected()
+        return answer
 
     def describe(self) -> str:
         """Return the name and the settings of this client."""

@@ -7,6 +7,8 @@ import math
 import selectors
 from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
 
+from .._clock import VirtualClock
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Executor
@@ -18,7 +20,7 @@ _NAMED_TASKS = 5
 """How many waiting tasks the message of a deadlock names."""
 
 
-class VirtualTimeLoop(asyncio.SelectorEventLoop):
+class VirtualTimeLoop(VirtualClock, asyncio.SelectorEventLoop):
     """An event loop whose sleeps and timeouts cost no real time.
 
     The clock starts at 0.0 and stands still while a task can run. When every task
@@ -35,7 +37,8 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
       the loop.
     - Ready sockets are served before the clock moves. But the loop does not wait for a
       peer that needs real time to answer: it is for tests without sockets. Use
-      :class:`ScriptedTransport` in place of a server.
+      :class:`ScriptedTransport` in place of a server, and ``async+memory://``, which
+      goes by the virtual time, in place of another storage.
 
     Raises:
         RuntimeError: From the running loop, at a deadlock.

@@ -159,11 +159,14 @@ async def circuit_breaker(column: str) -> str:
     if "CircuitBreakerClient" not in described:
         return "none"
     settings = dict(re.findall(r"(\w+)=([\d.]+)", described))
+    ignores_throttling = "count_throttling=False" in described
+    ignored = "; a 429 or 503 with ``Retry-After`` is not counted"
     return (
         f"per host; opens for {float(settings['circuit_open_window']):g} s when "
         f"more than {float(settings['failure_rate_threshold']):.0%} of "
         f"{settings['minimum_request_threshold']} attempts or more in "
         f"{float(settings['counter_sliding_window']):g} s failed"
+        f"{ignored if ignores_throttling else ''}"
     ).replace("%", " %")
 
 

@@ -55,11 +55,11 @@ class Fault:
     """The fate of one request.
 
     ``read`` is a number of bytes of the request, or how much of it in words; ``send``
-    are bytes, and seconds to wait between them.
+    are bytes, and between them seconds to wait, or an event.
     """
 
     read: Read | int = Read.WHOLE
-    send: Iterable[bytes | float] = (OK,)
+    send: Iterable[bytes | float | asyncio.Event] = (OK,)
     end: End = End.KEEP
 
 
@@ -79,10 +79,11 @@ def cut(sent: bytes = b"", *, read: Read | int = Read.WHOLE, end: End) -> Fault:
 
 
 class Received:
-    """One request as far as it came."""
+    """One request as far as it came; its place is 1 for the first of a connection."""
 
-    def __init__(self, connection: int) -> None:
+    def __init__(self, connection: int, place: int = 1) -> None:
         self.connection = connection
+        self.place = place
         self.head = b""
         self.body = bytearray()
         self.is_whole = False
@@ -135,6 +136,11 @@ class Received:
         """The method, as far as it came."""
         return self.head.partition(b" ")[0].decode()
 
+    @property
+    def target(self) -> str:
+        """What was asked for, once the headers are there."""
+        return self.head.split(b" ", 2)[1].decode()
+
 
 @dataclass
 class FaultServer:
@@ -175,14 +181,17 @@ class FaultServer:
     async def __aenter__(self) -> FaultServer:
         self._faults = iter(self.faults)
         self._fates = iter(self.connections)
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
-        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
-        self._listener.setblocking(False)
         self._closing = asyncio.Event()
         self._news = asyncio.Event()
         self._served: set[asyncio.Task[None]] = set()
-        self._accepting = asyncio.create_task(self._accept())
+        self._listen(0)
         return self
+
+    def _listen(self, port: int) -> None:
+        self._listener = socket.create_server(("127.0.0.1", port), backlog=1024)
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
+        self._listener.setblocking(False)
+        self._accepting = asyncio.create_task(self._accept())
 
     async def __aexit__(self, *exc_info: object) -> None:
         self._closing.set()
@@ -207,7 +216,7 @@ class FaultServer:
             connection.setblocking(False)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self.connected += 1
-            task = asyncio.create_task(self._serve(connection))
+            task = asyncio.create_task(self._serve(connection, self.connected))
             self._served.add(task)
             task.add_done_callback(self._forget)
 
@@ -216,12 +225,13 @@ class FaultServer:
         if not task.cancelled() and task.exception() is None:
             self._served.discard(task)
 
-    async def _serve(self, connection: socket.socket) -> None:
-        number = self.connected
+    async def _serve(self, connection: socket.socket, number: int) -> None:
+        place = 0
         try:
             kept = await self._end(connection, next(self._fates, End.KEEP))
             while kept:
-                kept = await self._exchange(connection, Received(number))
+                place += 1
+                kept = await self._exchange(connection, Received(number, place))
         except OSError:
             pass  # the client went away
         finally:
@@ -233,11 +243,13 @@ class FaultServer:
             return False
         self.requests.append(request)
         self._announce()
-        fault = next(self._faults, self.then)
+        fault = await self._fault_for(connection, request)
         await self._read(connection, request, fault.read)
         for part in fault.send:
             if isinstance(part, bytes):
                 await asyncio.get_running_loop().sock_sendall(connection, part)
+            elif isinstance(part, asyncio.Event):
+                await part.wait()
             else:
                 await self._wait(self._closing, part)
         kept = await self._end(connection, fault.end)
@@ -246,6 +258,9 @@ class FaultServer:
             await self._wait(self._news, UNREAD)
             await self._read(connection, request, Read.WHOLE)
         return kept and request.is_whole
+
+    async def _fault_for(self, connection: socket.socket, request: Received) -> Fault:
+        return next(self._faults, self.then)
 
     async def _read(
         self, connection: socket.socket, request: Received, extent: Read | int

@@ -11,6 +11,7 @@ import aiohttp
 import pytest
 from chains import connected, retrying
 from fault_server import End, Fault, FaultServer, answer, cut, response
+from lanes import LANES
 from left_over import nothing_to_collect
 
 from aioretry_smithy import (
@@ -19,12 +20,16 @@ from aioretry_smithy import (
     CircuitBreakerClient,
     CircuitState,
     LoggingClient,
+    LoggingRpcClient,
+    RequestLog,
     RetryStrategy,
     RetryStrategyWithContent,
     SessionBuilder,
     capture_logs,
     client_decorator,
     new_response,
+    request_options,
+    rpc,
 )
 from aioretry_smithy.smithy import StandardRetryStrategy
 
@@ -142,6 +147,119 @@ async def test_call_inside_an_attempt_leaves_nothing_to_collect():
             await ask(session)
             with nothing_to_collect():
                 await ask(session)
+
+
+class User:
+    """What the attributes of a block may have."""
+
+
+@pytest.mark.parametrize("body", [b"", b"x" * 300_000])
+@pytest.mark.parametrize("where", ["block", "function"])
+async def test_connection_keeps_no_attributes_of_a_block(body, where):
+    """It is opened in the block, and lives on in the pool."""
+    seen = []
+
+    @client_decorator
+    async def see(delegate, ctx, request):
+        seen.append(type(ctx.attributes.get("user")))
+        return await delegate.execute(ctx, request)
+
+    @client_decorator
+    async def see_inside(delegate, ctx, request):
+        with request_options(attributes={"inner": 1}):
+            return await delegate.execute(ctx, request)
+
+    async with (
+        FaultServer([answer(200, body)] * 2) as server,
+        connected(server.url, see, see_inside) as session,
+    ):
+        function = rpc(LoggingRpcClient.new_decorator())(ask)
+        user = User()
+        gone = weakref.ref(user)
+        with request_options(attributes={"user": user}):
+            await (ask if where == "block" else function)(session)
+        del user
+        gc.collect()
+        left = gone()
+        await ask(session)
+
+        assert None is left
+        assert [User, type(None)] == seen
+        assert 1 == server.connected
+
+
+async def test_options_hold_for_calls_that_aiohttp_makes_meanwhile():
+    """A middleware that asks for a token is part of the block around the request."""
+    seen = []
+
+    @client_decorator
+    async def see(delegate, ctx, request):
+        seen.append((ctx.attributes, ctx.remaining() <= 9.0))
+        with request_options(attributes={"inner": 2}):
+            return await delegate.execute(ctx, request)
+
+    async with FaultServer([answer()] * 4) as server, connected(server.url, see) as it:
+
+        async def with_token(request, handler):
+            await ask(it, "/token")
+            return await handler(request)
+
+        builder = SessionBuilder(server.url, middlewares=[with_token])
+        async with builder.build() as other:
+            with request_options(attributes={"a": 1}, response_timeout=9.0):
+                await ask(other)
+            await ask(it)
+
+    assert [({"a": 1}, True), ({}, False)] == seen
+
+
+INSIDE = {
+    "nothing": [],
+    "retries": [retrying(STRATEGIES["plain"])],
+    "retries and a circuit breaker": [
+        CircuitBreakerClient.new_decorator(CircuitBreaker("shop")),
+        retrying(STRATEGIES["plain"]),
+    ],
+}
+
+
+@pytest.mark.parametrize("lane", LANES)
+@pytest.mark.parametrize("inside", INSIDE)
+@pytest.mark.parametrize("first", [None, cut(end=End.RESET)])
+async def test_context_that_is_kept_keeps_no_response(lane, inside, first):
+    """A decorator may keep contexts; of a response they have what the log shows."""
+    contexts, responses = [], []
+
+    @client_decorator
+    async def keeping(delegate, ctx, request):
+        contexts.append(ctx)
+        return await delegate.execute(ctx, request)
+
+    async def get(session):
+        got = await session.get("/")
+        responses.append(weakref.ref(got))
+        await got.read()
+
+    faults = [answer(200, b"body")] * 2
+    if first is not None and inside != "nothing":
+        faults.insert(0, first)
+    async with FaultServer(faults) as server:
+        with LANES[lane]():
+            session = connected(server.url, *INSIDE[inside], keeping)
+        async with session:
+            await get(session)
+            gc.collect()
+            gone = responses[0]()
+            got = await session.get("/")
+            log = RequestLog.of(got)
+
+    assert None is gone
+    assert 200 == contexts[0].log.response_status
+    assert 4 == contexts[0].log.response_length
+    assert contexts[0].log.is_complete
+    assert (len(faults) == 2) == ("Host" in contexts[0].log.request_headers)
+    assert len(faults) - 1 == contexts[0].log.total_attempts
+    assert log is contexts[1].log
 
 
 @pytest.mark.parametrize("end", ENDS)

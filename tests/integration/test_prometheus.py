@@ -162,7 +162,7 @@ async def test_refused_budget_and_open_circuit_can_be_scraped(registry, scrape, 
     assert {
         (host, "GET", "limiter"): 1,
         (host, "POST", "no_retry"): 1,
-        (host, "GET", "no_retry"): 1,
+        (host, "GET", "refused"): 1,
     } == found["call_duration_seconds_count"]
     assert {(host,): 0} == found["retry_budget_tokens"]
     assert {(host,): 1} == found["retry_budget_refusals_total"]

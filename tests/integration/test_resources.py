@@ -155,7 +155,8 @@ async def test_memory_is_flat():
         server.requests.clear()
         before = objects()
         await fail(session, 1000)
-        assert 2000 == len(server.requests)
+        # The server breaks each reused connection, and the transport sends again.
+        assert 3000 == len(server.requests)
         server.requests.clear()
         for _ in range(100):
             growth = objects() - before

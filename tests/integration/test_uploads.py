@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import re
+import weakref
+from typing import ClassVar
 
 import aiohttp
 import pytest
@@ -12,6 +15,7 @@ from aiohttp import web
 from aiohttp.compression_utils import ZLibCompressor
 from chains import connected, retrying
 from fault_server import End, FaultServer, cut
+from lanes import LANES
 
 from aioretry_smithy import (
     Backoff,
@@ -394,3 +398,73 @@ async def test_requests_that_a_function_makes_are_not_counted(url):
 
         assert "fine" == await response.text()
         assert RequestLog.of(response).request_length is None
+
+
+class Named(aiohttp.ClientRequest):
+    """A class of requests whose subclasses have to say who they are."""
+
+    known: ClassVar[list[str]] = []
+
+    def __init_subclass__(cls, *, name):
+        cls.known.append(name)
+
+
+class Strict(type):
+    """A metaclass whose classes have to say who they are."""
+
+    def __new__(cls, name, bases, members, *, owner):
+        return super().__new__(cls, name, bases, members)
+
+    def __init__(cls, name, bases, members, *, owner):
+        super().__init__(name, bases, members)
+
+
+class Owned(aiohttp.ClientRequest, metaclass=Strict, owner="shop"):
+    """A class of requests that no subclass can be made of without asking."""
+
+
+@pytest.mark.parametrize("lane", LANES)
+@pytest.mark.parametrize(("kind", "length"), [(Named, 5), (Owned, None)])
+async def test_class_of_requests_that_is_hard_to_derive_from(url, lane, kind, length):
+    """It is measured without its knowledge, or works unmeasured."""
+    with LANES[lane]():
+        session = SessionBuilder(url, request_class=kind).build()
+    async with session:
+        response = await session.post("/", data=b"12345")
+
+        assert "fine" == await response.text()
+        assert length == RequestLog.of(response).request_length
+        assert issubclass(session._request_class, kind)
+
+    assert [] == Named.known
+
+
+async def test_class_of_requests_is_freed_with_its_session(url):
+    """A class that is made for one session does not live on."""
+
+    async def send():
+        kind = type("Own", (aiohttp.ClientRequest,), {})
+        async with SessionBuilder(url, request_class=kind).build() as session:
+            response = await session.post("/", data=b"12345")
+            assert 5 == RequestLog.of(response).request_length
+        return weakref.ref(kind)
+
+    gone = await send()
+    await asyncio.sleep(0)
+    gc.collect()
+
+    assert None is gone()
+
+
+async def test_sessions_with_one_class_of_requests_are_measured_alike(url):
+    """Also when the first of them is gone."""
+    kind = type("Own", (aiohttp.ClientRequest,), {})
+    for _ in range(2):
+        builder = SessionBuilder(url, request_class=kind)
+        async with builder.build() as one, builder.build() as other:
+            assert one._request_class is other._request_class
+            for session in (one, other):
+                response = await session.post("/", data=b"12345")
+                assert 5 == RequestLog.of(response).request_length
+        del one, other, session, response
+        gc.collect()

@@ -112,7 +112,7 @@ def answer(method: str, parts: tuple[str, ...], head: bytes) -> tuple[bytes, boo
     name, *rest = parts or ("",)
     status = 200
     if name == "ws":
-        return _switch(head), False
+        return switch(head), False
     if name == "redirect":
         status, left = int(rest[0]), int(rest[1]) - 1
         where = f"/redirect/{status}/{left}" if left else "/landed"
@@ -173,7 +173,7 @@ ANSWERS = {
 """By the first part of the path: the answer, and whether the connection is kept."""
 
 
-def _switch(head: bytes) -> bytes:
+def switch(head: bytes) -> bytes:
     """Accept a websocket; say hello, and goodbye."""
     found = re.search(rb"sec-websocket-key: (\S+)", head, re.IGNORECASE)
     key = found[1] if found else b""

@@ -239,6 +239,7 @@ async def test_values_are_json():
         "request_length": 0,
         "request_duration": None,
         "sent": True,
+        "injected": False,
         "response_timeout": None,
         "response_status": 503,
         "response_reason": "Service Unavailable",

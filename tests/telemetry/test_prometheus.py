@@ -228,7 +228,7 @@ async def test_open_circuit_is_a_refusal(registry):
         await asyncio.gather(session.get("/"), return_exceptions=True)
 
     assert {at("refused"): 1} == values(registry, "attempts_total")
-    assert {at("no_retry"): 1} == values(registry, "call_duration_seconds_count")
+    assert {at("refused"): 1} == values(registry, "call_duration_seconds_count")
     assert {("b",): 1} == values(registry, "circuit_breaker_rejections_total")
 
 

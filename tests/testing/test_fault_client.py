@@ -67,7 +67,7 @@ class TestStatus:
             assert {"a": 1} == await response.json()
             assert (False, 503) == (log.sent, log.response_status)
             assert [] == transport.requests
-            assert "503 Service Unavailable, not sent" in log.render()
+            assert "503 Service Unavailable, injected" in log.render()
 
     async def test_answer_is_met_like_one_of_a_server(self):
         """Retries wait as long as it says, and circuit breakers count it."""

@@ -1,0 +1,126 @@
+"""Send a request again whose connection of the pool turned out to be broken.
+
+A server may close an idle connection at any time, and the next request on it is lost
+through no fault of its own. aiohttp sends that again by itself, once, unseen, and on a
+fresh connection too. A chain that retries switches that off and does it here: seen in
+the log, on reused connections only, and below all decorators.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Final
+
+from .._bodies.request_body import is_spent
+from .._call.time_limits import time_left
+from .._failures.frames import went_out
+from .._failures.safety import mark_seen, raised_by_caller
+from .._retry.strategy import is_idempotent
+from .deadline import with_rest_of_timeout
+from .reused_connections import broken_connection
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+    import aiohttp
+    from aiohttp import ClientSession
+
+    from .._call.context import ClientRequestContext
+    from .._log.record import LogRecord
+    from .._request.request import HttpRequest
+
+MAX_RESENDS: Final = 3
+"""How often a pass through the transport sends again, at most."""
+
+_is_tracked: ContextVar[bool] = ContextVar("aioretry_smithy_tracked", default=False)
+
+
+def request_to_resend(
+    ctx: ClientRequestContext, request: HttpRequest, cause: Exception, passed: float
+) -> HttpRequest | None:
+    """Return the request to send again after a failure; None where that is final.
+
+    Final is any failure but that of a connection which was used before, and any where
+    time is up or the server may not get the request twice. *passed* are the seconds
+    since the first was sent.
+    """
+    broken = broken_connection(cause)
+    if broken is None or raised_by_caller(cause):
+        return None
+    # Where nobody can know, the first of a call is taken for a reused one.
+    is_first = ctx.log._call.resends == 0
+    if broken.was_reused is False or (broken.was_reused is None and not is_first):
+        return None
+    if (
+        not is_idempotent(ctx, request)
+        or is_tracked(request)
+        or is_spent(ctx, request)
+        or time_left(ctx) <= 0
+    ):
+        return None
+    again = with_rest_of_timeout(ctx, request, passed)
+    if again is None or not broken.hops:
+        return again
+    around = again.arguments.get("middlewares")
+    if around is None:
+        around = broken.session._middlewares
+    return again.replace(middlewares=(AnsweredHops(broken.hops), *around))
+
+
+class AnsweredHops:
+    """A middleware of aiohttp that answers those requests which were answered before.
+
+    So that a redirect whose second hop broke does not send the first hop again. It
+    stands outside of the caller's middlewares, which have seen these hops.
+    """
+
+    def __init__(self, responses: Iterable[aiohttp.ClientResponse]) -> None:
+        self._responses = iter(responses)
+
+    async def __call__(self, request: Any, handler: Any) -> aiohttp.ClientResponse:
+        """Return the next known response, then send the rest."""
+        response = next(self._responses, None)
+        if response is None:
+            return await handler(request)  # type: ignore[no-any-return]
+        # The jar has its cookies, which may have changed since.
+        _ = response.cookies
+        response._raw_cookie_headers = None
+        return response
+
+
+def is_tracked(request: HttpRequest) -> bool:
+    """Say whether aiohttp tracks the upload, and has to send again by itself.
+
+    Its tracker serves one call of aiohttp.
+    """
+    return request.arguments.get("upload_tracker") is not None
+
+
+async def sending_tracked(
+    log: LogRecord,
+    session: ClientSession,
+    send: Callable[[], Awaitable[aiohttp.ClientResponse]],
+) -> aiohttp.ClientResponse:
+    """Send a request that aiohttp may send again as it does without a chain."""
+    session._retry_connection = _ONLY_TRACKED  # type: ignore[assignment]
+    token = _is_tracked.set(True)
+    try:
+        return await send()
+    except Exception as cause:
+        # As long as it can be seen whether the first send went out.
+        if went_out(cause):
+            log._sent = True
+            mark_seen(cause)
+        raise
+    finally:
+        _is_tracked.reset(token)
+
+
+class _OnlyTracked:
+    """Stands for aiohttp's setting: on for calls with a tracker, off for all others."""
+
+    def __bool__(self) -> bool:
+        return _is_tracked.get()
+
+
+_ONLY_TRACKED: Final = _OnlyTracked()

@@ -1,0 +1,240 @@
+"""What breaks on a connection that was used before is sent again, within limits."""
+
+from __future__ import annotations
+
+import asyncio
+
+import aiohttp
+import pytest
+from chains import connected
+from fault_server import End, answer, cut, response
+from parity import (
+    BARE,
+    CHAINS,
+    NEVER,
+    RETRYING,
+    SOON,
+    each,
+    retrying,
+    stale_pool,
+    status_of,
+)
+from pool_server import BREAKS, RESET
+
+from aioretry_smithy import (
+    IDEMPOTENT_METHODS,
+    RequestLog,
+    RetryConfig,
+    RetryStrategy,
+    is_unprocessed,
+    request_options,
+)
+
+BROKEN = (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError)
+
+
+# Which requests
+
+
+@each(NEVER)
+@pytest.mark.parametrize("method", sorted(IDEMPOTENT_METHODS))
+async def test_idempotent_request_is_sent_again(method, make):
+    """Also where nothing is retried."""
+    async with stale_pool(make) as (server, session):
+        status = await status_of(session.request(method, "/x"))
+
+    assert 200 == status
+    assert 2 == len(server.to("/x"))
+
+
+@each(CHAINS)
+@pytest.mark.parametrize("how", BREAKS.values(), ids=BREAKS)
+@pytest.mark.parametrize("method", ["POST", "PATCH", "LOCK"])
+async def test_other_request_is_not_sent_again(method, how, make):
+    """The server may have done what it asked for."""
+    async with stale_pool(make, how=how) as (server, session):
+        with pytest.raises(BROKEN):
+            await session.request(method, "/x", data=b"once")
+
+    assert [b"once"] == server.bodies
+
+
+@each(NEVER)
+async def test_request_with_an_idempotency_key_is_sent_again(make):
+    """The server recognises the second one."""
+    async with stale_pool(make) as (server, session):
+        key = {"Idempotency-Key": "7"}
+        status = await status_of(session.post("/x", data=b"body", headers=key))
+
+    assert 200 == status
+    assert [b"body", b"body"] == server.bodies
+
+
+@each(NEVER)
+async def test_request_that_is_said_to_be_idempotent_is_sent_again(make):
+    """A POST may be harmless."""
+    async with stale_pool(make) as (server, session):
+        with request_options(idempotent=True):
+            status = await status_of(session.post("/x", data=b"body"))
+
+    assert 200 == status
+    assert [b"body", b"body"] == server.bodies
+
+
+@each(CHAINS)
+async def test_request_that_is_said_not_to_be_idempotent_is_sent_once(make):
+    """A GET may do something."""
+    async with stale_pool(make) as (server, session):
+        with request_options(idempotent=False), pytest.raises(BROKEN):
+            await session.get("/x")
+
+    assert 1 == len(server.to("/x"))
+
+
+@each(RETRYING)
+async def test_request_is_sent_again_in_a_block_without_retries(make):
+    """No retries means no other attempt, not fewer calls that come through."""
+    async with stale_pool(make) as (server, session):
+        with request_options(retry=RetryConfig.no_retry()):
+            status = await status_of(session.get("/x"))
+
+    assert 200 == status
+    assert 2 == len(server.to("/x"))
+
+
+# How often
+
+
+@each(NEVER)
+@pytest.mark.parametrize(("stale", "expected"), [(1, 200), (3, 200), (4, None)])
+async def test_request_is_sent_again_three_times_at_most(stale, expected, make):
+    """Then the break is the outcome of the attempt."""
+    async with stale_pool(make, stale) as (server, session):
+        status = await status_of(session.get("/x"))
+
+    assert expected == status
+    assert min(4, stale + 1) == len(server.to("/x"))
+
+
+@each(RETRYING)
+async def test_five_stale_connections_do_not_cost_the_call(make):
+    """The next attempt goes on, with the number that an attempt has."""
+    async with stale_pool(make, 5) as (server, session):
+        status = await status_of(session.get("/x"))
+
+    counts = [request.header("armeria-retry-count") for request in server.to("/x")]
+    assert 200 == status
+    assert [b"", b"", b"", b"", b"1", b"1"] == counts
+
+
+@each(RETRYING)
+async def test_ten_stale_connections_do_not_cost_one_call(make):
+    """Each attempt uses up four of them."""
+    async with stale_pool(make, 10) as (server, session):
+        status = await status_of(session.get("/x"))
+
+    assert 200 == status
+    assert 11 == len(server.to("/x"))
+
+
+@pytest.mark.parametrize(("attempts", "stale"), [(1, 3), (2, 7)])
+async def test_attempts_are_not_used_up(attempts, stale):
+    """An attempt may be four requests, and all the attempts are there after them."""
+    chain = retrying(RetryStrategy.failsafe(SOON), max_total_attempts=attempts)
+    async with stale_pool(lambda url: connected(url, chain), stale) as (_, session):
+        status = await status_of(session.get("/x"))
+
+    assert 200 == status
+
+
+# Which connections
+
+
+@each(NEVER)
+async def test_fresh_connection_that_breaks_is_the_failure_of_the_server(make):
+    """The caller is told."""
+    async with stale_pool(make, 0) as (server, session):
+        server.scripts["/x"] = [RESET]
+        with pytest.raises(BROKEN):
+            await session.get("/x")
+
+    assert 1 == len(server.to("/x"))
+
+
+@each(NEVER)
+async def test_fresh_connection_that_breaks_after_a_stale_one_counts(make):
+    """A server that breaks all connections gets no third request."""
+    async with stale_pool(make) as (server, session):
+        server.scripts["/x"] = [RESET, RESET]
+        with pytest.raises(BROKEN):
+            await session.get("/x")
+
+    assert [2, 1] == [request.place for request in server.to("/x")]
+
+
+@each(NEVER)
+async def test_connection_that_is_never_reused_cannot_be_stale(make):
+    """``force_close`` makes each one fresh."""
+    connector = aiohttp.TCPConnector(force_close=True)
+    async with stale_pool(make, 2, connector=connector) as (server, session):
+        server.scripts["/x"] = [RESET]
+        status = await status_of(session.get("/x"))
+
+    assert status is None
+    assert 1 == len(server.to("/x"))
+
+
+@each(CHAINS)
+async def test_answer_whose_body_breaks_off_is_an_answer(make):
+    """Its headers were complete."""
+    how = cut(response(200, b"whole")[:-2], end=End.RESET)
+    async with (
+        stale_pool(make, how=how) as (server, session),
+        session.get("/x") as got,
+    ):
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await got.read()
+
+    assert 1 == len(server.to("/x"))
+
+
+@each(RETRYING)
+async def test_what_is_sent_again_may_be_answered_by_a_failure(make):
+    """Which is retried as any other."""
+    async with stale_pool(make) as (server, session):
+        server.scripts["/x"] = [answer(503)]
+        status = await status_of(session.get("/x"))
+
+    assert 200 == status
+    assert 3 == len(server.to("/x"))
+
+
+async def test_server_may_have_seen_what_is_refused_when_it_is_sent_again():
+    """The first request arrived, so the call was not unprocessed."""
+    strategy = RetryStrategy.on_unprocessed(SOON)
+    async with (
+        stale_pool(lambda url: connected(url, retrying(strategy))) as (
+            server,
+            session,
+        ),
+        server.closed_port(),
+    ):
+        with pytest.raises(aiohttp.ClientConnectorError) as e:
+            await session.get("/x")
+
+    log = RequestLog.of(e.value)
+    assert not is_unprocessed(e.value)
+    assert ("no_retry", 2) == (log.stop_reason, log.total_attempts)
+    assert log.sent
+
+
+@each(BARE | CHAINS)
+async def test_only_connection_of_a_pool_can_be_stale(make):
+    """Its call does not wait for the place that it has itself, nor lose it."""
+    connector = aiohttp.TCPConnector(limit=1)
+    async with stale_pool(make, connector=connector) as (server, session):
+        calls = (session.get(f"/{number}") for number in range(5))
+        statuses = await asyncio.gather(*map(status_of, calls))
+
+    assert [200] * 5 == statuses
+    assert 6 == len(server.requests)
