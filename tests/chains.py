@@ -19,7 +19,6 @@ from aioretry_smithy import (
     SessionBuilder,
     capture_logs,
     client_decorator,
-    new_response,
 )
 from aioretry_smithy.testing import ScriptedTransport
 
@@ -236,23 +235,6 @@ def refused() -> aiohttp.ClientConnectorError:
     return aiohttp.ClientConnectorError(
         key, OSError(111, "Connect call failed ('192.0.2.1', 443)")
     )
-
-
-def ended(
-    status: int | None = None,
-    *,
-    cause: Exception | None = None,
-    headers: Any = None,
-    method: str = "GET",
-) -> ClientRequestContext:
-    """Return the context of an attempt that was answered, or that failed."""
-    request = HttpRequest(method, URL)
-    ctx = ClientRequestContext(request).derive(request)
-    if status is not None:
-        ctx.log._record_response(new_response(request, status, headers=headers))
-    elif cause is not None:
-        ctx.log._record_failure(cause)
-    return ctx
 
 
 def now() -> float:

@@ -7,7 +7,8 @@ from functools import partial
 
 import aiohttp
 import pytest
-from chains import URL, ended
+from calls import ended
+from chains import URL
 
 from aioretry_smithy import (
     Backoff,

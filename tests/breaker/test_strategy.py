@@ -6,7 +6,7 @@ import ssl
 import aiohttp
 import pytest
 from aiohttp.client_reqrep import ConnectionKey
-from chains import ended
+from calls import ended
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 

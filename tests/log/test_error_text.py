@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import aiohttp
 import pytest
-from functions import http
+from calls import http
 
 from aioretry_smithy._log.error_text import describe_cause
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import pickle
 
-from functions import end, end_call, function, http
+from calls import end, end_call, function, http
 
 from aioretry_smithy import ClientRequestContext, HttpRequest, new_response
 from aioretry_smithy._call.recording import record_response as record

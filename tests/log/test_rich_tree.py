@@ -7,7 +7,7 @@ import io
 import re
 
 import pytest
-from functions import end, end_call, function, http, report
+from calls import end, end_call, function, http, report
 
 from aioretry_smithy import (
     Backoff,

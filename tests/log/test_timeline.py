@@ -6,7 +6,7 @@ import asyncio
 
 import aiohttp
 import pytest
-from functions import end, end_call, function, http, report
+from calls import end, end_call, function, http, report
 
 from aioretry_smithy import (
     Backoff,

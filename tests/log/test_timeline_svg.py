@@ -11,7 +11,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-from functions import end, end_call, function, http, report
+from calls import end, end_call, function, http, report
 
 from aioretry_smithy import (
     CircuitBreaker,

@@ -6,8 +6,8 @@ import json
 
 import aiohttp
 import pytest
+from calls import end, end_call, function, http, report
 from chains import NOW, session
-from functions import end, end_call, function, http, report
 
 from aioretry_smithy import (
     AttemptTimeoutError,

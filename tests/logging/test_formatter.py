@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
+from calls import end, end_call, function, report
 from chains import log_of, response_of, retrying, session
-from functions import end, end_call, function, report
 
 from aioretry_smithy import ContentPreviewingClient, RequestLog, new_response
 from aioretry_smithy._log.upload import Upload

@@ -8,7 +8,7 @@ import json
 from xml.etree import ElementTree as ET
 
 import pytest
-from functions import end, end_call, function, http
+from calls import end, end_call, function, http
 from hypothesis import given
 from hypothesis import strategies as st
 

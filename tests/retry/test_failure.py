@@ -8,7 +8,7 @@ import math
 
 import aiohttp
 import pytest
-from chains import ended
+from calls import ended
 from multidict import CIMultiDict
 from yarl import URL
 

@@ -8,7 +8,8 @@ import gc
 import weakref
 
 import pytest
-from chains import Scripted, ended, now, retrying
+from calls import ended
+from chains import Scripted, now, retrying
 from fake_redis import FakeRedis, WaitingRedis
 
 from aioretry_smithy import RetryBudgetListener

@@ -8,7 +8,7 @@ import random
 import signal
 
 import pytest
-from chains import ended
+from calls import ended
 from fake_redis import FakeRedis
 
 pytest.importorskip("redis")

@@ -1,0 +1,250 @@
+"""Contexts and logs of calls that a test makes by hand.
+
+Only this module knows how a context is made and what writes into its log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from chains import URL
+
+from aioretry_smithy import (
+    ClientRequestContext,
+    HttpRequest,
+    RequestLog,
+    new_response,
+)
+from aioretry_smithy._body_text import BodyHead
+from aioretry_smithy._call.context import resources_of
+from aioretry_smithy._call.recording import record_response
+from aioretry_smithy._log.upload import Upload
+from aioretry_smithy._request.rpc_request import RpcRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from aioretry_smithy import RetryStopReason
+
+REQUEST = HttpRequest("GET", "http://example.com/")
+
+
+def begin(
+    request: Any = REQUEST, *, inside: RequestLog | None = None, **options: Any
+) -> ClientRequestContext:
+    """Begin a call, which may be made inside another one or an attempt of it.
+
+    Further attempts come of ``derive()``. The options are those of a context, such as
+    ``timeout``, ``default_headers`` and ``mask``.
+    """
+    ctx = ClientRequestContext(request, **options)
+    if inside is not None:
+        inside._add_call(ctx.log)
+    return ctx
+
+
+def function(
+    name: str, inside: RequestLog | None = None, timeout: float | None = None
+) -> ClientRequestContext:
+    """Begin the call of a function."""
+    return begin(RpcRequest(name), inside=inside, timeout=timeout)
+
+
+def http(
+    url: str, inside: RequestLog | None = None, method: str = "GET", **options: Any
+) -> ClientRequestContext:
+    """Begin an HTTP call."""
+    return begin(HttpRequest(method, url), inside=inside, **options)
+
+
+def ended(
+    status: int | None = None,
+    *,
+    cause: BaseException | None = None,
+    headers: Any = None,
+    method: str = "GET",
+    url: str = URL,
+) -> ClientRequestContext:
+    """Return the context of an attempt that was answered, or that failed.
+
+    Without an outcome it is under way; the body of a response has not ended.
+    """
+    request = HttpRequest(method, url)
+    ctx = begin(request).derive(request)
+    if status is not None:
+        begin_body(ctx, status, headers=headers)
+    elif cause is not None:
+        end(ctx, cause, sent=False)
+    return ctx
+
+
+def end(
+    ctx: ClientRequestContext,
+    outcome: Any = None,
+    delay: float = 0.0,
+    *,
+    sent: bool = True,
+    **options: Any,
+) -> None:
+    """End a call or an attempt, and wait after it for so many seconds.
+
+    Args:
+        ctx: Its context.
+        outcome: An exception, a response or the status of one; None where a function
+            returned.
+        delay: What the log says of the wait; nobody waits.
+        sent: Whether a server has seen it.
+        **options: Those of :func:`new_response`, beside a status.
+    """
+    log = ctx.log
+    log._sent = sent
+    if isinstance(outcome, BaseException):
+        log._record_failure(outcome)
+    elif outcome is None:
+        log._record_return()
+    else:
+        record_response(log, _response(ctx, outcome, options))
+    if delay:
+        note_delay(ctx, delay, "backoff")
+
+
+def begin_body(ctx: ClientRequestContext, outcome: Any = 200, **options: Any) -> None:
+    """Let a response arrive whose body is to come."""
+    ctx.log._record_response(_response(ctx, outcome, options))
+
+
+def end_body(
+    ctx: ClientRequestContext, length: int = 0, cause: BaseException | None = None
+) -> None:
+    """Let a body end, or fail."""
+    ctx.log._end_body(length, cause)
+
+
+def _response(ctx: ClientRequestContext, outcome: Any, options: Any) -> Any:
+    if isinstance(outcome, int):
+        return new_response(ctx.request, outcome, **options)
+    return outcome
+
+
+def refuse(ctx: ClientRequestContext) -> None:
+    """Let the circuit breaker of a call or an attempt refuse it."""
+    ctx.log._was_refused = True
+
+
+def was_refused(ctx: ClientRequestContext) -> bool:
+    """Say whether a circuit breaker has refused it."""
+    return ctx.log._was_refused
+
+
+def note_delay(ctx: ClientRequestContext, seconds: float, source: str) -> None:
+    """Note a wait after an attempt, or before the first one of a call."""
+    log: Any = ctx.log
+    log.delay, log.delay_source = seconds, source
+
+
+def end_call(
+    ctx: ClientRequestContext,
+    attempt: ClientRequestContext | None = None,
+    stop_reason: RetryStopReason | None = None,
+) -> None:
+    """Give the caller what the last attempt of a call came to, or its own outcome."""
+    if attempt is not None:
+        ctx.log._record_answer(attempt.log)
+    ctx.log.stop_reason = stop_reason
+    ctx.log._end_call()
+
+
+def leave(
+    ctx: ClientRequestContext, error: BaseException, *, is_from_inside: bool = False
+) -> None:
+    """Let an exception leave a call; it may have left another one inside before."""
+    ctx.log._annotate(error, is_from_inside=is_from_inside)
+
+
+def drop_calls(ctx: ClientRequestContext, number: int) -> None:
+    """Let an attempt that has calls inside have more, whose logs are not kept."""
+    ctx.log._calls.dropped = number  # type: ignore[union-attr]
+
+
+def preview(ctx: ClientRequestContext, sent: str = "", received: bytes = b"") -> None:
+    """Keep the beginning of what was sent and of a response that has arrived."""
+    if sent:
+        ctx.log._request_preview = sent
+    if received:
+        head = BodyHead("text/plain", 20)
+        head.add(received)
+        ctx.log._outcome.preview = head
+
+
+def upload(
+    ctx: ClientRequestContext, length: int | None, seconds: float | None
+) -> None:
+    """Let a body of so many bytes be sent, for so long."""
+    sent = ctx.log._upload = Upload(length)
+    sent.ended = None if seconds is None else ctx.log.started + seconds
+
+
+def bodies_of(ctx: ClientRequestContext) -> Sequence[Any]:
+    """Return the bodies that a call keeps, to send them again."""
+    return resources_of(ctx).bodies
+
+
+async def close_bodies(ctx: ClientRequestContext) -> None:
+    """Close the bodies of a call, as at its end."""
+    await resources_of(ctx).close_bodies()
+
+
+def growing(ctx: ClientRequestContext) -> RequestLog:
+    """Let another attempt begin each time that somebody looks at them."""
+
+    class GrowingLog(RequestLog):
+        __slots__ = ()
+
+        @property
+        def children(self) -> Any:
+            attempts = super().children
+            ctx.derive(ctx.request)
+            return attempts
+
+    ctx.log.__class__ = GrowingLog
+    return ctx.log
+
+
+async def report() -> RequestLog:
+    """Make a call with calls on two more levels, which takes four seconds."""
+    outer = function("fetch_report", timeout=10.0)
+    first = outer.derive(outer.request, timeout=3.0)
+    await _day(first.log)
+    rows = function("Store.load_rows", first.log)
+    attempt = rows.derive(rows.request)
+    await _query(attempt.log, 500)
+    end(attempt, ValueError("no rows"), delay=0.4)
+    await asyncio.sleep(0.4)
+    attempt = rows.derive(rows.request)
+    await _query(attempt.log, 200)
+    end(attempt)
+    end_call(rows, attempt)
+    end(first, LookupError("of yesterday"), delay=1.2)
+    await asyncio.sleep(1.2)
+    second = outer.derive(outer.request, timeout=3.0)
+    await _day(second.log)
+    end(second)
+    end_call(outer, second)
+    return outer.log
+
+
+async def _day(inside: RequestLog) -> None:
+    call = http("https://api.example.com/day?token=S3CR3T", inside)
+    for status in 502, 200:
+        attempt = call.derive(call.request)
+        await asyncio.sleep(0.3)
+        end(attempt, status, delay=0.3 if status == 502 else 0.0)
+        await asyncio.sleep(attempt.log.delay or 0.0)
+    end_call(call, attempt)
+
+
+async def _query(inside: RequestLog, status: int) -> None:
+    call = http("https://user:S3CR3T@db.example.com/query", inside, "POST")
+    await asyncio.sleep(0.1)
+    end(call, status)
