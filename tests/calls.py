@@ -111,6 +111,7 @@ def end(
 
 def begin_body(ctx: ClientRequestContext, outcome: Any = 200, **options: Any) -> None:
     """Let a response arrive whose body is to come."""
+    ctx.log._sent = True
     ctx.log._record_response(_response(ctx, outcome, options))
 
 
@@ -162,9 +163,9 @@ def leave(
     ctx.log._annotate(error, is_from_inside=is_from_inside)
 
 
-def drop_calls(ctx: ClientRequestContext, number: int) -> None:
+def drop_calls(log: RequestLog, number: int) -> None:
     """Let an attempt that has calls inside have more, whose logs are not kept."""
-    ctx.log._calls.dropped = number  # type: ignore[union-attr]
+    log._calls.dropped = number  # type: ignore[union-attr]
 
 
 def preview(ctx: ClientRequestContext, sent: str = "", received: bytes = b"") -> None:

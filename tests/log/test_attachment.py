@@ -5,21 +5,14 @@ from __future__ import annotations
 import math
 
 import pytest
+from calls import REQUEST, begin
 from chains import URL, response_of, retrying, session
 
 from aioretry_smithy import (
-    ClientRequestContext,
-    HttpRequest,
     RequestLog,
     RetryStrategy,
     new_response,
 )
-
-PLAIN = HttpRequest("GET", "http://example.com/")
-
-
-def call(request=PLAIN, **options):
-    return ClientRequestContext(request, **options)
 
 
 async def test_log_of_a_response():
@@ -40,7 +33,7 @@ async def test_log_of_an_exception():
 
 
 def logged(error=None):
-    log = call().log
+    log = begin().log
     error = ValueError() if error is None else error
     vars(error)["_aioretry_smithy_log"] = log
     return error, log
@@ -105,4 +98,4 @@ async def test_what_has_no_log(source):
 async def test_plain_response_has_no_log():
     """A response that no decorated session returned is told apart."""
     with pytest.raises(LookupError):
-        RequestLog.of(new_response(PLAIN))
+        RequestLog.of(new_response(REQUEST))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import aiohttp
 import pytest
-from calls import http
+from calls import end, http
 
 from aioretry_smithy._log.error_text import describe_cause
 
@@ -41,7 +41,7 @@ class UnspeakableError(Exception):
 async def test_cause_is_described(cause, described):
     """Class and message, or the class alone, also where the message raises."""
     ctx = http("http://example.com/")
-    ctx.log._record_failure(cause)
+    end(ctx, cause)
 
     assert described == describe_cause(ctx.log)
     assert described in ctx.log.render()

@@ -5,25 +5,9 @@ from __future__ import annotations
 import asyncio
 import pickle
 
-from calls import end, end_call, function, http
+from calls import begin, end, end_call, function, http, leave
 
-from aioretry_smithy import ClientRequestContext, HttpRequest, new_response
-from aioretry_smithy._call.recording import record_response as record
 from aioretry_smithy._log.notes import add_notes
-
-
-def record_response(log, response):
-    """Record what a server answered."""
-    log._sent = True
-    record(log, response)
-
-
-def call():
-    return ClientRequestContext(HttpRequest("GET", "http://example.com/"))
-
-
-def answer(ctx, status):
-    record_response(ctx.log, new_response(ctx.request, status))
 
 
 def fail(ctx, error, attempts=2):
@@ -31,20 +15,17 @@ def fail(ctx, error, attempts=2):
     for _ in range(attempts):
         attempt = ctx.derive(ctx.request)
         end(attempt, error)
-    ctx.log._annotate(error)
+    leave(ctx, error)
     end_call(ctx, attempt)
 
 
 async def test_notes_tell_every_attempt():
     """An exception gets one note per attempt, in order."""
-    ctx = call()
+    ctx = begin()
     first = ctx.derive(ctx.request)
     await asyncio.sleep(0.25)
-    answer(first, 500)
-    first.log.delay, first.log.delay_source = 1.0, "backoff"
-    second = ctx.derive(ctx.request)
-    second.log._sent = True
-    second.log._record_failure(TimeoutError())
+    end(first, 500, delay=1.0)
+    end(ctx.derive(ctx.request), TimeoutError())
     error = TimeoutError()
     add_notes(ctx.log, error)
 
@@ -56,8 +37,8 @@ async def test_notes_tell_every_attempt():
 
 async def test_single_attempt_has_no_note():
     """The exception says enough there."""
-    ctx, error = call(), TimeoutError()
-    ctx.derive(ctx.request).log._record_failure(error)
+    ctx, error = begin(), TimeoutError()
+    end(ctx.derive(ctx.request), error)
     add_notes(ctx.log, error)
 
     assert not hasattr(error, "__notes__")
@@ -68,18 +49,16 @@ async def test_notes_of_an_earlier_call_go():
     error = TimeoutError()
     error.add_note("the caller's own")
     for attempts in (3, 2, 2):
-        ctx = call()
+        ctx = begin()
         for _ in range(attempts):
-            log = ctx.derive(ctx.request).log
-            log._sent = True
-            log._record_failure(error)
+            end(ctx.derive(ctx.request), error)
         add_notes(ctx.log, error)
     assert [
         "the caller's own",
         "attempt 1: TimeoutError, 0.000 s",
         "attempt 2: TimeoutError, 0.000 s",
     ] == error.__notes__
-    add_notes(call().log, error)
+    add_notes(begin().log, error)
 
     assert ["the caller's own"] == error.__notes__
 
@@ -91,7 +70,7 @@ async def test_exception_keeps_the_notes_of_calls_inside():
     end(first, LookupError(), delay=1.0)
     fail(http("http://example.com/", second.log), error)
     end(second, error)
-    outer.log._annotate(error, is_from_inside=True)
+    leave(outer, error, is_from_inside=True)
 
     assert [
         "attempt 1: TimeoutError: late, 0.000 s",
@@ -108,7 +87,7 @@ async def test_exception_keeps_notes_through_a_call_that_adds_none():
     between = function("between", outer.log)
     fail(http("http://example.com/", between.log), error)
     for ctx in between, outer:
-        ctx.log._annotate(error, is_from_inside=True)
+        leave(ctx, error, is_from_inside=True)
 
     assert 2 == len(error.__notes__)
 
@@ -118,7 +97,7 @@ async def test_exception_loses_the_notes_of_another_call_inside():
     outer, error = function("outer"), TimeoutError()
     for attempts in (3, 2):
         fail(function("inner", outer.log), error, attempts)
-    outer.log._annotate(error, is_from_inside=True)
+    leave(outer, error, is_from_inside=True)
 
     assert [
         "attempt 1 of inner: TimeoutError, 0.000 s",

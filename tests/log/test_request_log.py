@@ -12,13 +12,13 @@ from datetime import UTC, datetime
 
 import aiohttp
 import pytest
+from calls import REQUEST, begin, begin_body, end, end_body, end_call, http, preview
 from chains import after, chain, retrying, session, twice
 from multidict import CIMultiDict
 from yarl import URL
 
 from aioretry_smithy import (
     Backoff,
-    ClientRequestContext,
     DecoratingClient,
     HttpRequest,
     RequestLog,
@@ -29,14 +29,7 @@ from aioretry_smithy import (
     client_decorator,
     new_response,
 )
-from aioretry_smithy._body_text import BodyHead
 from aioretry_smithy.testing import ScriptedTransport
-
-PLAIN = HttpRequest("GET", "http://example.com/")
-
-
-def call(request=PLAIN, **options):
-    return ClientRequestContext(request, **options)
 
 
 def builder(*answers, **settings):
@@ -45,7 +38,7 @@ def builder(*answers, **settings):
 
 async def test_log_in_flight():
     """Values that are not known yet are None, and no attribute raises."""
-    log = call().log
+    log = begin().log
 
     assert (None, None, None, None, None) == (
         log.response_status,
@@ -61,8 +54,8 @@ async def test_log_in_flight():
 
 async def test_root_and_child_know_each_other():
     """The root has the attempts in order, each of which knows its way back."""
-    ctx = call()
-    first, second = ctx.derive(PLAIN).log, ctx.derive(PLAIN).log
+    ctx = begin()
+    first, second = ctx.derive(REQUEST).log, ctx.derive(REQUEST).log
     root = ctx.log
 
     assert (first, second) == root.children
@@ -77,11 +70,9 @@ async def test_root_and_child_know_each_other():
 async def test_log_of_an_attempt_that_is_kept_alone_shows_the_same():
     """It keeps nothing of the call but what its views need."""
     url = "http://user:secret@example.com/?key=secret"
-    ctx = ClientRequestContext(
-        HttpRequest("GET", url), 10.0, default_headers={"Cookie": "secret"}
-    )
+    ctx = http(url, timeout=10.0, default_headers={"Cookie": "secret"})
     first = ctx.derive(ctx.request, timeout=1.0).log
-    ctx.derive(ctx.request).log._record_failure(TimeoutError())
+    end(ctx.derive(ctx.request), TimeoutError())
     before = first.to_dict(), first.render()
     root = weakref.ref(ctx.log)
     del ctx
@@ -96,37 +87,37 @@ async def test_log_of_an_attempt_that_is_kept_alone_shows_the_same():
 
 async def test_failure_after_the_end_of_the_call_keeps_no_exception():
     """Such as that of an attempt that nobody waited for."""
-    ctx = call()
-    late = ctx.derive(PLAIN).log
-    ctx.log._end_call()
+    ctx = begin()
+    late = ctx.derive(REQUEST)
+    end_call(ctx)
     cause = aiohttp.ClientError("late")
-    late._record_failure(cause)
+    end(late, cause)
     reference = weakref.ref(cause)
-    same = late.response_cause is cause
+    same = late.log.response_cause is cause
     del cause
 
     assert same
     assert reference() is None
-    assert "late" == str(late.response_cause)
+    assert "late" == str(late.log.response_cause)
 
 
 async def test_ending_a_call_twice_changes_nothing():
     """The copies that it keeps of exceptions stay."""
-    ctx = call()
-    ctx.log._record_failure(TimeoutError("late"))
-    ctx.log._end_call()
+    ctx = begin()
+    end(ctx, TimeoutError("late"))
+    end_call(ctx)
     kept = ctx.log.response_cause
-    ctx.log._end_call()
+    end_call(ctx)
 
     assert kept is ctx.log.response_cause
 
 
 async def test_body_that_failed_while_the_call_ran_has_the_log():
     """A reader of the body meets the same exception."""
-    ctx, cause = call(), aiohttp.ClientPayloadError()
-    ctx.log._record_response(new_response(PLAIN))
-    ctx.log._end_body(3, cause)
-    ctx.log._end_call()
+    ctx, cause = begin(), aiohttp.ClientPayloadError()
+    begin_body(ctx)
+    end_body(ctx, 3, cause)
+    end_call(ctx)
 
     assert ctx.log is RequestLog.of(cause)
     assert cause is ctx.log.response_cause
@@ -134,7 +125,7 @@ async def test_body_that_failed_while_the_call_ran_has_the_log():
 
 async def test_total_attempts_without_retries():
     """A call that nothing retries was one attempt."""
-    log = call().log
+    log = begin().log
 
     assert 1 == log.total_attempts
     assert () == log.children
@@ -145,7 +136,7 @@ async def test_request_side():
     request = HttpRequest(
         "post", "/a?x=1", base_url=URL("http://h"), params={"y": 2}, headers={"A": "1"}
     )
-    log = call(request, default_headers=CIMultiDict(a="0", B="0")).log
+    log = begin(request, default_headers=CIMultiDict(a="0", B="0")).log
 
     assert ("POST", "POST") == (log.name, log.request_method)
     assert URL("http://h/a?x=1&y=2") == log.request_url
@@ -154,9 +145,9 @@ async def test_request_side():
 
 async def test_root_shows_the_request_of_its_first_attempt():
     """The change of a decorator outside of the retrying client is in it."""
-    ctx = call()
-    ctx.derive(PLAIN.replace(method="PUT", headers={"A": "1"}))
-    ctx.derive(PLAIN.replace(method="DELETE", headers={"A": "2"}))
+    ctx = begin()
+    ctx.derive(REQUEST.replace(method="PUT", headers={"A": "1"}))
+    ctx.derive(REQUEST.replace(method="DELETE", headers={"A": "2"}))
 
     assert "PUT" == ctx.log.request_method
     assert {"A": "1"} == dict(ctx.log.request_headers)
@@ -164,20 +155,20 @@ async def test_root_shows_the_request_of_its_first_attempt():
 
 async def test_headers_become_those_that_were_sent():
     """Once answered, the log shows what aiohttp made of the headers."""
-    ctx = call(default_headers={"B": "0"})
-    response = new_response(PLAIN.with_header("User-Agent", "aiohttp"))
-    ctx.log._record_response(response)
+    ctx = begin(default_headers={"B": "0"})
+    response = new_response(REQUEST.with_header("User-Agent", "aiohttp"))
+    begin_body(ctx, response)
 
     assert {"User-Agent": "aiohttp"} == dict(ctx.log.request_headers)
 
 
 async def test_headers_are_those_of_the_first_hop():
     """After a redirect the log shows what the caller's own server was sent."""
-    ctx = call()
-    first = new_response(PLAIN.with_header("A", "first"), 302)
-    last = new_response(PLAIN.with_header("A", "last"))
+    ctx = begin()
+    first = new_response(REQUEST.with_header("A", "first"), 302)
+    last = new_response(REQUEST.with_header("A", "last"))
     last._history = (first,)
-    ctx.log._record_response(last)
+    begin_body(ctx, last)
 
     assert {"A": "first"} == dict(ctx.log.request_headers)
 
@@ -185,9 +176,9 @@ async def test_headers_are_those_of_the_first_hop():
 async def test_start_is_a_date_with_a_timezone():
     """An attempt begins as much later as the loop's clock says."""
     before = datetime.fromtimestamp(time.time(), UTC)
-    ctx = call()
+    ctx = begin()
     await asyncio.sleep(90.0)
-    attempt = ctx.derive(PLAIN)
+    attempt = ctx.derive(REQUEST)
     started = ctx.log.request_started_at
 
     assert before <= started <= datetime.now(UTC)
@@ -196,15 +187,16 @@ async def test_start_is_a_date_with_a_timezone():
 
 async def test_response_side():
     """Status, reason and headers come with the headers, the rest with the body."""
-    log = call().log
+    ctx = begin()
+    log = ctx.log
     await asyncio.sleep(1.0)
-    log._record_response(new_response(PLAIN, 404, headers={"A": "1"}))
+    begin_body(ctx, 404, headers={"A": "1"})
     assert (404, "Not Found") == (log.response_status, log.response_reason)
     assert {"A": "1"} == dict(log.response_headers)
     assert (1.0, None, None) == (log.duration, log.total_duration, log.response_length)
     assert not log.is_complete
     await asyncio.sleep(2.0)
-    log._end_body(7)
+    end_body(ctx, 7)
 
     assert (1.0, 3.0, 7) == (log.duration, log.total_duration, log.response_length)
     assert log.is_complete
@@ -213,21 +205,22 @@ async def test_response_side():
 
 async def test_end_of_a_body_comes_once():
     """A late second notice changes nothing."""
-    log = call().log
-    log._record_response(new_response(PLAIN))
-    log._end_body(7)
+    ctx = begin()
+    begin_body(ctx)
+    end_body(ctx, 7)
     await asyncio.sleep(1.0)
-    log._end_body(9, ValueError())
+    end_body(ctx, 9, ValueError())
 
-    assert (7, 0.0) == (log.response_length, log.total_duration)
-    assert log.response_cause is None
+    assert (7, 0.0) == (ctx.log.response_length, ctx.log.total_duration)
+    assert ctx.log.response_cause is None
 
 
 async def test_failure_completes_a_log():
     """A failure is the end: both durations are known, and there is no response."""
-    log, cause = call().log, TimeoutError()
+    ctx, cause = begin(), TimeoutError()
+    log = ctx.log
     await asyncio.sleep(2.0)
-    log._record_failure(cause)
+    end(ctx, cause)
 
     assert cause is log.response_cause
     assert (2.0, 2.0) == (log.duration, log.total_duration)
@@ -237,58 +230,55 @@ async def test_failure_completes_a_log():
 
 async def test_failure_recorded_twice_keeps_its_time():
     """Each client may record what passes through it; the innermost was first."""
-    log, cause = call().log, TimeoutError()
-    log._record_failure(cause)
+    ctx, cause = begin(), TimeoutError()
+    end(ctx, cause)
     await asyncio.sleep(1.0)
-    log._record_failure(cause)
+    end(ctx, cause)
 
-    assert 0.0 == log.duration
+    assert 0.0 == ctx.log.duration
 
 
 async def test_response_after_a_failure_counts():
     """A decorator that answers in place of a failure has the last word."""
-    log = call().log
-    log._record_failure(TimeoutError())
-    log._record_response(new_response(PLAIN, 203))
-    log._end_body(0)
+    ctx = begin()
+    end(ctx, TimeoutError())
+    end(ctx, 203)
 
-    assert 203 == log.response_status
-    assert log.response_cause is None
+    assert 203 == ctx.log.response_status
+    assert ctx.log.response_cause is None
 
 
 async def test_failure_after_a_response_counts():
     """A decorator that refuses a response leaves no half of it in the log."""
-    log, cause = call().log, ValueError()
-    log._record_response(new_response(PLAIN, 200))
-    log._record_failure(cause)
+    ctx, cause = begin(), ValueError()
+    begin_body(ctx)
+    end(ctx, cause)
 
-    assert cause is log.response_cause
-    assert log.response_status is log.response_reason is None
+    assert cause is ctx.log.response_cause
+    assert ctx.log.response_status is ctx.log.response_reason is None
 
 
 async def test_failure_after_a_response_has_no_preview_of_it():
     """The beginning of a response that does not count is not shown."""
-    log = call().log
-    log._record_response(new_response(PLAIN))
-    head = BodyHead("text/plain", 9)
-    head.add(b"begun")
-    log._outcome.preview = head
-    assert "begun" == log.response_content_preview
-    log._record_failure(TimeoutError())
+    ctx = begin()
+    begin_body(ctx)
+    preview(ctx, received=b"begun")
+    assert "begun" == ctx.log.response_content_preview
+    end(ctx, TimeoutError())
 
-    assert log.response_content_preview is None
+    assert ctx.log.response_content_preview is None
 
 
 async def test_root_shows_the_answer_of_its_last_attempt():
     """The response is the child's; the durations run from the start of the call."""
-    ctx = call()
+    ctx = begin()
     await asyncio.sleep(1.0)
-    attempt = ctx.derive(PLAIN)
+    attempt = ctx.derive(REQUEST)
     await asyncio.sleep(2.0)
-    attempt.log._record_response(new_response(PLAIN, 201))
-    ctx.log._record_answer(attempt.log)
+    begin_body(attempt, 201)
+    end_call(ctx, attempt)
     await asyncio.sleep(4.0)
-    attempt.log._end_body(5)
+    end_body(attempt, 5)
 
     assert (2.0, 6.0) == (attempt.log.duration, attempt.log.total_duration)
     assert (3.0, 7.0) == (ctx.log.duration, ctx.log.total_duration)
@@ -302,19 +292,17 @@ async def test_root_shows_the_answer_of_its_last_attempt():
 
 async def test_refusal_keeps_the_response():
     """The log keeps the status that ``raise_for_status`` turned down."""
-    ctx, cause = call(), aiohttp.ClientError()
-    attempt = ctx.derive(PLAIN)
-    attempt.log._record_response(new_response(PLAIN, 418))
-    attempt.log._end_body(3)
-    ctx.log._record_answer(attempt.log)
-    ctx.log._record_refusal(cause)
+    async with builder((418, b"tea")).build() as session:
+        with pytest.raises(aiohttp.ClientResponseError) as caught:
+            await session.get("/", raise_for_status=True)
+    log = RequestLog.of(caught.value)
 
-    assert (418, 3, cause) == (
-        ctx.log.response_status,
-        ctx.log.response_length,
-        ctx.log.response_cause,
+    assert (418, 3, caught.value) == (
+        log.response_status,
+        log.response_length,
+        log.response_cause,
     )
-    assert attempt.log.response_cause is None
+    assert log.children[0].response_cause is None
 
 
 async def test_decorator_outside_may_pass_twice():
@@ -427,7 +415,7 @@ async def test_pass_that_outlives_its_call_does_not_change_the_answer(
 
 async def test_repr_is_the_first_line():
     """A log in a debugger says what was called and how it ended."""
-    log = call().log
+    log = begin().log
 
     assert "<RequestLog GET http://example.com/  ->  no response yet>" == repr(log)
 

@@ -7,21 +7,32 @@ import io
 import re
 
 import pytest
-from calls import end, end_call, function, http, report
+from calls import (
+    REQUEST,
+    begin,
+    begin_body,
+    drop_calls,
+    end,
+    end_body,
+    end_call,
+    function,
+    growing,
+    http,
+    note_delay,
+    preview,
+    report,
+)
 
 from aioretry_smithy import (
     Backoff,
     CircuitBreaker,
-    ClientRequestContext,
     FailFastError,
-    HttpRequest,
     RequestLog,
     RetryingClient,
     RetryStrategy,
     SessionBuilder,
     new_response,
 )
-from aioretry_smithy._body_text import BodyHead
 from aioretry_smithy.testing import ScriptedTransport
 
 pytest.importorskip("rich", reason="needs the extra cli")
@@ -29,8 +40,6 @@ pytest.importorskip("rich", reason="needs the extra cli")
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
-
-REQUEST = HttpRequest("GET", "http://example.com/")
 
 
 def after(seconds, answer):
@@ -53,12 +62,6 @@ async def log():
     )
     async with builder.build() as session, session.get("/") as response:
         return RequestLog.of(response)
-
-
-def preview_of(body):
-    start = BodyHead("text/plain", 20)
-    start.add(body)
-    return start
 
 
 def shown(log, width=80, **settings):
@@ -104,12 +107,10 @@ async def test_bars_need_some_room_beside(log):
 
 async def test_attempt_without_duration_at_the_end_fits():
     """It has the last column."""
-    ctx = ClientRequestContext(REQUEST)
-    first = ctx.derive(REQUEST).log
-    first._record_failure(TimeoutError())
-    first.delay, first.delay_source = 1.0, "backoff"
+    ctx = begin()
+    end(ctx.derive(REQUEST), TimeoutError(), delay=1.0)
     await asyncio.sleep(1.0)
-    ctx.derive(REQUEST).log._record_failure(TimeoutError())
+    end(ctx.derive(REQUEST), TimeoutError())
 
     assert f"{' ' * 29}█" == lines(ctx.log, 30)[-1]
 
@@ -148,13 +149,11 @@ async def test_lines_that_are_broken_hang(log):
 )
 async def test_colours_tell_the_outcome(status, cause, colour):
     """Words and bar of an attempt have the same colour."""
-    ctx = ClientRequestContext(REQUEST)
-    child = ctx.derive(REQUEST).log
+    ctx = begin()
+    child = ctx.derive(REQUEST)
     await asyncio.sleep(1.0)
-    if status is not None:
-        child._record_response(new_response(REQUEST, status))
-    elif cause is not None:
-        child._record_failure(cause)
+    if status is not None or cause is not None:
+        end(child, status or cause)
     text = shown(ctx.log)
 
     assert f"\x1b[{colour}m{'█' * 10}" in text
@@ -163,14 +162,14 @@ async def test_colours_tell_the_outcome(status, cause, colour):
 
 async def test_body_and_first_wait_have_their_bars():
     """A long body has a shade of its own, as has a wait at the beginning."""
-    ctx = ClientRequestContext(REQUEST)
-    ctx.log.delay, ctx.log.delay_source = 2.0, "rate_limit"
+    ctx = begin()
+    note_delay(ctx, 2.0, "rate_limit")
     await asyncio.sleep(2.0)
-    child = ctx.derive(REQUEST).log
+    child = ctx.derive(REQUEST)
     await asyncio.sleep(1.0)
-    child._record_response(new_response(REQUEST))
+    begin_body(child)
     await asyncio.sleep(1.0)
-    child._end_body(1)
+    end_body(child, 1)
 
     assert f"      {'░' * 12}{'█' * 6}{'▒' * 6}" == lines(ctx.log, 30)[-1]
     assert f"\x1b[32m{'▒' * 6}" in shown(ctx.log, 30)
@@ -178,13 +177,13 @@ async def test_body_and_first_wait_have_their_bars():
 
 async def test_first_wait_is_shown_once():
     """It belongs to the first attempt, and not to those after it."""
-    ctx = ClientRequestContext(REQUEST)
-    ctx.log.delay, ctx.log.delay_source = 2.0, "rate_limit"
+    ctx = begin()
+    note_delay(ctx, 2.0, "rate_limit")
     await asyncio.sleep(2.0)
     for _ in range(2):
-        child = ctx.derive(REQUEST).log
+        child = ctx.derive(REQUEST)
         await asyncio.sleep(1.0)
-        child._record_failure(TimeoutError())
+        end(child, TimeoutError())
     drawn = lines(ctx.log, 30)
 
     assert f"│     {'░' * 12}{'█' * 6}" in drawn
@@ -193,38 +192,26 @@ async def test_first_wait_is_shown_once():
 
 async def test_attempt_without_duration_is_seen():
     """It has a column of its own, also where the call took no time at all."""
-    ctx = ClientRequestContext(REQUEST)
-    log = ctx.derive(REQUEST).log
-    log._sent = True
-    log._record_failure(TimeoutError())
+    ctx = begin()
+    end(ctx.derive(REQUEST), TimeoutError())
 
     assert "└─ 1  TimeoutError   0.000 s   █" == lines(ctx.log)[1]
 
 
 async def test_drawing_reads_the_attempts_once():
     """A thread that prints a call does not stumble over an attempt that begins."""
-
-    class GrowingLog(RequestLog):
-        __slots__ = ()
-
-        @property
-        def children(self):
-            attempts = super().children
-            RequestLog(REQUEST, asyncio.get_running_loop(), parent=self)
-            return attempts
-
-    ctx = ClientRequestContext(REQUEST)
+    ctx = begin()
     ctx.derive(REQUEST)
-    ctx.log.__class__ = GrowingLog
+    log = growing(ctx)
 
-    assert ["GET", "└─ "] == [line[:3] for line in lines(ctx.log)]
-    assert ["GET", "├─ ", "└─ "] == [line[:3] for line in ctx.log.render().splitlines()]
-    assert 4 == len(lines(ctx.log, force_terminal=False))
+    assert ["GET", "└─ "] == [line[:3] for line in lines(log)]
+    assert ["GET", "├─ ", "└─ "] == [line[:3] for line in log.render().splitlines()]
+    assert 4 == len(lines(log, force_terminal=False))
 
 
 async def test_call_without_attempts_is_a_line():
     """Where nothing retries there is nothing to compare."""
-    ctx = ClientRequestContext(REQUEST)
+    ctx = begin()
 
     assert ["GET http://example.com/  ->  no response yet"] == lines(ctx.log)
 
@@ -237,8 +224,8 @@ async def test_without_a_terminal_it_is_the_plain_tree(log):
 async def test_plain_tree_is_wrapped():
     """``rich`` breaks what is longer than its console, and nothing is lost."""
     path = "/".join(["orders"] * 20)
-    ctx = ClientRequestContext(HttpRequest("GET", f"http://example.com/{path}"))
-    ctx.derive(ctx.request).log._record_failure(TimeoutError())
+    ctx = http(f"http://example.com/{path}")
+    end(ctx.derive(ctx.request), TimeoutError())
     drawn = lines(ctx.log, force_terminal=False)
 
     assert 80 >= max(map(cell_len, drawn))
@@ -279,8 +266,8 @@ async def test_poor_encodings_get_ascii_in_a_terminal(encoding, log):
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii", "latin-1", "gbk"])
 async def test_texts_are_fit_for_poor_encodings(encoding, is_terminal):
     """Neither the sign of a cut nor a foreign letter breaks what is printed."""
-    ctx = ClientRequestContext(REQUEST)
-    ctx.derive(REQUEST).log._record_failure(ValueError("ก" * 100))
+    ctx = begin()
+    end(ctx.derive(REQUEST), ValueError("ก" * 100))
     file = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     console = Console(file=file, force_terminal=is_terminal, width=120, no_color=True)
     console.print(ctx.log)
@@ -292,11 +279,10 @@ async def test_texts_are_fit_for_poor_encodings(encoding, is_terminal):
 
 async def test_hostile_texts_are_no_markup():
     """A server cannot colour the terminal of a client."""
-    ctx = ClientRequestContext(HttpRequest("GET", "http://[red]a[/red]"))
-    child = ctx.derive(ctx.request).log
+    ctx = http("http://[red]a[/red]")
     response = new_response(REQUEST)
     response.reason = "[bold]\x1b[2J"
-    child._record_response(response)
+    end(ctx.derive(ctx.request), response)
     first, second, *_ = lines(ctx.log, 110)
 
     assert "//[red]a[/red]" in first
@@ -310,12 +296,12 @@ async def test_repr_does_not_change(log):
 
 async def test_previews_of_bodies_are_where_the_tree_has_them():
     """Sent bodies stand below the call, received ones below their attempts."""
-    ctx = ClientRequestContext(REQUEST)
-    ctx.log._request_preview = "sent"
+    ctx = begin()
+    preview(ctx, "sent")
     for _ in range(2):
-        child = ctx.derive(REQUEST).log
-        child._record_response(new_response(REQUEST))
-        child._outcome.preview = preview_of(b"received")
+        child = ctx.derive(REQUEST)
+        end(child, 200)
+        preview(child, received=b"received")
     *_, last = lines(ctx.log, 110)
 
     assert ctx.log.render().splitlines()[1] == "│  > sent" == lines(ctx.log, 110)[1]
@@ -325,12 +311,12 @@ async def test_previews_of_bodies_are_where_the_tree_has_them():
 
 async def test_body_of_no_length_has_no_bar():
     """The rest of an answer that was given up on is not worth a column."""
-    ctx = ClientRequestContext(REQUEST)
-    child = ctx.derive(REQUEST).log
+    ctx = begin()
+    child = ctx.derive(REQUEST)
     await asyncio.sleep(1.0)
-    child._record_response(new_response(REQUEST))
+    begin_body(child)
     await asyncio.sleep(0.001)
-    child._end_body(1)
+    end_body(child, 1)
 
     assert "▒" not in shown(ctx.log)
 
@@ -374,7 +360,7 @@ async def test_calls_inside_have_bars_below_where_there_is_no_room():
         end(inner, status, delay=1.0 if status == 503 else 0.0)
         await asyncio.sleep(inner.log.delay or 0.0)
     end_call(call, inner)
-    attempt.log._calls.dropped = 2
+    drop_calls(attempt.log, 2)
     end(attempt)
     end_call(ctx, attempt)
 
@@ -398,10 +384,9 @@ async def test_calls_inside_have_bars_below_where_there_is_no_room():
 async def test_call_inside_has_the_previews_of_its_bodies():
     """Both of them, where it has no attempts to show what came back."""
     ctx = function("fetch")
-    call = http("http://example.com/", ctx.log).log
-    call._request_preview = "sent"
-    call._record_response(new_response(REQUEST))
-    call._outcome.preview = preview_of(b"received")
+    call = http("http://example.com/", ctx.log)
+    end(call, 200)
+    preview(call, "sent", b"received")
 
     assert ["      > sent", "      < received"] == lines(ctx.log, 110)[2:]
     assert ["      > sent", "      < received"] == ctx.log.render().splitlines()[2:]
@@ -411,7 +396,7 @@ async def test_wait_before_a_call_inside_belongs_to_its_first_attempt():
     """A rate limit holds up calls inside as well."""
     ctx = function("fetch")
     call = http("http://h/", ctx.log)
-    call.log.delay, call.log.delay_source = 1.0, "rate_limit"
+    note_delay(call, 1.0, "rate_limit")
     await asyncio.sleep(1.0)
     inner = call.derive(call.request)
     await asyncio.sleep(1.0)

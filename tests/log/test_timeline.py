@@ -6,30 +6,32 @@ import asyncio
 
 import aiohttp
 import pytest
-from calls import end, end_call, function, http, report
+from calls import (
+    REQUEST,
+    begin,
+    begin_body,
+    end,
+    end_body,
+    end_call,
+    function,
+    http,
+    note_delay,
+    report,
+)
 
 from aioretry_smithy import (
     Backoff,
     CircuitBreaker,
-    ClientRequestContext,
     FailFastError,
-    HttpRequest,
     RetryingClient,
     RetryStrategy,
     SessionBuilder,
     UnprocessedRequestError,
     capture_logs,
     client_decorator,
-    new_response,
 )
 from aioretry_smithy._log.timeline import OutcomeKind, Span, timeline
 from aioretry_smithy.testing import ScriptedTransport
-
-REQUEST = HttpRequest("GET", "http://example.com/")
-
-
-def call(**options):
-    return ClientRequestContext(REQUEST, **options)
 
 
 def after(seconds, answer):
@@ -90,11 +92,11 @@ async def test_wait_ends_where_the_next_attempt_begins():
 
 async def test_call_without_retries_is_one_bar():
     """Where nothing retries, the call is its only attempt."""
-    ctx = call()
+    ctx = begin()
     await asyncio.sleep(1.0)
-    ctx.log._record_response(new_response(REQUEST))
+    begin_body(ctx)
     await asyncio.sleep(2.0)
-    ctx.log._end_body(5)
+    end_body(ctx, 5)
     times = timeline(ctx.log)
 
     assert [(Span(0.0, 1.0), None)] == spans(times)
@@ -104,27 +106,26 @@ async def test_call_without_retries_is_one_bar():
 
 async def test_wait_before_the_first_attempt_has_a_bar_of_its_own():
     """A rate limiter that makes a call wait at once is seen before all else."""
-    ctx = call()
-    ctx.log.delay, ctx.log.delay_source = 1.5, "rate_limit"
+    ctx = begin()
+    note_delay(ctx, 1.5, "rate_limit")
     await asyncio.sleep(1.0)
     assert [(None, Span(0.0, 1.0))] == spans(timeline(ctx.log))
     await asyncio.sleep(1.0)
     attempt = ctx.derive(REQUEST)
-    attempt.log._record_failure(TimeoutError())
+    end(attempt, TimeoutError())
 
     assert [(None, Span(0.5, 2.0)), (Span(2.0, 2.0), None)] == spans(timeline(ctx.log))
 
 
 async def test_call_under_way_ends_now():
     """A span that has not ended reaches up to now, be it an attempt or a wait."""
-    ctx = call(timeout=60.0)
+    ctx = begin(timeout=60.0)
     first = ctx.derive(REQUEST)
     await asyncio.sleep(2.0)
     times = timeline(ctx.log)
     assert [(Span(0.0, 2.0), None)] == spans(times)
     assert (OutcomeKind.RUNNING, 2.0) == (times.bars[0].outcome, times.end)
-    first.log._record_failure(TimeoutError())
-    first.log.delay = 10.0
+    end(first, TimeoutError(), delay=10.0)
     await asyncio.sleep(3.0)
 
     assert [(Span(0.0, 2.0), Span(2.0, 5.0))] == spans(timeline(ctx.log))
@@ -144,11 +145,11 @@ async def test_cancelled_wait_ends_with_the_call():
 
 async def test_abandoned_attempt_ends_with_the_call():
     """An attempt that a decorator forgot does not grow for ever."""
-    ctx = call()
+    ctx = begin()
     await asyncio.sleep(1.0)
     ctx.derive(REQUEST)
     await asyncio.sleep(1.0)
-    ctx.log._record_failure(TimeoutError())
+    end(ctx, TimeoutError())
     await asyncio.sleep(9.0)
 
     assert [(Span(1.0, 2.0), None)] == spans(timeline(ctx.log))
@@ -156,21 +157,21 @@ async def test_abandoned_attempt_ends_with_the_call():
 
 async def test_attempt_after_the_one_that_was_taken_has_no_length():
     """A call that ends as an earlier attempt ended does not go back in time."""
-    ctx = call()
+    ctx = begin()
     first = ctx.derive(REQUEST)
-    first.log._record_failure(TimeoutError())
+    end(first, TimeoutError())
     await asyncio.sleep(1.0)
     ctx.derive(REQUEST)
-    ctx.log._record_answer(first.log)
+    end_call(ctx, first)
 
     assert [(Span(0.0, 0.0), None), (Span(1.0, 1.0), None)] == spans(timeline(ctx.log))
 
 
 async def test_second_pass_of_a_decorator_goes_on():
     """After what looked like the end of the call, another attempt may be under way."""
-    ctx = call()
-    ctx.derive(REQUEST).log._record_failure(TimeoutError())
-    ctx.log._record_failure(TimeoutError())
+    ctx = begin()
+    end(ctx.derive(REQUEST), TimeoutError())
+    end(ctx, TimeoutError())
     await asyncio.sleep(1.0)
     ctx.derive(REQUEST)
     await asyncio.sleep(1.0)
@@ -180,8 +181,8 @@ async def test_second_pass_of_a_decorator_goes_on():
 
 async def test_call_that_goes_on_has_not_ended():
     """A decorator's first pass has ended, and the call has not."""
-    ctx = call()
-    ctx.log._record_failure(TimeoutError())
+    ctx = begin()
+    end(ctx, TimeoutError())
     ctx.derive(REQUEST)
     await asyncio.sleep(1.0)
     log = ctx.log
@@ -211,13 +212,13 @@ async def test_decorator_outside_that_passes_twice():
 
 async def test_body_may_outlive_the_next_attempt():
     """A response that a decorator kept open is read beside the attempts after it."""
-    ctx = call()
+    ctx = begin()
     first = ctx.derive(REQUEST)
-    first.log._record_response(new_response(REQUEST))
+    begin_body(first)
     await asyncio.sleep(1.0)
-    ctx.derive(REQUEST).log._record_failure(TimeoutError())
+    end(ctx.derive(REQUEST), TimeoutError())
     await asyncio.sleep(1.0)
-    first.log._end_body(1)
+    end_body(first, 1)
     times = timeline(ctx.log)
 
     assert Span(0.0, 2.0) == times.bars[0].parts["body"]
@@ -226,11 +227,11 @@ async def test_body_may_outlive_the_next_attempt():
 
 async def test_body_under_way_ends_now():
     """A body that is still being read is shown, also after the next attempt began."""
-    ctx = call()
+    ctx = begin()
     first = ctx.derive(REQUEST)
     await asyncio.sleep(1.0)
-    first.log._record_response(new_response(REQUEST))
-    ctx.log._record_answer(first.log)
+    begin_body(first)
+    end_call(ctx, first)
     await asyncio.sleep(2.0)
     times = timeline(ctx.log)
 
@@ -265,19 +266,19 @@ async def test_hundreds_of_attempts_keep_their_order():
 )
 async def test_outcome(status, cause, outcome):
     """Each way to end has its class."""
-    log = call().log
+    ctx = begin()
     if status is not None:
-        log._record_response(new_response(REQUEST, status))
-        log._end_body(0, cause)
+        begin_body(ctx, status)
+        end_body(ctx, 0, cause)
     elif cause is not None:
-        log._record_failure(cause)
+        end(ctx, cause)
 
-    assert outcome == OutcomeKind.of(log)
+    assert outcome == OutcomeKind.of(ctx.log)
 
 
 async def test_timeout_is_counted_from_the_start():
     """The log says how long the call and each attempt might have taken."""
-    ctx = call(timeout=10.0)
+    ctx = begin(timeout=10.0)
     await asyncio.sleep(1.0)
     attempt = ctx.derive(REQUEST, timeout=3.0)
     assert (10.0, 3.0) == (ctx.log.response_timeout, attempt.log.response_timeout)
@@ -289,14 +290,14 @@ async def test_timeout_is_counted_from_the_start():
 
 async def test_timeout_without_an_end_is_none():
     """Infinity is no limit, and no JSON either."""
-    assert call(timeout=float("inf")).log.response_timeout is None
+    assert begin(timeout=float("inf")).log.response_timeout is None
 
 
 async def test_timeout_shows_the_figure_that_was_asked_for():
     """A clock with a large value leaves no noise in the last digits."""
     await asyncio.sleep(1e6 + 0.1)
 
-    assert 0.3 == call(timeout=0.3).log.response_timeout
+    assert 0.3 == begin(timeout=0.3).log.response_timeout
 
 
 async def test_calls_inside_count_from_the_start_of_the_outermost():
@@ -349,8 +350,7 @@ async def test_call_inside_that_goes_on_ends_all():
 async def test_call_inside_that_waits_for_leave_is_a_wait():
     """It has made no attempt yet."""
     ctx = function("fetch")
-    call = http("http://example.com/", ctx.log).log
-    call.delay, call.delay_source = 1.0, "rate_limit"
+    note_delay(http("http://example.com/", ctx.log), 1.0, "rate_limit")
     await asyncio.sleep(1.0)
     (bar,) = timeline(ctx.log).bars[0].inside
 

@@ -11,14 +11,24 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-from calls import end, end_call, function, http, report
+from calls import (
+    REQUEST,
+    begin,
+    begin_body,
+    drop_calls,
+    end,
+    end_body,
+    end_call,
+    function,
+    growing,
+    http,
+    note_delay,
+    report,
+)
 
 from aioretry_smithy import (
     CircuitBreaker,
-    ClientRequestContext,
     FailFastError,
-    HttpRequest,
-    RequestLog,
     new_response,
 )
 from aioretry_smithy._log.svg import width
@@ -26,7 +36,6 @@ from aioretry_smithy._log.timeline import COLOURS, OutcomeKind
 from aioretry_smithy._log.timeline_svg import _line, draw
 
 SVG = "{http://www.w3.org/2000/svg}"
-REQUEST = HttpRequest("GET", "http://example.com/")
 SECRET = "S3CR3T"
 HUES = {
     "red": 0,
@@ -46,40 +55,20 @@ class BytesPath:
         return b"call.svg"
 
 
-class GrowingLog(RequestLog):
-    """Has another attempt each time that it is asked for them."""
-
-    __slots__ = ()
-
-    @property
-    def children(self):
-        attempts = super().children
-        RequestLog(REQUEST, asyncio.get_running_loop(), parent=self)
-        return attempts
-
-
-def call(url="http://example.com/", **options):
-    return ClientRequestContext(HttpRequest("GET", url), **options)
-
-
-async def attempt(ctx, seconds, status=200, *, delay=None, **options):
+async def attempt(ctx, seconds, status=200, *, delay=0.0, **options):
     child = ctx.derive(ctx.request, **options)
     await asyncio.sleep(seconds)
-    child.log._sent = True
-    child.log._record_response(new_response(ctx.request, status))
-    child.log._end_body(0)
-    if delay is not None:
-        child.log.delay, child.log.delay_source = delay, "backoff"
-        await asyncio.sleep(delay)
+    end(child, status, delay)
+    await asyncio.sleep(delay)
     return child
 
 
 async def three_attempts(**options):
-    ctx = call(**options)
+    ctx = begin(**options)
     await attempt(ctx, 0.5, 503, delay=1.5)
     await attempt(ctx, 1.0, 500, delay=4.0)
     last = await attempt(ctx, 1.0)
-    ctx.log._record_answer(last.log)
+    end_call(ctx, last)
     return ctx.log
 
 
@@ -169,7 +158,7 @@ async def test_reader_of_the_screen_hears_the_tree():
 )
 async def test_axis_has_round_seconds(seconds, names):
     """There are a few ticks, at figures that people count in."""
-    ctx = call()
+    ctx = begin()
     await attempt(ctx, seconds)
     ticks = [text for text in texts(draw(ctx.log), "muted") if text in names]
 
@@ -188,7 +177,7 @@ async def test_axis_has_round_seconds(seconds, names):
 )
 async def test_distant_deadline_has_no_place_on_the_axis(limit, name, kind):
     """A call of a second would be a dot beside a deadline of five minutes."""
-    ctx = call(timeout=limit)
+    ctx = begin(timeout=limit)
     await attempt(ctx, 1.0)
     picture = draw(ctx.log)
 
@@ -206,7 +195,7 @@ async def test_no_deadline_no_line():
 
 async def test_deadline_before_the_start_stays_in_the_picture():
     """A decorator may have moved it there."""
-    ctx = call(timeout=1.0)
+    ctx = begin(timeout=1.0)
     ctx.set_response_timeout(-5.0, "extend")
     await attempt(ctx, 1.0)
     path = elements(draw(ctx.log), "path", "deadline")[0]
@@ -216,7 +205,7 @@ async def test_deadline_before_the_start_stays_in_the_picture():
 
 async def test_attempt_without_duration_is_seen():
     """Also at the right edge, a bar is two pixels wide at least."""
-    ctx = call()
+    ctx = begin()
     await attempt(ctx, 0.0, 503, delay=1.0)
     await attempt(ctx, 0.0)
 
@@ -228,11 +217,11 @@ async def test_attempt_without_duration_is_seen():
 )
 async def test_body_is_drawn_and_a_long_one_is_told(seconds, said):
     """The time between headers and end has a shade of its own."""
-    ctx = call()
+    ctx = begin()
     await asyncio.sleep(1.0)
-    ctx.log._record_response(new_response(REQUEST))
+    begin_body(ctx)
     await asyncio.sleep(seconds)
-    ctx.log._end_body(9)
+    end_body(ctx, 9)
     picture = draw(ctx.log)
 
     (body, _, length), (headers, *_) = bars(picture)
@@ -243,8 +232,8 @@ async def test_body_is_drawn_and_a_long_one_is_told(seconds, said):
 
 async def test_first_wait_has_a_row():
     """A wait before the first attempt is shown like any other wait."""
-    ctx = call()
-    ctx.log.delay, ctx.log.delay_source = 2.0, "rate_limit"
+    ctx = begin()
+    note_delay(ctx, 2.0, "rate_limit")
     await asyncio.sleep(2.0)
     await attempt(ctx, 2.0)
     picture = draw(ctx.log)
@@ -256,10 +245,10 @@ async def test_first_wait_has_a_row():
 
 async def test_tooltips_tell_what_the_words_leave_out():
     """A message that was cut is whole there."""
-    ctx = call()
+    ctx = begin()
     child = ctx.derive(REQUEST)
     await asyncio.sleep(1.0)
-    child.log._record_failure(ValueError("x" * 300))
+    end(child, ValueError("x" * 300))
     tips = [rect.find(f"{SVG}title") for rect in elements(draw(ctx.log), "rect")]
 
     assert [f"attempt 1: ValueError: {'x' * 300}, 0.000 s to 1.000 s"] == [
@@ -269,8 +258,8 @@ async def test_tooltips_tell_what_the_words_leave_out():
 
 async def test_tooltip_of_a_huge_message_is_bounded():
     """A server that fails with megabytes does not make a picture of megabytes."""
-    ctx = call()
-    ctx.derive(REQUEST).log._record_failure(ValueError("\0" * 1_000_000))
+    ctx = begin()
+    end(ctx.derive(REQUEST), ValueError("\0" * 1_000_000))
     picture = draw(ctx.log)
     tip = elements(picture, "rect", "error")[0].find(f"{SVG}title").text
 
@@ -304,10 +293,9 @@ async def test_nothing_lies_upon_anything_else():
 
 async def test_drawing_reads_the_attempts_once():
     """A thread that draws a call does not stumble over an attempt that begins."""
-    ctx = call()
+    ctx = begin()
     ctx.derive(REQUEST)
-    ctx.log.__class__ = GrowingLog
-    picture = draw(ctx.log)
+    picture = draw(growing(ctx))
     title, tree = (elements(picture, name)[0].text for name in ("title", "desc"))
 
     assert title.endswith(", 1 attempt")
@@ -317,14 +305,14 @@ async def test_drawing_reads_the_attempts_once():
 
 async def test_texts_stay_in_the_picture():
     """However long the URL, the reason and the attempts are, all fits."""
-    ctx = call(f"http://example.com/{'long/' * 100}", timeout=60.0)
+    ctx = http(f"http://example.com/{'long/' * 100}", timeout=60.0)
     for reason in "R" * 400, "好" * 400, "R" * 10:
         child = ctx.derive(ctx.request)
         response = new_response(ctx.request, 503)
         response.reason = reason
         await asyncio.sleep(100.0)
-        child.log._record_response(response)
-        child.log.delay, child.log.delay_source = 1e6, "retry_after"
+        begin_body(child, response)
+        note_delay(child, 1e6, "retry_after")
     picture = draw(ctx.log)
 
     for each in elements(picture, "text"):
@@ -338,12 +326,12 @@ async def test_texts_stay_in_the_picture():
 
 async def test_hostile_texts_are_escaped():
     """Nothing that a server sends becomes a part of the document."""
-    ctx = call("http://example.com/?q=<&>]]>", timeout=1.0)
+    ctx = http("http://example.com/?q=<&>]]>", timeout=1.0)
     child = ctx.derive(ctx.request)
     response = new_response(ctx.request, 503)
     response.reason = "<script>alert(1)</script>\x1b\x00\ud800\uffff&amp;]]>"
-    child.log._record_response(response)
-    child.log._end_body(0, ValueError("\"'<!-- \x08"))
+    begin_body(child, response)
+    end_body(child, 0, ValueError("\"'<!-- \x08"))
     picture = draw(ctx.log)
 
     assert [] == elements(picture, "script")
@@ -352,14 +340,14 @@ async def test_hostile_texts_are_escaped():
 
 async def test_no_secret_is_in_the_picture():
     """URLs and messages are masked everywhere in the document."""
-    ctx = call(f"http://user:{SECRET}@example.com/?token={SECRET}")
+    ctx = http(f"http://user:{SECRET}@example.com/?token={SECRET}")
     child = ctx.derive(ctx.request)
-    child.log._record_failure(ValueError(f"http://user:{SECRET}@h/?key={SECRET}"))
+    end(child, ValueError(f"http://user:{SECRET}@h/?key={SECRET}"))
     answered = ctx.derive(ctx.request)
     response = new_response(ctx.request, 503)
     response.reason = f"see http://user:{SECRET}@h/?key={SECRET}"
-    answered.log._record_response(response)
-    ctx.log._record_answer(answered.log)
+    begin_body(answered, response)
+    end_call(ctx, answered)
 
     assert SECRET not in draw(ctx.log)
 
@@ -387,8 +375,8 @@ async def test_colours_are_those_of_the_terminal(outcome):
 
 async def test_words_and_bar_have_the_colour_of_the_outcome():
     """Also the call that is its only attempt, and the line above it."""
-    ctx = call()
-    ctx.log._record_failure(FailFastError(CircuitBreaker(clock=float), 1.0))
+    ctx = begin()
+    end(ctx, FailFastError(CircuitBreaker(clock=float), 1.0))
     picture = draw(ctx.log)
 
     assert 2 == len(texts(picture, "refused"))
@@ -413,15 +401,15 @@ async def test_picture_is_a_file(kind, tmp_path):
 async def test_what_is_no_path_is_refused(path):
     """A file descriptor and bytes are none either."""
     with pytest.raises(ValueError, match=r"^path: .* \(expected: a path\)$"):
-        call().log.to_svg(path)
+        begin().log.to_svg(path)
 
 
 async def test_file_that_cannot_be_written_is_an_os_error(tmp_path):
     """The system knows best what is wrong with a path."""
     with pytest.raises(FileNotFoundError):
-        call().log.to_svg(tmp_path / "missing" / "call.svg")
+        begin().log.to_svg(tmp_path / "missing" / "call.svg")
     with pytest.raises(IsADirectoryError if os.name == "posix" else PermissionError):
-        call().log.to_svg(tmp_path)
+        begin().log.to_svg(tmp_path)
 
 
 def test_line_cuts_its_longest_part():
@@ -463,7 +451,7 @@ async def test_calls_inside_an_attempt_are_below_it_in_a_frame():
     end_call(call, inner)
     end(attempt)
     end_call(ctx, attempt)
-    attempt.log._calls.dropped = 1
+    drop_calls(attempt.log, 1)
     picture = draw(ctx.log)
     second = 860 / 3
 

@@ -7,10 +7,10 @@ import json
 
 import aiohttp
 import pytest
+from calls import begin, begin_body, end, end_body, end_call
 
 from aioretry_smithy import (
     Backoff,
-    ClientRequestContext,
     HttpRequest,
     RequestLog,
     RetryingClient,
@@ -19,21 +19,14 @@ from aioretry_smithy import (
     SessionBuilder,
     new_response,
 )
-from aioretry_smithy._call.recording import record_response as record
 from aioretry_smithy._log.json_values import to_dict
 from aioretry_smithy._log.notes import add_notes
 from aioretry_smithy._log.tree import describe_outcome, render
-from aioretry_smithy._masking.mask import Mask
+from aioretry_smithy._masking.mask import DEFAULT_MASK, Mask
 from aioretry_smithy._text import printable
 from aioretry_smithy.testing import ScriptedTransport
 
 SECRET = "S3CR3T"
-
-
-def record_response(log, response):
-    """Record what a server answered."""
-    log._sent = True
-    record(log, response)
 
 
 class Delays(Backoff):
@@ -54,17 +47,8 @@ def after(seconds, answer):
     return respond
 
 
-def call(url="http://example.com/", mask=None, **options):
-    request = HttpRequest("GET", url, **options)
-    if mask is None:
-        return ClientRequestContext(request)
-    return ClientRequestContext(request, mask=mask)
-
-
-def answer(ctx, status, **options):
-    response = new_response(ctx.request, status, **options)
-    record_response(ctx.log, response)
-    return response
+def call(url="http://example.com/", mask=DEFAULT_MASK, **options):
+    return begin(HttpRequest("GET", url, **options), mask=mask)
 
 
 async def test_sample_call():
@@ -95,7 +79,7 @@ async def test_columns_are_aligned():
     for number in range(10):
         attempt = ctx.derive(ctx.request)
         await asyncio.sleep(100.0 if number == 4 else 0.5)
-        answer(attempt, 200)
+        end(attempt, 200)
 
     lines = render(ctx.log).splitlines()
     assert 11 == len(lines)
@@ -110,7 +94,7 @@ async def test_columns_are_aligned_by_what_a_terminal_shows():
     for reason in "好的", "OK":
         response = new_response(ctx.request)
         response.reason = reason
-        record_response(ctx.derive(ctx.request).log, response)
+        end(ctx.derive(ctx.request), response)
 
     assert [
         "├─ 1  200 好的   0.000 s",
@@ -121,7 +105,7 @@ async def test_columns_are_aligned_by_what_a_terminal_shows():
 async def test_call_without_attempts_is_one_line():
     """Where nothing retries there is no tree."""
     ctx = call()
-    answer(ctx, 404)
+    end(ctx, 404)
 
     assert "GET http://example.com/  ->  404 Not Found  in 0.000 s" == render(ctx.log)
 
@@ -141,8 +125,8 @@ async def test_call_in_flight():
 async def test_reason_for_stopping_is_shown():
     """Why there was no further attempt stands at the end of the first line."""
     ctx = call()
-    answer(ctx, 503)
-    ctx.log.stop_reason = RetryStopReason.DEADLINE
+    end(ctx, 503)
+    end_call(ctx, stop_reason=RetryStopReason.DEADLINE)
 
     assert render(ctx.log).endswith("in 0.000 s, stopped: deadline")
 
@@ -151,7 +135,7 @@ async def test_reason_for_stopping_is_shown():
 async def test_odd_statuses(status):
     """A status without a reason is shown alone."""
     ctx = call()
-    answer(ctx, status)
+    end(ctx, status)
 
     assert str(status) == describe_outcome(ctx.log)
 
@@ -159,9 +143,8 @@ async def test_odd_statuses(status):
 async def test_failure_of_the_body_stands_beside_the_status():
     """A response that broke off was a response all the same."""
     ctx = call()
-    record_response(ctx.log, new_response(ctx.request))
-    ctx.log._outcome.body_ended = None
-    ctx.log._end_body(3, aiohttp.ClientPayloadError("cut off"))
+    begin_body(ctx)
+    end_body(ctx, 3, aiohttp.ClientPayloadError("cut off"))
 
     assert "200 OK, ClientPayloadError: cut off" == describe_outcome(ctx.log)
 
@@ -169,8 +152,7 @@ async def test_failure_of_the_body_stands_beside_the_status():
 async def test_long_messages_are_cut():
     """A tree stays a tree when an error tells a story; the values keep all of it."""
     ctx = call()
-    ctx.log._sent = True
-    ctx.log._record_failure(ValueError("x" * 100))
+    end(ctx, ValueError("x" * 100))
 
     assert f"ValueError: {'x' * 59}…" == describe_outcome(ctx.log)
     assert 72 == len(describe_outcome(ctx.log))
@@ -180,7 +162,7 @@ async def test_long_messages_are_cut():
 async def test_secret_is_masked_before_it_is_cut():
     """Cutting a message does not uncover half a secret."""
     ctx = call()
-    ctx.log._record_failure(ValueError(f"{'x' * 40} http://user:{SECRET * 9}@h/"))
+    end(ctx, ValueError(f"{'x' * 40} http://user:{SECRET * 9}@h/"))
 
     assert SECRET not in describe_outcome(ctx.log)
 
@@ -207,9 +189,9 @@ async def test_hostile_texts_keep_their_line():
     response = new_response(ctx.request)
     response.reason = "O\rK\x1b[0m"
     attempt = ctx.derive(ctx.request)
-    record_response(attempt.log, response)
-    ctx.derive(ctx.request).log._record_failure(ValueError("a\nb\x1b"))
-    ctx.log._record_failure(ValueError("a\nb"))
+    end(attempt, response)
+    end(ctx.derive(ctx.request), ValueError("a\nb\x1b"))
+    end(ctx, ValueError("a\nb"))
     drawn = render(ctx.log)
 
     assert 3 == len(drawn.splitlines())
@@ -220,12 +202,10 @@ async def test_values_are_json():
     """The values survive JSON unchanged, the attempts nested in them."""
     ctx = call(params={"page": "2"}, headers={"A": "1"})
     first = ctx.derive(ctx.request)
-    first.log._record_failure(TimeoutError("late"))
-    first.log.delay, first.log.delay_source = 0.5, "backoff"
+    end(first, TimeoutError("late"), delay=0.5)
     second = ctx.derive(ctx.request)
-    answer(second, 503, headers={"Retry-After": "1"}, body=b"busy")
-    ctx.log._record_answer(second.log)
-    ctx.log.stop_reason = RetryStopReason.NO_RETRY
+    end(second, 503, headers={"Retry-After": "1"}, body=b"busy")
+    end_call(ctx, second, RetryStopReason.NO_RETRY)
     values = to_dict(ctx.log)
 
     assert values == json.loads(json.dumps(values))
@@ -299,11 +279,11 @@ async def test_no_view_shows_a_secret():
         sent = [("Set-Cookie", SECRET), ("set-cookie", SECRET), ("Location", url)]
         response = new_response(ctx.request, 302, headers=sent)
         response.reason = f"Found at {url}"
-        record_response(attempt.log, response)
+        end(attempt, response)
     failed = ctx.derive(ctx.request)
     error = aiohttp.InvalidUrlClientError(url)
-    failed.log._record_failure(error)
-    ctx.log._record_answer(failed.log)
+    end(failed, error)
+    end_call(ctx, failed)
     add_notes(ctx.log, error)
     views = [render(ctx.log), json.dumps(to_dict(ctx.log)), *error.__notes__]
     views.append(repr(ctx.log))

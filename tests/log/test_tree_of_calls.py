@@ -6,7 +6,7 @@ import json
 
 import aiohttp
 import pytest
-from calls import end, end_call, function, http, report
+from calls import drop_calls, end, end_call, function, http, leave, report
 from chains import NOW, session
 
 from aioretry_smithy import (
@@ -98,8 +98,7 @@ async def test_call_that_failed_says_why_it_stopped():
     ctx = function("fetch")
     attempt = ctx.derive(ctx.request)
     end(attempt, LookupError("none"))
-    end_call(ctx, attempt)
-    ctx.log.stop_reason = RetryStopReason.NO_RETRY
+    end_call(ctx, attempt, RetryStopReason.NO_RETRY)
 
     assert (
         "fetch  ->  LookupError: none  in 0.000 s, 1 attempt, stopped: no_retry"
@@ -110,7 +109,7 @@ async def test_call_that_failed_says_why_it_stopped():
 async def test_call_that_was_never_made_says_so():
     """An open circuit refuses a function as it refuses a request."""
     ctx = function("fetch")
-    ctx.log._record_failure(LookupError("refused"))
+    end(ctx, LookupError("refused"), sent=False)
 
     assert "fetch  ->  LookupError: refused, not sent" == ctx.log.render()
 
@@ -140,7 +139,7 @@ async def test_hostile_names_keep_their_line():
 async def test_values_have_the_calls():
     """Calls are in the values of their attempt, and what HTTP alone has is null."""
     log = await report()
-    log.children[1]._calls.dropped = 2
+    drop_calls(log.children[1], 2)
     values = to_dict(log)
     first, second = values["children"]
 
@@ -191,7 +190,7 @@ async def test_no_view_shows_a_secret_of_a_call_inside(tmp_path):
         inner = http(url, middle.log, mask=mask)
         for ctx in (inner, middle, attempt):
             end(ctx, error)
-    outer.log._annotate(error, is_from_inside=True)
+    leave(outer, error, is_from_inside=True)
     end_call(outer, attempt)
     log, picture = outer.log, tmp_path / "call.svg"
     log.to_svg(picture)
