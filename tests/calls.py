@@ -75,16 +75,17 @@ def ended(
     if status is not None:
         begin_body(ctx, status, headers=headers)
     elif cause is not None:
-        end(ctx, cause, sent=False)
+        end(ctx, cause)
     return ctx
 
 
 def end(
     ctx: ClientRequestContext,
     outcome: Any = None,
-    delay: float = 0.0,
+    delay: float | None = None,
     *,
     sent: bool = True,
+    refused: bool = False,
     **options: Any,
 ) -> None:
     """End a call or an attempt, and wait after it for so many seconds.
@@ -95,17 +96,18 @@ def end(
             returned.
         delay: What the log says of the wait; nobody waits.
         sent: Whether a server has seen it.
+        refused: Whether a circuit breaker has refused it.
         **options: Those of :func:`new_response`, beside a status.
     """
     log = ctx.log
-    log._sent = sent
+    log._sent, log._was_refused = sent, refused
     if isinstance(outcome, BaseException):
         log._record_failure(outcome)
     elif outcome is None:
         log._record_return()
     else:
         record_response(log, _response(ctx, outcome, options))
-    if delay:
+    if delay is not None:
         note_delay(ctx, delay, "backoff")
 
 
@@ -126,11 +128,6 @@ def _response(ctx: ClientRequestContext, outcome: Any, options: Any) -> Any:
     if isinstance(outcome, int):
         return new_response(ctx.request, outcome, **options)
     return outcome
-
-
-def refuse(ctx: ClientRequestContext) -> None:
-    """Let the circuit breaker of a call or an attempt refuse it."""
-    ctx.log._was_refused = True
 
 
 def was_refused(ctx: ClientRequestContext) -> bool:
@@ -240,7 +237,7 @@ async def _day(inside: RequestLog) -> None:
     for status in 502, 200:
         attempt = call.derive(call.request)
         await asyncio.sleep(0.3)
-        end(attempt, status, delay=0.3 if status == 502 else 0.0)
+        end(attempt, status, delay=0.3 if status == 502 else None)
         await asyncio.sleep(attempt.log.delay or 0.0)
     end_call(call, attempt)
 

@@ -20,8 +20,6 @@ from stub import ADDRESS, stubbed
 from aioretry_smithy import (
     CircuitBreaker,
     CircuitBreakerClient,
-    ClientRequestContext,
-    HttpRequest,
     RateLimit,
     RateLimitingClient,
     RetryBudget,
@@ -31,6 +29,7 @@ from aioretry_smithy import (
 )
 from aioretry_smithy.limits import SharedRateLimit
 from aioretry_smithy.redis import SharedCircuitBreakers, SharedRetryBudget
+from aioretry_smithy.testing import ScriptedTransport
 
 RATE = 10**9
 ROUNDS = 5
@@ -64,8 +63,10 @@ async def calls_through(calls, *decorators):
 
 
 async def retries_of(calls, budget):
-    request = HttpRequest("GET", ADDRESS)
-    ctx = ClientRequestContext(request).derive(request)
+    transport = ScriptedTransport([200])
+    async with SessionBuilder().decorator(transport).build() as session:
+        await session.get(ADDRESS)
+    (ctx,) = transport.contexts
     for _ in range(calls):
         answer = budget.acquire(ctx, None)
         if not isinstance(answer, bool):

@@ -16,13 +16,13 @@ from aiohttp.payload import (
     Payload,
     StringPayload,
 )
+from calls import begin, bodies_of, close_bodies
 from fake_responses import Sink
 from multidict import MultiDict, MultiDictProxy
 
 from aioretry_smithy import ClientRequestContext, HttpRequest
 from aioretry_smithy._bodies.replayable_payload import ReplayablePayload, SpentBodyError
 from aioretry_smithy._bodies.request_body import is_spent, prepare
-from aioretry_smithy._call.context import resources_of
 
 
 class Own(Payload):
@@ -47,7 +47,7 @@ class Again:
 
 def call(data: object) -> tuple[ClientRequestContext, HttpRequest]:
     request = HttpRequest("POST", "http://example.com/", data=data)
-    return ClientRequestContext(request), request
+    return begin(request), request
 
 
 async def send(ctx: ClientRequestContext, data: object) -> bytes:
@@ -115,7 +115,7 @@ async def test_what_needs_no_care_is_passed_on_untouched(data):
     ctx, request = call(data)
 
     assert data is prepare(ctx, data) is prepare(ctx.derive(request), data)
-    assert () == resources_of(ctx).bodies
+    assert () == bodies_of(ctx)
     assert not is_spent(ctx, request)
 
 
@@ -169,7 +169,7 @@ async def test_files_are_sent_alike_from_the_position_that_they_had(tmp_path, ma
     ctx, request = call(data)
     first, second, third = [await send(ctx, data) for _ in range(3)]
     spent = is_spent(ctx, request)
-    await resources_of(ctx).close_bodies()
+    await close_bodies(ctx)
     await asyncio.sleep(0.1)
 
     assert first == second == third
@@ -206,7 +206,7 @@ async def test_what_is_read_goes_out_once(make):
     spent.append(is_spent(ctx, request))
     with pytest.raises(SpentBodyError) as caught:
         prepare(ctx.derive(request), data)
-    await resources_of(ctx).close_bodies()
+    await close_bodies(ctx)
     if isinstance(data, io.IOBase):
         data.close()  # aiohttp closes no file that it could not rewind
 
@@ -331,7 +331,7 @@ async def test_factory_is_asked_for_each_attempt():
 
     ctx, request = call(factory)
     sent = [await send(ctx, factory) for _ in range(3)]
-    await resources_of(ctx).close_bodies()
+    await close_bodies(ctx)
 
     assert [b"abc"] * 3 == sent
     assert 3 == len(made)
@@ -372,12 +372,12 @@ async def test_file_is_closed_when_the_call_ends_if_aiohttp_would_close_it(
     for _ in range(attempts):
         await send(ctx, data)
     still_open = not data.closed
-    await resources_of(ctx).close_bodies()
+    await close_bodies(ctx)
     await asyncio.sleep(1.0)  # virtual time stands still while the thread closes it
 
     assert still_open
     assert data.closed
-    assert () == resources_of(ctx).bodies
+    assert () == bodies_of(ctx)
 
 
 async def test_file_that_was_never_sent_stays_open(tmp_path):
@@ -385,7 +385,7 @@ async def test_file_that_was_never_sent_stays_open(tmp_path):
     data = file_at(tmp_path / "file", 0)
     ctx, _ = call(data)
     prepare(ctx, data)
-    await resources_of(ctx).close_bodies()
+    await close_bodies(ctx)
 
     assert not data.closed
     data.close()
@@ -397,7 +397,7 @@ async def test_payload_of_the_callers_own_is_given_back_as_it_was():
     file = data._value
     ctx, _ = call(data)
     await send(ctx, data)
-    await resources_of(ctx).close_bodies()
+    await close_bodies(ctx)
 
     assert file is data._value
 

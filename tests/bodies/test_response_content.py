@@ -9,8 +9,9 @@ from types import SimpleNamespace
 import aiohttp
 import pytest
 from aiohttp.client_proto import ResponseHandler
+from calls import begin, begin_body
 
-from aioretry_smithy import ClientRequestContext, HttpRequest, new_response
+from aioretry_smithy import HttpRequest, new_response
 from aioretry_smithy._bodies.response_content import (
     copy_head,
     read_head,
@@ -74,10 +75,10 @@ async def test_log_says_how_much_of_a_failed_body_came():
     """Nothing, where the stream does not tell."""
     lengths = []
     for content in (stream(b"abc"), None):
-        log = ClientRequestContext(REQUEST).log
-        log._record_response(new_response(REQUEST))
-        record_body_failure(log, responding_with(content), aiohttp.ClientPayloadError())
-        lengths.append(log.response_length)
+        ctx, cause = begin(), aiohttp.ClientPayloadError()
+        begin_body(ctx)
+        record_body_failure(ctx.log, responding_with(content), cause)
+        lengths.append(ctx.log.response_length)
 
     assert [3, 0] == lengths
 

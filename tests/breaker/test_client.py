@@ -5,6 +5,7 @@ import math
 
 import aiohttp
 import pytest
+from calls import was_refused
 from chains import URL, Scripted, retrying
 
 from aioretry_smithy import (
@@ -404,10 +405,10 @@ async def test_a_request_sent_again_after_a_refusal_is_not_refused(breaker):
     async def twice(delegate, ctx, request):
         with pytest.raises(FailFastError):
             await delegate.execute(ctx, request)
-        seen.append(ctx.log._was_refused)
+        seen.append(was_refused(ctx))
         breaker.enter_state(CLOSED)
         response = await delegate.execute(ctx, request)
-        seen.append(ctx.log._was_refused)
+        seen.append(was_refused(ctx))
         return response
 
     breaker.enter_state(OPEN)

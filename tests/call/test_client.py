@@ -8,15 +8,14 @@ from unittest.mock import Mock
 
 import aiohttp
 import pytest
+from calls import REQUEST, begin
 from chains import retrying, session
 
 from aioretry_smithy import (
     CircuitBreakerClient,
-    ClientRequestContext,
     ContentPreviewingClient,
     DecoratingClient,
     HttpClient,
-    HttpRequest,
     LoggingClient,
     RequestLog,
     RetryingClient,
@@ -29,8 +28,6 @@ from aioretry_smithy import (
 )
 from aioretry_smithy._call.client import RecordingJoint, chain_of, find_client
 from aioretry_smithy.testing import ScriptedTransport
-
-REQUEST = HttpRequest("GET", "http://example.com/")
 
 
 class Marking(DecoratingClient):
@@ -49,7 +46,7 @@ async def mark(delegate, ctx, request):
 
 
 async def send(client):
-    return await client.execute(ClientRequestContext(REQUEST), REQUEST)
+    return await client.execute(begin(), REQUEST)
 
 
 async def test_plain_decorating_client_passes_on():
@@ -356,7 +353,7 @@ async def test_client_made_by_hand_keeps_its_log_true():
         async def execute(self, ctx, request):
             return new_response(request, next(self.answers))
 
-    ctx = ClientRequestContext(REQUEST)
+    ctx = begin()
     response = await RETRY(Transport()).execute(ctx, REQUEST)
 
     assert 200 == response.status

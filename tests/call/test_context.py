@@ -6,22 +6,18 @@ import asyncio
 import math
 
 import pytest
+from calls import REQUEST, begin
 
-from aioretry_smithy import ClientRequestContext, HttpRequest, ResponseTimeoutMode
+from aioretry_smithy import HttpRequest, ResponseTimeoutMode
 
 NOW = ResponseTimeoutMode.SET_FROM_NOW
 START = ResponseTimeoutMode.SET_FROM_START
 EXTEND = ResponseTimeoutMode.EXTEND
-REQUEST = HttpRequest("GET", "http://example.com/")
-
-
-def call(timeout=None):
-    return ClientRequestContext(REQUEST, timeout=timeout)
 
 
 async def test_root_knows_the_call():
     """The context of the call is its own root and counts no attempt."""
-    ctx = call()
+    ctx = begin()
 
     assert ctx is ctx.root
     assert ctx.parent is None
@@ -32,7 +28,7 @@ async def test_root_knows_the_call():
 
 async def test_child_is_an_attempt():
     """Each child has the next number, its own request and its own log."""
-    ctx = call()
+    ctx = begin()
     request = REQUEST.with_header("A", "1")
     first, second = ctx.derive(REQUEST), ctx.derive(request)
 
@@ -44,7 +40,7 @@ async def test_child_is_an_attempt():
 
 async def test_attempt_of_an_attempt_belongs_to_the_call():
     """All attempts are children of the root, whichever context made them."""
-    ctx = call()
+    ctx = begin()
     first = ctx.derive(REQUEST)
     second = first.derive(REQUEST)
 
@@ -55,7 +51,7 @@ async def test_attempt_of_an_attempt_belongs_to_the_call():
 
 async def test_attributes_belong_to_the_call():
     """The next attempt finds the notes of the one before."""
-    ctx = call()
+    ctx = begin()
     ctx.derive(REQUEST).attributes["seen"] = 1
 
     assert {"seen": 1} == ctx.attributes
@@ -64,14 +60,14 @@ async def test_attributes_belong_to_the_call():
 
 async def test_attributes_of_calls_are_apart():
     """Two calls share nothing."""
-    call().attributes["seen"] = 1
+    begin().attributes["seen"] = 1
 
-    assert {} == call().attributes
+    assert {} == begin().attributes
 
 
 async def test_time_without_a_deadline_never_ends():
     """No deadline is None, and infinitely much is left."""
-    ctx = call()
+    ctx = begin()
 
     assert ctx.deadline is None
     assert math.inf == ctx.remaining()
@@ -79,7 +75,7 @@ async def test_time_without_a_deadline_never_ends():
 
 async def test_time_runs_out():
     """The time that remains shrinks to zero and not below."""
-    ctx = call(10.0)
+    ctx = begin(timeout=10.0)
     await asyncio.sleep(4.0)
     assert 10.0 == ctx.deadline
     assert 6.0 == ctx.remaining()
@@ -100,7 +96,7 @@ async def test_time_runs_out():
 )
 async def test_attempt_ends_with_its_call_at_the_latest(of_call, of_attempt, deadline):
     """An attempt begun at 4 s ends after its own time, but never after the call."""
-    ctx = call(of_call)
+    ctx = begin(timeout=of_call)
     await asyncio.sleep(4.0)
     attempt = ctx.derive(REQUEST, timeout=of_attempt)
 
@@ -124,7 +120,7 @@ async def test_attempt_ends_with_its_call_at_the_latest(of_call, of_attempt, dea
 )
 async def test_deadline_of_a_call_is_moved(limit, seconds, mode, deadline):
     """Four seconds into a call, each mode counts from its own point."""
-    ctx = call(limit)
+    ctx = begin(timeout=limit)
     await asyncio.sleep(4.0)
     ctx.set_response_timeout(seconds, mode)
 
@@ -137,7 +133,7 @@ async def test_deadline_of_a_call_is_moved(limit, seconds, mode, deadline):
 )
 async def test_deadline_of_an_attempt_is_moved(seconds, mode, deadline):
     """A child moves its own deadline, within its call's, and nobody else's."""
-    ctx = call(10.0)
+    ctx = begin(timeout=10.0)
     await asyncio.sleep(4.0)
     attempt, other = (ctx.derive(REQUEST, timeout=3.0) for _ in range(2))
     await asyncio.sleep(1.0)
@@ -150,7 +146,7 @@ async def test_deadline_of_an_attempt_is_moved(seconds, mode, deadline):
 
 async def test_extending_an_attempt_without_a_deadline_of_its_own():
     """There is nothing to extend, so the call's deadline holds on."""
-    attempt = call(10.0).derive(REQUEST)
+    attempt = begin(timeout=10.0).derive(REQUEST)
     attempt.set_response_timeout(5.0, EXTEND)
 
     assert 10.0 == attempt.deadline
@@ -158,7 +154,7 @@ async def test_extending_an_attempt_without_a_deadline_of_its_own():
 
 async def test_moving_the_call_moves_its_attempts():
     """An attempt under way ends with its call, also when that ends earlier now."""
-    ctx = call(10.0)
+    ctx = begin(timeout=10.0)
     attempt = ctx.derive(REQUEST, timeout=8.0)
     ctx.set_response_timeout(2.0)
 
@@ -167,7 +163,7 @@ async def test_moving_the_call_moves_its_attempts():
 
 async def test_deadline_is_cleared():
     """On the call nothing is left of it; on an attempt the call's remains."""
-    ctx = call(10.0)
+    ctx = begin(timeout=10.0)
     attempt = ctx.derive(REQUEST, timeout=3.0)
     attempt.clear_response_timeout()
     assert 10.0 == attempt.deadline
@@ -192,7 +188,7 @@ async def test_deadline_is_cleared():
 )
 async def test_bad_timeouts_are_refused(seconds, mode, message):
     """A bad argument is named, and the deadline stays where it was."""
-    ctx = call(10.0)
+    ctx = begin(timeout=10.0)
 
     with pytest.raises(ValueError) as caught:
         ctx.set_response_timeout(seconds, mode)
@@ -203,7 +199,7 @@ async def test_bad_timeouts_are_refused(seconds, mode, message):
 
 async def test_repr_names_request_and_attempt():
     """A context in a debugger says which call and which attempt it is."""
-    ctx = call()
+    ctx = begin()
 
     assert "<ClientRequestContext GET http://example.com/>" == repr(ctx)
     assert repr(ctx.derive(REQUEST)).endswith(", attempt 1>")
@@ -211,14 +207,14 @@ async def test_repr_names_request_and_attempt():
 
 async def test_repr_is_one_line():
     """Characters at which a terminal or a log would break are escaped."""
-    ctx = ClientRequestContext(HttpRequest("GE\nT", "http://h/"))
+    ctx = begin(HttpRequest("GE\nT", "http://h/"))
 
     assert "<ClientRequestContext GE\\nT http://h/>" == repr(ctx)
 
 
 async def test_extension_of_an_attempt_starts_from_the_deadline_that_it_has():
     """Also where that is the deadline of the call."""
-    ctx = ClientRequestContext(REQUEST, timeout=10.0)
+    ctx = begin(timeout=10.0)
     child = ctx.derive(REQUEST)
     child.set_response_timeout(-4.0, ResponseTimeoutMode.EXTEND)
 

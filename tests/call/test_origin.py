@@ -7,6 +7,7 @@ from contextlib import suppress
 
 import aiohttp
 import pytest
+from calls import begin
 from chains import URL, now, refused, retrying, session
 
 from aioretry_smithy import (
@@ -14,12 +15,10 @@ from aioretry_smithy import (
     CircuitBreaker,
     CircuitBreakerClient,
     CircuitState,
-    ClientRequestContext,
     ConcurrencyLimit,
     ConcurrencyLimitingClient,
     DecoratingClient,
     FailFastError,
-    HttpRequest,
     ResponseTimeoutError,
     RetryingRpcClient,
     RetrySafety,
@@ -57,7 +56,7 @@ def raised(cause, *functions):
 
 
 def new_log():
-    return ClientRequestContext(HttpRequest("GET", "http://localhost/")).log
+    return begin().log
 
 
 REQUEST = function("aiohttp.client", "_request", f"history = (); req = None; {CALL}")

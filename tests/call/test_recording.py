@@ -6,17 +6,16 @@ import asyncio
 
 import aiohttp
 import pytest
+from calls import REQUEST, begin
 from fake_responses import FakeResponse, FakeStream, FakeTimer
 
-from aioretry_smithy import ClientRequestContext, HttpRequest, new_response
+from aioretry_smithy import new_response
 from aioretry_smithy._call.recording import record_response
-
-REQUEST = HttpRequest("GET", "http://example.com/a?b=1", headers={"A": "1"})
 
 
 async def test_response_that_is_whole_is_complete_at_once():
     """A response without a connection has nothing more to come."""
-    log = ClientRequestContext(REQUEST).log
+    log = begin().log
     record_response(log, new_response(REQUEST, body=b"abc"))
 
     assert log.is_complete
@@ -25,7 +24,7 @@ async def test_response_that_is_whole_is_complete_at_once():
 
 async def test_response_is_recorded_once():
     """Every client on the way may show a response to the log."""
-    log = ClientRequestContext(REQUEST).log
+    log = begin().log
     response = new_response(REQUEST)
     record_response(log, response)
     await asyncio.sleep(1.0)
@@ -50,7 +49,7 @@ async def test_response_is_recorded_once():
 )
 async def test_end_of_a_body_has_a_cause_if_it_failed(stream, fired, cause):
     """A body read whole and one that was left early end without a cause."""
-    log = ClientRequestContext(REQUEST).log
+    log = begin().log
     stream._timer = FakeTimer(fired)
     response = FakeResponse(stream)
     record_response(log, response)
@@ -68,7 +67,7 @@ async def test_end_of_a_body_has_a_cause_if_it_failed(stream, fired, cause):
 
 async def test_other_protocols_are_complete_at_the_headers():
     """A web socket's traffic is no body."""
-    log = ClientRequestContext(REQUEST).log
+    log = begin().log
     response = FakeResponse(FakeStream(1), status=101)
     record_response(log, response)
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from aioretry_smithy import ClientRequestContext, HttpRequest
-from aioretry_smithy._call.context import resources_of
+from calls import REQUEST, begin
 
-REQUEST = HttpRequest("GET", "http://example.com/")
+from aioretry_smithy import ClientRequestContext
+from aioretry_smithy._call.context import resources_of
 
 
 async def test_attempts_share_the_resources_of_their_call():
     """Another call has its own, and one that asks for none has none."""
-    ctx, other = ClientRequestContext(REQUEST), ClientRequestContext(REQUEST)
+    ctx, other = begin(), begin()
     first, second = ctx.derive(REQUEST), ctx.derive(REQUEST)
 
     assert ctx._resources is None
@@ -21,14 +21,14 @@ async def test_attempts_share_the_resources_of_their_call():
 
 async def test_something_is_used_once_in_a_call():
     """Equal objects are not the same; the attempts of a call share what was used."""
-    ctx = ClientRequestContext(REQUEST)
+    ctx = begin()
     first, second = ctx.derive(REQUEST), ctx.derive(REQUEST)
     used, equal = [], []
 
     assert resources_of(first).use_once(used)
     assert not resources_of(second).use_once(used)
     assert resources_of(second).use_once(equal)
-    assert resources_of(ClientRequestContext(REQUEST)).use_once(used)
+    assert resources_of(begin()).use_once(used)
 
 
 async def test_public_context_has_no_private_toolbox():

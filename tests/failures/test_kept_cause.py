@@ -7,11 +7,11 @@ import asyncio
 import aiohttp
 import pytest
 from aiohttp.client_reqrep import ConnectionKey
+from calls import begin
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
 from aioretry_smithy import (
-    ClientRequestContext,
     FailFastError,
     HttpRequest,
     new_response,
@@ -130,7 +130,7 @@ async def test_copy_holds_no_response_and_no_frame():
 async def test_copy_holds_nothing_of_the_call():
     """Errors often have the context of their call, and that has the body."""
     request = HttpRequest("PUT", URL_, data=b"sent")
-    ctx = ClientRequestContext(request)
+    ctx = begin(request)
     task = asyncio.current_task()
     error = LookupError("no key")
     error.ctx, error.log, error.request, error.task = ctx, ctx.log, request, task

@@ -6,11 +6,11 @@ import asyncio
 import io
 import threading
 
+from calls import begin, close_bodies
 from fake_responses import Sink
 
-from aioretry_smithy import ClientRequestContext, HttpRequest
+from aioretry_smithy import HttpRequest
 from aioretry_smithy._bodies.request_body import prepare
-from aioretry_smithy._call.context import resources_of
 
 
 async def test_read_that_a_cancelled_attempt_left_running_is_waited_for(tmp_path):
@@ -27,7 +27,7 @@ async def test_read_that_a_cancelled_attempt_left_running_is_waited_for(tmp_path
     (tmp_path / "file").write_bytes(b"0123456789")
     data = Slow(io.FileIO(tmp_path / "file"))
     request = HttpRequest("POST", "http://example.com/", data=data)
-    ctx, sink = ClientRequestContext(request), Sink()
+    ctx, sink = begin(request), Sink()
     attempt = asyncio.create_task(prepare(ctx, data).write(Sink()))
     await asyncio.to_thread(entered.wait, 10)
     attempt.cancel()
@@ -37,7 +37,7 @@ async def test_read_that_a_cancelled_attempt_left_running_is_waited_for(tmp_path
     waiting = not second.done()
     leave.set()
     await second
-    await resources_of(ctx).close_bodies()
+    await close_bodies(ctx)
     data.close()
 
     assert waiting

@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager, contextmanager
 
 import hypothesis
 import pytest
+from calls import http
 from lines_run import lines_run
 from stub import ADDRESS, Gate, stubbed
 
@@ -21,9 +22,7 @@ from aioretry_smithy import (
     Backoff,
     CircuitBreaker,
     CircuitBreakerClient,
-    ClientRequestContext,
     DecoratingClient,
-    HttpRequest,
     LoggingClient,
     RetryBudget,
     RetryingClient,
@@ -263,10 +262,6 @@ def test_an_event_of_a_breaker_costs_the_same_however_many_came_before(step):
     assert many <= few * 1.2
 
 
-def context_of(host):
-    return ClientRequestContext(HttpRequest("GET", f"http://host{host}.example/"))
-
-
 @pytest.mark.parametrize("hosts", [1, 500])
 @pytest.mark.parametrize("new_budget", [RetryBudget, RetryBudget.per_host])
 async def test_asking_a_budget_costs_the_same_however_many_asked_before(
@@ -274,7 +269,7 @@ async def test_asking_a_budget_costs_the_same_however_many_asked_before(
 ):
     """One that is asked by many calls, for many hosts, is as quick as a new one."""
     budget = new_budget(brake_after=None)
-    contexts = [context_of(host) for host in range(hosts)]
+    contexts = [http(f"http://host{host}.example/") for host in range(hosts)]
 
     def ask(times):
         for number in range(times):

@@ -357,7 +357,7 @@ async def test_calls_inside_have_bars_below_where_there_is_no_room():
     for status in 503, 200:
         inner = call.derive(call.request)
         await asyncio.sleep(1.0)
-        end(inner, status, delay=1.0 if status == 503 else 0.0)
+        end(inner, status, delay=1.0 if status == 503 else None)
         await asyncio.sleep(inner.log.delay or 0.0)
     end_call(call, inner)
     drop_calls(attempt.log, 2)

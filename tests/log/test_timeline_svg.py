@@ -55,11 +55,11 @@ class BytesPath:
         return b"call.svg"
 
 
-async def attempt(ctx, seconds, status=200, *, delay=0.0, **options):
+async def attempt(ctx, seconds, status=200, *, delay=None, **options):
     child = ctx.derive(ctx.request, **options)
     await asyncio.sleep(seconds)
     end(child, status, delay)
-    await asyncio.sleep(delay)
+    await asyncio.sleep(delay or 0.0)
     return child
 
 

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
-from calls import end, end_call, function, report
+from calls import begin, end, end_call, function, report, upload
 from chains import log_of, response_of, retrying, session
 
 from aioretry_smithy import ContentPreviewingClient, RequestLog, new_response
-from aioretry_smithy._log.upload import Upload
 from aioretry_smithy._logging.formatter import LogFormatter
 from aioretry_smithy.smithy import RetryError, StandardRetryQuota, StandardRetryStrategy
 
@@ -65,12 +64,10 @@ async def test_text_of_a_request():
 )
 async def test_text_of_a_body_that_was_sent(length, ended, shown):
     """Its bytes and seconds, as far as they are known; nothing without a body."""
-    log = await call(200)
-    log._upload = Upload()
-    log._upload.length = length
-    log._upload.ended = None if ended is None else log.started + ended
+    ctx = begin()
+    upload(ctx, length, ended)
 
-    assert shown in without_times(TEXT.format_request(log))
+    assert shown in without_times(TEXT.format_request(ctx.log))
 
 
 async def test_text_of_a_response():

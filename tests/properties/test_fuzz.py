@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import time
@@ -10,6 +11,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from calls import begin, begin_body, end, end_call
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from multidict import CIMultiDict, CIMultiDictProxy
@@ -17,6 +19,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from aioretry_smithy import Backoff, HttpRequest, LogFormatter, RequestLog
 from aioretry_smithy._failures.hints import retry_after
 from aioretry_smithy._masking.mask import DEFAULT_MASK
+from aioretry_smithy.testing import VirtualTimeLoop
 
 EXAMPLES = settings.default.max_examples
 """As many as the profile says; what is cheap here gets a multiple of it."""
@@ -126,10 +129,6 @@ def log_of(
     failure: BaseException | None = None,
 ) -> RequestLog:
     """Make the log of a call of two attempts: one failed, one was answered."""
-    clock: Any = SimpleNamespace(time=lambda: 1.0)
-    log = RequestLog(request, clock)
-    RequestLog(request, clock, parent=log)._record_failure(failure or OSError(reason))
-    answered = RequestLog(request, clock, parent=log)
     response: Any = SimpleNamespace(
         status=503,
         reason=reason,
@@ -137,9 +136,17 @@ def log_of(
         history=(),
         request_info=SimpleNamespace(headers=request.headers),
     )
-    answered._record_response(response)
-    log._record_answer(answered)
-    return log
+
+    async def call() -> RequestLog:
+        ctx = begin(request)
+        end(ctx.derive(request), failure or OSError(reason))
+        answered = ctx.derive(request)
+        begin_body(answered, response)
+        end_call(ctx, answered)
+        return ctx.log
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        return runner.run(call())
 
 
 @given(

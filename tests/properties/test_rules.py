@@ -7,6 +7,7 @@ from functools import reduce
 from operator import or_
 
 import pytest
+from calls import begin, end
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,16 +15,13 @@ from aioretry_smithy import (
     Backoff,
     CircuitBreakerRule,
     CircuitBreakerStrategy,
-    ClientRequestContext,
     HttpRequest,
     RetryDecision,
     RetryRule,
     RetryRuleWithContent,
     RetryStrategy,
     RetryStrategyWithContent,
-    new_response,
 )
-from aioretry_smithy._call.recording import record_response
 from aioretry_smithy._retry.content_strategy import strategies_of
 from aioretry_smithy.testing import VirtualTimeLoop, ask
 
@@ -237,14 +235,11 @@ def matches_after(seconds, settings, outcome):
     """Return whether rules of each kind with these conditions match one outcome."""
 
     async def ask_all():
-        ctx = ClientRequestContext(HttpRequest(outcome["method"], "http://localhost/"))
+        ctx = begin(HttpRequest(outcome["method"], "http://localhost/"))
         await asyncio.sleep(seconds)
         cause = outcome.get("cause")
-        if cause is None:
-            status, body = outcome.get("status", 200), outcome.get("content", b"")
-            record_response(ctx.log, new_response(ctx.request, status, body=body))
-        else:
-            ctx.log._record_failure(cause)
+        body = outcome.get("content", b"")
+        end(ctx, cause or outcome.get("status", 200), body=body)
         breaker = CircuitBreakerRule(**settings) | Otherwise()
         return (
             RetryRule(**settings).should_retry(ctx, cause) is not None,

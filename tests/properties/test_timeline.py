@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from xml.etree import ElementTree as ET
 
+from calls import begin_body, end, http, note_delay
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aioretry_smithy import ClientRequestContext, HttpRequest, new_response
+from aioretry_smithy import new_response
 from aioretry_smithy._log.timeline import timeline
 from aioretry_smithy._log.timeline_svg import draw
 from aioretry_smithy.testing import VirtualTimeLoop
@@ -22,18 +23,19 @@ ATTEMPTS = st.lists(
 
 
 async def log_of(url, limit, attempts):
-    ctx = ClientRequestContext(HttpRequest("GET", url), timeout=limit)
+    ctx = http(url, timeout=limit)
     for seconds, status, words, delay in attempts:
-        log = ctx.derive(ctx.request).log
+        attempt = ctx.derive(ctx.request)
         await asyncio.sleep(seconds)
         if status is None:
-            log._record_failure(ValueError(words))
+            end(attempt, ValueError(words))
         else:
             response = new_response(ctx.request, status)
             response.reason = words
-            log._record_response(response)
-        log.delay, log.delay_source = delay, delay and "backoff"
-        await asyncio.sleep(delay or 0.0)
+            begin_body(attempt, response)
+        if delay is not None:
+            note_delay(attempt, delay, "backoff")
+            await asyncio.sleep(delay)
     return ctx.log
 
 

@@ -8,9 +8,8 @@ import re
 from itertools import pairwise
 
 import pytest
+from calls import ended
 
-from aioretry_smithy._call.context import ClientRequestContext
-from aioretry_smithy._request.request import HttpRequest
 from aioretry_smithy._retry.budget import RetryBudget, RetryBudgetListener
 
 CAUSE = ConnectionResetError()
@@ -31,12 +30,7 @@ class Diary(RetryBudgetListener):
 
 @pytest.fixture
 async def ctx():
-    return attempt("http://localhost/")
-
-
-def attempt(url):
-    request = HttpRequest("GET", url)
-    return ClientRequestContext(request).derive(request)
+    return ended()
 
 
 def acquired(limiter, ctx, times):
@@ -258,7 +252,7 @@ class TestPerHost:
     async def test_hosts_do_not_pay_for_each_other(self):
         """One server that fails leaves the retries of the others alone."""
         limiter = RetryBudget.per_host(deposit=0.5, capacity=2, brake_after=3)
-        orders, stock = attempt("http://orders/"), attempt("http://stock/")
+        orders, stock = ended(url="http://orders/"), ended(url="http://stock/")
         for _ in range(2):
             limiter.acquire(orders, CAUSE)
         limiter.on_failure(stock, CAUSE)
@@ -278,7 +272,7 @@ class TestPerHost:
             deposit=0.25, capacity=3, brake_after=7, listeners=iter([diary])
         )
         for url in ("http://orders/", "http://stock/"):
-            limiter.acquire(attempt(url), CAUSE)
+            limiter.acquire(ended(url=url), CAUSE)
 
         settings = "deposit=0.25, capacity=3, brake_after=7"
         budget = limiter.budget_for("orders:80")
@@ -291,7 +285,7 @@ class TestPerHost:
         limiter = RetryBudget.per_host(capacity=1)
 
         assert 1 == sum(
-            limiter.acquire(attempt(url), CAUSE) for url in ("/here", "/there", "")
+            limiter.acquire(ended(url=url), CAUSE) for url in ("/here", "/there", "")
         )
         assert "no-host" == limiter.budget_for(None).name
         assert 0.0 == limiter.budget_for(None).tokens

@@ -5,16 +5,15 @@ from __future__ import annotations
 import aiohttp
 import pytest
 from botocore.retries.standard import ThrottledRetryableChecker
+from calls import begin, begin_body, end, end_body
 from multidict import CIMultiDict
 from yarl import URL
 
 from aioretry_smithy import (
     CircuitBreaker,
-    ClientRequestContext,
     FailFastError,
     HttpRequest,
     UnprocessedRequestError,
-    new_response,
 )
 from aioretry_smithy._retry.classify import (
     THROTTLING_CODES,
@@ -79,12 +78,12 @@ def failed(
 ):
     """Make what came of an attempt: a response, or an exception."""
     request = HttpRequest(method, "http://localhost/", headers=sent)
-    ctx = ClientRequestContext(request).derive(request)
+    ctx = begin(request).derive(request)
     if status is not None:
-        ctx.log._record_response(new_response(request, status, headers=headers))
+        begin_body(ctx, status, headers=headers)
     if cause is not None:
-        ctx.log._end_body(0, cause)
-        ctx.log._record_failure(cause)
+        end_body(ctx, 0, cause)
+        end(ctx, cause)
     return Failure(ctx, cause, code)
 
 

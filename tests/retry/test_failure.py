@@ -8,11 +8,10 @@ import math
 
 import aiohttp
 import pytest
-from calls import ended
+from calls import begin_body, end, end_body, ended
 from multidict import CIMultiDict
 from yarl import URL
 
-from aioretry_smithy import new_response
 from aioretry_smithy.smithy import ErrorKind, Failure, RetryAction
 
 INFO = aiohttp.RequestInfo(URL("http://localhost/"), "GET", CIMultiDict())
@@ -126,21 +125,22 @@ async def test_body_that_failed_leaves_the_status():
     """The answer came, its body did not."""
     cause = aiohttp.ClientPayloadError("cut")
     ctx = ended(503, headers={"Retry-After": "2"})
-    ctx.log._end_body(0, cause)
-    ctx.log._record_failure(cause)
+    end_body(ctx, 0, cause)
+    end(ctx, cause)
     failure = Failure(ctx, cause)
 
     assert 503 == failure.status
     assert 2.0 == failure.retry_after
 
 
-async def test_hint_without_a_date_counts_from_when_the_response_came():
+async def test_hint_without_a_date_counts_from_when_the_response_came(monkeypatch):
     """Not from when the call began, nor from the year 1970."""
+    # Sun, 06 Nov 1994 08:49:37 GMT
+    monkeypatch.setattr("time.time", lambda: 784111777.0)
     ctx = ended()
-    ctx.log._call.wall_clock = 784111777.0  # Sun, 06 Nov 1994 08:49:37 GMT
     await asyncio.sleep(3.0)
     hint = {"Retry-After": "Sun, 06 Nov 1994 08:49:47 GMT"}
-    ctx.log._record_response(new_response(ctx.request, 503, headers=hint))
+    begin_body(ctx, 503, headers=hint)
 
     assert 7.0 == pytest.approx(Failure(ctx).retry_after)
 

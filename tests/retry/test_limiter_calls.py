@@ -4,6 +4,7 @@ import logging
 
 import aiohttp
 import pytest
+from calls import ended
 
 from aioretry_smithy import (
     CircuitBreaker,
@@ -11,11 +12,7 @@ from aioretry_smithy import (
     RetryLimiter,
     UnprocessedRequestError,
 )
-from aioretry_smithy._bodies.new_response import new_response
-from aioretry_smithy._call.context import ClientRequestContext
-from aioretry_smithy._call.recording import record_response
 from aioretry_smithy._failures.safety import mark_queued
-from aioretry_smithy._request.request import HttpRequest
 from aioretry_smithy._retry.limiter_calls import acquired, notify, report
 
 REFUSED = FailFastError(CircuitBreaker("orders"))
@@ -97,17 +94,6 @@ both_kinds = pytest.mark.parametrize("kind", [Plain, Async])
 both_broken = pytest.mark.parametrize("kind", [Broken, BrokenLater])
 
 
-def attempt(status=None, cause=None):
-    """Return the context of an attempt that ended so."""
-    request = HttpRequest("GET", "http://localhost/")
-    ctx = ClientRequestContext(request).derive(request)
-    if status is not None:
-        record_response(ctx.log, new_response(request, status))
-    elif cause is not None:
-        ctx.log._record_failure(cause)
-    return ctx
-
-
 class TestAcquire:
     """Leave to retry."""
 
@@ -115,7 +101,7 @@ class TestAcquire:
     @pytest.mark.parametrize("answer", [True, False])
     async def test_answer_counts(self, kind, answer, caplog):
         """The limiter is asked once, about the attempt and its failure."""
-        limiter, ctx = kind(answer), attempt(cause=DISCONNECTED)
+        limiter, ctx = kind(answer), ended(cause=DISCONNECTED)
 
         assert answer is await acquired(limiter, ctx, DISCONNECTED)
         assert [("acquire", ctx, DISCONNECTED)] == limiter.heard
@@ -126,7 +112,7 @@ class TestAcquire:
         """A broken limiter must not turn into a storm of retries, nor into an error."""
         error = RuntimeError("out of order")
 
-        assert False is await acquired(kind(error), attempt(503), None)
+        assert False is await acquired(kind(error), ended(503), None)
         (record,) = caplog.records
         assert "Broken() raised, so there is no retry" == record.message
         assert error is record.exc_info[1]
@@ -138,7 +124,7 @@ class TestAcquire:
         """A forgotten return is found in the log, and so is a truthy number."""
         limiter = kind(answer)
 
-        assert False is await acquired(limiter, attempt(503), None)
+        assert False is await acquired(limiter, ended(503), None)
         (record,) = caplog.records
         message = f"{limiter!r} answered {answer!r}, so there is no retry"
         assert message == record.message
@@ -148,7 +134,7 @@ class TestAcquire:
     async def test_interruptions_go_through(self, kind):
         """An error that is no Exception is not swallowed."""
         with pytest.raises(KeyboardInterrupt):
-            await acquired(kind(KeyboardInterrupt()), attempt(503), None)
+            await acquired(kind(KeyboardInterrupt()), ended(503), None)
 
 
 class TestLeave:
@@ -160,7 +146,7 @@ class TestLeave:
     )
     async def test_it_is_told(self, kind, hook, word):
         """The limiter hears which attempt it had given leave for."""
-        limiter, ctx = kind(), attempt(503)
+        limiter, ctx = kind(), ended(503)
 
         await notify(limiter, getattr(limiter, hook), ctx)
 
@@ -173,7 +159,7 @@ class TestLeave:
         error = RuntimeError("out of order")
         limiter = kind(error)
 
-        await notify(limiter, getattr(limiter, hook), attempt(503))
+        await notify(limiter, getattr(limiter, hook), ended(503))
 
         (record,) = caplog.records
         assert "Broken() raised, which is ignored" == record.message
@@ -217,7 +203,7 @@ class TestReport:
     )
     async def test_outcome_is_told(self, kind, expected, status, cause, wanted):
         """Status, failure and the strategy's wish together say what it was."""
-        limiter, ctx = kind(), attempt(status, cause)
+        limiter, ctx = kind(), ended(status, cause=cause)
 
         await report(limiter, ctx, cause, wanted=wanted)
 
@@ -230,7 +216,7 @@ class TestReport:
 
     async def test_a_body_that_failed_is_a_failure(self):
         """A status that came before its body broke off does not make it a success."""
-        limiter, ctx = Plain(), attempt(200)
+        limiter, ctx = Plain(), ended(200)
         cause = aiohttp.ClientPayloadError()
 
         await report(limiter, ctx, cause, wanted=False)
@@ -243,7 +229,7 @@ class TestReport:
         """The call goes on, and the log knows."""
         error = RuntimeError("out of order")
 
-        await report(kind(error), attempt(status), None, wanted=False)
+        await report(kind(error), ended(status), None, wanted=False)
 
         (record,) = caplog.records
         assert "Broken() raised, which is ignored" == record.message
@@ -262,12 +248,12 @@ class TestSubclass:
                 return False
 
         limiter = Never()
-        await report(limiter, attempt(200), None, wanted=False)
-        await report(limiter, attempt(503), None, wanted=True)
-        await notify(limiter, limiter.release, attempt(503))
-        await notify(limiter, limiter.on_retry_end, attempt(503))
+        await report(limiter, ended(200), None, wanted=False)
+        await report(limiter, ended(503), None, wanted=True)
+        await notify(limiter, limiter.release, ended(503))
+        await notify(limiter, limiter.on_retry_end, ended(503))
 
-        assert not await acquired(limiter, attempt(503), None)
+        assert not await acquired(limiter, ended(503), None)
         assert [] == caplog.records
 
     def test_acquire_is_needed(self):

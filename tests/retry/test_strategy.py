@@ -8,6 +8,7 @@ import pickle
 
 import aiohttp
 import pytest
+from calls import begin
 from chains import Answering
 
 from aioretry_smithy import (
@@ -127,7 +128,7 @@ async def test_failsafe_retries_unprocessed_requests_of_any_method(cause):
 async def test_failsafe_trusts_an_idempotency_key(header):
     """The server promises to recognise the second request."""
     request = HttpRequest("POST", "http://localhost/", headers={header: "1"})
-    ctx = ClientRequestContext(request)
+    ctx = begin(request)
 
     assert BACKOFF is RetryStrategy.failsafe(BACKOFF).should_retry(ctx, TimeoutError())
 
@@ -288,7 +289,7 @@ async def test_first_member_that_decides_wins(kind, answers, expected):
 async def test_chain_is_awaitable_from_the_first_awaitable_answer_on(members, plain):
     """A chain of plain strategies costs no coroutine."""
     first, last = members
-    ctx = ClientRequestContext(HttpRequest("GET", "http://localhost/"))
+    ctx = begin()
     answer = (first | last).should_retry(ctx, None)
 
     assert plain is not inspect.isawaitable(answer)

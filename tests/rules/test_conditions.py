@@ -11,6 +11,7 @@ from itertools import combinations, product
 
 import aiohttp
 import pytest
+from calls import begin, begin_body, end, end_body
 
 from aioretry_smithy import (
     Backoff,
@@ -24,9 +25,7 @@ from aioretry_smithy import (
     RetryRule,
     RetryRuleWithContent,
     UnprocessedRequestError,
-    new_response,
 )
-from aioretry_smithy._call.recording import record_response
 from aioretry_smithy.testing import ask
 
 BACKOFF = Backoff.fixed(0.5)
@@ -160,13 +159,9 @@ def settings_of(filters, names):
 
 async def attempt(*, method="GET", status=200, headers=None, cause=None, seconds=0.0):
     """Return the context of an attempt with an outcome."""
-    request = HttpRequest(method, URL)
-    ctx = ClientRequestContext(request)
+    ctx = begin(HttpRequest(method, URL))
     await asyncio.sleep(seconds)
-    if cause is None:
-        record_response(ctx.log, new_response(request, status, headers=headers))
-    else:
-        ctx.log._record_failure(cause)
+    end(ctx, cause or status, headers=headers)
     return ctx
 
 
@@ -310,12 +305,12 @@ async def test_slower_than_is_strict(cause, seconds, expected):
 async def test_slower_than_takes_a_body_that_fails_late_into_account():
     """Of an attempt that failed the time of its failure counts."""
     rule = RetryRule(slower_than=2.0, backoff=BACKOFF)
-    ctx = ClientRequestContext(HttpRequest("GET", URL))
-    ctx.log._record_response(new_response(ctx.request))
+    ctx = begin()
+    begin_body(ctx)
     cause = aiohttp.ClientPayloadError("cut")
     await asyncio.sleep(3.0)
     assert None is answer(rule, ctx)
-    ctx.log._end_body(0, cause)
+    end_body(ctx, 0, cause)
 
     assert BACKOFF is answer(rule, ctx, cause)
 
@@ -333,7 +328,7 @@ async def test_response_of_a_failed_attempt_meets_nothing():
 async def test_attempt_without_an_outcome_meets_nothing():
     """A context that was not sent has no status, and took no time."""
     rule = RetryRule(statuses=[503], status_classes=[5], slower_than=1e-9)
-    ctx = ClientRequestContext(HttpRequest("GET", URL))
+    ctx = begin()
 
     assert None is rule.should_retry(ctx, None)
 

@@ -7,12 +7,12 @@ import asyncio
 import aiohttp
 import pytest
 from aiohttp import ClientTimeout
+from calls import begin
 from chains import retrying, twice
 from wire import Recorder, changing, get
 from yarl import URL
 
 from aioretry_smithy import (
-    ClientRequestContext,
     DecoratingClient,
     HttpRequest,
     RequestLog,
@@ -334,4 +334,4 @@ async def test_chain_that_was_only_described_has_no_session():
     request = HttpRequest("GET", "http://h/")
 
     with pytest.raises(RuntimeError, match=r"^Session is closed$"):
-        await clients[0].execute(ClientRequestContext(request), request)
+        await clients[0].execute(begin(request), request)

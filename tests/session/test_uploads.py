@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from functools import partial
-from types import SimpleNamespace
+from calls import begin
 
 from aioretry_smithy._session.uploads import (
     close_upload,
@@ -16,30 +14,35 @@ from aioretry_smithy._session.uploads import (
 
 async def test_request_around_another_is_counted_again():
     """A middleware may send a request of its own before the one it was asked for."""
-    around, inside = SimpleNamespace(), SimpleNamespace()
+    around = begin().log
 
-    async def send_inside():
-        await sending(inside, None, partial(asyncio.sleep, 0))
+    async def upload():
         return current_upload()
 
-    counted = await sending(around, None, send_inside)
+    async def send_inside():
+        inside = await sending(begin().log, None, upload)
+        return inside, current_upload()
 
-    assert around._upload is counted
-    assert not inside._upload.is_open
+    inside, counted = await sending(around, None, send_inside)
+    counted.length = 7
+
+    assert 7 == around.request_length
+    assert not inside.is_open
 
 
 async def test_request_around_that_has_ended_counts_nothing():
     """A call that began inside another one may end after it."""
-    around, inside = SimpleNamespace(), SimpleNamespace()
-
-    async def end_around():
-        around._upload.is_open = False
 
     async def send_both():
-        await sending(inside, None, end_around)
+        around = current_upload()
+
+        async def end_around():
+            around.is_open = False
+
+        await sending(begin().log, None, end_around)
         return current_upload()
 
-    assert await sending(around, None, send_both) is None
+    assert await sending(begin().log, None, send_both) is None
 
 
 def test_upload_counts_one_body():

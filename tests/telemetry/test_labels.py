@@ -6,9 +6,10 @@ import asyncio
 
 import aiohttp
 import pytest
+from calls import begin, end
 from yarl import URL
 
-from aioretry_smithy import ClientRequestContext, HttpRequest, new_response
+from aioretry_smithy import HttpRequest
 from aioretry_smithy._telemetry.labels import (
     DURATION_BUCKETS,
     error_type,
@@ -18,13 +19,9 @@ from aioretry_smithy._telemetry.labels import (
 )
 
 
-def context(status=None, *, refused=False, sent=True) -> ClientRequestContext:
-    request = HttpRequest("GET", "http://example.com/")
-    ctx = ClientRequestContext(request)
-    ctx.log._was_refused = refused
-    ctx.log._sent = sent
-    if status is not None:
-        ctx.log._record_response(new_response(request, status))
+def context(status, cause, **settings):
+    ctx = begin()
+    end(ctx, cause or status, **settings)
     return ctx
 
 
@@ -86,7 +83,7 @@ def test_server_of_a_relative_url():
 )
 async def test_error_type(status, cause, expected):
     """A status from 400 on, or a class; a cancelled call has failed at nothing."""
-    assert expected == error_type(context(status), cause)
+    assert expected == error_type(context(status, cause), cause)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +101,7 @@ async def test_error_type(status, cause, expected):
 )
 async def test_status_class(status, cause, refused, expected):
     """Nine words at most for all that can come of an attempt."""
-    assert expected == status_class(context(status, refused=refused), cause)
+    assert expected == status_class(context(status, cause, refused=refused), cause)
 
 
 def test_buckets_grow():
@@ -122,4 +119,4 @@ def test_buckets_grow():
 )
 async def test_status_class_of_what_was_never_sent(status, cause):
     """An answer of a cache, and none at all, are no answers of a server."""
-    assert "unsent" == status_class(context(status, sent=False), cause)
+    assert "unsent" == status_class(context(status, cause, sent=False), cause)

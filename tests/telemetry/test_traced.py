@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from aioretry_smithy import RequestLog, SessionBuilder
-from aioretry_smithy.testing import ScriptedTransport
+from calls import begin, end
 
 pytest.importorskip("opentelemetry")
 
@@ -21,14 +19,9 @@ class BrokenTracer:
 
 async def test_tracer_that_fails_is_reported(caplog):
     """It breaks neither the call nor what else waits for the end of the body."""
-    builder = SessionBuilder().decorator(ScriptedTransport([TimeoutError()]))
-    async with builder.build() as session:
-        with pytest.raises(TimeoutError) as caught:
-            await session.get("http://example.com/")
-
-    log = RequestLog.of(caught.value)
-    trace_body(BrokenTracer(), Context(), log)
-    log._call.wake()
+    ctx = begin()
+    trace_body(BrokenTracer(), Context(), ctx.log)
+    end(ctx, TimeoutError())
 
     assert ["RuntimeError"] == [
         record.exc_info[0].__name__ for record in caplog.records

@@ -6,13 +6,13 @@ import asyncio
 
 import aiohttp
 import pytest
+from calls import begin
 from chains import SAFELY, URL, connected, log_of, now, retrying, session
 
 from aioretry_smithy import (
     AttemptTimeoutError,
     CircuitBreaker,
     CircuitBreakerClient,
-    ClientRequestContext,
     FailFastError,
     HttpRequest,
     RequestLog,
@@ -203,7 +203,7 @@ class TestHang:
     async def test_limit_that_was_moved_meanwhile_still_is_a_timeout(self):
         """A request keeps the deadline that it began with."""
         request = HttpRequest("GET", URL)
-        ctx = ClientRequestContext(request, timeout=1.0)
+        ctx = begin(request, timeout=1.0)
         client = injecting(InjectedFault.hang())(ScriptedTransport([]))
         call = asyncio.create_task(client.execute(ctx, request))
         await asyncio.sleep(0.5)

@@ -12,13 +12,12 @@ from unittest.mock import Mock
 import aiohttp
 import chains
 import pytest
+from calls import REQUEST, begin
 
 from aioretry_smithy import (
     Backoff,
-    ClientRequestContext,
     DecoratingClient,
     HttpClient,
-    HttpRequest,
     RequestLog,
     RetryingClient,
     RetryStopReason,
@@ -32,11 +31,9 @@ from aioretry_smithy import (
 )
 from aioretry_smithy.testing import ScriptedTransport
 
-REQUEST = HttpRequest("GET", "http://example.com/")
-
 
 async def send(*answers, timeout_after=None, request=REQUEST):
-    ctx = ClientRequestContext(request, timeout=timeout_after)
+    ctx = begin(request, timeout=timeout_after)
     return await ScriptedTransport(answers).execute(ctx, request)
 
 
@@ -158,7 +155,7 @@ async def test_what_a_function_returns_is_checked():
 async def test_answers_of_an_iterator_are_checked_in_their_turn():
     """An iterator cannot be checked before its answers are there."""
     transport = ScriptedTransport(iter([200, "503"]))
-    ctx = ClientRequestContext(REQUEST)
+    ctx = begin()
     await transport.execute(ctx, REQUEST)
 
     with pytest.raises(ValueError, match=r"^answers\[1\]: '503'"):
@@ -175,7 +172,7 @@ async def test_body_that_was_changed_is_refused_in_its_turn():
     body["id"] = object()
 
     with pytest.raises(ValueError, match=r"answers\[0\]: .*JSON"):
-        await transport.execute(ClientRequestContext(REQUEST), REQUEST)
+        await transport.execute(begin(), REQUEST)
 
 
 @pytest.mark.parametrize(
@@ -213,7 +210,7 @@ async def test_json_can_be_read():
 
 async def test_functions_see_context_and_request():
     """An answer may depend on the attempt and on what is asked."""
-    ctx = ClientRequestContext(REQUEST)
+    ctx = begin()
     attempt = ctx.derive(REQUEST)
     seen = []
     transport = ScriptedTransport([lambda *arguments: seen.append(arguments) or 200])
@@ -227,7 +224,7 @@ async def test_functions_see_context_and_request():
 async def test_one_request_too_many():
     """A script that is over is a failed test, not a hanging one."""
     transport = ScriptedTransport([200])
-    ctx = ClientRequestContext(REQUEST)
+    ctx = begin()
     await transport.execute(ctx, REQUEST)
 
     with pytest.raises(AssertionError, match=r"^request 2 has no answer: <HttpRequest"):
@@ -253,7 +250,7 @@ async def test_end_of_the_script_is_not_retried():
 async def test_answers_may_be_endless():
     """Any iterable will do, and no more of it is taken than is asked for."""
     transport = ScriptedTransport(iter(lambda: 200, None))
-    ctx = ClientRequestContext(REQUEST)
+    ctx = begin()
 
     for _ in range(100):
         assert 200 == (await transport.execute(ctx, REQUEST)).status
@@ -263,7 +260,7 @@ async def test_unused_answers_are_known():
     """An answer that no request has asked for is left as it was given."""
     error = TimeoutError()
     transport = ScriptedTransport((503, error, {"a": 1}))
-    ctx = ClientRequestContext(REQUEST)
+    ctx = begin()
     before = transport.unused
     await transport.execute(ctx, REQUEST)
 
@@ -275,7 +272,7 @@ async def test_an_answer_that_fails_is_used():
     """An exception that was raised has been an answer."""
     transport = ScriptedTransport([TimeoutError])
     with pytest.raises(TimeoutError):
-        await transport.execute(ClientRequestContext(REQUEST), REQUEST)
+        await transport.execute(begin(), REQUEST)
 
     assert [] == transport.unused
 
@@ -476,7 +473,7 @@ async def test_deadline_cuts_a_slow_answer():
 
 async def test_nothing_is_answered_after_the_deadline():
     """As with aiohttp, no request goes out when no time is left."""
-    ctx = ClientRequestContext(REQUEST, timeout=1.0)
+    ctx = begin(timeout=1.0)
     await asyncio.sleep(2.0)
     transport = ScriptedTransport([200])
 
@@ -492,7 +489,7 @@ async def stream():
 async def test_body_that_was_read_is_refused():
     """As with aiohttp, what can go out only once goes out once."""
     request = REQUEST.replace(method="PUT", data=stream())
-    ctx = ClientRequestContext(request)
+    ctx = begin(request)
     transport = ScriptedTransport([503, 200])
     await transport.execute(ctx, request)
 
@@ -529,7 +526,7 @@ async def test_stop_for_a_body_can_be_tested():
 
 async def test_log_is_kept():
     """Responses and failures are in the log when the transport is done."""
-    answered, failed = (ClientRequestContext(REQUEST) for _ in range(2))
+    answered, failed = (begin() for _ in range(2))
     error = TimeoutError()
     transport = ScriptedTransport([(203, {}, b"abc"), error])
     await transport.execute(answered, REQUEST)
