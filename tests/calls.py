@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from chains import URL
 
-from aioretry_smithy import (
-    ClientRequestContext,
-    HttpRequest,
-    RequestLog,
-    new_response,
-)
+from aioretry_smithy import ClientRequestContext, HttpRequest, RequestLog, new_response
 from aioretry_smithy._body_text import BodyHead
 from aioretry_smithy._call.context import resources_of
 from aioretry_smithy._call.recording import record_response
@@ -88,13 +83,13 @@ def end(
     refused: bool = False,
     **options: Any,
 ) -> None:
-    """End a call or an attempt, and wait after it for so many seconds.
+    """End a call or an attempt.
 
     Args:
         ctx: Its context.
         outcome: An exception, a response or the status of one; None where a function
             returned.
-        delay: What the log says of the wait; nobody waits.
+        delay: Seconds of a wait after it, for the log alone.
         sent: Whether a server has seen it.
         refused: Whether a circuit breaker has refused it.
         **options: Those of :func:`new_response`, beside a status.
@@ -131,12 +126,12 @@ def _response(ctx: ClientRequestContext, outcome: Any, options: Any) -> Any:
 
 
 def was_refused(ctx: ClientRequestContext) -> bool:
-    """Say whether a circuit breaker has refused it."""
+    """Say whether a circuit breaker has refused a call or an attempt."""
     return ctx.log._was_refused
 
 
 def note_delay(ctx: ClientRequestContext, seconds: float, source: str) -> None:
-    """Note a wait after an attempt, or before the first one of a call."""
+    """Note a wait after an attempt, or, of a call, one before its first attempt."""
     log: Any = ctx.log
     log.delay, log.delay_source = seconds, source
 
@@ -160,9 +155,9 @@ def leave(
     ctx.log._annotate(error, is_from_inside=is_from_inside)
 
 
-def drop_calls(log: RequestLog, number: int) -> None:
-    """Let an attempt that has calls inside have more, whose logs are not kept."""
-    log._calls.dropped = number  # type: ignore[union-attr]
+def drop_calls(log: Any, number: int) -> None:
+    """Let a log with calls inside have more of them, which are not kept."""
+    log._calls.dropped = number
 
 
 def preview(ctx: ClientRequestContext, sent: str = "", received: bytes = b"") -> None:
@@ -194,7 +189,7 @@ async def close_bodies(ctx: ClientRequestContext) -> None:
 
 
 def growing(ctx: ClientRequestContext) -> RequestLog:
-    """Let another attempt begin each time that somebody looks at them."""
+    """Let another attempt begin each time that they are read."""
 
     class GrowingLog(RequestLog):
         __slots__ = ()
