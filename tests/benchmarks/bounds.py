@@ -90,8 +90,8 @@ class Verdict(NamedTuple):
 
     @property
     def is_kept(self) -> bool:
-        """Whether it cost no more."""
-        return self.found.median <= self.bound.limit
+        """Whether the rounds leave room for its costing no more."""
+        return self.found.reaches(self.bound.limit)
 
 
 def verdicts(results: Results) -> Iterator[Verdict]:

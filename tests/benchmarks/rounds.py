@@ -17,6 +17,10 @@ class Estimate(NamedTuple):
     low: float
     high: float
 
+    def reaches(self, limit: float) -> bool:
+        """Whether it may well be no more than *limit*: the interval begins below."""
+        return self.low <= limit
+
 
 def order_of(names: Sequence[str], number: int) -> list[str]:
     """Return the names in the order of a round: each round begins one further on."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
-from rounds import differences, estimate, interleaved, order_of, ratios
+from rounds import Estimate, differences, estimate, interleaved, order_of, ratios
 
 
 @pytest.mark.parametrize(
@@ -62,3 +62,11 @@ def test_estimate_is_the_same_each_time():
     values = [1.0, 1.5, 1.2, 1.9, 1.1]
 
     assert estimate(values) == estimate(values)
+
+
+@pytest.mark.parametrize(
+    ("limit", "is_reached"), [(1.0, False), (1.1, True), (1.2, True), (1.4, True)]
+)
+def test_a_bound_is_kept_where_the_interval_reaches_it(limit, is_reached):
+    """What lies above it by no more than the noise may not be a miss."""
+    assert is_reached == Estimate(1.2, 1.1, 1.3).reaches(limit)
