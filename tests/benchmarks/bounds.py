@@ -15,7 +15,7 @@ from functions import (
     RPC_RETRY,
     STAMINA_FUNCTION,
 )
-from peers import AIOHTTP_RETRY
+from peers import AIOHTTP_RETRY, WRAPPED_AIOHTTP_RETRY
 from report import Results
 from rich.console import Console
 from rich.table import Table
@@ -24,6 +24,8 @@ from scenarios import SCENARIOS
 from variants import (
     BREAKER,
     FULL,
+    INSIDE,
+    OUTSIDE,
     PLACES,
     RATE,
     RETRY,
@@ -59,11 +61,21 @@ _ONE_BY_ONE = (
 # 0.35 of a bare call, of which a chain with a breaker takes about two.
 _LIMITS = (Bound(PLACES, BREAKER, 1.18), Bound(RATE, BREAKER, 1.18))
 
+_OWN_FUNCTION = (
+    Bound(OUTSIDE, WRAPPED_AIOHTTP_RETRY, 2.2, 1.9),
+    Bound(INSIDE, WRAPPED_AIOHTTP_RETRY, 2.4, 2.1),
+)
+
 BOUNDS: dict[str, tuple[Bound, ...]] = {
-    "stub-1": (*_ONE_BY_ONE, *_LIMITS),
+    "stub-1": (*_ONE_BY_ONE, *_LIMITS, *_OWN_FUNCTION),
     "stub-1000": (Bound(FULL, AIOHTTP_RETRY, 1.15, 1.00),),
     "stub-post": _ONE_BY_ONE,
     "stub-hosts": _ONE_BY_ONE,
+    "stub-flaky": (
+        Bound(FULL, BY_HAND, 3.5, 3.2),
+        Bound(OUTSIDE, WRAPPED_AIOHTTP_RETRY, 2.8, 2.5),
+        Bound(INSIDE, WRAPPED_AIOHTTP_RETRY, 3.6, 3.2),
+    ),
     "loopback-50": (Bound(FULL, BARE, 1.15), Bound(STANDARD, BARE, 1.20)),
     "flaky": (Bound(FULL, BY_HAND, 1.35), Bound(RETRY, BY_HAND, 1.25)),
     "memory": (Bound(FULL, BARE, 1100.0),),
@@ -77,7 +89,8 @@ BOUNDS: dict[str, tuple[Bound, ...]] = {
 
 _SESSIONS = (BARE, BY_HAND, AIOHTTP_RETRY, RETRY, FULL, STANDARD, STANDARD_AND_MORE)
 _LIMITED = (BREAKER, PLACES, RATE)
-NAMED = (*_SESSIONS, *_LIMITED, *FUNCTIONS)
+_WITH_OWN = (WRAPPED_AIOHTTP_RETRY, OUTSIDE, INSIDE)
+NAMED = (*_SESSIONS, *_LIMITED, *_WITH_OWN, *FUNCTIONS)
 """The variants that bounds speak of."""
 
 

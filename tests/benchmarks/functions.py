@@ -31,7 +31,8 @@ STAMINA_FUNCTION = "stamina, a function"
 FUNCTIONS = (BARE_FUNCTION, WRAPPED, MARKED, RPC, RPC_RETRY, STAMINA_FUNCTION)
 """The functions that bounds speak of, and those to compare them with."""
 
-Function = Callable[[str], Awaitable[int]]
+Function = Callable[..., Awaitable[int]]
+RULE = RetryRule(exceptions=[OSError], on_timeout=True)
 
 _marked: ContextVar[object] = ContextVar("marked", default=None)
 
@@ -87,6 +88,10 @@ def with_tenacity(function: Function) -> Function:
     return tenacity.retry(stop=stop, retry=when)(function)
 
 
+def with_rpc_retry(function: Function) -> Function:
+    return rpc(RetryingRpcClient.new_decorator(RULE, ATTEMPTS))(function)
+
+
 @asynccontextmanager
 async def decorated(
     decorator: Callable[[Function], Function],
@@ -96,9 +101,8 @@ async def decorated(
 
 def functions() -> list[Variant]:
     """Return the ways to call a function."""
-    rule = RetryRule(exceptions=[OSError], on_timeout=True)
-    retrying = RetryingRpcClient.new_decorator(rule, ATTEMPTS)
-    limited = RetryingRpcClient.new_decorator(rule, ATTEMPTS, 3.0)
+    retrying = RetryingRpcClient.new_decorator(RULE, ATTEMPTS)
+    limited = RetryingRpcClient.new_decorator(RULE, ATTEMPTS, 3.0)
     guarding = CircuitBreakerRpcClient.new_decorator(CircuitBreaker())
     logging_off = LoggingRpcClient.new_decorator()
     return [
@@ -108,7 +112,7 @@ def functions() -> list[Variant]:
         _variant(STAMINA_FUNCTION, with_stamina, "other", "stamina"),
         _variant("tenacity, a function", with_tenacity, "other", "tenacity"),
         _variant(RPC, rpc(), "ours"),
-        _variant(RPC_RETRY, rpc(retrying), "ours"),
+        _variant(RPC_RETRY, with_rpc_retry, "ours"),
         _variant("ours: rpc(), limits", rpc(limited, response_timeout=9.0), "ours"),
         _variant("ours: rpc(), all", rpc(guarding, retrying, logging_off), "ours"),
     ]

@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import Any
 
 import aiohttp
 from calling import (
@@ -22,6 +23,7 @@ from calling import (
 )
 
 AIOHTTP_RETRY = "aiohttp-retry"
+WRAPPED_AIOHTTP_RETRY = "aiohttp-retry in a coroutine"
 NEVER = 10**9
 """Failures after which a circuit opens: what is measured is a closed one."""
 
@@ -54,6 +56,17 @@ async def with_aiohttp_retry() -> AsyncIterator[Call]:
     options = ExponentialRetry(attempts=ATTEMPTS, start_timeout=DELAY)
     async with RetryClient(retry_options=options) as client:
         yield getting(client)
+
+
+@asynccontextmanager
+async def wrapped_aiohttp_retry() -> AsyncIterator[Call]:
+    """Call it from a coroutine, which is where users of it put what they add."""
+    async with with_aiohttp_retry() as send:
+
+        async def call(url: str, **options: Any) -> int:
+            return await send(url, **options)
+
+        yield call
 
 
 async def retry_middleware(request, handler):
@@ -213,6 +226,7 @@ def peers() -> list[Variant]:
         _peer("1 middleware: retry", partial(with_middlewares, retry_middleware)),
         _peer("3 middlewares: log, retry, breaker", partial(with_middlewares, *three)),
         _peer(AIOHTTP_RETRY, with_aiohttp_retry, "aiohttp_retry"),
+        _peer(WRAPPED_AIOHTTP_RETRY, wrapped_aiohttp_retry, "aiohttp_retry"),
         _peer("backoff", partial(with_decorator, backoff_retry), "backoff"),
         _peer("tenacity, loop", with_tenacity_loop, "tenacity"),
         _peer("tenacity, @retry", partial(with_decorator, tenacity_retry), "tenacity"),

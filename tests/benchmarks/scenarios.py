@@ -21,6 +21,7 @@ from stub import ADDRESS, Gate, stubbed
 WARM_UP = 50
 IN_FLIGHT = 10_000
 HOSTS = [f"http://stub-{number}.example/ok" for number in range(512)]
+FLAKY = 503, 503, 200
 POSTED = {"json": {"a": 1}, "headers": {"X-A": "1"}, "params": {"b": "2"}}
 
 Measure = Callable[[Variant, str], Awaitable[float]]
@@ -72,10 +73,16 @@ async def posted_one_after_another(call: Call, urls: Sequence[str]) -> None:
 
 
 async def in_stub(
-    way: Way, urls: Sequence[str], warm_up: int, variant: Variant, server: str
+    way: Way,
+    urls: Sequence[str],
+    warm_up: int,
+    variant: Variant,
+    server: str,
+    *,
+    statuses: Sequence[int] = (200,),
 ) -> float:
     """Return the microseconds of CPU per call where nothing is sent."""
-    with stubbed():
+    with stubbed(statuses=statuses):
         return await _cpu(way, variant, urls, urls[:warm_up])
 
 
@@ -157,6 +164,13 @@ SCENARIOS = {
         "stub, 512 hosts in turn",
         "us",
         partial(in_stub, one_after_another, HOSTS * 4, len(HOSTS)),
+    ),
+    "stub-flaky": Scenario(
+        "stub, 503 503 200, one after another",
+        "us",
+        partial(in_stub, one_after_another, [ADDRESS] * 500, WARM_UP, statuses=FLAKY),
+        base=BY_HAND,
+        retries=True,
     ),
     "loopback-1": Scenario(
         "loopback, one after another",

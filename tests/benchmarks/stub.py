@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import cycle
 from types import SimpleNamespace
 
 from aiohttp import ClientSession
@@ -39,7 +40,9 @@ class Gate:
 
 
 @contextmanager
-def stubbed(gate: Gate | None = None) -> Iterator[None]:
+def stubbed(
+    gate: Gate | None = None, statuses: Sequence[int] = (200,)
+) -> Iterator[None]:
     """Put a coroutine that answers at once in the place of ``ClientSession._request``.
 
     There is one response for all calls. To make one takes longer than most chains, and
@@ -48,15 +51,18 @@ def stubbed(gate: Gate | None = None) -> Iterator[None]:
 
     Args:
         gate: Where calls wait for their answer.
+        statuses: What requests are answered with in turn, again and again. Calls at
+            the same time would take each other's.
     """
-    response = new_response(HttpRequest("GET", ADDRESS), body=b"ok")
+    request = HttpRequest("GET", ADDRESS)
+    answers = cycle([new_response(request, each, body=b"ok") for each in statuses])
     # All that our middlewares look at.
     sent = SimpleNamespace(method="GET", url=URL(ADDRESS))
 
     async def answer(request):
         if gate is not None:
             await gate.wait()
-        return response
+        return next(answers)
 
     async def _request(session, method, str_or_url, **options):
         # What aiohttp does with middlewares is a part of what they cost.
@@ -64,7 +70,7 @@ def stubbed(gate: Gate | None = None) -> Iterator[None]:
             return await build_client_middlewares(answer, session._middlewares)(sent)
         if gate is not None:
             await gate.wait()
-        return response
+        return next(answers)
 
     original = ClientSession._request
     ClientSession._request = _request

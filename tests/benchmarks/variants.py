@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import Any
 
 import aiohttp
 from calling import ATTEMPTS, BARE, Call, Variant, getting
-from functions import functions
+from functions import functions, with_rpc_retry
 from peers import peers
 from thin import thin
 
@@ -38,6 +39,9 @@ from aioretry_smithy.smithy import (
 
 RETRY = "ours: retry"
 FULL = "ours: retry + breaker + log off"
+OUTSIDE = "ours: full, 1 function outside"
+INSIDE = "ours: full, 1 function inside"
+IN_FUNCTION = "ours: full in rpc(), retry"
 BREAKER = "ours: breaker"
 PLACES = "ours: breaker + limit in flight"
 RATE = "ours: breaker + rate"
@@ -72,6 +76,19 @@ async def standard(*outside: Decorator) -> AsyncIterator[Call]:
         builder.decorator(decorator)
     async with builder.build() as session:
         yield getting(session)
+
+
+@asynccontextmanager
+async def within_a_function(
+    decorator: Callable[[Call], Call], *decorators: Decorator
+) -> AsyncIterator[Call]:
+    async with chain(*decorators) as send:
+
+        @decorator
+        async def call(url: str, **options: Any) -> int:
+            return await send(url, **options)
+
+        yield call
 
 
 class PlainClient(DecoratingClient):
@@ -132,9 +149,12 @@ def logging_at_info() -> Decorator:
     )
 
 
+def full() -> tuple[Decorator, ...]:
+    return breaker(), retrying(), logging_off()
+
+
 def ours() -> list[Variant]:
     """Return the chains of ours, from the shortest."""
-    full = partial(chain, breaker(), retrying(), logging_off())
     return [
         _chain("empty chain", retries=False),
         _chain("1 decorator", *[PlainClient] * 1, retries=False),
@@ -148,7 +168,12 @@ def ours() -> list[Variant]:
         _chain("logging at INFO", logging_at_info(), retries=False),
         _chain("retry", retrying()),
         _chain("smithy standard", smithy()),
-        Variant(FULL, full, "ours"),
+        Variant(FULL, partial(chain, *full()), "ours"),
+        Variant(OUTSIDE, partial(chain, *full(), plain_function), "ours"),
+        Variant(INSIDE, partial(chain, plain_function, *full()), "ours"),
+        Variant(
+            IN_FUNCTION, partial(within_a_function, with_rpc_retry, *full()), "ours"
+        ),
         Variant(STANDARD, standard, "ours"),
         Variant(STANDARD_AND_MORE, partial(standard, plain_function), "ours"),
     ]
