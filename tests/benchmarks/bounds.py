@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from calling import BARE, BY_HAND
-from functions import (
+from function_variants import (
     BARE_FUNCTION,
     FUNCTIONS,
     MARKED,

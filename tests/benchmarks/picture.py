@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from calling import BY_HAND
-from functions import MARKED, RPC, RPC_RETRY, STAMINA_FUNCTION, WRAPPED
+from function_variants import MARKED, RPC, RPC_RETRY, STAMINA_FUNCTION, WRAPPED
 from peers import AIOHTTP_RETRY
 from rounds import Estimate
 from scenarios import SCENARIOS

@@ -14,7 +14,7 @@ from http import HTTPStatus
 from itertools import count
 
 from calling import BARE, BY_HAND, Call, Variant
-from functions import BARE_FUNCTION, in_turn
+from function_variants import BARE_FUNCTION, in_turn
 from rounds import differences, ratios
 from stub import ADDRESS, Gate, stubbed
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import aiohttp
 from calling import ATTEMPTS, BARE, Call, Variant, getting
-from functions import functions, with_rpc_retry
+from function_variants import functions, with_rpc_retry
 from peers import peers
 from thin import thin
 
