@@ -136,7 +136,7 @@ def show_verdicts(results: Results) -> None:
             "ok" if Verdict(scenario, bound, found).is_kept else "missed",
         )
     if judged:
-        Console(width=120).print(table)
+        Console(width=160).print(table)
 
 
 def _figure(number: float) -> str:
