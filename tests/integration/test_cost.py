@@ -1,4 +1,4 @@
-"""The cost of a chain in function calls: the same on every machine.
+"""The cost of a chain in function calls and bytecodes: the same on every machine.
 
 ``tox run -e bench`` measures the time; these notice what makes it longer.
 """
@@ -14,9 +14,11 @@ from contextlib import asynccontextmanager, contextmanager
 
 import hypothesis
 import pytest
+from bytecodes import bytecodes_of_a_call
 from calls import http
 from lines_run import lines_run
 from stub import ADDRESS, Gate, stubbed
+from variants import chain, full
 
 from aioretry_smithy import (
     Backoff,
@@ -36,6 +38,7 @@ from aioretry_smithy.smithy import CallError, StandardRetryQuota
 FEW = 10
 IS_THOROUGH = hypothesis.settings.get_current_profile_name() == "thorough"
 MANY = 10_000 if IS_THOROUGH else 2_000
+MOST_BYTECODES = {(3, 11): 488, (3, 12): 458, (3, 13): 450}
 
 
 class FunctionCalls:
@@ -142,6 +145,20 @@ async def test_a_chain_adds_few_function_calls(decorators, at_most):
     added = await cost_of_a_call(*decorators) - await cost_of_a_bare_call()
 
     assert 0 < added <= at_most
+
+
+@pytest.mark.virtual_time
+@pytest.mark.skipif(
+    sys.version_info[:2] not in MOST_BYTECODES, reason="its bytecodes are not known"
+)
+async def test_a_call_that_succeeds_at_once_runs_few_bytecodes():
+    """A full chain needs no more than it did.
+
+    When it needs less, lower the bound.
+    """
+    counts = await bytecodes_of_a_call(lambda: chain(*full()))
+
+    assert 0 < counts.total() <= MOST_BYTECODES[sys.version_info[:2]]
 
 
 async def test_a_further_decorator_adds_its_own_calls_only():
