@@ -1,7 +1,8 @@
 """The server of the benchmarks, in a process of its own so that its CPU is its own.
 
-``/ok`` is answered with 200, each other path with 503, 503 and then 200. It prints its
-port and serves until its input ends, which it does too when the client is killed.
+``/ok`` is answered with 200, ``/once`` with 503 and then 200, each other path with 503,
+503 and then 200. It prints its port and serves until its input ends, which it does too
+when the client is killed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from contextlib import contextmanager
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 4\r\n\r\nbusy"
-FAILURES = 2
+FAILURES = {b"/ok": 0, b"/once": 1}
+FAILURES_ELSEWHERE = 2
 
 
 class Answers(asyncio.Protocol):
@@ -31,10 +33,8 @@ class Answers(asyncio.Protocol):
         self._transport.write(self._answer_to(data.split(b" ", 2)[1]))
 
     def _answer_to(self, path: bytes) -> bytes:
-        if path == b"/ok":
-            return OK
         self._seen[path] += 1
-        if self._seen[path] <= FAILURES:
+        if self._seen[path] <= FAILURES.get(path, FAILURES_ELSEWHERE):
             return BUSY
         del self._seen[path]
         return OK
