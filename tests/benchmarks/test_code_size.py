@@ -1,0 +1,35 @@
+"""Counting lines of code."""
+
+from __future__ import annotations
+
+import textwrap
+
+from code_size import Size, size_of
+
+
+def test_lines_of_code_are_neither_empty_nor_words():
+    """Comments and docstrings do not count, those below an attribute neither."""
+    source = '''
+        """A module.
+
+        With an example.
+        """
+
+        from typing import Any, cast
+
+        LIMIT: Any = 1  # the least
+        """The limit."""
+
+        # What follows is a function.
+        def limit(
+            other,
+        ):
+            """Return it."""
+            text = """of
+            two lines"""
+            return cast("int", LIMIT) or buffer.cast("B")  # type: ignore[no-any-return]
+    '''
+
+    assert Size(1, code_lines=8, anys=2, casts=1, ignores=1) == (
+        size_of(textwrap.dedent(source))
+    )
