@@ -9,9 +9,9 @@ import logging
 
 import pytest
 from fault_server import End, FaultServer, answer, cut
-from lane_calls import FINE, form, generated
-from lane_chains import CHAINS
 from lanes import LANES, LOGGER, Witness
+from story_calls import FINE, form, generated
+from story_chains import CHAINS
 from stub import ADDRESS, stubbed
 from yarl import URL
 

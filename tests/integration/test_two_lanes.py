@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from lane_calls import ANSWERS, CANCELLED, REQUESTS, SLOW_ANSWERS, WAYS
-from lane_chains import CHAINS
-from lane_stories import Scenario, story
 from lanes import LANES, differences, drawn
+from story import Scenario, story
+from story_calls import ANSWERS, CANCELLED, REQUESTS, SLOW_ANSWERS, WAYS
+from story_chains import CHAINS
 
 FULL, STANDARD = CHAINS["full"], CHAINS["standard"]
 MAIN = ("retry", "full", "standard", "standard, function outside")

@@ -7,9 +7,9 @@ import weakref
 
 import pytest
 from fault_server import FaultServer, answer
-from lane_chains import CHAINS
 from lanes import LANES, Witness, told_log
 from left_over import nothing_to_collect
+from story_chains import CHAINS
 
 from aioretry_smithy import RequestLog, capture_logs
 

@@ -12,8 +12,8 @@ from unittest import mock
 import aiohttp
 import pytest
 from fault_server import Fault, FaultServer, answer, response
-from lane_chains import FAILSAFE
 from lanes import LANES, differences, told_log
+from story_chains import FAILSAFE
 
 from aioretry_smithy import (
     CircuitBreaker,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from lane_chains import CHAINS
 from lanes import LANES, Witness, differences, drawn, settled, told_log
 from request_kinds import KINDS
 from request_outcomes import outcome
+from story_chains import CHAINS
 
 from aioretry_smithy import capture_logs
 

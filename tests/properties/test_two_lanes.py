@@ -8,7 +8,9 @@ import logging
 from fault_server import End, answer, cut
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lane_calls import (
+from lanes import LANES, differences
+from story import Scenario, story
+from story_calls import (
     ANSWERS,
     BUSY,
     CUT_BODY,
@@ -18,7 +20,7 @@ from lane_calls import (
     Answers,
     in_a_task_group,
 )
-from lane_chains import (
+from story_chains import (
     Answering,
     AsyncLimiterWitness,
     ContentStrategy,
@@ -45,8 +47,6 @@ from lane_chains import (
     watching,
     with_failing_listener,
 )
-from lane_stories import Scenario, story
-from lanes import LANES, differences
 
 EXAMPLES = settings.default.max_examples
 """As many as the profile says, and some more: most of them take milliseconds."""

@@ -8,9 +8,9 @@ import warnings
 from dataclasses import dataclass
 
 from fault_server import FaultServer
-from lane_calls import GET, SILENT, STALLED, Answers, Request, Way, read
-from lane_chains import Chain
 from lanes import LANES, Witness, settled, told_error, told_log
+from story_calls import GET, SILENT, STALLED, Answers, Request, Way, read
+from story_chains import Chain
 
 from aioretry_smithy import RequestLog, capture_logs, request_options
 

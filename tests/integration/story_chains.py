@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any
 
 import aiohttp
-from lane_calls import NOW
 from lanes import (
     AsyncLimiterWitness,
     BreakerWitness,
@@ -20,6 +19,7 @@ from lanes import (
     told_context,
     told_error,
 )
+from story_calls import NOW
 
 from aioretry_smithy import (
     CircuitBreaker,
