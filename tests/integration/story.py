@@ -8,9 +8,11 @@ import warnings
 from dataclasses import dataclass
 
 from fault_server import FaultServer
-from lanes import LANES, Witness, settled, told_error, told_log
 from story_calls import GET, SILENT, STALLED, Answers, Request, Way, read
 from story_chains import Chain
+from story_log import told_error, told_log
+from story_text import settled
+from story_witness import Witness
 
 from aioretry_smithy import RequestLog, capture_logs, request_options
 
@@ -25,7 +27,7 @@ class Scenario:
     way: Way = read
 
 
-async def story(scenario, lane):
+async def story(scenario):
     """Play a scenario with a session and a server of its own; tell all of it."""
     witness = Witness()
     answers, asked = scenario.answers, scenario.request
@@ -38,11 +40,9 @@ async def story(scenario, lane):
             warnings.catch_warnings(record=True) as warned,
         ):
             warnings.simplefilter("always")
-            with LANES[lane]():
-                session = scenario.chain.open(
-                    witness, base_url=server.url, **asked.session()
-                )
-            async with session:
+            async with scenario.chain.open(
+                witness, base_url=server.url, **asked.session()
+            ) as session:
                 result = await told(scenario, witness, session, server)
                 after = None
                 if answers.then not in (SILENT, STALLED):

@@ -1,4 +1,4 @@
-"""Answers of servers and ways of callers, to compare both lanes with."""
+"""Answers of servers and ways of callers, for stories."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import aiohttp
 from fault_server import End, Fault, FaultServer, answer, cut, response
-from lanes import Witness
+from story_witness import Witness
 
 from aioretry_smithy import (
     Backoff,

@@ -10,16 +10,15 @@ from functools import partial
 from typing import Any
 
 import aiohttp
-from lanes import (
+from story_calls import NOW
+from story_log import told_context, told_error
+from story_witness import (
     AsyncLimiterWitness,
     BreakerWitness,
     BudgetWitness,
     LimiterWitness,
     Witness,
-    told_context,
-    told_error,
 )
-from story_calls import NOW
 
 from aioretry_smithy import (
     CircuitBreaker,

@@ -9,9 +9,10 @@ import logging
 
 import pytest
 from fault_server import End, FaultServer, answer, cut
-from lanes import LANES, LOGGER, Witness
+from lanes import LANES
 from story_calls import FINE, form, generated
 from story_chains import CHAINS
+from story_witness import LOGGER, Witness
 from stub import ADDRESS, stubbed
 from yarl import URL
 

@@ -5,74 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from lanes import LANES, differences, drawn
-from story import Scenario, story
-from story_calls import ANSWERS, CANCELLED, REQUESTS, SLOW_ANSWERS, WAYS
-from story_chains import CHAINS
-
-FULL, STANDARD = CHAINS["full"], CHAINS["standard"]
-MAIN = ("retry", "full", "standard", "standard, function outside")
-"""Chains that meet all answers."""
-
-SMOOTH = ("200", "401", "404")
-TELLING = (*SMOOTH, "503, 200", "503", "cut before the headers")
-"""Answers that all chains meet."""
-
-OUTCOMES = ("200", "204", "404", "503, 200", "cut each time", "large")
-"""Answers that all requests, or all ways of the caller, meet."""
-
-OUTCOMES_OF = {
-    "in a task group": ("200", "404 each time", "large each time"),
-    "twice at once": ("200", "204", "404", "503, 200", "cut each time"),
-}
-"""Answers for two ways in which the others have no fixed outcome: chance decides which
-of three calls is retried, and whether a large body is there before a second answer."""
-
-SCENARIOS = {
-    **{
-        f"{chain}: {name}": Scenario(CHAINS[chain], ANSWERS[name])
-        for chain in MAIN
-        for name in ANSWERS
-    },
-    **{
-        f"{chain}: {name}": Scenario(CHAINS[chain], ANSWERS[name])
-        for chain in CHAINS
-        for name in (SMOOTH if CHAINS[chain].delays else TELLING)
-    },
-    **{
-        f"full: {request}: {name}": Scenario(FULL, ANSWERS[name], REQUESTS[request])
-        for request in REQUESTS
-        for name in ("200", "503, 200", "cut each time")
-    },
-    **{
-        f"standard: {request}: {name}": Scenario(
-            STANDARD, ANSWERS[name], REQUESTS[request]
-        )
-        for request in REQUESTS
-        for name in ("200", "404")
-    },
-    **{
-        f"{chain}: {way}: {name}": Scenario(CHAINS[chain], ANSWERS[name], way=WAYS[way])
-        for chain in ("full", "standard")
-        for way in WAYS
-        for name in OUTCOMES_OF.get(way, OUTCOMES)
-    },
-    **{
-        f"{chain}: {name}": Scenario(CHAINS[chain], SLOW_ANSWERS[name])
-        for chain in ("full", "attempts of 0.4 s")
-        for name in SLOW_ANSWERS
-        # Without a limit to an attempt it would wait for minutes.
-        if (chain, name) != ("full", "silence, then 200")
-    },
-    **{
-        f"{chain}: cancelled {name}": Scenario(CHAINS[chain], answers, way=way)
-        for chain in ("full", "standard", "content strategy")
-        for name, (way, answers) in CANCELLED.items()
-        # That reads a body before there is a response.
-        if (chain, name) != ("content strategy", "in the body")
-    },
-}
-
+from lanes import LANES, drawn
+from story import story
+from story_scenarios import SCENARIOS
+from story_text import differences
 
 PATCHED = pytest.mark.xfail(
     strict=True,
@@ -80,6 +16,11 @@ PATCHED = pytest.mark.xfail(
     reason="the short lane is chosen when a session is built, and not again when "
     "another execute() is put on one of its clients",
 )
+
+
+async def in_lane(lane, scenario):
+    with LANES[lane]():
+        return await story(scenario)
 
 
 def marked(name):
@@ -92,9 +33,9 @@ def marked(name):
 async def test_lanes_cannot_be_told_apart(name):
     """Outcome, logs, requests, and what every part of the chain was told agree."""
     async with asyncio.timeout(30.0):
-        stories = {lane: await story(SCENARIOS[name], lane) for lane in LANES}
+        stories = [await in_lane(lane, SCENARIOS[name]) for lane in LANES]
 
-    assert [] == differences(*stories.values())
+    assert [] == differences(*stories)
 
 
 def test_there_are_scenarios_enough():

@@ -7,9 +7,11 @@ import weakref
 
 import pytest
 from fault_server import FaultServer, answer
-from lanes import LANES, Witness, told_log
+from lanes import LANES
 from left_over import nothing_to_collect
 from story_chains import CHAINS
+from story_log import told_log
+from story_witness import Witness
 
 from aioretry_smithy import RequestLog, capture_logs
 

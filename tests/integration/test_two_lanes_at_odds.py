@@ -12,8 +12,10 @@ from unittest import mock
 import aiohttp
 import pytest
 from fault_server import Fault, FaultServer, answer, response
-from lanes import LANES, differences, told_log
+from lanes import LANES
 from story_chains import FAILSAFE
+from story_log import told_log
+from story_text import differences
 
 from aioretry_smithy import (
     CircuitBreaker,

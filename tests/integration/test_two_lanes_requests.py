@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from lanes import LANES, Witness, differences, drawn, settled, told_log
+from lanes import LANES, drawn
 from request_kinds import KINDS
 from request_outcomes import outcome
 from story_chains import CHAINS
+from story_log import told_log
+from story_text import differences, settled
+from story_witness import Witness
 
 from aioretry_smithy import capture_logs
 

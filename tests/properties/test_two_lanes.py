@@ -8,7 +8,7 @@ import logging
 from fault_server import End, answer, cut
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lanes import LANES, differences
+from lanes import LANES
 from story import Scenario, story
 from story_calls import (
     ANSWERS,
@@ -47,6 +47,7 @@ from story_chains import (
     watching,
     with_failing_listener,
 )
+from story_text import differences
 
 EXAMPLES = settings.default.max_examples
 """As many as the profile says, and some more: most of them take milliseconds."""
@@ -123,6 +124,11 @@ scenarios = st.builds(
 )
 
 
+async def in_lane(lane, scenario):
+    with LANES[lane]():
+        return await story(scenario)
+
+
 @given(scenarios)
 @settings(max_examples=5 * EXAMPLES)
 def test_lanes_agree_on_every_chain(scenario):
@@ -130,7 +136,7 @@ def test_lanes_agree_on_every_chain(scenario):
 
     async def play():
         async with asyncio.timeout(30.0):
-            return [await story(scenario, lane) for lane in LANES]
+            return [await in_lane(lane, scenario) for lane in LANES]
 
     stories = asyncio.run(play())
 
