@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
 from story_text import limit, settled
 
-from aioretry_smithy import RequestLog
+from aioretry_smithy import RequestLog, RpcRequest
 
 
 def told_log(log: RequestLog) -> dict[str, Any]:
     """Tell what a log shows, in each of its views."""
-    logs = [log, *log.children]
+    children = [*log.children]
+    logs = [log, *children]
     return {
         "render": _view(log.render),
         "repr": _view(lambda: [repr(each) for each in logs]),
@@ -20,11 +22,9 @@ def told_log(log: RequestLog) -> dict[str, Any]:
         "attempts": [each.attempt for each in logs],
         "is one tree": log.parent is None
         and log.root is log
-        and all(child.parent is log and child.root is log for child in log.children),
-        "same children": [*map(id, log.children)] == [*map(id, log.children)],
-        "requests": [
-            (each.request.method, sorted(each.request.arguments)) for each in logs
-        ],
+        and all(child.parent is log and child.root is log for child in children),
+        "same children": all(map(operator.is_, children, log.children)),
+        "requests": [_told_request(each.request) for each in logs],
         # A copy, as soon as the exception itself is gone.
         "causes": [
             (type(each.response_cause), settled(str(each.response_cause)))
@@ -43,14 +43,23 @@ def _view(view: Callable[[], Any]) -> Any:
         return repr(error)
 
 
+def _told_request(request: Any) -> Any:
+    if isinstance(request, RpcRequest):
+        return request.name
+    return request.method, sorted(request.arguments)
+
+
 def _with_limits(values: dict[str, Any]) -> dict[str, Any]:
-    for each in (values, *values["children"]):
-        each["response_timeout"] = limit(each["response_timeout"])
+    values["response_timeout"] = limit(values["response_timeout"])
+    for each in (*values["children"], *values.get("calls", ())):
+        _with_limits(each)
     return values
 
 
-def _are_in_order(logs: list[RequestLog]) -> bool:
+def _are_in_order(logs: list[RequestLog]) -> bool | None:
     root, *children = logs
+    if any(each.is_hedge for each in children):
+        return None  # one that lost may take a while to end
     starts = [each.started for each in logs]
     lasted = [
         each.started + each.total_duration
@@ -83,6 +92,7 @@ def told_error(error: BaseException | None) -> Any:
 
 def told_context(ctx: Any) -> dict[str, Any]:
     """Tell what one of the user's own parts can see of a call."""
+    request, is_function = ctx.request, isinstance(ctx.request, RpcRequest)
     return {
         "attempt": ctx.attempt,
         "of": ctx.root.log.total_attempts,
@@ -91,8 +101,10 @@ def told_context(ctx: Any) -> dict[str, Any]:
         "log": (ctx.log.attempt, ctx.log.root is ctx.root.log),
         "status": (ctx.log.response_status, ctx.root.log.response_status),
         "response": settled(dict(ctx.log.response_headers or {})),
-        "headers": sorted(ctx.request.headers.items()),
-        "request": settled(f"{ctx.request.method} {ctx.request.full_url()}"),
+        "headers": [] if is_function else sorted(request.headers.items()),
+        "request": settled(
+            request.name if is_function else f"{request.method} {request.full_url()}"
+        ),
         "attributes": dict(ctx.attributes),
         "remaining": limit(ctx.remaining()),
         "reason": ctx.root.log.stop_reason,

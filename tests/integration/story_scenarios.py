@@ -18,11 +18,12 @@ OUTCOMES = ("200", "204", "404", "503, 200", "cut each time", "large")
 """Answers that all requests, or all ways of the caller, meet."""
 
 OUTCOMES_OF = {
-    "in a task group": ("200", "404 each time", "large each time"),
+    "in a task group": ("200", "404 each time"),
     "twice at once": ("200", "204", "404", "503, 200", "cut each time"),
 }
 """Answers for two ways in which the others have no fixed outcome: chance decides which
-of three calls is retried, and whether a large body is there before a second answer."""
+of three calls is retried, whether a large body is there before a second answer, and
+which of three is read first."""
 
 SCENARIOS = {
     **{

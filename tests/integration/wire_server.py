@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-import gzip
 import hashlib
 import re
 import ssl
+import zlib
 from typing import Any
 
 from fault_server import response
@@ -139,7 +139,8 @@ ANSWERS = {
         True,
     ),
     "gzip": (
-        response(200, gzip.compress(b"fine" * 99, mtime=0), "Content-Encoding: gzip"),
+        # gzip.compress() writes another header on 3.13 than on 3.11.
+        response(200, zlib.compress(b"fine" * 99, wbits=31), "Content-Encoding: gzip"),
         True,
     ),
     "bad-gzip": (response(200, b"no gzip", "Content-Encoding: gzip"), True),
