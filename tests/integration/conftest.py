@@ -5,15 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-import ssl
 import struct
 
 import pytest
-import trustme
 from aiohttp import web
-from body_kinds import Content
-from request_kind import Scene
-from wire_server import Wire, WireServer
+from request_scene import content_to_send, new_tls, opened_scene
 
 LINGER = struct.pack("ii", 1, 0)
 
@@ -100,28 +96,18 @@ async def echoing(serving):
 @pytest.fixture(scope="module")
 def contexts():
     """Contexts of TLS: of a server, and of a client that trusts it."""
-    authority = trustme.CA()
-    served = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("localhost", "127.0.0.1").configure_cert(served)
-    trusting = ssl.create_default_context()
-    authority.configure_trust(trusting)
-    return served, trusting
+    return new_tls()
 
 
 @pytest.fixture(scope="module")
-def file(tmp_path_factory):
-    """A file to send."""
-    path = tmp_path_factory.mktemp("differential") / "file.txt"
-    path.write_text("0123456789" * 20)
-    return path
+def content():
+    """What bodies are made of, with a file to send."""
+    with content_to_send() as made:
+        yield made
 
 
 @pytest.fixture
-async def scene(contexts, file):
+async def scene(contexts, content):
     """Servers that record what they are sent, and what a request is made of."""
-    served, trusting = contexts
-    wire = Wire()
-    async with WireServer(wire) as server, WireServer(wire, served) as tls_server:
-        yield Scene(
-            wire, server, tls_server, trusting, Content(file.read_bytes(), file)
-        )
+    async with opened_scene(contexts, content) as opened:
+        yield opened
