@@ -7,8 +7,7 @@ import contextlib
 import warnings
 from dataclasses import dataclass
 
-from fault_server import FaultServer
-from story_calls import GET, SILENT, STALLED, Answers, Request, Way, read
+from story_calls import GET, Answers, Request, Way, read
 from story_chains import Chain
 from story_log import told_error, told_log
 from story_text import settled
@@ -32,7 +31,7 @@ async def story(scenario):
     witness = Witness()
     answers, asked = scenario.answers, scenario.request
     faults = answers.faults(witness)
-    async with FaultServer(faults, answers.then, answers.connections) as server:
+    async with answers.server(faults, answers.then, answers.connections) as server:
         with (
             witness.listening(scenario.chain.level),
             capture_logs() as witness.logs,
@@ -45,7 +44,7 @@ async def story(scenario):
             ) as session:
                 result = await told(scenario, witness, session, server)
                 after = None
-                if answers.then not in (SILENT, STALLED):
+                if answers.again:
                     after = await told_of(witness, one_more(session))
                 jar = [str(cookie) for cookie in session.cookie_jar]
             await asyncio.sleep(0)

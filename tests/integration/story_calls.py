@@ -38,6 +38,9 @@ class Answers:
     options: Mapping[str, Any] = field(default_factory=dict)
     then: Fault = FINE
     connections: tuple[End, ...] = ()
+    server: type[FaultServer] = FaultServer
+    again: bool = True
+    """Whether one more request follows, which shows what is free then."""
 
 
 def answers(*faults: Fault, **options: Any) -> Answers:
@@ -47,7 +50,8 @@ def answers(*faults: Fault, **options: Any) -> Answers:
 
 def always(fault: Fault, **options: Any) -> Answers:
     """Describe one answer for all requests."""
-    return Answers(lambda witness: [], options, fault)
+    again = fault.end is not End.STALL
+    return Answers(lambda witness: [], options, fault, again=again)
 
 
 def looked_at(witness: Witness, *parts: bytes) -> Iterator[bytes]:

@@ -261,7 +261,9 @@ def watching(name: str) -> Callable[[Witness], Decorator]:
             except BaseException as error:
                 witness.note(name, "failed", told_context(ctx), told_error(error))
                 raise
-            witness.note(name, "after", told_context(ctx), response.status)
+            # What a function returned has no status.
+            answer = getattr(response, "status", response)
+            witness.note(name, "after", told_context(ctx), answer)
             return response
 
         return watch
