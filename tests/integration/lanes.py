@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-import hypothesis
 import pytest
 
 from aioretry_smithy._session import seam
@@ -21,10 +20,3 @@ def ordinary_lane_only() -> Iterator[None]:
 
 LANES = {"as built": contextlib.nullcontext, "ordinary": ordinary_lane_only}
 """By name: the block in which a session is made."""
-
-
-def drawn(names):
-    """Return all names for a thorough run; of them every sixth, for one to wait for."""
-    names = list(names)
-    is_thorough = hypothesis.settings.get_current_profile_name() == "thorough"
-    return names if is_thorough else names[::6]

@@ -103,6 +103,7 @@ CROWDS = {
     "second is cancelled": (Arrival(), Arrival(cancelled=0.5), Arrival()),
     "first is cancelled": (Arrival(cancelled=0.5), Arrival(), Arrival()),
     "all are cancelled": tuple(Arrival(cancelled=0.5) for _ in range(3)),
+    "second is cancelled at its turn": (Arrival(cancels=1), Arrival(), Arrival()),
     "POST": (Arrival(method="POST"), Arrival(method="POST")),
 }
 """By name: when calls arrive, and are given up."""

@@ -27,6 +27,8 @@ class Arrival:
 
     at: float = 0.0
     cancelled: float | None = None
+    cancels: int | None = None
+    """The call that is given up in the very moment in which this one ends."""
     options: dict[str, Any] = field(default_factory=dict)
     method: str = "GET"
 
@@ -94,18 +96,23 @@ def scripted(*parts, answers, arrivals=ONCE):
 
 async def crowd(witness, call, arrivals):
     """Make calls as they arrive; tell what came of each, and when."""
-    calls = (one_of(witness, call, arrival) for arrival in arrivals)
-    return await asyncio.gather(*calls)
+    tasks = {}
 
+    async def one(number, arrival):
+        await asyncio.sleep(arrival.at)
+        tasks[number] = task = asyncio.ensure_future(used(arrival))
+        if arrival.cancelled is not None:
+            loop.call_at(arrival.cancelled, task.cancel, "enough")
+        return await outcome_of(witness, task), rounded(loop.time())
 
-async def one_of(witness, call, arrival):
+    async def used(arrival):
+        result = await _read(call(arrival))
+        if arrival.cancels is not None:
+            tasks[arrival.cancels].cancel("enough")
+        return result
+
     loop = asyncio.get_running_loop()
-    await asyncio.sleep(arrival.at)
-    task = asyncio.ensure_future(_read(call(arrival)))
-    if arrival.cancelled is not None:
-        loop.call_at(arrival.cancelled, task.cancel, "enough")
-    outcome = await outcome_of(witness, task)
-    return outcome, rounded(loop.time())
+    return await asyncio.gather(*(one(*each) for each in enumerate(arrivals)))
 
 
 async def outcome_of(witness, awaitable):

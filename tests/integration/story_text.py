@@ -22,7 +22,7 @@ TIMES_IN_TEXT = (
     (re.compile(r" *(?:,? (?:in|after) +)?\b\d{1,6}\.\d{3} ?s\b"), ""),
     # A line that was cut ends in the middle of a number.
     # What came after no time at all counts in milliseconds on some loops.
-    (re.compile(r"(ConcurrencyLimit\.\w+\([^)]*\), )[\d.e-]+"), r"\1seconds"),
+    (re.compile(r"(Limit[.\w]*\([^)]*\), )[\d.e-]+"), r"\1seconds"),
     (re.compile(r"next (trial )?in [\d.]+…?"), r"next \1"),
 )
 CHANGES_EACH_TIME = (

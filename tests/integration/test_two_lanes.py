@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from lanes import LANES, drawn
+from lanes import LANES
 from story import story
 from story_scenarios import SCENARIOS
+from story_sets import drawn
 from story_text import differences
 
 PATCHED = pytest.mark.xfail(

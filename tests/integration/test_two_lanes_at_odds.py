@@ -3,61 +3,52 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 import weakref
-from types import SimpleNamespace
-from unittest import mock
 
 import aiohttp
 import pytest
-from fault_server import Fault, FaultServer, answer, response
+import story_at_odds
+from fault_server import Fault, FaultServer, response
 from lanes import LANES
-from story_chains import FAILSAFE
-from story_log import told_log
+from story_at_odds import (
+    BUSY,
+    CLOCKS,
+    FINE,
+    ODD,
+    SECOND_PASSES,
+    decorators,
+    failing_clock,
+    odd_answer,
+    only_for,
+    second_pass,
+)
 from story_text import differences
 
 from aioretry_smithy import (
-    CircuitBreaker,
-    CircuitBreakerClient,
-    CircuitState,
-    FailFastError,
-    HttpRequest,
     LoggingClient,
     RequestLog,
-    RetryingClient,
-    SessionBuilder,
     capture_logs,
     client_decorator,
     decorate,
     new_response,
     undecorate,
-    unwrap,
 )
-
-FINE = answer(200, b"fine")
-BUSY = answer(503, b"busy")
-STREAMED = Fault(send=(response(200, b"x" * 1000)[:-500], 0.02, b"x" * 500))
-UNSENT = "http://127.0.0.1:1/"
-
-
-def decorators():
-    return (
-        CircuitBreakerClient.new_per_host_decorator(),
-        RetryingClient.new_decorator(FAILSAFE, max_total_attempts=3),
-    )
 
 
 async def warmed(lane, url, *outside, inside=None):
     """Return a session whose next call takes the short lane, where there is one."""
-    builder = SessionBuilder(url)
-    for decorator in (*(decorators() if inside is None else inside), *outside):
-        builder.decorator(decorator)
     with LANES[lane]():
-        session = builder.build()
-    # The first call to a server makes its circuit breaker.
-    await (await session.get("/")).read()
-    return session
+        return await story_at_odds.warmed(url, *outside, inside=inside)
+
+
+async def in_each_lane(tell, *arguments):
+    """Tell a story in each lane."""
+    stories = []
+    for lane in LANES:
+        with LANES[lane]():
+            stories.append(await tell(*arguments))
+    return stories
 
 
 class Unsure:
@@ -102,82 +93,11 @@ async def test_call_outlives_its_chain(lane):
     assert 2 == RequestLog.of(answered).total_attempts
 
 
-@client_decorator
-async def sent_twice_at_once(delegate, ctx, request):
-    """Hedge the request of a call that is not the first."""
-    tasks = [asyncio.ensure_future(delegate.execute(ctx, request)) for _ in range(2)]
-    first, _ = await asyncio.gather(*tasks)
-    return first
-
-
-@client_decorator
-async def sent_twice(delegate, ctx, request):
-    """Send two requests in turn, and read the first answer last."""
-    first = await delegate.execute(ctx, request)
-    second = await delegate.execute(ctx, request)
-    await second.read()
-    await first.read()
-    return second
-
-
-@client_decorator
-async def turned_to_another_server(delegate, ctx, request):
-    """Ask the server of the caller where the circuit of another one is open."""
-    with contextlib.suppress(FailFastError):
-        return await delegate.execute(ctx, request.replace(url=UNSENT))
-    return await delegate.execute(ctx, request)
-
-
-def only_for(path, decorator):
-    """Leave all other requests alone."""
-
-    def decorate_some(delegate):
-        decorated = decorator(delegate)
-
-        @client_decorator
-        async def choose(delegate, ctx, request):
-            chosen = decorated if request.target == path else delegate
-            return await chosen.execute(ctx, request)
-
-        return choose(delegate)
-
-    return decorate_some
-
-
-SECOND_PASSES = {
-    "at once": (sent_twice_at_once, [FINE, FINE]),
-    "at once, the first fails": (sent_twice_at_once, [BUSY, FINE]),
-    "at once, both fail": (sent_twice_at_once, [BUSY, BUSY]),
-    "in turn": (sent_twice, [FINE, FINE]),
-    "in turn, streamed": (sent_twice, [STREAMED, STREAMED]),
-    "after a refusal": (turned_to_another_server, [FINE]),
-}
-
-
 @pytest.mark.parametrize("inside", [1, 2])
 @pytest.mark.parametrize("passes", SECOND_PASSES)
 async def test_second_pass_has_an_attempt_of_its_own(passes, inside):
     """A decorator may send more requests; no log takes the outcome of another."""
-    decorator, faults = SECOND_PASSES[passes]
-    shown = []
-    for lane in LANES:
-        async with FaultServer([FINE, *faults], then=FINE) as server:
-            outside = only_for("/twice", decorator)
-            chosen = decorators()[:inside]
-            async with await warmed(lane, server.url, outside, inside=chosen) as made:
-                client = unwrap(made, CircuitBreakerClient)
-                refusing = client._circuit_breakers.of(HttpRequest("GET", UNSENT))
-                refusing.enter_state(CircuitState.OPEN)
-                with capture_logs() as logs:
-                    await (await made.get("/twice")).read()
-        if passes == "at once, both fail":
-            # Which of the two is retried first is chance.
-            statuses = [child.response_status for child in logs[0].children]
-            shown.append(sorted(statuses))
-        else:
-            shown.append(told_log(logs[0]))
-
-    assert [] == differences(*shown)
+    assert [] == differences(*await in_each_lane(second_pass, passes, inside))
 
 
 @pytest.mark.parametrize("looks", [False, True])
@@ -237,42 +157,10 @@ async def test_body_does_not_live_on_in_response_or_log(lane, faults, outside):
     assert [8, 8] == [logs[0].request_length, RequestLog.of(response).request_length]
 
 
-class Answer(SimpleNamespace):
-    """A response of a mock, which has all that a real one has, or nearly."""
-
-
-ODD = {
-    "a status of text": {"status": "200"},
-    "no status": {"status": None},
-    "no request": {"request_info": None},
-    "a mock": mock.MagicMock(spec=aiohttp.ClientResponse),
-}
-
-
 @pytest.mark.parametrize("odd", ODD)
 async def test_odd_answers_of_mocks_end_the_call_alike(odd):
     """The log of the call ends, and the error leads to it."""
-    answered = ODD[odd]
-    if isinstance(answered, dict):
-        usual = {"status": 200, "reason": "OK", "headers": {}, "history": ()}
-        rest = {"connection": None, "content": None, "close": int}
-        answered = Answer(**{**usual, **rest, **answered})
-    ended = []
-    for lane in LANES:
-        async with (
-            FaultServer(then=FINE) as server,
-            await warmed(lane, server.url) as session,
-        ):
-            patch = mock.patch.object(aiohttp.ClientSession, "_request")
-            with capture_logs() as logs, patch as request:
-                request.return_value = answered
-                (outcome,) = await asyncio.gather(
-                    session.get("/"), return_exceptions=True
-                )
-        told = repr(outcome), RequestLog.of(outcome, None) in logs, logs[0]._is_settled
-        ended.append((*told, told_log(logs[0])))
-
-    assert [] == differences(*ended)
+    assert [] == differences(*await in_each_lane(odd_answer, odd))
 
 
 async def test_log_of_an_attempt_is_complete_at_once():
@@ -300,26 +188,7 @@ async def test_log_of_an_attempt_is_complete_at_once():
     assert [200, 200] == shown
 
 
-class Alarm(BaseException):
-    """An error that a handler of signals may raise anywhere."""
-
-
-@pytest.mark.parametrize("fault", [answer(200, b"fine"), STREAMED])
-@pytest.mark.parametrize("error", [LookupError, Alarm])
-async def test_clock_that_raises_leaves_the_attempt_its_answer(error, fault):
+@pytest.mark.parametrize("name", CLOCKS)
+async def test_clock_that_raises_leaves_the_attempt_its_answer(name):
     """The call failed, and its one attempt did not."""
-    shown = []
-    for lane in LANES:
-        clock = mock.Mock(return_value=1.0)
-        breaking = CircuitBreakerClient.new_decorator(CircuitBreaker("c", clock=clock))
-        chosen = [breaking, decorators()[1]]
-        async with (
-            FaultServer([FINE, fault]) as server,
-            await warmed(lane, server.url, inside=chosen) as session,
-        ):
-            clock.side_effect = error
-            with capture_logs() as logs, pytest.raises(error) as raised:
-                await session.get("/")
-        shown.append((told_log(logs[0]), RequestLog.of(raised.value) is logs[0]))
-
-    assert [] == differences(*shown)
+    assert [] == differences(*await in_each_lane(failing_clock, name))

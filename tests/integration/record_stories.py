@@ -1,0 +1,48 @@
+"""Record the stories as they are told now; see ``docs/contributing.rst``.
+
+    python tests/integration/record_stories.py [PART_OF_A_NAME ...]
+
+Without arguments it records all of them. Run it with the newest aiohttp first, then
+with each older one that ``tox.ini`` names.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import story_data
+from story_sets import SETS, TOLD_LATER, is_all_here, tell
+from story_text import differences
+
+SHOWN = 5
+"""Differences of a story that are printed."""
+
+
+def record(group, parts):
+    """Record the stories of a set whose names have one of these parts, if any."""
+    recorded = story_data.read(group)
+    kept = recorded
+    if is_all_here():
+        kept = {name: each for name, each in recorded.items() if name in SETS[group]}
+    for name in sorted(SETS[group]):
+        title = f"{group}: {name}"
+        if title not in TOLD_LATER and any(part in title for part in parts or [""]):
+            before = kept.get(name)
+            kept[name] = story_data.changed(before, told(group, name, before))
+    story_data.write(group, kept)
+
+
+def told(group, name, packed):
+    """Tell a story, and print what is new in it; what is new must be told twice."""
+    story, before = tell(group, name), story_data.expected(packed)
+    if story != before:
+        if chance := differences(story, tell(group, name)):
+            raise SystemExit(f"{group}: {name} is told in two ways: {chance[:SHOWN]}")
+        news = ["new"] if before is None else differences(before, story)
+        print(f"{group}: {name}", *news[:SHOWN], sep="\n    ")
+    return story
+
+
+if __name__ == "__main__":
+    for group in SETS:
+        record(group, sys.argv[1:])
