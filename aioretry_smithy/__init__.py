@@ -15,15 +15,16 @@ from ._breaker.rule import CircuitBreakerRule
 from ._breaker.state import CircuitPermit, CircuitState
 from ._breaker.strategy import CircuitBreakerStrategy
 from ._breaker.window import EventCount
-from ._call.client import (
+from ._call.stop_reason import RetryStopReason
+from ._content_preview.client import ContentPreviewingClient
+from ._context.client import (
     DecoratingClient,
     Decorator,
     HttpClient,
     RpcClient,
     client_decorator,
 )
-from ._call.context import ClientRequestContext, ResponseTimeoutMode
-from ._content_preview.client import ContentPreviewingClient
+from ._context.context import ClientRequestContext, ResponseTimeoutMode
 from ._errors import AttemptTimeoutError, ResponseTimeoutError, UnprocessedRequestError
 from ._failures.safety import (
     RetrySafety,
@@ -42,7 +43,6 @@ from ._limits.rate_limit import RateLimit
 from ._limits.rate_limit_error import RateLimitError
 from ._log.capture import capture_logs
 from ._log.request_log import RequestLog
-from ._log.stop_reason import RetryStopReason
 from ._logging.client import LoggingClient
 from ._logging.formatter import LogFormatter
 from ._request.request import HttpRequest

@@ -53,10 +53,6 @@ class BoundedMap(Generic[V]):
         """Return the values that are kept, the least recently used first."""
         return dict(self._values)
 
-    def quick(self) -> tuple[Callable[[str], V | None], Callable[[str], None]]:
-        """Return what gets a value that is kept, and what notes that it was used."""
-        return self._values.get, self._values.move_to_end
-
     def get(self, key: str) -> V:
         """Return the value of *key*, and make it for a new key.
 

@@ -31,7 +31,7 @@ from ._text import encodable, name_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ._call.context import ClientRequestContext
+    from ._context.context import ClientRequestContext
     from ._request.request import HttpRequest
 
 __all__ = ["SharedRateLimit"]

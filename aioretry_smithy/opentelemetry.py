@@ -27,7 +27,7 @@ try:
 except ModuleNotFoundError as _cause:
     raise missing_extra("opentelemetry", _cause) from _cause
 
-from ._call.client import HttpClient, RpcClient
+from ._context.client import HttpClient, RpcClient
 from ._telemetry.labels import http_subject, rpc_subject
 from ._telemetry.providers import check_has, instruments_from, tracer_from
 from ._telemetry.spans import Telemetry
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
     from ._breaker.state import CircuitState
     from ._breaker.window import EventCount
-    from ._call.client import Decorator, RpcDecorator
-    from ._call.context import ClientRequestContext
+    from ._context.client import Decorator, RpcDecorator
+    from ._context.context import ClientRequestContext
     from ._request.request import HttpRequest
     from ._request.rpc_request import RpcRequest
     from ._telemetry.instruments import TrafficInstruments

@@ -16,7 +16,7 @@ except ModuleNotFoundError as _cause:
     raise missing_extra("prometheus", _cause) from _cause
 
 from ._breaker.breaker import CircuitBreaker, CircuitBreakerListener
-from ._call.client import HttpClient, RpcClient
+from ._context.client import HttpClient, RpcClient
 from ._limits.concurrency_limit import ConcurrencyLimit, ConcurrencyLimitListener
 from ._request.keys import host_key
 from ._retry.budget import RetryBudget, RetryBudgetListener
@@ -34,8 +34,8 @@ from ._telemetry.prometheus_metrics import (
 if TYPE_CHECKING:
     from ._breaker.state import CircuitState
     from ._breaker.window import EventCount
-    from ._call.client import Decorator, RpcDecorator
-    from ._call.context import ClientRequestContext
+    from ._context.client import Decorator, RpcDecorator
+    from ._context.context import ClientRequestContext
     from ._request.request import HttpRequest
     from ._request.rpc_request import RpcRequest
     from ._telemetry.metered import Labels

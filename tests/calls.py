@@ -12,9 +12,12 @@ from chains import URL
 
 from aioretry_smithy import ClientRequestContext, HttpRequest, RequestLog, new_response
 from aioretry_smithy._body_text import BodyHead
-from aioretry_smithy._call.context import resources_of
-from aioretry_smithy._call.recording import record_response
-from aioretry_smithy._log.upload import Upload
+from aioretry_smithy._call import recorder
+from aioretry_smithy._call.upload import Upload
+from aioretry_smithy._context.body_watch import fail_body
+from aioretry_smithy._context.context import record_of
+from aioretry_smithy._context.recorded import record_error, record_result
+from aioretry_smithy._log.notes import annotate
 from aioretry_smithy._request.rpc_request import RpcRequest
 
 if TYPE_CHECKING:
@@ -35,7 +38,7 @@ def begin(
     """
     ctx = ClientRequestContext(request, **options)
     if inside is not None:
-        inside._add_call(ctx.log)
+        inside._call.surround(inside._record, record_of(ctx)[0])
     return ctx
 
 
@@ -43,7 +46,9 @@ def function(
     name: str, inside: RequestLog | None = None, timeout: float | None = None
 ) -> ClientRequestContext:
     """Begin the call of a function."""
-    return begin(RpcRequest(name), inside=inside, timeout=timeout)
+    ctx = begin(RpcRequest(name), inside=inside, timeout=timeout)
+    call_of(ctx).brings_response = False
+    return ctx
 
 
 def http(
@@ -94,29 +99,35 @@ def end(
         refused: Whether a circuit breaker has refused it.
         **options: Those of :func:`new_response`, beside a status.
     """
-    log = ctx.log
-    log._sent, log._was_refused = sent, refused
+    call, record = record_of(ctx)
+    record.was_sent, record.was_refused = sent, refused
     if isinstance(outcome, BaseException):
-        log._record_failure(outcome)
+        record_error(ctx, outcome)
     elif outcome is None:
-        log._record_return()
+        recorder.record_return(call, record)
     else:
-        record_response(log, _response(ctx, outcome, options))
+        record_result(ctx, _response(ctx, outcome, options))
     if delay is not None:
         note_delay(ctx, delay, "backoff")
 
 
 def begin_body(ctx: ClientRequestContext, outcome: Any = 200, **options: Any) -> None:
     """Let a response arrive whose body is to come."""
-    ctx.log._sent = True
-    ctx.log._record_response(_response(ctx, outcome, options))
+    call, record = record_of(ctx)
+    record.was_sent = True
+    recorder.record_answer(call, record, _response(ctx, outcome, options))
 
 
 def end_body(
     ctx: ClientRequestContext, length: int = 0, cause: BaseException | None = None
 ) -> None:
     """Let a body end, or fail."""
-    ctx.log._end_body(length, cause)
+    call, record = record_of(ctx)
+    recorder.note_length(record.outcome, length)
+    if cause is None:
+        recorder.record_end_of_body(call, record.outcome)
+    else:
+        fail_body(call, record.outcome, cause)
 
 
 def _response(ctx: ClientRequestContext, outcome: Any, options: Any) -> Any:
@@ -127,13 +138,13 @@ def _response(ctx: ClientRequestContext, outcome: Any, options: Any) -> Any:
 
 def was_refused(ctx: ClientRequestContext) -> bool:
     """Say whether a circuit breaker has refused a call or an attempt."""
-    return ctx.log._was_refused
+    return record_of(ctx)[1].was_refused
 
 
 def note_delay(ctx: ClientRequestContext, seconds: float, source: str) -> None:
     """Note a wait after an attempt, or, of a call, one before its first attempt."""
-    log: Any = ctx.log
-    log.delay, log.delay_source = seconds, source
+    record = record_of(ctx)[1]
+    record.delay, record.delay_source = seconds, source
 
 
 def end_call(
@@ -142,50 +153,56 @@ def end_call(
     stop_reason: RetryStopReason | None = None,
 ) -> None:
     """Give the caller what the last attempt of a call came to, or its own outcome."""
+    call, _ = record_of(ctx)
     if attempt is not None:
-        ctx.log._record_answer(attempt.log)
-    ctx.log.stop_reason = stop_reason
-    ctx.log._end_call()
+        recorder.record_end_of(call, record_of(attempt)[1])
+    call.stop_reason = stop_reason
+    recorder.end_call(call)
 
 
 def leave(
     ctx: ClientRequestContext, error: BaseException, *, is_from_inside: bool = False
 ) -> None:
     """Let an exception leave a call; it may have left another one inside before."""
-    ctx.log._annotate(error, is_from_inside=is_from_inside)
+    annotate(record_of(ctx)[0], error, keep=is_from_inside)
 
 
 def drop_calls(log: Any, number: int) -> None:
     """Let a log with calls inside have more of them, which are not kept."""
-    log._calls.dropped = number
+    log._record.calls_inside.dropped = number
 
 
 def preview(ctx: ClientRequestContext, sent: str = "", received: bytes = b"") -> None:
     """Keep the beginning of what was sent and of a response that has arrived."""
     if sent:
-        ctx.log._request_preview = sent
+        record_of(ctx)[1].request_preview = sent
     if received:
         head = BodyHead("text/plain", 20)
         head.add(received)
-        ctx.log._outcome.preview = head
+        record_of(ctx)[1].outcome.preview = head
 
 
 def upload(
     ctx: ClientRequestContext, length: int | None, seconds: float | None
 ) -> None:
     """Let a body of so many bytes be sent, for so long."""
-    sent = ctx.log._upload = Upload(length)
+    sent = record_of(ctx)[1].upload = Upload(length)
     sent.ended = None if seconds is None else ctx.log.started + seconds
+
+
+def call_of(ctx: ClientRequestContext) -> Any:
+    """Return the state of a call."""
+    return record_of(ctx)[0]
 
 
 def bodies_of(ctx: ClientRequestContext) -> Sequence[Any]:
     """Return the bodies that a call keeps, to send them again."""
-    return resources_of(ctx).bodies
+    return record_of(ctx)[0].needs_care().bodies
 
 
 async def close_bodies(ctx: ClientRequestContext) -> None:
     """Close the bodies of a call, as at its end."""
-    await resources_of(ctx).close_bodies()
+    await record_of(ctx)[0].needs_care().close_bodies()
 
 
 def growing(ctx: ClientRequestContext) -> RequestLog:
@@ -200,8 +217,9 @@ def growing(ctx: ClientRequestContext) -> RequestLog:
             ctx.derive(ctx.request)
             return attempts
 
-    ctx.log.__class__ = GrowingLog
-    return ctx.log
+    log = ctx.log
+    log.__class__ = GrowingLog
+    return log
 
 
 async def report() -> RequestLog:

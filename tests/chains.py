@@ -203,6 +203,14 @@ class Opaque:
 
 
 @client_decorator
+async def pass_on(
+    delegate: HttpClient, ctx: ClientRequestContext, request: HttpRequest
+) -> aiohttp.ClientResponse:
+    """Change nothing, as a user's decorator that clients around it only see."""
+    return await delegate.execute(ctx, request)
+
+
+@client_decorator
 async def twice(
     delegate: HttpClient, ctx: ClientRequestContext, request: HttpRequest
 ) -> aiohttp.ClientResponse:

@@ -11,17 +11,17 @@ from aiohttp import payload
 from aiohttp.payload import PAYLOAD_REGISTRY, Payload
 from multidict import MultiDict, MultiDictProxy
 
-from .._call.context import ClientRequestContext, resources_of
 from .replayable_payload import IN_MEMORY, ReplayablePayload, SpentBodyError
 
 if TYPE_CHECKING:
+    from .._call.call import Call
     from .._request.request import HttpRequest
 
 _TEXT = (str, int, float, type(None))
 _VALUES = (*_TEXT, bytes, bytearray, memoryview)
 
 
-def prepare(ctx: ClientRequestContext, data: object) -> object:
+def prepare(call: Call, data: object) -> object:
     """Return the body to pass to aiohttp for one attempt.
 
     A body that aiohttp sends alike each time is returned as it is. A factory is called
@@ -35,13 +35,13 @@ def prepare(ctx: ClientRequestContext, data: object) -> object:
         data = data()
     if _can_be_sent_again(data):
         return data
-    body = _find(ctx, data)
+    body = _find(call, data)
     if body is None:
         inner = _payload(data)
         if inner is None:
             return data
         body = ReplayablePayload(data, inner)
-        resources = resources_of(ctx)
+        resources = call.needs_care()
         resources.bodies = [*resources.bodies, body]
     if body.is_spent:
         message = f"the body was read by an earlier attempt: {type(data).__name__}"
@@ -49,9 +49,9 @@ def prepare(ctx: ClientRequestContext, data: object) -> object:
     return body
 
 
-def is_spent(ctx: ClientRequestContext, request: HttpRequest) -> bool:
+def is_spent(call: Call, request: HttpRequest) -> bool:
     """Say whether sending *request* once more would be refused."""
-    body = _find(ctx, request.arguments.get("data"))
+    body = _find(call, request.arguments.get("data"))
     return body is not None and body.is_spent
 
 
@@ -150,7 +150,6 @@ def _payload(data: Any) -> Payload | None:
         return None
 
 
-def _find(ctx: ClientRequestContext, data: object) -> ReplayablePayload | None:
-    resources = (ctx.parent or ctx)._resources
-    bodies: Any = () if resources is None else resources.bodies
+def _find(call: Call, data: object) -> ReplayablePayload | None:
+    bodies: Any = () if call.resources is None else call.resources.bodies
     return next((body for body in bodies if body.source is data), None)

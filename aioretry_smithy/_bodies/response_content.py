@@ -12,11 +12,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import aiohttp
 
+from .._call.recorder import note_length, record_failure
+from .._context.body_watch import fail_body
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from .._body_text import BodyHead
-    from .._log.request_log import RequestLog
+    from .._call.call import Call
+    from .._call.record import Record
 
 _SWITCHING_PROTOCOLS = 101
 
@@ -152,18 +156,22 @@ class _CopyingChunks(deque[bytes]):
 
 
 def record_body_failure(
-    log: RequestLog, response: aiohttp.ClientResponse, cause: BaseException
+    call: Call,
+    record: Record,
+    response: aiohttp.ClientResponse,
+    cause: BaseException,
 ) -> None:
     """Record that reading a body failed with *cause*, and close the response.
 
     The log keeps the status, unless the body had ended before.
     """
     length = getattr(response.content, "total_bytes", 0)
-    log._end_body(length, cause)
+    note_length(record.outcome, length)
+    fail_body(call, record.outcome, cause)
     # The outcome was settled as an answer; now it is a failure.
-    log._is_settled = False
-    log._record_failure(cause)
-    log._is_settled = True
+    record.is_settled = False
+    record_failure(call, record, cause)
+    record.is_settled = True
     response.close()
 
 

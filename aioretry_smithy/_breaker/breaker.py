@@ -178,7 +178,16 @@ class CircuitBreaker:
                 permit of an earlier state is ignored; an answer without a permit
                 counts for the present state.
         """
-        count_success((self, permit))
+        state = self._state
+        if permit is not None and permit.generation != state.generation:
+            return
+        if state.window is not None:
+            now = self._clock()
+            state.window.add_success(now)
+            if self._listeners.has_any:
+                self._notify_count(state.window.count(now))
+        elif state.circuit is CircuitState.HALF_OPEN:
+            self.enter_state(CircuitState.CLOSED)
 
     def on_failure(self, permit: CircuitPermit | None = None) -> None:
         """Report that a request failed.
@@ -280,26 +289,6 @@ class CircuitBreaker:
         self._listeners.notify(
             lambda listener: listener.on_event_count_updated(self, event_count)
         )
-
-
-def count_success(
-    given: tuple[CircuitBreaker, CircuitPermit | None],
-    now: float | None = None,
-    response: object = None,
-) -> None:
-    """Count a success: see :meth:`CircuitBreaker.on_success`."""
-    breaker, permit = given
-    state = breaker._state
-    if permit is not None and permit.generation != state.generation:
-        return
-    if state.window is not None:
-        if now is None or breaker._clock is not loop_time:
-            now = breaker._clock()
-        state.window.add_success(now)
-        if breaker._listeners.has_any:
-            breaker._notify_count(state.window.count(now))
-    elif state.circuit is CircuitState.HALF_OPEN:
-        breaker.enter_state(CircuitState.CLOSED)
 
 
 def count_failure(

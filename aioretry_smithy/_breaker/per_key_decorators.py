@@ -13,8 +13,8 @@ from .per_key import circuit_breakers_per
 if TYPE_CHECKING:
     import aiohttp
 
-    from .._call.client import Decorator
-    from .._call.context import ClientRequestContext
+    from .._context.client import Decorator
+    from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
     from .per_key import CircuitBreakerFactory, CircuitBreakers
     from .strategy import CircuitBreakerStrategy

@@ -12,7 +12,7 @@ from .strategy import CircuitBreakerStrategy
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from .._call.context import ClientRequestContext
+    from .._context.context import ClientRequestContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import aiohttp
 
 from .._call.throttling import THROTTLING, is_throttled
+from .._context.context import context_of, state_of
 from .._errors import UnprocessedRequestError, bad_argument
 from .._failures.safety import (
     RetrySafety,
@@ -21,7 +22,9 @@ from .._failures.safety import (
 from .._failures.server_error import is_server_error
 
 if TYPE_CHECKING:
-    from .._call.context import ClientRequestContext
+    from .._call.call import Call
+    from .._call.hooks import Scope
+    from .._context.context import ClientRequestContext
 
 # Permanent, yet the server's doing.
 _OF_THE_SERVER = (
@@ -67,8 +70,9 @@ class CircuitBreakerStrategy(ABC):
         """Whether a strategy behind this one is never asked."""
         return True
 
-    _knows_success: ClassVar[bool] = False
-    """Whether each answer with a status below 400 is a success to it."""
+    def _judge(self, call: Call, scope: Scope, cause: Exception | None) -> Any:
+        """Ask it; one that needs no context is given none."""
+        return self.should_report_as_success(context_of(call, scope), cause)
 
     @staticmethod
     def on_server_error_status(
@@ -104,20 +108,24 @@ class CircuitBreakerStrategy(ABC):
 @dataclass(frozen=True, repr=False)
 class _OnServerErrorStatus(CircuitBreakerStrategy):
     count_throttling: bool
-    _knows_success: ClassVar[bool] = True
 
     def should_report_as_success(
         self, ctx: ClientRequestContext, cause: Exception | None
     ) -> bool | None:
-        status = ctx.log.response_status
+        return self._judge(*state_of(ctx), cause)
+
+    def _judge(self, call: Call, scope: Scope, cause: Exception | None) -> bool | None:
+        record = scope.record
+        status = record.outcome.status
         may_throttle = cause is not None or status in THROTTLING
-        if may_throttle and not self.count_throttling and is_throttled(ctx, cause):
+        may_throttle &= not self.count_throttling
+        if may_throttle and is_throttled(call, record, cause):
             return None
         if cause is not None:
             return False if _concerns_the_server(cause) else None
         if status is None:
             # A function that has returned has no status.
-            return None if ctx.log.duration is None else True
+            return None if record.outcome.ended is None else True
         return not is_server_error(status)
 
     def __repr__(self) -> str:

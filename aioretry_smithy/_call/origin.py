@@ -17,9 +17,11 @@ from .._failures.safety import (
     mark_raised_by_caller,
     mark_seen,
 )
+from .recorder import cause_of
 
 if TYPE_CHECKING:
-    from .._log.request_log import RequestLog
+    from .call import Call
+    from .record import Record
 
 _TIMER = ("aiohttp.helpers", "__exit__")
 _POOL = ("aiohttp.connector", "_wait_for_available_connection")
@@ -34,9 +36,9 @@ _BODY = {
 _WIRE = {"aiohttp.base_protocol", "aiohttp.http_writer"}
 
 
-def judge_origin(cause: BaseException, log: RequestLog) -> None:
+def judge_origin(cause: BaseException, record: Record) -> None:
     """Note which side a failure came from, and whether the server saw the request."""
-    if log._sent:
+    if record.was_sent:
         mark_seen(cause)
     if is_timeout(cause) and waited_in_pool(cause):
         mark_queued(cause)
@@ -67,35 +69,35 @@ def waited_in_pool(cause: BaseException) -> bool:
     return any(place == _POOL for place, _ in frames_of(cause))
 
 
-def judge_attempt(log: RequestLog, cause: BaseException) -> None:
+def judge_attempt(call: Call, record: Record, cause: BaseException) -> None:
     """Note whether a server has seen something of an attempt that failed.
 
     Whoever refused the rest: a decorator of the caller's own may have sent the request
     before, or have made attempts inside this one; a function may have made calls.
     """
-    if is_unprocessed(cause) and _was_sent(log, cause):
+    if is_unprocessed(cause) and _was_sent(call, record, cause):
         mark_seen(cause)
 
 
-def _was_sent(log: RequestLog, cause: BaseException) -> bool:
-    number = log.attempt
-    if number is None and log.children:
+def _was_sent(call: Call, record: Record, cause: BaseException) -> bool:
+    number = record.number
+    if number is None and call.sent:
         # Each attempt was judged by itself.
         return False
-    inner = log.root.children[number:]
-    if log.request._brings_response:
-        return log._sent or any(each._sent for each in inner)
+    inner = call.sent[number:]
+    if call.brings_response:
+        return record.was_sent or any(each.was_sent for each in inner)
     # That the function ran says nothing: it may be what refused.
-    # Nobody knows of the calls whose logs were not kept.
-    return (
-        any(_ran_before(each, cause) for each in inner)
-        or any(call.sent for call in log.calls)
-        or log.dropped_calls > 0
+    inside = record.calls_inside
+    # Nobody knows of the calls that were not kept.
+    return any(_ran_before(each, cause) for each in inner) or (
+        inside is not None
+        and (inside.dropped > 0 or any(each.was_sent_at_all for each in inside.kept))
     )
 
 
-def _ran_before(log: RequestLog, cause: BaseException) -> bool:
-    earlier = log.response_cause
+def _ran_before(record: Record, cause: BaseException) -> bool:
+    earlier = cause_of(record)
     if earlier is None or earlier is cause:
         return False
     return not (isinstance(earlier, RefusedRequestError) or is_unprocessed(earlier))

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
 
     import aiohttp
 
-    from .._log.request_log import RequestLog
-    from .._log.upload import SerializedJson
+    from .record import Record
+    from .upload import SerializedJson
 
 
 class ReplayableBody(Protocol):
@@ -27,7 +27,7 @@ class ReplayableBody(Protocol):
 class CallResources:
     """The bodies, the responses and the objects of a call that need care.
 
-    Made only for calls that have one of these; see :func:`resources_of`.
+    Made only for calls that have one of these; see :meth:`.Call.needs_care`.
     """
 
     bodies: Sequence[ReplayableBody] = ()
@@ -36,7 +36,7 @@ class CallResources:
     json: list[SerializedJson]
     """The values of ``json=``, each with the text that its first body had."""
 
-    _responses: Sequence[tuple[aiohttp.ClientResponse, RequestLog | None]] = ()
+    _responses: Sequence[tuple[aiohttp.ClientResponse, Record | None]] = ()
     _used: Sequence[object] = ()
 
     def __init__(self) -> None:
@@ -49,22 +49,22 @@ class CallResources:
             await body.end()
 
     def track(
-        self, response: aiohttp.ClientResponse, log: RequestLog | None = None
+        self, response: aiohttp.ClientResponse, record: Record | None = None
     ) -> None:
         """Remember a response whose connection is in use, in case the call fails.
 
-        It may be of an attempt that has a *log*, and be closed with that one alone.
+        It may be of a request with a *record*, and be closed with that one alone.
         """
         tracked = [each for each in self._responses if each[0].connection is not None]
-        self._responses = [*tracked, (response, log)]
+        self._responses = [*tracked, (response, record)]
 
-    def close_responses(self, log: RequestLog | None = None) -> None:
+    def close_responses(self, record: Record | None = None) -> None:
         """Close responses that a decorator may have left open when the call failed.
 
-        Or when an attempt was given up, only those with its *log*.
+        Or when a request was given up, only those with its *record*.
         """
         for response, owner in self._responses:
-            if log is None or log is owner:
+            if record is None or record is owner:
                 response.close()
 
     def use_once(self, used: object) -> bool:

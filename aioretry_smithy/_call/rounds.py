@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from .._failures.broken_connection import is_broken_connection
 
 if TYPE_CHECKING:
-    from .._log.request_log import RequestLog
-    from .context import ClientRequestContext
+    from .call import Call
+    from .outcome import Outcome
+    from .record import Record
 
 
 class FailedAttempt(NamedTuple):
@@ -23,16 +24,17 @@ class FailedAttempt(NamedTuple):
     is_break: bool
 
     @classmethod
-    def of(cls, ctx: ClientRequestContext, cause: Exception | None) -> FailedAttempt:
+    def of(cls, call: Call, record: Record, cause: Exception | None) -> FailedAttempt:
         """Look at an attempt, or at a call, whose last attempt it is then about."""
-        log = _attempt_of(ctx.log)
-        outcome = log._outcome
+        outcome = record.outcome
         failed = outcome.ended if cause is None else outcome.body_ended
         if failed is None:
             # A decorator of the user's own has raised it.
-            failed = log._call.loop.time()
+            failed = call.loop.time()
+        if record is call:
+            record = _ended_with(call, outcome)
         is_break = cause is not None and is_broken_connection(cause)
-        return cls(log.started, failed, is_break)
+        return cls(record.started, failed, is_break)
 
 
 class Rounds:
@@ -57,7 +59,7 @@ class Rounds:
         return True
 
 
-def _attempt_of(log: RequestLog) -> RequestLog:
-    """Return the log of the attempt that a call has ended with; that of an attempt."""
-    backwards = reversed(log._children)
-    return next((each for each in backwards if each._outcome is log._outcome), log)
+def _ended_with(call: Call, outcome: Outcome) -> Record:
+    """Return the request that a call has ended with; the call where there is none."""
+    backwards = reversed(call.sent)
+    return next((each for each in backwards if each.outcome is outcome), call)

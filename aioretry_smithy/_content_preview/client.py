@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._bodies.response_content import copy_head
-from .._body_text import BodyHead, is_text
-from .._call.client import DecoratingClient, find_client
+from .._context.client import DecoratingClient, find_client
 from .._errors import bad_argument
-from .request_preview import preview_of_request
+from .hooks import PreviewHooks
 
 if TYPE_CHECKING:
-    import aiohttp
-
-    from .._call.client import Decorator, HttpClient
-    from .._call.context import ClientRequestContext
-    from .._request.request import HttpRequest
+    from .._context.client import Decorator, HttpClient
 
 
 class ContentPreviewingClient(DecoratingClient):
@@ -46,6 +40,7 @@ class ContentPreviewingClient(DecoratingClient):
     def __init__(self, delegate: HttpClient, max_length: int) -> None:
         super().__init__(delegate)
         self._max_length = max_length
+        self._hooks = PreviewHooks(max_length)
 
     @classmethod
     def new_decorator(cls, max_length: int) -> Decorator:
@@ -79,23 +74,6 @@ class ContentPreviewingClient(DecoratingClient):
             return cls(delegate, max_length)
 
         return decorator
-
-    async def execute(
-        self, ctx: ClientRequestContext, request: HttpRequest
-    ) -> aiohttp.ClientResponse:
-        """Send *request* and keep how its body and that of the response begin."""
-        log = ctx.log
-        log._request_preview = preview_of_request(
-            request, log._call.default_headers, self._max_length
-        )
-        response = await self.delegate.execute(ctx, request)
-        content_type = response.headers.get("Content-Type", "")
-        if is_text(content_type):
-            head = BodyHead(content_type, self._max_length)
-            if copy_head(response, head):
-                # A client further in may have given it another log.
-                ctx.log._outcome.preview = head
-        return response
 
     def describe(self) -> str:
         """Return one line for ``SessionBuilder.describe()``: name and settings."""

@@ -7,7 +7,7 @@ import sys
 import weakref
 from contextlib import suppress
 from types import CoroutineType, FrameType, MemberDescriptorType, TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import aiohttp
 
@@ -24,6 +24,24 @@ class CallBound:
     """Base of the objects that belong to one call: its context, requests and logs."""
 
     __slots__ = ()
+
+
+class NeverCopied(CallBound):
+    """Base of those that an exception or a log record carries.
+
+    These are pickled without them, and a copy has the same ones.
+    """
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[type[None], tuple[()]]:
+        return type(None), ()
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
 
 
 _LEFT_OUT = (

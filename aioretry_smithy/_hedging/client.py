@@ -6,11 +6,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from .._bodies.request_body import can_be_sent_at_once
-from .._call.chain import sends_again
-from .._call.client import DecoratingClient, Decorator, HttpClient, chain_of
 from .._call.origin import judge_attempt
+from .._call.recorder import record_end_of, record_failure
 from .._call.time_limits import time_left
 from .._clock import loop_time
+from .._context.chain import sends_again
+from .._context.client import DecoratingClient, Decorator, HttpClient, chain_of
+from .._context.context import state_of
 from .._errors import ResponseTimeoutError, bad_argument, is_finite
 from .._failures.ran_out import was_cut_beside
 from .._failures.safety import stands_for
@@ -26,7 +28,9 @@ if TYPE_CHECKING:
 
     import aiohttp
 
-    from .._call.context import ClientRequestContext
+    from .._call.call import Call
+    from .._call.record import Record
+    from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
     from .delay import Delays
 
@@ -142,16 +146,17 @@ class HedgingClient(DecoratingClient[HttpClient]):
             return await self._hedged(ctx, request)
         # Nothing retries: then each request gets its log here.
         attempt = ctx.derive(request)
+        call, scope = state_of(attempt)
         try:
             response = await self._hedged(attempt, request)
         except BaseException as cause:
-            _end(ctx, attempt)
-            judge_attempt(attempt.log, cause)
+            _end(call, scope.record)
+            judge_attempt(call, scope.record, cause)
             is_cut = type(cause) is not ResponseTimeoutError and was_cut_beside(cause)
-            if is_cut and time_left(ctx) <= 0:
-                raise _timed_out(ctx, cause) from cause
+            if is_cut and time_left(call) <= 0:
+                raise _timed_out(call, cause) from cause
             raise
-        _end(ctx, attempt)
+        _end(call, scope.record)
         return response
 
     async def _hedged(
@@ -174,7 +179,7 @@ class HedgingClient(DecoratingClient[HttpClient]):
             return await hedged.run()
         started = loop_time()
         response = await self.delegate.execute(ctx, request)
-        if is_good(response.status) and came_from_server(ctx.log, response):
+        if is_good(response.status) and came_from_server(*state_of(ctx), response):
             times.note(loop_time() - started)
         return response
 
@@ -197,17 +202,18 @@ class HedgingClient(DecoratingClient[HttpClient]):
         return f"{type(self).__name__}(delay={self._delay!r}, {settings})"
 
 
-def _end(ctx: ClientRequestContext, attempt: ClientRequestContext) -> None:
+def _end(call: Call, record: Record) -> None:
     """Let a call that nothing retries end as its attempt did."""
-    attempt.log._is_settled = True
-    if not ctx.log._is_settled:
-        ctx.log._record_answer(attempt.log)
+    record.is_settled = True
+    if not call.is_settled:
+        record_end_of(call, record)
 
 
-def _timed_out(ctx: ClientRequestContext, cause: BaseException) -> ResponseTimeoutError:
-    error = ResponseTimeoutError(f"the call had {ctx.log.response_timeout:.3f} s")
+def _timed_out(call: Call, cause: BaseException) -> ResponseTimeoutError:
+    seconds = (call.deadline or call.started) - call.started
+    error = ResponseTimeoutError(f"the call had {seconds:.3f} s")
     stands_for(error, cause)
-    ctx.log._record_failure(error)
+    record_failure(call, call, error)
     return error
 
 

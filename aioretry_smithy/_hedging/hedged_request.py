@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from copy import copy
 from typing import TYPE_CHECKING, Any, Final
 
+from .._call.race import Race
+from .._call.recorder import record_race, record_superseded
 from .._call.time_limits import time_left
 from .._clock import loop_time
+from .._context.context import context_of, state_of
 from .._failures.kept_cause import drop_frames
 from .._failures.ran_out import mark_cut_beside, ran_out
 from .._failures.retry_info import RetryInfo
@@ -28,8 +32,8 @@ if TYPE_CHECKING:
 
     import aiohttp
 
-    from .._call.client import HttpClient
-    from .._call.context import ClientRequestContext
+    from .._context.client import HttpClient
+    from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
     from .._retry.limiter import RetryLimiter
     from .recent_times import FixedDelay, RecentTimes
@@ -75,7 +79,12 @@ class HedgedRequest:
         self._delay = delay
         self._hedges_left = max_hedges
         self._limiter = limiter
-        self._first = SentRequest(ctx._twin())
+        self._call, scope = state_of(ctx)
+        self._scope: Any = scope
+        # The attempt itself, and its context, get the request that counts.
+        first = copy(self._scope)
+        first.context = None
+        self._first = SentRequest(context_of(self._call, first))
         self._sent = [self._first]
         self._under_way: list[SentRequest] = []
         self._standing = Standing()
@@ -94,7 +103,7 @@ class HedgedRequest:
             await self._race()
             for sent in self._under_way:
                 if sent.ctx is not None:
-                    sent.ctx.log._supersede()
+                    record_superseded(state_of(sent.ctx)[1].record)
             await self._end()
         except BaseException as error:
             self._standing.close()
@@ -122,7 +131,7 @@ class HedgedRequest:
                 self._hedge(before)
 
     def _may_hedge(self) -> bool:
-        return self._hedges_left > 0 and time_left(self._ctx) > 0
+        return self._hedges_left > 0 and time_left(self._call, self._scope.record) > 0
 
     def _hedge(self, before: SentRequest) -> None:
         self._hedges_left -= 1
@@ -145,24 +154,28 @@ class HedgedRequest:
         limiter, ctx = self._limiter, self._ctx
         if limiter is not None:
             if not await acquired(limiter, before, cause):
-                ctx.log._call.refused_hedges += 1
+                self._call.refused_hedges += 1
                 return None
             # It may have taken its time, and may even have ignored that it is over.
-            if hedge not in self._under_way or time_left(ctx) <= 0:
+            if (
+                hedge not in self._under_way
+                or time_left(self._call, self._scope.record) <= 0
+            ):
                 await notify(limiter, limiter.release, before)
                 return None
             hedge.leave = before
-        config: Any = ctx.root._retry_config
+        call = self._call
+        config: Any = call.retry_config
         name = getattr(config, "retry_count_header", RETRY_COUNT_HEADER)
         request = self._request
         if name is not None:
-            made_before = ctx.root.log._count_attempts()
-            request = HTTP.with_count(request, name, made_before)
+            request = HTTP.with_count(request, name, call.attempts_made)
         hedge.started = loop_time()
         hedge.ctx = attempt = ctx.derive(request)
         self._standing.free_connection()
-        attempt.log._deadline = ctx.log._deadline
-        attempt.log._hedge(ctx.log)
+        record, first = state_of(attempt)[1].record, self._scope.record
+        record.deadline = first.deadline
+        record.race = Race(record.started - first.started)
         return await self._delegate.execute(attempt, request)
 
     def _take(self, sent: SentRequest) -> bool:
@@ -184,7 +197,7 @@ class HedgedRequest:
         if not is_good(response.status):
             self._take_bad(sent, response)
             return False
-        if came_from_server(sent.ctx.log, response):
+        if came_from_server(*state_of(sent.ctx), response):
             self._standing.win(sent)
             self._learn(sent)
             return True
@@ -250,10 +263,10 @@ class HedgedRequest:
     def _hand_over(self) -> aiohttp.ClientResponse:
         """Give the attempt the log of what counts, and return or raise that."""
         best: Any = self._standing.best
-        ctx = self._ctx
-        ctx.log, ctx.attempt = best.ctx.log, best.ctx.attempt
+        counts = state_of(best.ctx)[1]
+        self._scope.record, self._scope.number = counts.record, counts.number
         if best is not self._last:
-            ctx.root.log._end_race()
+            record_race(self._call)
         cause, response = best.cause, best.response
         was_sent = was_cut = False
         for sent in self._sent:
@@ -266,7 +279,7 @@ class HedgedRequest:
             return response  # type: ignore[no-any-return]
         if was_sent:
             mark_seen(cause)
-        if was_cut and time_left(ctx.root) <= 0:
+        if was_cut and time_left(self._call) <= 0:
             mark_cut_beside(cause)
         try:
             raise cause

@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
+from .._call.recorder import record_failure
 from .._clock import loop_time
+from .._context.context import state_of
 
 if TYPE_CHECKING:
     import aiohttp
 
-    from .._call.context import ClientRequestContext
-    from .._log.request_log import RequestLog
+    from .._call.attempt import Attempt
+    from .._call.call import Call
+    from .._call.record import Record
+    from .._context.context import ClientRequestContext
 
 _given_up: Final[set[asyncio.Task[Any]]] = set()
 """Tasks that are to end, some in their own time: the loop alone does not keep them."""
@@ -66,34 +70,37 @@ class SentRequest:
         del self.task  # it may have a failure, whose frames have this object
         if self.ctx is None:
             return
-        log, resources = self.ctx.log, self.ctx.root._resources
-        if resources is not None:
+        call, scope = state_of(self.ctx)
+        record = scope.record
+        if call.resources is not None:
             # A decorator may have dropped one, as it was cancelled.
-            resources.close_responses(log)
-        if log.duration is None:
-            log._sent = log._sent or not task.done()
-            log._record_failure(asyncio.CancelledError())
-        log._is_settled = True
+            call.resources.close_responses(record)
+        if record.outcome.ended is None:
+            record.was_sent = record.was_sent or not task.done()
+            record_failure(call, record, asyncio.CancelledError())
+        record.is_settled = True
 
 
-def came_from_server(log: RequestLog, response: aiohttp.ClientResponse) -> bool:
+def came_from_server(
+    call: Call, scope: Call | Attempt, response: aiohttp.ClientResponse
+) -> bool:
     """Say whether the answer to a request is one of a server.
 
     One that a fault injected is, so that hedging can be rehearsed; that of a fallback
     or a cache is not. A decorator may have made attempts of its own.
     """
-    if log._was_refused:
+    record = scope.record
+    if record.was_refused:
         # Whatever was sent before the fallback answered.
         return False
-    inner = log.root.children[log.attempt :]
-    return _met_server(log) or any(
-        _met_server(each) and each.response_headers is response.headers
-        for each in inner
+    return _met_server(record) or any(
+        _met_server(each) and each.outcome.headers is response.headers
+        for each in call.sent[record.number :]
     )
 
 
-def _met_server(log: RequestLog) -> bool:
-    return log._sent or log.injected
+def _met_server(record: Record) -> bool:
+    return record.was_sent or record.outcome.is_injected
 
 
 def _discard(task: asyncio.Task[aiohttp.ClientResponse | None]) -> None:

@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from aiohttp import ClientResponse
-
-from .._call.short_lane import LaneStep
-from .._clock import loop_time
+from .._context.client import DecoratingClient, HttpClient
 from .._errors import bad_argument
-from .._failures.safety import mark_queued
 from .._request.keys import host_key
 from .._request.per_key import OneForAll, PerKey
 from .concurrency_limit import ConcurrencyLimit
-from .concurrency_limit_error import ConcurrencyLimitError
-from .limited_calls import LimitedCalls, check_timeout, note_queue
-from .overload import is_overloaded, was_dropped
-from .places import Place
+from .place_hooks import PlaceHooks
+from .waiting import check_timeout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    import aiohttp
-
-    from .._call.client import Decorator, HttpClient
-    from .._call.context import ClientRequestContext
-    from .._request.request import HttpRequest
+    from .._context.client import Decorator
 
     ConcurrencyLimitFactory: TypeAlias = Callable[[str], int | ConcurrencyLimit]
     ConcurrencyLimits: TypeAlias = (
@@ -35,7 +24,7 @@ if TYPE_CHECKING:
     )
 
 
-class ConcurrencyLimitingClient(LimitedCalls[Place]):
+class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
     """Lets requests wait until there is a place for them in flight.
 
     Inside a retrying client, as usual, each attempt takes a place of its own. It holds
@@ -46,6 +35,8 @@ class ConcurrencyLimitingClient(LimitedCalls[Place]):
 
     >>> decorator = ConcurrencyLimitingClient.new_decorator(20, max_pending=100)
     """
+
+    _serves = "sessions"
 
     def __init__(
         self,
@@ -58,6 +49,7 @@ class ConcurrencyLimitingClient(LimitedCalls[Place]):
         self._limits = limits
         self._max_pending = max_pending
         self._timeout = timeout
+        self._hooks = PlaceHooks(limits, max_pending, timeout)
 
     @classmethod
     def new_decorator(
@@ -140,26 +132,6 @@ class ConcurrencyLimitingClient(LimitedCalls[Place]):
         check_timeout(timeout)
         return lambda delegate: cls(delegate, limits, max_pending, timeout)
 
-    async def execute(
-        self, ctx: ClientRequestContext, request: HttpRequest
-    ) -> aiohttp.ClientResponse:
-        """Wait for a place, pass *request* on, and hold the place while it is used."""
-        place = await self._permit(ctx, request)
-        if place is None:
-            return await self.delegate.execute(ctx, request)
-        try:
-            response = await self.delegate.execute(ctx, request)
-        except BaseException as cause:
-            if was_dropped(cause):
-                place.learn(dropped=True)
-            place.leave()
-            raise
-        dropped = is_overloaded(response.status)
-        if dropped is not None:
-            place.learn(dropped=dropped)
-        _leave_after_body(place, response)
-        return response
-
     @property
     def limits(self) -> Mapping[str, ConcurrencyLimit]:
         """The limits in use by their keys, as of now, for health pages.
@@ -177,67 +149,6 @@ class ConcurrencyLimitingClient(LimitedCalls[Place]):
         """Return the name and the settings of this client."""
         queue = f"max_pending={self._max_pending!r}, timeout={self._timeout!r}"
         return f"{type(self).__name__}({self._limits!r}, {queue})"
-
-    def _lane_step(self) -> LaneStep:
-        find: Any = self._limits.quick()  # None is for keys of paths
-
-        def try_enter(host: str, method: str, now: float) -> Place | None:
-            limit = find(host, method)
-            try:
-                return None if limit is None else limit._try_enter(now)
-            except Exception:
-                # The ordinary lane asks again, and tells the caller.
-                return None
-
-        return LaneStep(try_enter, _succeed, Place.leave)
-
-    async def _take(
-        self, ctx: ClientRequestContext, request: HttpRequest
-    ) -> Place | None:
-        limit = self._limits.of(request)
-        if limit is None:
-            return None
-        return limit._try_enter(loop_time()) or await self._wait(limit, ctx)
-
-    async def _wait(self, limit: ConcurrencyLimit, ctx: ClientRequestContext) -> Place:
-        started = loop_time()
-        if self._max_pending is None or limit.pending < self._max_pending:
-            longest = math.inf if self._timeout is None else self._timeout
-            until = started + min(longest, ctx.remaining())
-            place = await limit._wait(until)
-            note_queue(ctx, started)
-            if place is not None:
-                return place
-        limit._refuse(ctx)
-        # Not by way of a variable: the error has this frame.
-        raise _refusal(limit, loop_time() - started)
-
-
-def _succeed(place: Place, now: float, response: aiohttp.ClientResponse) -> None:
-    places = place.places
-    if places is not None and places._learns:
-        places._sample(now, place, dropped=False)
-    if response.connection is None:
-        place.leave()
-    else:
-        _leave_after_body(place, response)
-
-
-def _leave_after_body(place: Place, response: aiohttp.ClientResponse) -> None:
-    """Let a request leave its place when the body has ended."""
-    # The body of a mock never ends.
-    if response.connection is None or not issubclass(type(response), ClientResponse):
-        place.leave()
-    else:
-        # aiohttp calls it then, and where a response is closed or collected before.
-        response.connection.add_callback(place.leave)
-
-
-def _refusal(limit: ConcurrencyLimit, waited: float) -> ConcurrencyLimitError:
-    error = ConcurrencyLimitError(limit, waited, limit.pending)
-    # So that a call whose deadline ends the wait counts for nobody either.
-    mark_queued(error)
-    return error
 
 
 def _limit_of(limit: Any, name: str | None) -> ConcurrencyLimit:

@@ -15,7 +15,7 @@ from .places import Place, Places
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from .._call.context import ClientRequestContext
+    from .._context.context import ClientRequestContext
 
 
 class ConcurrencyLimitListener:

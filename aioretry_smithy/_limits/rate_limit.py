@@ -15,7 +15,7 @@ from .resets import Resets
 if TYPE_CHECKING:
     import aiohttp
 
-    from .._call.context import ClientRequestContext
+    from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
 
 

@@ -1,63 +1,42 @@
-"""Attach the log of a call to its outcome, and find it there."""
+"""Find the call that an outcome came from."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from .._call.attachment import attached_to
 from .._errors import raised_from
 from .._failures.frames import sources_of
-from .._failures.kept_cause import LOG_KEY
 
 if TYPE_CHECKING:
-    from .record import LogRecord
+    from .._call.call import Call
 
 
-def attach(log: LogRecord, source: object) -> None:
-    """Let :meth:`RequestLog.of` find *log* from *source*."""
-    if isinstance(source, BaseException):
-        # An exception of the user's own may refuse to be written on.
-        vars(source)[LOG_KEY] = log
-    else:
-        # Quicker, since Python then needs no dictionary for the attributes.
-        setattr(source, LOG_KEY, log)
+def find_call(source: object) -> Call | None:
+    """Return the call attached to *source*, or to what it was raised from."""
+    found = (call_of(link) for link in raised_from(source))
+    return next((call for call in found if call is not None), None)
 
 
-def find_log(source: object) -> LogRecord | None:
-    """Return the log attached to *source*, or to what it was raised from."""
-    found = (log_of(link) for link in raised_from(source))
-    return next((log for log in found if log is not None), None)
+def call_of(source: object) -> Call | None:
+    """Return the call of *source* itself, or of the response that raised it."""
+    call: Call | None = attached_to(source)
+    if call is None and isinstance(source, BaseException):
+        return _call_of_body(source)
+    return call
 
 
-def log_of(source: object) -> LogRecord | None:
-    """Return the log attached to *source* itself, or to the response that raised it."""
-    log: LogRecord | None = attached_to(source)
-    if log is None and isinstance(source, BaseException):
-        return _log_of_body(source)
-    return log
-
-
-def attached_to(source: object) -> Any:
-    """Return the log attached to *source*, or None."""
-    log: Any = getattr(source, "__dict__", {}).get(LOG_KEY)
-    if isinstance(log, tuple):
-        # That of a call of the short lane is made when it is asked for.
-        make, *facts = log
-        log = make(source, *facts)
-        setattr(source, LOG_KEY, log)
-    return log
-
-
-def _log_of_body(error: BaseException) -> LogRecord | None:
-    """Find the log of the response that raised *error*.
+def _call_of_body(error: BaseException) -> Call | None:
+    """Find the call of the response that raised *error*.
 
     Most of what a response raises does not pass through this library: errors of its
     status or its JSON. Their frames have the response, or its stream.
     """
     for source, has_failed in sources_of(error):
-        log: LogRecord | None = attached_to(source)
-        if log is not None:
+        call: Call | None = attached_to(source)
+        if call is not None:
             if has_failed:
                 # Before it was read, so that no wait for it has met the failure.
                 source.fail(error)
-            return log
+            return call
     return None

@@ -13,7 +13,7 @@ from .._text import one_word, printable
 
 if TYPE_CHECKING:
     from .._masking.mask import Mask
-    from .record import LogRecord
+    from .facts import LogFacts
 
 _LONGEST_MESSAGE = 4096
 _LONGEST_CAUSE = 72
@@ -27,7 +27,7 @@ _QUOTED_BYTES = re.compile(
 )
 
 
-def describe_cause(log: LogRecord) -> str | None:
+def describe_cause(log: LogFacts) -> str | None:
     """Return the class and the message of a log's failure, credentials hidden."""
     cause = log.response_cause
     return None if cause is None else describe_error(cause, log.mask)

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from .._masking.mask import Mask
-    from .record import LogRecord
+    from .facts import LogFacts
 
 
-def to_dict(log: LogRecord) -> dict[str, Any]:
+def to_dict(log: LogFacts) -> dict[str, Any]:
     """Return a log and its attempts as plain JSON values."""
     mask = log.mask
     return {
@@ -50,7 +50,7 @@ def to_dict(log: LogRecord) -> dict[str, Any]:
     } | _calls(log)
 
 
-def _calls(log: LogRecord) -> dict[str, Any]:
+def _calls(log: LogFacts) -> dict[str, Any]:
     """Return the values that only the log of a call of a function has."""
     if log.request_method is not None:
         return {}

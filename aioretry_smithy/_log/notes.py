@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from .._call.attachment import attach
 from .._text import printable
+from .request_log import log_of
 from .tree import describe_outcome, describe_seconds, describe_waits
 
 if TYPE_CHECKING:
-    from .record import LogRecord
+    from .._call.call import Call
+    from .facts import LogFacts
 
 _NOTES: Final = "_aioretry_smithy_notes"
 
 
-def add_notes(log: LogRecord, error: BaseException, *, keep: bool = False) -> None:
+def annotate(call: Call, cause: BaseException, *, keep: bool = False) -> None:
+    """Attach a call and notes to *cause*, which the caller gets.
+
+    Where it comes out of a call made inside, *keep* the notes of that.
+    """
+    attach(call, cause)
+    # An exception of the user's own may refuse to be written on.
+    with suppress(Exception):
+        add_notes(log_of(call, call), cause, keep=keep)
+
+
+def add_notes(log: LogFacts, error: BaseException, *, keep: bool = False) -> None:
     """Note the attempts of a call, where it made several, on what ended it.
 
     An exception that had ended another call before loses the notes of that one: some
@@ -33,7 +48,7 @@ def add_notes(log: LogRecord, error: BaseException, *, keep: bool = False) -> No
             error.add_note(line)
 
 
-def note(attempt: LogRecord) -> str:
+def note(attempt: LogFacts) -> str:
     """Describe the outcome of an attempt in a line."""
     name = f"attempt {attempt.attempt}"
     if attempt.request_method is None:

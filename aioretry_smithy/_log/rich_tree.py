@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console, ConsoleOptions
 
-    from .record import LogRecord
+    from .facts import LogFacts
 
 _DIM: Final = "dim"
 _MARGIN: Final = 3
@@ -35,7 +35,7 @@ class RichTree:
     A terminal and a notebook get colours and bars, a file the plain tree.
     """
 
-    def __init__(self, log: LogRecord) -> None:
+    def __init__(self, log: LogFacts) -> None:
         self._log = log
 
     def __rich_console__(

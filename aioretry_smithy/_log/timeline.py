@@ -12,7 +12,7 @@ from .tree import Headline, Row, aligned_rows, describe_outcome, headline, more_
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from .record import LogRecord
+    from .facts import LogFacts
 
 
 class OutcomeKind(StrEnum):
@@ -35,7 +35,7 @@ class OutcomeKind(StrEnum):
     RUNNING = "running"
 
     @classmethod
-    def of(cls, log: LogRecord) -> OutcomeKind:
+    def of(cls, log: LogFacts) -> OutcomeKind:
         """Classify what a log says up to now."""
         if log.superseded:
             return cls.SUPERSEDED
@@ -75,7 +75,7 @@ class Bar:
     A call that was made inside an attempt has one too.
     """
 
-    log: LogRecord
+    log: LogFacts
     """The log of the attempt; that of the call for a wait before the first one."""
 
     outcome: OutcomeKind
@@ -102,10 +102,10 @@ class Bar:
 class Timeline:
     """A call in words, and in seconds from its start."""
 
-    log: LogRecord
+    log: LogFacts
     headline: Headline
 
-    attempts: tuple[LogRecord, ...]
+    attempts: tuple[LogFacts, ...]
     """The logs that were laid out; a call under way may have more by now."""
 
     bars: tuple[Bar, ...]
@@ -118,7 +118,7 @@ class Timeline:
     """The deadline of the call."""
 
 
-def timeline(log: LogRecord) -> Timeline:
+def timeline(log: LogFacts) -> Timeline:
     """Lay out a call, under way or over.
 
     A wait has no time of its own in the log, only a length. It ends when the next
@@ -132,7 +132,7 @@ def timeline(log: LogRecord) -> Timeline:
 
 
 def _bars(
-    log: LogRecord, attempts: tuple[LogRecord, ...], origin: float
+    log: LogFacts, attempts: tuple[LogFacts, ...], origin: float
 ) -> tuple[Bar, ...]:
     """Lay out the attempts of a call, in seconds from *origin*."""
     delay = log.delay
@@ -161,7 +161,7 @@ def _bars(
 
 
 def until_next(
-    attempts: Sequence[LogRecord], now: float, origin: float = 0.0
+    attempts: Sequence[LogFacts], now: float, origin: float = 0.0
 ) -> list[Span]:
     """Return when each attempt began, and when the next one did that is no hedge."""
     spans: list[Span] = []
@@ -173,7 +173,7 @@ def until_next(
     return spans[::-1]
 
 
-def _calls(log: LogRecord, origin: float) -> tuple[Bar, ...]:
+def _calls(log: LogFacts, origin: float) -> tuple[Bar, ...]:
     """Lay out the calls that were made inside an attempt."""
     bars = [_call(call, origin) for call in log.calls]
     rest = more_calls(log)
@@ -182,7 +182,7 @@ def _calls(log: LogRecord, origin: float) -> tuple[Bar, ...]:
     return tuple(bars)
 
 
-def _call(log: LogRecord, origin: float) -> Bar:
+def _call(log: LogFacts, origin: float) -> Bar:
     attempts = log.children
     inside = _bars(log, attempts, origin)
     kind, words = OutcomeKind.of(log), headline(log, attempts)
@@ -193,11 +193,11 @@ def _call(log: LogRecord, origin: float) -> Bar:
     return Bar(log, kind, words, only.parts, only.inside)
 
 
-def _parts(log: LogRecord, until_next: Span, now: float) -> dict[str, Span]:
+def _parts(log: LogFacts, until_next: Span, now: float) -> dict[str, Span]:
     start, following = until_next
     parts, duration = {}, log.duration
     end = max(start, now) if duration is None else start + duration
-    if log.delay is not None and log.attempt is not None and not log._was_stale:
+    if log.delay is not None and log.attempt is not None and not log._record.was_stale:
         parts["wait"] = _wait(log.delay, end, following)
     if duration is not None:
         total = log.total_duration
@@ -213,5 +213,5 @@ def _wait(seconds: float, earliest: float, following: float) -> Span:
     return Span(max(earliest, end - seconds), end)
 
 
-def _elapsed(log: LogRecord) -> float:
+def _elapsed(log: LogFacts) -> float:
     return log._call.loop.time() - log.started

@@ -14,7 +14,7 @@ from .tree import Headline, cells, describe_outcome, tree
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from .record import LogRecord
+    from .facts import LogFacts
 
 _WIDTH: Final = 900
 _LEFT: Final = 20
@@ -58,7 +58,7 @@ _STYLE: Final = style(
 )
 
 
-def draw(log: LogRecord) -> str:
+def draw(log: LogFacts) -> str:
     """Return the timeline of a call as an SVG document."""
     times = timeline(log)
     axis = _Axis.of(times)

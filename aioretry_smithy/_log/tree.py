@@ -24,25 +24,25 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .._masking.mask import Mask
-    from .record import LogRecord
+    from .facts import LogFacts
 
 _NO_TIME = "0.000 s"
 # What our own strategies say when they refuse, where the stop reason says it too.
 _REPEATED = re.compile(r"all attempts are made: \d+|no delay left after \d+ attempts")
 
 
-def render(log: LogRecord) -> str:
+def render(log: LogFacts) -> str:
     """Draw a call and its attempts."""
     return tree(log, log.children)
 
 
-def tree(log: LogRecord, attempts: Sequence[LogRecord]) -> str:
+def tree(log: LogFacts, attempts: Sequence[LogFacts]) -> str:
     """Draw a call and these attempts: one that is under way may get more."""
     drawn = branches(_call(log, attempts))
     return "\n".join(f"{branch}{line}" for branch, line in drawn)
 
 
-def _call(log: LogRecord, attempts: Sequence[LogRecord]) -> Node[str]:
+def _call(log: LogFacts, attempts: Sequence[LogFacts]) -> Node[str]:
     rows = (
         Node(["".join(row).rstrip(), *preview_lines(attempt, "<")], _calls(attempt))
         for attempt, row in zip(attempts, aligned_rows(attempts), strict=True)
@@ -51,24 +51,24 @@ def _call(log: LogRecord, attempts: Sequence[LogRecord]) -> Node[str]:
     return Node(lines, [*_calls(log), *rows])
 
 
-def _calls(log: LogRecord) -> list[Node[str]]:
+def _calls(log: LogFacts) -> list[Node[str]]:
     calls = [_call(call, call.children) for call in log.calls]
     rest = more_calls(log)
     return calls if rest is None else [*calls, Node([rest], [])]
 
 
-def more_calls(log: LogRecord) -> str | None:
+def more_calls(log: LogFacts) -> str | None:
     """Say how many calls were made inside whose logs were not kept, if any."""
     number = log.dropped_calls
     return f"and {_count(number, 'more call')}" if number else None
 
 
-def previews_of_call(log: LogRecord, attempts: Sequence[LogRecord]) -> list[str]:
+def previews_of_call(log: LogFacts, attempts: Sequence[LogFacts]) -> list[str]:
     """Show how the bodies of a call begin; attempts show what came back themselves."""
     return preview_lines(log, ">" if attempts else "><")
 
 
-def preview_lines(log: LogRecord, arrows: str) -> list[str]:
+def preview_lines(log: LogFacts, arrows: str) -> list[str]:
     """Show in a line each how bodies begin: ``>`` what was sent, ``<`` what came."""
     texts = {">": log.request_content_preview, "<": log.response_content_preview}
     previews = (content_preview(texts[arrow], log.mask) for arrow in arrows)
@@ -92,7 +92,7 @@ class Headline(NamedTuple):
         return f"{self.request}  ->  {self.outcome}{self.rest}"
 
 
-def headline(log: LogRecord, attempts: Sequence[LogRecord]) -> Headline:
+def headline(log: LogFacts, attempts: Sequence[LogFacts]) -> Headline:
     """Describe the request and its outcome."""
     outcome = _answer_or_cause(log)
     parts = []
@@ -127,7 +127,7 @@ class Row(NamedTuple):
     wait: str = ""
 
 
-def aligned_rows(attempts: Sequence[LogRecord]) -> list[Row]:
+def aligned_rows(attempts: Sequence[LogFacts]) -> list[Row]:
     """Describe the outcome of each attempt, in columns of the same width."""
     views = describe_outcome, describe_seconds, describe_waits
     rows = [(f"{log.attempt}", *(view(log) for view in views)) for log in attempts]
@@ -150,25 +150,25 @@ def cells(text: str) -> int:
     return sum(1 + (east_asian_width(character) in "FW") for character in text)
 
 
-def describe_outcome(log: LogRecord) -> str:
+def describe_outcome(log: LogFacts) -> str:
     """Say in a few words how a call or an attempt ended."""
     said = "superseded" if log.superseded else _answer_or_cause(log)
     origin = _origin(log)
     return said if origin is None else f"{said}, {origin}"
 
 
-def _origin(log: LogRecord) -> str | None:
+def _origin(log: LogFacts) -> str | None:
     """Say where an outcome comes from; None for that of a server."""
     if log.injected:
         return "injected"
     return "not sent" if _was_never_sent(log) else None
 
 
-def _was_never_sent(log: LogRecord) -> bool:
+def _was_never_sent(log: LogFacts) -> bool:
     return log.duration is not None and not log.sent
 
 
-def _answer_or_cause(log: LogRecord) -> str:
+def _answer_or_cause(log: LogFacts) -> str:
     status, cause = log.response_status, log.response_cause
     if status is not None:
         text = f"{status} {log.response_reason or ''}".rstrip()
@@ -190,12 +190,12 @@ def _answer_or_cause(log: LogRecord) -> str:
     return excerpt(described)
 
 
-def _came_from_inside(log: LogRecord, cause: BaseException) -> bool:
+def _came_from_inside(log: LogFacts, cause: BaseException) -> bool:
     described = describe_error(cause, log.mask)
     return any(describe_cause(call) == described for call in log.calls)
 
 
-def _time(log: LogRecord, outcome: str, after_answer: str, after_time: str) -> str:
+def _time(log: LogFacts, outcome: str, after_answer: str, after_time: str) -> str:
     """Say how long it took, unless that was said, or no time at all unsent."""
     took = describe_seconds(log)
     if not took or outcome.endswith(took) or (took == _NO_TIME and not log.sent):
@@ -203,7 +203,7 @@ def _time(log: LogRecord, outcome: str, after_answer: str, after_time: str) -> s
     return f"{after_time if outcome.endswith(' s') else after_answer}{took}"
 
 
-def describe_stop(log: LogRecord) -> str | None:
+def describe_stop(log: LogFacts) -> str | None:
     """Say why there was no further attempt; None where nothing stopped a call."""
     reason, refusal = log.stop_reason, log.retry_error
     if reason is None:
@@ -214,7 +214,7 @@ def describe_stop(log: LogRecord) -> str | None:
     return str(reason) if _REPEATED.fullmatch(words) else f"{reason} ({excerpt(words)})"
 
 
-def _beside_status(log: LogRecord, cause: BaseException) -> str:
+def _beside_status(log: LogFacts, cause: BaseException) -> str:
     """Say what an answer failed with."""
     if isinstance(cause, ResponseTimeoutError):
         return printable(message_of(cause, log.mask))
@@ -228,20 +228,21 @@ def _beside_status(log: LogRecord, cause: BaseException) -> str:
     return excerpt(describe_error(cause, log.mask))
 
 
-def describe_seconds(log: LogRecord) -> str:
+def describe_seconds(log: LogFacts) -> str:
     """Return the seconds to the headers or the failure, that of the body too."""
-    outcome = log._outcome
+    outcome = log._record.outcome
     has_failed_body = outcome.status is not None and outcome.cause is not None
     duration = log.total_duration if has_failed_body else log.duration
     return "" if duration is None else f"{duration:.3f} s"
 
 
-def describe_waits(log: LogRecord) -> str:
+def describe_waits(log: LogFacts) -> str:
     """Say when a hedge was sent, and what was waited after the attempt."""
     parts = []
-    if log._hedged_after is not None:
-        parts.append(f"hedge after {log._hedged_after:.3f} s")
-    if log._was_stale:
+    race = log._record.race
+    if race is not None and race.after is not None:
+        parts.append(f"hedge after {race.after:.3f} s")
+    if log._record.was_stale:
         parts.append("then sent again (stale_connection)")
     elif log.delay is not None:
         parts.append(f"then waited {log.delay:.3f} s ({log.delay_source})")

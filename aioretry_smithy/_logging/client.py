@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import logging
 import random
-import traceback
-from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from .._call.client import ClientT, DecoratingClient, HttpClient
-from .._call.short_lane import LaneStep
-from .._errors import raised_from, unqualified
+from .._context.client import ClientT, DecoratingClient, HttpClient
+from .._errors import unqualified
 from .._masking.mask import Mask
 from .formatter import LogFormatter
-from .logger import Logger, emit, level_check
+from .hooks import LoggingHooks
 from .settings import (
     FAILURE_LEVEL,
     REQUEST_LEVEL,
@@ -22,15 +19,13 @@ from .settings import (
     LoggingSettings,
     LogLevel,
     Sampling,
-    level_from,
     names_of,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from .._call.context import ClientRequestContext
-    from .._log.request_log import RequestLog
+    from .logger import Logger
 
 _LOGGER = logging.getLogger("aioretry_smithy")
 
@@ -50,10 +45,7 @@ class LoggedCalls(DecoratingClient[ClientT]):
     def __init__(self, delegate: ClientT, settings: LoggingSettings) -> None:
         super().__init__(delegate)
         self._settings = settings
-        self._is_on = level_check(settings.logger)
-        self._has_reported = False
-        self._is_success_sampled = settings.sampler("success_sampling_rate")
-        self._is_failure_sampled = settings.sampler("failure_sampling_rate")
+        self._hooks = LoggingHooks(settings)
         self.mask: Mask | None = Mask(
             settings.sensitive_headers, settings.sensitive_query_parameters
         )
@@ -132,80 +124,9 @@ function of the log)
         decorator: Any = partial(cls, settings=settings)
         return decorator  # type: ignore[no-any-return]
 
-    async def execute(self, ctx: ClientRequestContext, request: Any) -> Any:
-        """Pass *request* on and log its outcome."""
-        delegate: Any = self.delegate
-        try:
-            result = await delegate.execute(ctx, request)
-        except BaseException:
-            self._write(ctx.log)
-            raise
-        self._write(ctx.log)
-        return result
-
-    def _lane_step(self) -> LaneStep | None:
-        levels = {
-            self._settings.request_log_level,
-            self._settings.successful_response_log_level,
-        }
-        if any(map(callable, levels)):
-            return None
-        is_on, (level, *others) = self._is_on, cast("set[int]", levels)
-
-        def is_off(host: str, method: str, now: float) -> bool | None:
-            try:
-                return None if is_on(level) or (others and is_on(others[0])) else True
-            except Exception:
-                return None  # the call is logged, which reports it
-
-        return LaneStep(is_off)
-
     def describe(self) -> str:
         """Return one line for ``SessionBuilder.describe()``: name and settings."""
         return f"{type(self).__name__}({self._settings})"
-
-    def _write(self, log: RequestLog) -> None:
-        try:
-            success = _has_succeeded(log)
-            settings, is_on = self._settings, self._is_on
-            # Without a helper function: every call pays for this, even with both off.
-            level = settings.request_log_level
-            if callable(level):
-                level = level_from("request_log_level", level, log)
-            request_level = level if is_on(level) else None
-            if success:
-                name, level = _SUCCESS, settings.successful_response_log_level
-            else:
-                name, level = _FAILURE, settings.failure_response_log_level
-            if callable(level):
-                level = level_from(name, level, log)
-            response_level = level if is_on(level) else None
-            if request_level is None and response_level is None:
-                return
-            is_sampled = (
-                self._is_success_sampled if success else self._is_failure_sampled
-            )
-            if not is_sampled(log):
-                return
-            lines = _lines(
-                settings.formatter, log, request_level, response_level, pair=not success
-            )
-            for level, line in lines:
-                emit(settings.logger, level, line, log)
-        except Exception as error:
-            self._report(error, log.response_cause)
-
-    def _report(self, error: Exception, cause: BaseException | None) -> None:
-        if self._has_reported:
-            return
-        self._has_reported = True
-        _cut_context(error, cause)
-        try:
-            message = "could not log a call; further errors are not reported"
-            _LOGGER.error(message, exc_info=error)
-        except Exception:
-            with suppress(Exception):
-                traceback.print_exception(error)
 
 
 class LoggingClient(LoggedCalls[HttpClient]):
@@ -240,47 +161,3 @@ class LoggingClient(LoggedCalls[HttpClient]):
 
     _serves = "sessions"
     _counterpart = "LoggingRpcClient"
-
-
-def _has_succeeded(log: RequestLog) -> bool:
-    if log.response_cause is not None:
-        return log.superseded
-    # Not by properties: every call pays for this.
-    outcome = log._outcome
-    status = outcome.status
-    # A function that has returned has no status.
-    return outcome.ended is not None if status is None else status < 400
-
-
-def _lines(
-    formatter: LogFormatter,
-    log: RequestLog,
-    request_level: int | None,
-    response_level: int | None,
-    *,
-    pair: bool,
-) -> list[tuple[int, str]]:
-    """Format the lines to write, both before the first is written.
-
-    A level that is off is None. Of a *pair*, that line takes the level of the other.
-    """
-    request = response = None
-    if request_level or pair:
-        request = formatter.format_request(log)
-    if response_level or (pair and request is not None):
-        response = formatter.format_response(log)
-    if pair and request is not None and response is not None:
-        request_level = request_level or response_level
-        response_level = response_level or request_level
-    return [
-        (level, line)
-        for level, line in ((request_level, request), (response_level, response))
-        if level and line is not None
-    ]
-
-
-def _cut_context(error: BaseException, cause: BaseException | None) -> None:
-    """Remove the failure of the call, which may show credentials, from a traceback."""
-    for link in list(raised_from(error)):
-        if isinstance(link, BaseException) and link.__context__ is cause:
-            link.__context__ = None

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any
 
 from aiohttp import FormData, payload
 from multidict import MultiDict, MultiDictProxy
 
-from .copies import USUAL_CONTAINERS, copy_of, copy_of_buffer, copy_of_dict
+from .copies import USUAL_CONTAINERS, copy_of, copy_of_buffer
 
 MUTABLE_ARGUMENTS = frozenset(
     {"cookies", "data", "headers", "params", "proxy_headers", "skip_auto_headers"}
@@ -20,27 +20,6 @@ _FORMS = (dict, list, tuple, MultiDict, MultiDictProxy)
 _READ_BY_KIND = {"data", "params"}
 # They can be read more than once; other iterables perhaps not.
 _LASTING = (Mapping, Sequence, set, frozenset)
-
-# A call with nothing else takes the short lane.
-_USUAL = frozenset(
-    "allow_redirects auth cookies data headers json max_redirects params proxy ssl"
-    " timeout".split()
-)
-_READ_ONLY = {bytes, str, type(None)}
-
-Containers: TypeAlias = tuple[Any, Any, Any]
-"""Headers, params and cookies, None for what is not there."""
-
-UsualCopies: TypeAlias = tuple[Containers | None, bool]
-"""The copies of the containers, and whether there is a body; ``(None, False)`` for a
-request with an unusual argument."""
-
-NO_CONTAINERS: Final[Containers] = None, None, None
-
-PLAIN: Final[UsualCopies] = NO_CONTAINERS, False
-"""What a request has that has neither containers nor a body."""
-
-_UNUSUAL: Final[UsualCopies] = None, False
 
 
 def copy_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -80,78 +59,6 @@ def is_unchanged(given: dict[str, Any], copies: dict[str, Any]) -> bool:
     except Exception:
         # A container of the user's own class, such as a vector, need not compare.
         return False
-
-
-def is_usual(arguments: dict[str, Any]) -> bool:
-    """Say whether a request has no other arguments than most have."""
-    data = arguments.get("data")
-    is_read_only = data is None or type(data) in _READ_ONLY
-    return is_read_only and _USUAL.issuperset(arguments)
-
-
-def usual_copies(arguments: dict[str, Any]) -> UsualCopies:
-    """Return copies of the containers of a usual request, and whether it has a body.
-
-    There are none where the caller may change anything else later.
-    """
-    # One by one: a loop, or a test of all the names, takes longer than all the rest.
-    unseen, data, json = len(arguments), None, None
-    headers = params = cookies = None
-    try:
-        if "data" in arguments:
-            unseen -= 1
-            data = arguments["data"]
-            if data is not None and type(data) not in _READ_ONLY:
-                return _UNUSUAL
-        if "json" in arguments:
-            unseen -= 1
-            json = arguments["json"]
-        if "headers" in arguments:
-            unseen -= 1
-            headers = arguments["headers"]
-            # Their values are strings, or aiohttp complains.
-            headers = headers.copy() if type(headers) is dict else _usual_copy(headers)
-        if "params" in arguments:
-            unseen -= 1
-            params = arguments["params"]
-            params = (
-                copy_of_dict(params) if type(params) is dict else _usual_copy(params)
-            )
-        if unseen:
-            cookies = _usual_copy(arguments.get("cookies"))
-            if not _USUAL.issuperset(arguments):
-                return _UNUSUAL
-    except Exception:
-        # Also where a copy fails.
-        return _UNUSUAL
-    return (headers, params, cookies), data is not None or json is not None
-
-
-def with_copies(arguments: dict[str, Any], copies: Containers) -> dict[str, Any]:
-    """Return the arguments of a usual request with copies of its containers."""
-    if copies is NO_CONTAINERS:
-        return arguments
-    headers, params, cookies = copies
-    copied = arguments.copy()
-    if headers is not None:
-        copied["headers"] = headers
-    if params is not None:
-        copied["params"] = params
-    if cookies is not None:
-        copied["cookies"] = cookies
-    return copied
-
-
-class _UnusualError(Exception):
-    pass
-
-
-def _usual_copy(value: Any) -> Any:
-    if type(value) in USUAL_CONTAINERS:
-        return copy_of(value)
-    if value is None or type(value) is str:
-        return value
-    raise _UnusualError
 
 
 def _lasting(value: Any) -> Any:

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Final
 from yarl import URL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from aiohttp.typedefs import StrOrURL
 
     from .request import HttpRequest
@@ -103,14 +101,6 @@ def quick_host_key(target: StrOrURL, base_url: URL | None) -> str | None:
     if known is None and target[:1] == "/" and target[1:2] not in _NO_PATH:
         return _KEYS.get(base_url)
     return known
-
-
-QUICK_KEYS: Final[dict[object, Callable[[str, str], str] | None]] = {
-    host_key: None,
-    method_key: lambda host, method: method,
-    host_and_method_key: lambda host, method: f"{host}#{method}",
-}
-"""Make a key of a host key and a method; None stands for the host key itself."""
 
 
 def _remember(target: StrOrURL, base_url: URL | None, key: str) -> None:

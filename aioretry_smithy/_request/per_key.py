@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from .._lru import BoundedMap
 from .._text import name_of
-from .keys import QUICK_KEYS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .request import HttpRequest
 
 T = TypeVar("T")
-
-QuickLookup: TypeAlias = Callable[[str, str], T | None]
-"""Finds a value by the host key and the method of a request that is not made yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +26,6 @@ class OneForAll(Generic[T]):
     def of(self, request: HttpRequest) -> T:
         """Return the value."""
         return self.value
-
-    def quick(self) -> QuickLookup[T]:
-        """Return a function that finds the value without a request."""
-        return lambda host, method: self.value
 
     def in_use(self) -> dict[str, T]:
         """Return the value by its key."""
@@ -70,21 +63,6 @@ class PerKey(Generic[T]):
         """Return the value of a request; None for one without a key."""
         key = self._key(request)
         return None if key is None else self._values.get(key)
-
-    def quick(self) -> QuickLookup[T] | None:
-        """Return a function that finds a value made before, without a request."""
-        if self._key not in QUICK_KEYS:
-            return None
-        key_of = QUICK_KEYS[self._key]
-        get, touch = self._values.quick()
-
-        def find(host: str, method: str) -> T | None:
-            key = host if key_of is None or not host else key_of(host, method)
-            if (value := get(key)) is not None:
-                touch(key)
-            return value
-
-        return find
 
     def in_use(self) -> dict[str, T]:
         """Return the values that there are now, by their keys."""

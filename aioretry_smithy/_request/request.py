@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import aiohttp
 from multidict import CIMultiDict
@@ -55,8 +55,6 @@ class HttpRequest(CallBound):
 
     given: dict[str, Any]
     """The caller's own objects, for the first attempt; not to be changed."""
-
-    _brings_response: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -42,7 +42,6 @@ class RpcRequest(CallBound):
     """The arguments by name; not to be changed."""
 
     # Attributes that the log, limiters and rules need of any request.
-    _brings_response: ClassVar[bool] = False
     _base_url: ClassVar[None] = None
     method: ClassVar[None] = None
     target: ClassVar[None] = None

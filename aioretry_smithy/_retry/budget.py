@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .._call.rounds import FailedAttempt, Rounds
-from .._call.short_lane import LaneStep
 from .._call.throttling import is_throttled
+from .._context.context import record_of
 from .._errors import bad_argument, checked_name, is_finite
 from .._listeners import Listeners, checked
 from .._lru import BoundedMap
@@ -18,7 +18,7 @@ from .limiter import NEGLIGIBLE, RetryLimiter
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from .._call.context import ClientRequestContext
+    from .._context.context import ClientRequestContext
 
 
 class RetryBudgetListener:
@@ -174,12 +174,19 @@ class RetryBudget(Shared, RetryLimiter):
 
     def on_success(self, ctx: ClientRequestContext) -> None:
         """Count a success: it adds the deposit and releases the brake."""
-        count_success(self)
+        self._count_success()
 
-    def _lane_step(self) -> LaneStep | None:
-        if type(self) is not RetryBudget:
-            return None
-        return LaneStep(lambda host, method, now: self, count_success)
+    def _note_success(self, request: Any) -> bool:
+        # A subclass may do more.
+        if type(self).on_success is not RetryBudget.on_success:
+            return False
+        self._count_success()
+        return True
+
+    def _count_success(self) -> None:
+        self._failures = 0
+        if self._tokens != self._capacity:
+            self._change(self._deposit)
 
     def on_failure(self, ctx: ClientRequestContext, cause: Exception | None) -> None:
         """Count a failure, unless its connection broke with others, or it throttles."""
@@ -241,14 +248,8 @@ class PerHostRetryBudget(Shared, RetryLimiter):
         """Tell the budget of the request's host."""
         self._of(ctx).on_failure(ctx, cause)
 
-    def _lane_step(self) -> LaneStep | None:
-        if type(self._without_host) is not RetryBudget:
-            return None
-
-        def budget_of(host: str, method: str, now: float) -> RetryBudget | None:
-            return self._budgets.get(host) if host else None
-
-        return LaneStep(budget_of, count_success)
+    def _note_success(self, request: Any) -> bool:
+        return self.budget_for(host_key(request))._note_success(request)
 
     def __repr__(self) -> str:
         return self._description
@@ -257,21 +258,14 @@ class PerHostRetryBudget(Shared, RetryLimiter):
         return self.budget_for(host_key(ctx.request))
 
 
-def count_success(
-    budget: RetryBudget, now: float | None = None, response: object = None
-) -> None:
-    budget._failures = 0
-    if budget._tokens != budget._capacity:
-        budget._change(budget._deposit)
-
-
 def count_failure(
     budget: RetryBudget, ctx: ClientRequestContext | None, cause: Exception | None
 ) -> bool:
     """Count a failure as :meth:`RetryBudget.on_failure` does; say whether it counts."""
     if ctx is not None:
-        failed = FailedAttempt.of(ctx, cause)
-        if is_throttled(ctx, cause) or not budget._rounds.count(failed):
+        call, record = record_of(ctx)
+        failed = FailedAttempt.of(call, record, cause)
+        if is_throttled(call, record, cause) or not budget._rounds.count(failed):
             return False
     budget._failures += 1
     return True

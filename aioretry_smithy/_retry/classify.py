@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 
+from .._context.context import record_of
 from .._errors import bad_argument
 from .._failures.retry_info import Fault, RetryInfo
 from .._failures.safety import (
@@ -74,7 +75,7 @@ def by_exception(failure: Failure, previous: RetryAction | None) -> RetryAction 
         return None
     cause = peel(failure.cause)
     info = RetryInfo.of(cause)
-    given_up = is_given_up(failure.ctx.log, failure.cause)
+    given_up = is_given_up(record_of(failure.ctx)[1], failure.cause)
     if info.allows_retry and not (raised_by_caller(cause) or given_up):
         return RetryAction(_kind(info, cause), info.retry_after)
     if given_up or retry_safety(cause) is RetrySafety.NO:

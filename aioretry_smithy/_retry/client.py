@@ -5,22 +5,18 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack
 
-from .._call.client import ClientT, DecoratingClient, HttpClient
-from .._call.options import UNSET, Unset
-from .._call.short_lane import LaneStep
+from .._context.client import ClientT, DecoratingClient, HttpClient
+from .._context.options import UNSET, Unset
 from .._errors import bad_argument, unqualified
-from .._log.stop_reason import RetryStopReason
 from .config import RetryConfig
 from .config_mapping import RetryConfigMapping
 from .http_exchange import HTTP
-from .strategy_call import StrategyCall
-from .token_call import TokenCall
+from .retrier import Retrier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from .._call.client import Decorator
-    from .._call.context import ClientRequestContext
+    from .._context.client import Decorator
     from .config import FurtherSettings, Strategy
     from .exchange import Exchange
 
@@ -47,8 +43,10 @@ class RetriedCalls(DecoratingClient[ClientT]):
     ) -> None:
         super().__init__(delegate)
         self.config = config
-        # The client through which each attempt is sent.
-        self._sender: Any = self.delegate
+
+    @property
+    def _retrier(self) -> Retrier:
+        return Retrier(self.config, self._exchange)
 
     @classmethod
     def _new_decorator(
@@ -79,33 +77,6 @@ class RetriedCalls(DecoratingClient[ClientT]):
             return cls(delegate, config)
 
         return decorator
-
-    async def execute(self, ctx: ClientRequestContext, request: Any) -> Any:
-        """Make attempts until the strategy or a limit says stop."""
-        options, config = ctx.options, self.config
-        if options is not None and options.retry is not None:
-            config = options.retry
-        elif not isinstance(config, RetryConfig):
-            try:
-                config = config.config_for(ctx, request)
-            except Exception as cause:
-                ctx.root.log.stop_reason = RetryStopReason.ERROR
-                ctx.log._record_failure(cause)
-                raise
-        kind = TokenCall if config.uses_tokens else StrategyCall
-        return await kind(self._sender, config, ctx, request, self._exchange).run()
-
-    def _lane_step(self) -> LaneStep | None:
-        config = self.config
-        if (
-            not isinstance(config, RetryConfig)
-            or config.uses_tokens
-            or config.buffer_response
-            or not all(each._ignores_success for each in config.strategies)
-        ):
-            return None
-        limiter = config.limiter
-        return LaneStep() if limiter is None else limiter._lane_step()
 
     def describe(self) -> str:
         """Return one line for ``SessionBuilder.describe()``: name and settings."""

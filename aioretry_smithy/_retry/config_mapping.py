@@ -13,7 +13,7 @@ from .config import RetryConfig
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .._call.context import ClientRequestContext
+    from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
 
 

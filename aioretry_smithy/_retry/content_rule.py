@@ -15,7 +15,7 @@ from .rule import RetryConditions
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .._call.context import ClientRequestContext
+    from .._context.context import ClientRequestContext
     from .decision import RetryAnswer
 
 

@@ -13,7 +13,7 @@ from .strategy import RetryStrategy, StrategyChain, join
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterator
 
-    from .._call.context import ClientRequestContext
+    from .._context.context import ClientRequestContext
 
 
 class RetryStrategyWithContent(ABC):

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from .._call.context import ClientRequestContext
+    from .._call.call import Call
+    from .._call.hooks import Scope
 
 _T = TypeVar("_T")
-
-
-class _Nothing(Enum):
-    NOTHING = "NOTHING"
-
-
-NOTHING: Final = _Nothing.NOTHING
-"""Stands for the result of an attempt that has none, since None may be a result."""
 
 
 class Exchange(ABC):
@@ -43,9 +35,7 @@ class Exchange(ABC):
         """Say whether *result* is a success, as far as one can tell by itself."""
 
     @abstractmethod
-    def is_spent(
-        self, ctx: ClientRequestContext, request: Any, cause: Exception | None
-    ) -> bool:
+    def is_spent(self, call: Call, request: Any, cause: Exception | None) -> bool:
         """Say whether *request* cannot be sent again."""
 
     @abstractmethod
@@ -59,7 +49,8 @@ class Exchange(ABC):
     @abstractmethod
     async def read(
         self,
-        attempt: ClientRequestContext,
+        call: Call,
+        attempt: Scope,
         result: Any,
         look: Callable[[Any], Awaitable[_T]] | None,
         *,

@@ -15,7 +15,7 @@ from .._failures.hints import retry_after
 from .._failures.safety import peel
 
 if TYPE_CHECKING:
-    from .._call.context import ClientRequestContext
+    from .._context.context import ClientRequestContext
 
 # Stands for a hint of too many digits, which is read as infinity.
 _LONGEST_HINT = 1e10

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from .._call.stop_reason import RetryStopReason
+from .._context.context import record_of
 from .._failures.safety import RetrySafety, layers, peel, retry_safety
-from .._log.attachment import log_of
-from .._log.stop_reason import RetryStopReason
+from .._log.attachment import call_of
 
 if TYPE_CHECKING:
-    from .._call.context import ClientRequestContext
-    from .._log.record import LogRecord
+    from .._call.call import Call
+    from .._call.calls_inside import CallsInside
+    from .._call.record import Record
+    from .._context.context import ClientRequestContext
 
 _GIVEN_UP: Final = frozenset(
     {
@@ -23,17 +26,24 @@ _GIVEN_UP: Final = frozenset(
 )
 
 
-def call_inside(attempt: LogRecord, cause: BaseException) -> LogRecord | None:
-    """Return the log of the call made inside an attempt that *cause* came out of."""
-    if not attempt.calls:
+def call_inside(record: Record, cause: BaseException) -> Call | None:
+    """Return the call made inside an attempt that *cause* came out of."""
+    inside = record.calls_inside
+    if inside is None:
         return None
-    # A group has the log of the call that it ended, its members that of another.
-    logs = (log for log in map(log_of, layers(cause)) if log is not None)
+    # A group has the call that it ended, its members that of another.
+    calls = (call for call in map(call_of, layers(cause)) if call is not None)
     # An exception may have ended another call before, and be raised again.
-    return next(filter(attempt._has_call, logs), None)
+    return next((call for call in calls if _is_among(call, inside, record)), None)
 
 
-def is_given_up(attempt: LogRecord, cause: BaseException) -> bool:
+def _is_among(call: Call, inside: CallsInside, record: Record) -> bool:
+    """Say whether a call was made inside; for one that was not kept by its time."""
+    is_kept = any(each is call for each in inside.kept)
+    return is_kept or (inside.dropped > 0 and call.started >= record.started)
+
+
+def is_given_up(record: Record, cause: BaseException) -> bool:
     """Say whether the calls made inside an attempt have tried *cause* often enough.
 
     A group has been, when each of its members has: its requests failed side by side.
@@ -41,7 +51,7 @@ def is_given_up(attempt: LogRecord, cause: BaseException) -> bool:
     pending = [cause]
     while pending:
         failure = pending.pop()
-        inside = call_inside(attempt, failure)
+        inside = call_inside(record, failure)
         if inside is None:
             group = peel(failure)
             if not isinstance(group, BaseExceptionGroup):
@@ -57,18 +67,18 @@ def safety_in(ctx: ClientRequestContext, cause: BaseException) -> RetrySafety:
 
     Retries would multiply, if each client on the way out made its own of them.
     """
-    if is_given_up(ctx.log, cause):
+    if is_given_up(record_of(ctx)[1], cause):
         return RetrySafety.NO
     return retry_safety(cause)
 
 
-def _gave_up(log: LogRecord) -> bool:
-    if log.stop_reason is RetryStopReason.REFUSED:
-        return _has_insisted(log)
-    return log.stop_reason in _GIVEN_UP or log._call.gave_up_inside
+def _gave_up(call: Call) -> bool:
+    if call.stop_reason is RetryStopReason.REFUSED:
+        return _has_insisted(call)
+    return call.stop_reason in _GIVEN_UP or call.gave_up_inside
 
 
-def _has_insisted(log: Any) -> bool:
+def _has_insisted(call: Call) -> bool:
     """Say whether a call was more than refused at once, in its only attempt."""
-    waits = (each.delay for each in (log, *log.children))
-    return log._count_attempts() > 1 or log._call.has_queued or any(waits)
+    waits = (each.delay for each in (call, *call.sent))
+    return call.attempts_made > 1 or call.has_queued or any(waits)

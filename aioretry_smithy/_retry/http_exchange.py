@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     import aiohttp
 
-    from .._call.context import ClientRequestContext
+    from .._call.call import Call
+    from .._call.hooks import Scope
     from .._request.request import HttpRequest
 
 _T = TypeVar("_T")
@@ -44,10 +45,10 @@ class HttpExchange(Exchange):
         return response.status < 400
 
     def is_spent(
-        self, ctx: ClientRequestContext, request: HttpRequest, cause: Exception | None
+        self, call: Call, request: HttpRequest, cause: Exception | None
     ) -> bool:
         """Say whether the body of *request* cannot be sent again."""
-        return isinstance(cause, SpentBodyError) or is_spent(ctx, request)
+        return isinstance(cause, SpentBodyError) or is_spent(call, request)
 
     def hint(self, response: aiohttp.ClientResponse) -> float | None:
         """Return the seconds that the server asks to be left alone, or None."""
@@ -59,7 +60,8 @@ class HttpExchange(Exchange):
 
     async def read(
         self,
-        attempt: ClientRequestContext,
+        call: Call,
+        attempt: Scope,
         response: aiohttp.ClientResponse,
         look: Callable[[aiohttp.ClientResponse], Awaitable[_T]] | None,
         *,
@@ -73,16 +75,16 @@ class HttpExchange(Exchange):
         try:
             try:
                 # For bodies that are not from aiohttp, which has its own timer.
-                async with asyncio.timeout_at(attempt.deadline):
+                async with asyncio.timeout_at(call.deadline_of(attempt.record)):
                     if whole:
                         await _content.buffer(response)
                     return None if look is None else await look(response)
             except TimeoutError as cut:
-                if (passed := passed_limit(attempt, cut, IN_BODY)) is None:
+                if (passed := passed_limit(call, attempt, cut, IN_BODY)) is None:
                     raise
                 raise passed() from cut
         except Exception as cause:
-            _content.record_body_failure(attempt.log, response, cause)
+            _content.record_body_failure(call, attempt.record, response, cause)
             raise
 
     async def release(self, response: aiohttp.ClientResponse, seconds: float) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .._errors import bad_argument, is_finite
 from ..smithy.shared import Shared
@@ -11,8 +11,7 @@ from ..smithy.shared import Shared
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from .._call.context import ClientRequestContext
-    from .._call.short_lane import LaneStep
+    from .._context.context import ClientRequestContext
 
 NEGLIGIBLE = 1e-9
 """Tokens that may be missing or too many: floats that are added up are not exact."""
@@ -180,9 +179,9 @@ class RetryLimiter(ABC):
         """
         return None
 
-    def _lane_step(self) -> LaneStep | None:
-        """Return what notes a success without a context, if anything does."""
-        return None
+    def _note_success(self, request: Any) -> bool:
+        """Note a success without its context; False where that takes the context."""
+        return False
 
 
 class _ConcurrencyLimiter(Shared, RetryLimiter):

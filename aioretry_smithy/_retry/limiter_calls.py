@@ -6,13 +6,14 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from .._context.context import record_of
 from .._failures.safety import RetrySafety, safety_by_kind, was_queued, was_refused
 from .._failures.server_error import is_server_error
 from .._shown import shown
 
 if TYPE_CHECKING:
-    from .._call.context import ClientRequestContext
-    from .._log.request_log import RequestLog
+    from .._call.record import Record
+    from .._context.context import ClientRequestContext
     from .limiter import RetryLimiter
 
 _logger = logging.getLogger("aioretry_smithy")
@@ -45,9 +46,10 @@ async def report(
     wanted: bool,
 ) -> None:
     """Tell a limiter how an attempt ended, where that says something."""
-    failed = _is_failure(ctx.log, cause, wanted)
+    record = record_of(ctx)[1]
+    failed = _is_failure(record, cause, wanted)
     # A fallback's answer says as little of the server as the refusal it stands for.
-    if failed is None or ctx.log._was_refused:
+    if failed is None or record.was_refused:
         return
     if failed:
         await notify(limiter, limiter.on_failure, ctx, cause)
@@ -69,7 +71,7 @@ async def notify(
         _logger.warning("%r raised, which is ignored", limiter, exc_info=True)
 
 
-def _is_failure(log: RequestLog, cause: Exception | None, wanted: bool) -> bool | None:
+def _is_failure(record: Record, cause: Exception | None, wanted: bool) -> bool | None:
     # A request that an open circuit refuses was not sent: no word of the server.
     # Nor does a wait for a place in the session's own pool.
     if was_refused(cause) or was_queued(cause):
@@ -78,10 +80,10 @@ def _is_failure(log: RequestLog, cause: Exception | None, wanted: bool) -> bool 
         return True
     if cause is not None:
         return None if safety_by_kind(cause) is RetrySafety.NO else True
-    status = log.response_status
+    status = record.outcome.status
     if status is None:
         # A function that has returned has no status.
-        return None if log.duration is None else False
+        return None if record.outcome.ended is None else False
     if is_server_error(status):
         return True
     # What is above 5xx means nothing in HTTP.

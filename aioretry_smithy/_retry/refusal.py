@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from .._bodies.replayable_payload import SpentBodyError
+from .._call.attachment import attached_to
+from .._call.recorder import cause_of
+from .._call.stop_reason import RetryStopReason
 from .._errors import RefusedRequestError, UnprocessedRequestError
 from .._failures.safety import layers, peel
-from .._log.attachment import attached_to
-from .._log.stop_reason import RetryStopReason
 
 if TYPE_CHECKING:
-    from .._log.record import LogRecord
+    from .._call.call import Call
+    from .._call.record import Record
 
 _GIVES_WAY: Final = frozenset(
     {
@@ -37,29 +39,27 @@ def is_refusal(cause: BaseException | None) -> bool:
 
 
 def reason_after(
-    attempt: LogRecord, reason: RetryStopReason | None
+    call: Call, record: Record, reason: RetryStopReason | None
 ) -> RetryStopReason | None:
     """Return why a call stopped after an attempt, which may have been refused."""
-    if reason in _GIVES_WAY and _was_refused(attempt):
+    if reason in _GIVES_WAY and _was_refused(call, record):
         return RetryStopReason.REFUSED
     return reason
 
 
-def _was_refused(attempt: LogRecord) -> bool:
-    cause = attempt.response_cause
-    if attempt._was_refused and (cause is None or is_refusal(cause)):
+def _was_refused(call: Call, record: Record) -> bool:
+    cause = cause_of(record)
+    if record.was_refused and (cause is None or is_refusal(cause)):
         # By an open circuit; a fallback may have answered.
         return True
-    if not is_refusal(cause) or _came_from_inside(attempt, cause):
+    if not is_refusal(cause) or _came_from_inside(call, record, cause):
         return False
     # A function that has run raised it itself.
-    return attempt.request._brings_response or not attempt._sent
+    return call.brings_response or not record.was_sent
 
 
-def _came_from_inside(attempt: LogRecord, cause: Any) -> bool:
+def _came_from_inside(call: Call, record: Record, cause: Any) -> bool:
     """Say whether the call that was refused is one made inside the attempt."""
-    logs = (log for log in map(attached_to, layers(cause)) if log is not None)
+    calls = (each for each in map(attached_to, layers(cause)) if each is not None)
     # An exception may have ended an earlier call, and be raised again.
-    return any(
-        log.root is not attempt.root and log.started >= attempt.started for log in logs
-    )
+    return any(each is not call and each.started >= record.started for each in calls)

@@ -1,4 +1,4 @@
-"""Make the attempts of one call: send, decide, wait, and again."""
+"""Decide what follows each attempt of one call: a wait, or the end."""
 
 from __future__ import annotations
 
@@ -7,38 +7,49 @@ from abc import ABC, abstractmethod
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from .._call.attempt import Attempt
+from .._call.hooks import NOTHING
 from .._call.origin import judge_attempt
+from .._call.recorder import record_end_of, record_failure
+from .._call.stop_reason import RetryStopReason
 from .._call.time_limits import time_left
+from .._context.context import context_of
 from .._errors import ResponseTimeoutError, bad_argument, is_finite, raised_from
 from .._failures.kept_cause import drop_frames
 from .._failures.ran_out import ran_out
 from .._failures.retry_info import RetryInfo
 from .._failures.safety import peel, stands_for
-from .._log.stop_reason import RetryStopReason
-from .exchange import NOTHING
 from .limiter_calls import acquired, notify, report
 from .refusal import reason_after
-from .wait import AT_ONCE, Wait, plan_wait
+from .wait import AT_ONCE, SUCCEEDED, Stop, plan_wait
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from .._call.client import HttpClient
-    from .._call.context import ClientRequestContext
-    from .._request.request import HttpRequest
+    from .._call.call import Call
+    from .._call.hooks import Scope
+    from .._call.record import Record
+    from .._context.context import ClientRequestContext
     from .config import RetryConfig
     from .exchange import Exchange
     from .limiter import RetryLimiter
-    from .wait import Decision
+    from .wait import Decision, Wait
 
 _T = TypeVar("_T")
 
 
 class RetriedCall(ABC):
-    """One call on its way through a retrying client, from :meth:`run` to its outcome.
+    """The retries of one call: what follows each attempt, and what ends the call.
 
     The limits are the same for all calls. Two subclasses ask for another attempt: one a
     strategy and its backoff, one a strategy of Smithy's kind for a token.
+
+    Args:
+        config: The settings of the call.
+        call: The call.
+        scope: What the retrying client was called for: the call, as a rule.
+        request: The request.
+        exchange: Handles requests and results of the kind of call.
     """
 
     __slots__ = (
@@ -47,21 +58,21 @@ class RetriedCall(ABC):
         "_permitted",
         "attempt",
         "attempts_made",
+        "call",
         "cause",
         "config",
-        "ctx",
-        "delegate",
         "exchange",
         "refusal",
         "request",
         "result",
+        "scope",
     )
 
-    attempt: ClientRequestContext
+    attempt: Scope
     """The attempt under way, or the last one; before the first, the call."""
 
     result: Any
-    """The result of the last attempt; :data:`NOTHING` where it failed."""
+    """The result of the last attempt; :data:`.NOTHING` where it failed."""
 
     cause: Exception | None
     """The failure of the last attempt."""
@@ -73,78 +84,100 @@ class RetriedCall(ABC):
 
     def __init__(
         self,
-        delegate: HttpClient,
         config: RetryConfig,
-        ctx: ClientRequestContext,
-        request: HttpRequest,
+        call: Call,
+        scope: Scope,
+        request: Any,
         exchange: Exchange,
     ) -> None:
-        self.delegate = delegate
         self.config = config
-        self.ctx = self.attempt = ctx
+        self.call = call
+        self.scope = self.attempt = scope
         self.request = request
         self.exchange = exchange
         self.attempts_made = 0
         # Whether a retry was paid for that has not begun yet.
         self._owes_refund = False
         # The attempt after which the limiter permitted a retry.
-        self._permitted: ClientRequestContext | None = None
+        self._permitted: Scope | None = None
         self.result = NOTHING
         self.cause = self._earlier_cause = self.refusal = None
-        (ctx.parent or ctx)._retry_config = config
 
-    async def run(self) -> Any:
-        """Make attempts until something says stop; return or raise the last outcome."""
-        try:
-            decision = await self.begin()
-            while isinstance(decision, Wait):
-                late = None if decision is AT_ONCE else await self._wait(decision)
-                if late is None:
-                    await self._send()
-                decision = late or await self.next()
-            if self._owes_refund:
-                await self.refund()
-        except BaseException as error:
-            self._record_break(error)
-            await (self.refund() if self._owes_refund else self._end_retry())
-            raise
-        return self._hand_over(decision)
+    @property
+    def ctx(self) -> ClientRequestContext:
+        """The context of the attempt, for what the user gave."""
+        return context_of(self.call, self.attempt)
 
-    async def next(self) -> Decision:
-        """Decide what follows an attempt, in the order of the limits."""
-        limiter = self.config.limiter
-        answer = await self.ask()
-        if limiter is not None:
-            await report(limiter, self.attempt, self.cause, wanted=answer is True)
-            if self._permitted is not None:
-                await self._end_retry()
-        if answer is not True:
-            return None if self.succeeded() else answer or RetryStopReason.NO_RETRY
-        delay = self._limit() or await self.next_delay()
-        if isinstance(delay, RetryStopReason):
-            return delay
-        if not (is_finite(delay) and delay >= 0):
-            raise bad_argument("next_delay", delay, "seconds, finite and >= 0, or None")
-        self._owes_refund = True
-        decision = self.plan(delay)
-        if limiter is None or isinstance(decision, RetryStopReason):
-            return decision
-        return await self._ask_limiter(limiter, delay, decision)
+    def time_left(self) -> float:
+        """Return the seconds before it is too late to begin another attempt."""
+        return time_left(self.call, self.scope.record)
 
     async def begin(self) -> Decision:
         """Prepare the first attempt."""
         return AT_ONCE
 
-    @abstractmethod
-    async def ask(self) -> bool | RetryStopReason:
-        """Ask, after an attempt, whether another is wanted, or why there is none."""
+    def next_attempt(self) -> Attempt:
+        """Begin an attempt: with a record, a timeout and a retry count of its own."""
+        attempt = begin_attempt(self.config, self.call, self.request, self.exchange)
+        self.take_over(attempt)
+        return attempt
+
+    def take_over(self, attempt: Attempt) -> None:
+        """Note that an attempt has begun."""
+        self.attempt = attempt
+        self.attempts_made += 1
+        self._owes_refund = False
+
+    async def decide(self, result: Any, cause: BaseException | None) -> Decision:
+        """Decide what follows an attempt that ended so."""
+        if cause is not None and not isinstance(cause, Exception):
+            try:
+                raise cause
+            finally:
+                # It has this frame, which must not have it.
+                del cause
+        self.attempt.record.is_settled = True
+        self.result, self.cause = result, cause
+        if cause is not None:
+            judge_attempt(self.call, self.attempt.record, cause)
+            del cause
+        return await self._next()
+
+    async def _next(self) -> Decision:
+        """Ask all that have a say, in the order of the limits."""
+        limiter = self.config.limiter
+        stop = await self.ask()
+        if limiter is not None:
+            await report(limiter, self.ctx, self.cause, wanted=stop is None)
+            if self._permitted is not None:
+                await self._end_retry()
+        if stop is not None:
+            return SUCCEEDED if self.succeeded() else stop
+        stop = self._limit()
+        if stop is not None:
+            return stop
+        wait = await self.next_delay()
+        if wait.stops:
+            return wait
+        delay = wait.delay
+        if not (is_finite(delay) and delay >= 0):
+            raise bad_argument("next_delay", delay, "seconds, finite and >= 0, or None")
+        self._owes_refund = True
+        decision = self.plan(delay)
+        if limiter is None or decision.stops:
+            return decision
+        return await self._ask_limiter(limiter, delay, decision)
 
     @abstractmethod
-    async def next_delay(self) -> float | RetryStopReason:
+    async def ask(self) -> Stop | None:
+        """Ask, after an attempt, for another; return why there is none, if so."""
+
+    @abstractmethod
+    async def next_delay(self) -> Decision:
         """Find out how long to wait for the next attempt, or why there is none."""
 
-    async def admit(self) -> float | RetryStopReason:
-        """Wait on until an attempt may begin; return the seconds that took."""
+    async def admit(self) -> float | None:
+        """Wait on until an attempt may begin; return the seconds, None if too many."""
         return 0.0
 
     async def refund(self) -> None:
@@ -152,11 +185,11 @@ class RetriedCall(ABC):
         self._owes_refund = False
         permitted, self._permitted, limiter = self._permitted, None, self.config.limiter
         if limiter is not None and permitted is not None:
-            await notify(limiter, limiter.release, permitted)
+            await notify(limiter, limiter.release, context_of(self.call, permitted))
 
-    def plan(self, delay: float) -> Wait | RetryStopReason:
+    def plan(self, delay: float) -> Decision:
         """Plan a wait as long as the server asks, or stop if time is too short."""
-        return plan_wait(delay, self.hint(), time_left(self.ctx), self.config)
+        return plan_wait(delay, self.hint(), self.time_left(), self.config)
 
     def hint(self) -> float:
         """Return the seconds that the server asks to be left alone, or 0."""
@@ -170,18 +203,18 @@ class RetriedCall(ABC):
         """Say whether the last attempt brought a success."""
         return self.result is not NOTHING and self.exchange.is_success(self.result)
 
-    def time_out(self) -> RetryStopReason:
+    def time_out(self) -> Stop:
         """Let the call end with a :class:`ResponseTimeoutError`."""
         message = f"the deadline passed, attempts: {self.attempts_made}"
         error = ResponseTimeoutError(message)
         error.__cause__ = self._earlier_cause or self.cause
         stands_for(error, self.cause)
         self.cause = error
-        return RetryStopReason.DEADLINE
+        return Stop(RetryStopReason.DEADLINE)
 
     def was_cut(self) -> bool:
         """Say whether the deadline of the call, and no other limit, cut the attempt."""
-        return ran_out(self.cause) and time_left(self.ctx) <= 0
+        return ran_out(self.cause) and self.time_left() <= 0
 
     async def read(self, look: Callable[[Any], Awaitable[_T]] | None = None) -> Any:
         """Read what is wanted of a body; where that fails, the attempt has failed."""
@@ -190,7 +223,7 @@ class RetriedCall(ABC):
         whole = self.config.buffer_response
         try:
             return await self.exchange.read(
-                self.attempt, self.result, look, whole=whole
+                self.call, self.attempt, self.result, look, whole=whole
             )
         except Exception as cause:
             self.result, self.cause = NOTHING, cause
@@ -201,56 +234,17 @@ class RetriedCall(ABC):
         self.result = NOTHING
         self.cause = self._earlier_cause = self.refusal = None
 
-    async def _send(self) -> None:
-        """Make an attempt: its own context and log, timeout and retry count."""
-        self.attempts_made += 1
-        self._owes_refund = False
-        request, config, ctx = self.request, self.config, self.ctx
-        # Counted over the call: a decorator outside may send it through here twice.
-        made_before = 0 if ctx.root._first_attempt else ctx.root.log._count_attempts()
-        if made_before and config.retry_count_header is not None:
-            name = config.retry_count_header
-            request = self.exchange.with_count(request, name, made_before)
-        self.attempt = attempt = ctx.derive(request, timeout=config.attempt_timeout)
-        try:
-            # Not in a variable, which would keep it alive through a wait.
-            self.result = await self.delegate.execute(attempt, request)
-        except Exception as cause:
-            judge_attempt(attempt.log, cause)
-            self.cause = cause
-        attempt.log._is_settled = True
-
-    async def _ask_limiter(
-        self, limiter: RetryLimiter, delay: float, wait: Wait
-    ) -> Wait | RetryStopReason:
-        if not await acquired(limiter, self.attempt, self.cause):
-            return RetryStopReason.LIMITER
-        self._permitted = self.attempt
-        # It may have taken its time.
-        late = self.plan(delay)
-        return late if isinstance(late, RetryStopReason) else wait
-
-    def _limit(self) -> RetryStopReason | None:
-        if self.attempts_made >= self.config.max_total_attempts:
-            return RetryStopReason.MAX_TOTAL_ATTEMPTS
-        if self.exchange.is_spent(self.ctx, self.request, self.cause):
-            return RetryStopReason.BODY_NOT_REPLAYABLE
-        return None
-
-    async def _end_retry(self) -> None:
-        """Tell the limiter that the retry that it permitted is over."""
-        permitted, self._permitted, limiter = self._permitted, None, self.config.limiter
-        if limiter is not None and permitted is not None:
-            await notify(limiter, limiter.on_retry_end, permitted)
-
-    async def _wait(self, wait: Wait) -> RetryStopReason | None:
-        """Wait for the next attempt; return a reason where time ran out meanwhile."""
-        log = self.attempt.log
-        # Before its own first attempt a second pass waits after the last one's.
-        log = log.children[-1] if log.children else log
-        clock = asyncio.get_running_loop().time
+    async def wait(self, wait: Wait) -> Stop | None:
+        """Wait for the next attempt; return why there is none after all."""
+        if wait is AT_ONCE:
+            return None
+        record: Record = self.attempt.record
+        if record is self.call and self.call.sent:
+            # Before its own first attempt a second pass waits after the last one's.
+            record = self.call.sent[-1]
+        clock = self.call.loop.time
         started = clock()
-        log.delay, log.delay_source = wait
+        record.delay, record.delay_source = wait.delay, wait.source
         try:
             delay = wait.delay
             if self.result is not NOTHING:
@@ -262,51 +256,85 @@ class RetriedCall(ABC):
             self.result, self.cause = NOTHING, None
             await asyncio.sleep(delay)
             waited = await self.admit()
-            if isinstance(waited, RetryStopReason):
-                log.delay, log.delay_source = clock() - started, "rate_limit"
-                return waited
+            if waited is None:
+                record.delay, record.delay_source = clock() - started, "rate_limit"
+                return self.time_out()
             if waited:
-                log.delay, log.delay_source = wait.delay + waited, "rate_limit"
+                record.delay, record.delay_source = wait.delay + waited, "rate_limit"
         except BaseException:
-            log.delay = clock() - started
+            record.delay = clock() - started
             raise
-        if self.attempts_made and time_left(self.ctx) <= 0:
+        if self.attempts_made and self.time_left() <= 0:
             return self.time_out()
         return None
 
-    def _hand_over(self, reason: RetryStopReason | None) -> Any:
-        """Write the outcome into the log of the call, and return or raise it."""
-        log = self.ctx.log.root
+    async def settle(self) -> None:
+        """Give back what was paid for an attempt that is not made."""
+        if self._owes_refund:
+            await self.refund()
+
+    def hand_over(self, reason: RetryStopReason | None) -> Any:
+        """Write the outcome into the record of the call, and return or raise it."""
+        call, record = self.call, self.attempt.record
         # Unless a decorator has answered without waiting for this.
-        if not log._is_settled:
-            log.stop_reason = reason_after(self.attempt.log, reason)
-            log._retry_error = self.refusal
-            log._record_answer(self.attempt.log)
+        if not call.is_settled:
+            call.stop_reason = reason_after(call, record, reason)
+            call.retry_error = self.refusal
+            record_end_of(call, record)
         if self.result is not NOTHING:
             return self.result
         cause: Any = self.cause
         self.forget_outcomes()
-        log._record_failure(cause)
+        record_failure(call, call, cause)
         try:
             raise cause
         finally:
             # It has this frame, which must not have it.
             del cause
 
-    def _record_break(self, error: BaseException) -> None:
+    async def break_off(self, error: BaseException) -> None:
         """Leave nothing behind when *error* breaks into the call."""
-        log, cause = self.attempt.log.root, self.cause
+        self._record_break(error)
+        await (self.refund() if self._owes_refund else self._end_retry())
+
+    async def _ask_limiter(
+        self, limiter: RetryLimiter, delay: float, wait: Wait
+    ) -> Decision:
+        if not await acquired(limiter, self.ctx, self.cause):
+            return Stop(RetryStopReason.LIMITER)
+        self._permitted = self.attempt
+        # It may have taken its time.
+        late = self.plan(delay)
+        return late if late.stops else wait
+
+    def _limit(self) -> Stop | None:
+        if self.attempts_made >= self.config.max_total_attempts:
+            return Stop(RetryStopReason.MAX_TOTAL_ATTEMPTS)
+        if self.exchange.is_spent(self.call, self.request, self.cause):
+            return Stop(RetryStopReason.BODY_NOT_REPLAYABLE)
+        return None
+
+    async def _end_retry(self) -> None:
+        """Tell the limiter that the retry that it permitted is over."""
+        permitted, self._permitted, limiter = self._permitted, None, self.config.limiter
+        if limiter is not None and permitted is not None:
+            await notify(
+                limiter, limiter.on_retry_end, context_of(self.call, permitted)
+            )
+
+    def _record_break(self, error: BaseException) -> None:
+        call, cause = self.call, self.cause
         # Otherwise another pass has answered meanwhile.
-        is_open = not log._is_settled and (
-            log.duration is None or self.attempt is self.ctx
+        is_open = not call.is_settled and (
+            call.outcome.ended is None or self.attempt is self.scope
         )
         if self.result is not NOTHING:
             self.exchange.close(self.result)
         raised = isinstance(error, Exception)
         if is_open:
-            log._record_failure(error)
-            log._retry_error = self.refusal
-            log.stop_reason = (
+            record_failure(call, call, error)
+            call.retry_error = self.refusal
+            call.stop_reason = (
                 RetryStopReason.ERROR if raised else RetryStopReason.CANCELLED
             )
         if raised and all(link is not error for link in raised_from(cause)):
@@ -314,3 +342,14 @@ class RetriedCall(ABC):
             with suppress(Exception):
                 error.__context__ = error.__context__ or cause
         self.forget_outcomes()
+
+
+def begin_attempt(
+    config: RetryConfig, call: Call, request: Any, exchange: Exchange
+) -> Attempt:
+    """Begin an attempt of a call that sends *request*."""
+    # Counted over the call: a decorator outside may send it through here twice.
+    made_before = call.attempts_made
+    if made_before and config.retry_count_header is not None:
+        request = exchange.with_count(request, config.retry_count_header, made_before)
+    return Attempt.begin(call, request, config.attempt_timeout)

@@ -9,7 +9,8 @@ from .exchange import Exchange
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from .._call.context import ClientRequestContext
+    from .._call.call import Call
+    from .._call.hooks import Scope
     from .._request.rpc_request import RpcRequest
 
 _T = TypeVar("_T")
@@ -34,7 +35,7 @@ class RpcExchange(Exchange):
         return True
 
     def is_spent(
-        self, ctx: ClientRequestContext, request: RpcRequest, cause: Exception | None
+        self, call: Call, request: RpcRequest, cause: Exception | None
     ) -> bool:
         return False
 
@@ -46,7 +47,8 @@ class RpcExchange(Exchange):
 
     async def read(
         self,
-        attempt: ClientRequestContext,
+        call: Call,
+        attempt: Scope,
         result: object,
         look: Callable[[Any], Awaitable[_T]] | None,
         *,

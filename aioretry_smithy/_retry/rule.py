@@ -13,7 +13,7 @@ from .given_up import safety_in
 from .strategy import RetryStrategy, backoff_or_default
 
 if TYPE_CHECKING:
-    from .._call.context import ClientRequestContext
+    from .._context.context import ClientRequestContext
     from .._failures.safety import RetrySafety
     from .backoff import Backoff
 

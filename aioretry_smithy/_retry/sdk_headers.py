@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
-from .._call.client import DecoratingClient, HttpClient
+from .._call.hooks import Hooks
+from .._context.client import DecoratingClient, HttpClient
+from .._context.context import attributes_of
 
 if TYPE_CHECKING:
-    import aiohttp
-
-    from .._call.context import ClientRequestContext
+    from .._call.call import Call
+    from .._call.hooks import Scope
     from .._request.request import HttpRequest
     from .config import RetryConfig
 
@@ -49,33 +50,62 @@ def sdk_headers(delegate: HttpClient) -> HttpClient:
     return SdkHeadersClient(delegate)
 
 
-class SdkHeadersClient(DecoratingClient):
-    """Adds the headers of :func:`sdk_headers`."""
+class _Headers:
+    """A permit: the request with the headers."""
 
-    _serves = "sessions"
+    __slots__ = ("request",)
 
-    async def execute(
-        self, ctx: ClientRequestContext, request: HttpRequest
-    ) -> aiohttp.ClientResponse:
-        """Send *request* with the headers."""
-        attributes = ctx.attributes
+    def __init__(self, request: HttpRequest) -> None:
+        self.request = request
+
+
+class _SdkHeaders(Hooks):
+    __slots__ = ()
+
+    changes_request = True
+
+    def enter(self, call: Call, scope: Scope, request: HttpRequest) -> _Headers:
+        attributes = attributes_of(call)
         if _ID not in attributes:
             attributes[_ID] = str(uuid4())
         headers = request.headers
         headers.setdefault(_ID, attributes[_ID])
-        headers[_REQUEST] = _request_header(ctx)
-        return await self.delegate.execute(ctx, request.replace(headers=headers))
+        headers[_REQUEST] = _request_header(call, scope)
+        return _Headers(request.replace(headers=headers))
+
+    def leave(
+        self,
+        call: Call,
+        scope: Scope,
+        permit: _Headers,
+        result: Any,
+        cause: Exception | None,
+    ) -> None:
+        pass
+
+    def cancel(
+        self, call: Call, scope: Scope, permit: _Headers, cause: BaseException
+    ) -> None:
+        pass
 
 
-def _request_header(ctx: ClientRequestContext) -> str:
-    attempt = ctx.attempt or 1
-    parts, most = [f"attempt={attempt}"], _most_attempts(ctx.root._retry_config)
+class SdkHeadersClient(DecoratingClient):
+    """Adds the headers of :func:`sdk_headers`."""
+
+    _serves = "sessions"
+    _hooks = _SdkHeaders()
+
+
+def _request_header(call: Call, scope: Scope) -> str:
+    attempt = scope.number or 1
+    parts, most = [f"attempt={attempt}"], _most_attempts(call.retry_config)
     # A decorator outside may call again, and count beyond the limit.
     if most is not None and most >= attempt:
         parts.append(f"max={most}")
-    deadline, root = ctx.deadline, ctx.log.root
-    if deadline is not None and deadline - root.started < _FOR_EVER:
-        ends = root.request_started_at + timedelta(seconds=deadline - root.started)
+    deadline = call.deadline_of(scope.record)
+    if deadline is not None and deadline - call.started < _FOR_EVER:
+        ends = datetime.fromtimestamp(call.wall_clock, UTC)
+        ends += timedelta(seconds=deadline - call.started)
         # A server that honours a second rounded down would give up too early.
         ends += timedelta(seconds=1, microseconds=-1)
         parts.append(f"ttl={ends:%Y%m%dT%H%M%SZ}")

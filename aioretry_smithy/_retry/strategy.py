@@ -18,7 +18,8 @@ from .given_up import safety_in
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection
 
-    from .._call.context import ClientRequestContext
+    from .._context.context import ClientRequestContext
+    from .._context.options import Options
     from .._request.request import HttpRequest
 
 _Member = TypeVar("_Member", bound=Member)
@@ -306,8 +307,11 @@ def is_idempotent(
         ctx: The context of the request.
         request: What is sent, where a decorator may have changed it.
     """
-    options = ctx.options
+    return may_be_repeated(ctx.options, request or ctx.request)
+
+
+def may_be_repeated(options: Options | None, request: HttpRequest) -> bool:
+    """Say whether the server may see a request twice, by the options around it too."""
     if options is not None and options.idempotent is not None:
         return options.idempotent
-    request = request or ctx.request
     return request.method in IDEMPOTENT_METHODS or "Idempotency-Key" in request.headers

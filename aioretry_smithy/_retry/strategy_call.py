@@ -6,19 +6,23 @@ import warnings
 import weakref
 from collections.abc import Awaitable
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
-from .._log.stop_reason import RetryStopReason
+from .._call.stop_reason import RetryStopReason
 from .backoff import Backoff
 from .content_strategy import RetryStrategyWithContent
 from .decision import RetryDecision, first_answer
 from .retried_call import RetriedCall
+from .wait import NOT_WANTED, Stop, Wait
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .decision import RetryAnswer
     from .strategy import RetryStrategy
+    from .wait import Decision
+
+_EXHAUSTED: Final = Stop(RetryStopReason.BACKOFF_EXHAUSTED)
 
 
 class StrategyCall(RetriedCall):
@@ -29,7 +33,7 @@ class StrategyCall(RetriedCall):
     _backoff: Backoff | None = None
     _count = 0
 
-    async def ask(self) -> bool | RetryStopReason:
+    async def ask(self) -> Stop | None:
         """Ask one strategy after the other; a backoff means another attempt."""
         if self.config.buffer_response:
             await self.read()
@@ -40,9 +44,9 @@ class StrategyCall(RetriedCall):
             answer = first_answer(self._answers())
         else:
             strategy = cast("RetryStrategy", self.config.strategy)
-            answer = strategy.should_retry(self.attempt, cause)
+            answer = strategy.should_retry(self.ctx, cause)
         if answer is None:
-            return False
+            return NOT_WANTED
         if isinstance(answer, Awaitable):
             answer = await answer
         if self.cause is not cause:
@@ -52,28 +56,28 @@ class StrategyCall(RetriedCall):
             self._answer = answer
         else:
             self._answer = RetryDecision.of(answer).backoff
-        return self._answer is not None
+        return NOT_WANTED if self._answer is None else None
 
     def _answers(self) -> Iterator[RetryAnswer | Awaitable[RetryAnswer]]:
         for strategy in self.config.strategies:
             if isinstance(strategy, RetryStrategyWithContent):
                 yield self._ask_with_content(strategy)
             else:
-                yield strategy.should_retry(self.attempt, self.cause)
+                yield strategy.should_retry(self.ctx, self.cause)
 
     async def _ask_with_content(
         self, strategy: RetryStrategyWithContent
     ) -> RetryAnswer:
         cause, content = self.cause, None
-        if strategy._looks_at(self.attempt):
+        if strategy._looks_at(self.ctx):
             look = partial(self.exchange.content, limit=strategy.max_content_length)
             content = await self.read(look)
         if self.cause is not cause:
             return RetryDecision.no_retry()
-        answer = strategy.should_retry(self.attempt, cause, content)
+        answer = strategy.should_retry(self.ctx, cause, content)
         return await answer if isinstance(answer, Awaitable) else answer
 
-    async def next_delay(self) -> float | RetryStopReason:
+    async def next_delay(self) -> Decision:
         """Ask the backoff; one that is not the last one's object counts from 1."""
         backoff = cast("Backoff", self._answer)
         if backoff is not self._backoff:
@@ -87,7 +91,7 @@ class StrategyCall(RetriedCall):
                     _warn_about_equal_backoff(backoff)
         self._count += 1
         delay = backoff.next_delay(self._count)
-        return RetryStopReason.BACKOFF_EXHAUSTED if delay is None else delay
+        return _EXHAUSTED if delay is None else Wait(delay, "backoff")
 
 
 def _warn_about_equal_backoff(backoff: Backoff) -> None:

@@ -15,7 +15,7 @@ from ..smithy.strategies import StandardRetryStrategy
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .._call.context import ClientRequestContext
+    from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
     from ..smithy.errors import CallError
     from ..smithy.rate_limiter import ClientRateLimiter

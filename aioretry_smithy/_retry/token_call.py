@@ -8,11 +8,12 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from .._call.time_limits import time_left
+from .._call.hooks import NOTHING
+from .._call.stop_reason import RetryStopReason
+from .._context.context import context_of
 from .._errors import is_finite, raised_from
 from .._failures.retry_info import RetryInfo
 from .._failures.safety import was_refused
-from .._log.stop_reason import RetryStopReason
 from ..smithy.errors import (
     BackoffExhaustedError,
     CallError,
@@ -21,11 +22,10 @@ from ..smithy.errors import (
 )
 from .classify import classify
 from .error_code import read_error_code
-from .exchange import NOTHING
 from .failure import Failure
 from .retried_call import RetriedCall
 from .strategy_tokens import delay_of, scope_of, tokens_of
-from .wait import AT_ONCE, Decision, Wait
+from .wait import AT_ONCE, NOT_WANTED, Decision, Stop, Wait
 
 if TYPE_CHECKING:
     from ..smithy.rate_limiter import ClientRateLimiter
@@ -53,16 +53,21 @@ class TokenCall(RetriedCall):
         self._error: CallError | None = None
         self._has_new_token = self._overrules = False
         key, wait = self.exchange.key, AT_ONCE
-        scope = scope_of(self.config.token_scope, self.ctx, self.request, key)
+        scope = scope_of(
+            self.config.token_scope,
+            context_of(self.call, self.scope),
+            self.request,
+            key,
+        )
         try:
             wait = await self._acquire(scope)
         except refusals() as refusal:
             self._note(refusal)
         except CapacityNotAvailableError as cause:
             self.cause = cause
-            return RetryStopReason.LIMITER
-        is_late = wait is not AT_ONCE and wait.delay >= time_left(self.ctx)
-        if is_late or self.ctx.remaining() <= 0:
+            return Stop(RetryStopReason.LIMITER)
+        is_late = wait is not AT_ONCE and wait.delay >= self.time_left()
+        if is_late or self.call.remaining(self.scope.record) <= 0:
             return self.time_out()
         return wait
 
@@ -82,7 +87,7 @@ class TokenCall(RetriedCall):
             return Wait(delay, "backoff")
         return Wait(0.0, "rate_limit") if is_held_up else AT_ONCE
 
-    async def admit(self) -> float | RetryStopReason:
+    async def admit(self) -> float | None:
         """Wait until the rate limiter grants an attempt, or until time runs out."""
         limiter = self._rate_limiter
         if limiter is None or not self._tokens.waits_for_rate:
@@ -91,11 +96,11 @@ class TokenCall(RetriedCall):
             return 0.0
         clock = asyncio.get_running_loop().time
         started = clock()
-        if not await limiter._acquire(1.0, partial(time_left, self.ctx)):
-            return self.time_out()
+        if not await limiter._acquire(1.0, self.time_left):
+            return None
         return clock() - started
 
-    async def ask(self) -> bool | RetryStopReason:
+    async def ask(self) -> Stop | None:
         """Classify a failure, or tell the strategy of a success."""
         code = await self._read_code()
         if self.was_cut():
@@ -103,33 +108,34 @@ class TokenCall(RetriedCall):
             return self.time_out()
         if self.succeeded():
             await self._record_success()
-            return False
+            return NOT_WANTED
         if was_refused(self.cause):
-            return False
-        failure = Failure(self.attempt, self.cause, code)
+            return NOT_WANTED
+        failure = Failure(self.ctx, self.cause, code)
         self._error = error = classify(failure, self.config.classifiers)
         self._measure(throttled=error.is_throttling_error)
         if self._token is None:
             return await self._end_with(RetryStopReason.LIMITER)
         if RetryInfo.of(error).allows_retry:
-            return True
+            return None
         # The error forbids a retry, and not every strategy minds.
         if self.attempts_made < self.config.max_total_attempts:
             self._overrules = await self._refresh() is None
-        return self._overrules
+        return None if self._overrules else NOT_WANTED
 
-    async def next_delay(self) -> float | RetryStopReason:
+    async def next_delay(self) -> Decision:
         """Exchange the token for that of the next attempt."""
         if not self._has_new_token:
             # A retry that would come too late is not to cost anything.
-            if isinstance(reason := self.plan(0.0), RetryStopReason):
-                return reason
+            if (decision := self.plan(0.0)).stops:
+                return decision
             if (refused := await self._refresh()) is not None:
                 return refused
         self._has_new_token = False
-        return delay_of(self._token, "refresh_retry_token_for_retry")
+        delay = delay_of(self._token, "refresh_retry_token_for_retry")
+        return Wait(delay, "backoff")
 
-    async def _refresh(self) -> RetryStopReason | None:
+    async def _refresh(self) -> Stop | None:
         """Ask for the token of the next attempt; return why there is none."""
         error = cast("CallError", self._error)
         try:
@@ -140,7 +146,7 @@ class TokenCall(RetriedCall):
                 await self._wait_in_vain(RetryInfo.of(refusal).retry_after)
             reason = self._reason_of(refusal)
             await self._end_with(reason)
-            return reason
+            return Stop(reason)
         self._has_new_token = True
         return None
 
@@ -161,21 +167,23 @@ class TokenCall(RetriedCall):
             return hint
         return max(hint, self._error.retry_after or 0.0)
 
-    def plan(self, delay: float) -> Wait | RetryStopReason:
+    def plan(self, delay: float) -> Decision:
         """Leave time for the rate limiter, too."""
         decision = super().plan(delay)
         limiter = self._rate_limiter
-        if isinstance(decision, RetryStopReason) or limiter is None:
+        if decision.stops or limiter is None:
             return decision
         if not self._tokens.waits_for_rate:
             return decision
         held_up = limiter.expected_wait(after=decision.delay)
-        late = decision.delay + held_up >= time_left(self.ctx)
-        return RetryStopReason.DEADLINE if late else decision
+        late = decision.delay + held_up >= self.time_left()
+        return Stop(RetryStopReason.DEADLINE) if late else decision
 
     async def _read_code(self) -> str | None:
         has_code = self.result is not NOTHING and not self.succeeded()
-        look = partial(read_error_code, seconds=self.attempt.remaining())
+        look = partial(
+            read_error_code, seconds=self.call.remaining(self.attempt.record)
+        )
         if self.config.buffer_response:
             code: str | None = await self.read(look if has_code else None)
             return code
@@ -195,15 +203,15 @@ class TokenCall(RetriedCall):
 
     async def _wait_in_vain(self, delay: float | None) -> None:
         """Slow down a caller who would ask again at once."""
-        if delay is None or delay >= time_left(self.ctx):
+        if delay is None or delay >= self.time_left():
             return
-        log = self.attempt.log
+        record = self.attempt.record
         clock = asyncio.get_running_loop().time
         started = clock()
         try:
             await asyncio.sleep(delay)
         finally:
-            log.delay, log.delay_source = clock() - started, "backoff"
+            record.delay, record.delay_source = clock() - started, "backoff"
 
     def _note(self, refusal: Exception) -> None:
         self.refusal = refusal
@@ -214,18 +222,20 @@ class TokenCall(RetriedCall):
                     # A log may live for long, and frames hold bodies and responses.
                     link.__traceback__ = None
 
-    async def _end_with(self, reason: RetryStopReason) -> bool | RetryStopReason:
+    async def _end_with(self, reason: RetryStopReason) -> Stop:
         """Stop with the last outcome, or with the refusal where that is wanted."""
         if not RetryInfo.of(self._error).allows_retry:
-            return False
+            return NOT_WANTED
         if self.config.raise_retry_error:
             refusal = cast("Exception", self.refusal)
             with suppress(Exception):
                 _chain(refusal, self._error)
             if self.result is not NOTHING:
-                await self.exchange.release(self.result, self.ctx.remaining())
+                await self.exchange.release(
+                    self.result, self.call.remaining(self.scope.record)
+                )
             self.result, self.cause = NOTHING, refusal
-        return reason
+        return Stop(reason)
 
     def _reason_of(self, refusal: Exception) -> RetryStopReason:
         if isinstance(refusal, BackoffExhaustedError):

@@ -1,11 +1,11 @@
-"""Plan the wait for the next attempt."""
+"""Decide whether to wait for the next attempt, and how long."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
-from .._log.stop_reason import RetryStopReason
+from .._call.stop_reason import RetryStopReason
 
 if TYPE_CHECKING:
     from .config import RetryConfig
@@ -17,17 +17,35 @@ class Wait(NamedTuple):
     delay: float
     source: Literal["backoff", "retry_after", "rate_limit"]
 
+    @property
+    def stops(self) -> Literal[False]:
+        """False: there is another attempt."""
+        return False
 
-AT_ONCE = Wait(0.0, "backoff")
+
+class Stop(NamedTuple):
+    """The decision that there is no other attempt; None is the reason of a success."""
+
+    reason: RetryStopReason | None
+
+    @property
+    def stops(self) -> Literal[True]:
+        """True."""
+        return True
+
+
+Decision: TypeAlias = Wait | Stop
+
+AT_ONCE: Final = Wait(0.0, "backoff")
 """The decision to make the first attempt, without a wait."""
 
-Decision: TypeAlias = Wait | RetryStopReason | None
-"""Wait for another attempt, or stop; None ends a call that succeeded."""
+SUCCEEDED: Final = Stop(None)
+NOT_WANTED: Final = Stop(RetryStopReason.NO_RETRY)
 
 
 def plan_wait(
     delay: float, hint: float, remaining: float, config: RetryConfig
-) -> Wait | RetryStopReason:
+) -> Decision:
     """Choose the longer of delay and hint, or stop if it is too long.
 
     The strategy wants to wait for the *delay*, and the server asks for the *hint*, 0
@@ -35,11 +53,11 @@ def plan_wait(
     """
     longest = config.max_retry_after
     if hint > (math.inf if longest is None else longest) or hint == math.inf:
-        return RetryStopReason.RETRY_AFTER_TOO_LONG
+        return Stop(RetryStopReason.RETRY_AFTER_TOO_LONG)
     if delay >= remaining:
-        return RetryStopReason.DEADLINE
+        return Stop(RetryStopReason.DEADLINE)
     if hint >= remaining:
-        return RetryStopReason.RETRY_AFTER_TOO_LONG
+        return Stop(RetryStopReason.RETRY_AFTER_TOO_LONG)
     # ">=": a Smithy strategy may have used the hint as its delay.
     if hint and hint >= delay:
         return Wait(hint, "retry_after")

@@ -4,55 +4,81 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._call.enclosing import EnclosingAttempt
-from .._call.options import leave_attempt
+from .._call.hooks import Hooks
+from .._call.recorder import record_failure
+from .._context.enclosing import EnclosingAttempt
+from .._context.options import leave_attempt
 from .cut import Cut, passed_by
 
 if TYPE_CHECKING:
-    from .._call.client import RpcClient
-    from .._call.context import ClientRequestContext
-    from .._request.rpc_request import RpcRequest
+    from contextvars import Token
+
+    from .._call.call import Call
+    from .._call.hooks import Scope
 
 
-class Attempts:
-    """Sends attempts through a client and the clients further in.
+class _Begun:
+    """What an attempt has begun, and has to end."""
 
-    It stands between a retrying client and the rest; where nothing retries, outside of
-    all.
+    __slots__ = ("cut", "enclosing", "token")
 
-    Args:
-        delegate: The client.
+    def __init__(
+        self, cut: Cut | None, enclosing: EnclosingAttempt, token: Token[Any]
+    ) -> None:
+        self.cut = cut
+        self.enclosing = enclosing
+        self.token = token
+
+
+class FunctionAttempts(Hooks):
+    """Lets each attempt end at its deadline, and the calls inside be part of it.
+
+    They stand right inside a retrying client; where nothing retries, outside of all.
     """
 
-    __slots__ = ("delegate",)
+    __slots__ = ()
 
-    def __init__(self, delegate: RpcClient) -> None:
-        self.delegate = delegate
-
-    async def execute(self, ctx: ClientRequestContext, request: RpcRequest) -> Any:
-        """Send *request* as one attempt, which ends at its deadline."""
-        if (ctx.parent or ctx)._first_attempt is not None:
-            # The quick lane has made it.
-            return await self.delegate.execute(ctx, request)
-        deadline, cut = ctx.deadline, None
+    def enter(self, call: Call, scope: Scope, request: Any) -> _Begun:
+        """Begin an attempt."""
+        cut, deadline = None, call.deadline_of(scope.record)
         if deadline is not None:
-            cut = ctx._cut = Cut(ctx.log._call.loop, deadline)
-        enclosing = EnclosingAttempt(ctx)
-        entered = enclosing.enter()
+            cut = scope.cut = Cut(call.loop, deadline)
+        enclosing = EnclosingAttempt(call, scope)
+        return _Begun(cut, enclosing, enclosing.enter())
+
+    def leave(
+        self,
+        call: Call,
+        scope: Scope,
+        permit: _Begun,
+        result: Any,
+        cause: Exception | None,
+    ) -> None:
+        """End the attempt."""
+        self._end(call, scope, permit, cause)
+
+    def cancel(
+        self, call: Call, scope: Scope, permit: _Begun, cause: BaseException
+    ) -> None:
+        """End the attempt, which its deadline may have cut."""
+        self._end(call, scope, permit, cause)
+
+    def _end(
+        self, call: Call, scope: Scope, permit: _Begun, cause: BaseException | None
+    ) -> None:
         try:
-            try:
-                return await self.delegate.execute(ctx, request)
-            except BaseException as cause:
-                # The cut of a decorator; the function's own client has named the rest.
-                if (passed := passed_by(ctx, cause)) is None:
-                    raise
-                raise passed() from cause
-        except BaseException as cause:
-            ctx.log._record_failure(cause)
-            raise
+            # The cut of a decorator; the function's own client has named the rest.
+            passed = None if cause is None else passed_by(call, scope, cause)
+            if passed is not None:
+                cut, cause = cause, passed()
+                cause.__cause__ = cut
+                del cut
+                record_failure(call, scope.record, cause)
+                raise cause
         finally:
-            ctx._cut = None
-            enclosing.end()
-            leave_attempt(entered)
-            if cut is not None:
-                cut.end()
+            scope.cut = None
+            permit.enclosing.end()
+            leave_attempt(permit.token)
+            if permit.cut is not None:
+                permit.cut.end()
+            del cause

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._breaker.client import GuardedCalls
-from .._call.client import RpcClient
+from .._context.client import RpcClient
 
 
 class CircuitBreakerRpcClient(GuardedCalls[RpcClient]):

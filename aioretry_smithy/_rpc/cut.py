@@ -11,7 +11,8 @@ from .._errors import ResponseTimeoutError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .._call.context import ClientRequestContext
+    from .._call.attempt import Attempt
+    from .._call.call import Call
 
 
 class Cut:
@@ -25,6 +26,9 @@ class Cut:
         deadline: When.
     """
 
+    is_of_function: bool
+    """Whether it ends with the function, because only a decorator has set a limit."""
+
     __slots__ = (
         "_before",
         "_deadline",
@@ -32,6 +36,7 @@ class Cut:
         "_has_cancelled",
         "_is_named",
         "_task",
+        "is_of_function",
     )
 
     def __init__(self, loop: asyncio.AbstractEventLoop, deadline: float) -> None:
@@ -42,7 +47,7 @@ class Cut:
         # None when the attempt is over.
         self._task: Any = task
         self._before = task.cancelling()
-        self._has_cancelled = self._is_named = False
+        self._has_cancelled = self._is_named = self.is_of_function = False
         self._deadline: float | None = deadline
         self._handle = loop.call_at(deadline, self._cancel)
 
@@ -98,39 +103,36 @@ class Cut:
         return has_others
 
 
-def begin(ctx: ClientRequestContext) -> Cut | None:
+def begin(call: Call, scope: Call | Attempt) -> None:
     """Follow a deadline that a decorator has moved, and let nothing begin after it.
 
-    Returns:
-        A cut that ends with the function, where a decorator has set a limit and there
-        was none.
+    Where a decorator has set a limit and there was none, it ends with the function.
 
     Raises:
         ResponseTimeoutError: It has passed.
     """
-    cut: Cut | None = ctx._cut
-    deadline, loop = ctx.deadline, ctx.log._call.loop
+    cut: Cut | None = scope.cut
+    deadline, loop = call.deadline_of(scope.record), call.loop
     if cut is not None:
         cut.follow(loop, deadline)
     if deadline is None:
-        return None
-    if time_left(ctx) <= 0:
+        return
+    if time_left(call, scope.record) <= 0:
         if cut is not None:
             cut.name()
-        error = _error_of(TimeLimits.of(ctx))
+        error = _error_of(TimeLimits.of(call, scope))
         raise error()
-    if cut is not None:
-        return None
-    ctx._cut = cut = Cut(loop, deadline)
-    return cut
+    if cut is None:
+        scope.cut = cut = Cut(loop, deadline)
+        cut.is_of_function = True
 
 
 def passed_by(
-    ctx: ClientRequestContext, cause: BaseException
+    call: Call, scope: Call | Attempt, cause: BaseException
 ) -> Callable[[], Exception] | None:
     """Return a maker of the error for a limit that ended an attempt, or None."""
-    cut: Cut | None = ctx._cut
-    return None if cut is None else cut.passed_by(cause, TimeLimits.of(ctx))
+    cut: Cut | None = scope.cut
+    return None if cut is None else cut.passed_by(cause, TimeLimits.of(call, scope))
 
 
 def _is_out_of_time(cause: BaseException) -> bool:

@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import functools
 import inspect
+from asyncio import get_running_loop
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
-from .._call.chain import assemble, check_attempt_timeout, mask_of, retrying_client
-from .._call.context import ClientRequestContext
-from .._call.enclosing import begin_call
-from .._call.options import UNSET, RequestOptions, Unset, current_options
+from .._call.call import Call
+from .._call.recorder import end_call
+from .._context.chain import assemble, check_attempt_timeout, mask_of, retrying_client
+from .._context.client import Chain, DecoratingClient
+from .._context.enclosing import begin_call
+from .._context.loop import run
+from .._context.options import UNSET, RequestOptions, Unset, current_options
 from .._errors import bad_argument, checked_name, is_finite
+from .._log.notes import annotate
 from .._meant import warn_caller
 from .._request.rpc_request import RpcRequest
 from .._retry.config import RetryConfig
 from .._retry.given_up import call_inside, is_given_up
 from .._retry.strategy import asks_for_idempotence
-from .attempt import Attempts
+from .attempt import FunctionAttempts
 from .function_client import FunctionClient
-from .quick_lane import quick_lane_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from .._call.client import RpcDecorator
-    from .._log.request_log import RequestLog
-    from .quick_lane import QuickLane
+    from .._context.client import RpcDecorator
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -134,37 +136,24 @@ def _name_of(function: Any) -> str:
 def _decorated(
     function: Callable[_P, Coroutine[Any, Any, _T]], calls: _Calls
 ) -> Callable[_P, Coroutine[Any, Any, _T]]:
-    lane = calls.lane
-
     @functools.wraps(function)
     async def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-        attempt = None if lane is None else lane.begin()
-        if lane is None or attempt is None:
-            ctx = calls.begin(args, kwargs)
-        else:
-            try:
-                result = await function(*args, **kwargs)
-            except BaseException as cause:
-                ctx = lane.hand_over(attempt, cause, args, kwargs)
-            else:
-                if lane.after:
-                    lane.succeed(attempt)
-                return result
-            finally:
-                attempt.end()
-        answer: _T = await calls.run(ctx)
+        answer: _T = await calls.run(calls.begin(args, kwargs))
         return answer
 
     return call
 
 
+class _Attempt(DecoratingClient[Any]):
+    """Makes the call its one attempt, where nothing retries."""
+
+    _hooks = FunctionAttempts()
+
+
 class _Calls:
     """Makes the calls of one function."""
 
-    __slots__ = ("_client", "_config", "_mask", "_options", "_request", "lane")
-
-    lane: QuickLane | None
-    """The quick lane, for calls that succeed at once; None for some chains."""
+    __slots__ = ("_chain", "_config", "_mask", "_options", "_request")
 
     def __init__(
         self,
@@ -180,10 +169,9 @@ class _Calls:
         self._mask = mask_of(client)
         retrying = retrying_client(client)
         self._config: object = getattr(retrying, "config", None)
-        self._client = Attempts(client) if retrying is None else client
+        self._chain = Chain(_Attempt(client) if retrying is None else client)
         self._options = options
         self._request = RpcRequest(name or _name_of(function))
-        self.lane = quick_lane_of(client, self._request, self._mask, options)
 
     def warn_of_failsafe(self) -> None:
         """Warn if hardly any failure is retried, because nobody said which may be."""
@@ -201,35 +189,32 @@ class _Calls:
                 " idempotent=False says that this is meant"
             )
 
-    def begin(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> ClientRequestContext:
-        """Make the context of a call, with the options of the blocks around it."""
+    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+        """Begin a call, with the options of the blocks around it."""
         request: Any = self._request.called_with(args, kwargs)
         around, options = current_options(), self._options
         if around is not None:
             options = around.within(options)
         timeout: Any = options.response_timeout
-        ctx = ClientRequestContext(request, timeout, None, None, self._mask)
-        begin_call(ctx, options)
-        return ctx
+        call = Call(request, get_running_loop(), timeout, None, self._mask)
+        call.brings_response = False
+        begin_call(call, options)
+        return call
 
-    async def run(self, ctx: ClientRequestContext) -> Any:
+    async def run(self, call: Call) -> Any:
         """Send a call through the chain, and end it."""
-        log = ctx.log
-        request: Any = ctx.request
         try:
-            return await self._client.execute(ctx, request)
+            return await run(self._chain.row, call, call, call.to_send)
         except BaseException as cause:
-            _annotate(log, cause)
+            _annotate(call, cause)
             raise
         finally:
-            log._end_call()
+            end_call(call)
 
 
-def _annotate(log: RequestLog, cause: BaseException) -> None:
+def _annotate(call: Call, cause: BaseException) -> None:
     # The call itself has them where no retrying client of ours makes the attempts.
-    places = [log, *log.children[-1:]]
+    places = [call, *call.sent[-1:]]
     inside = [call_inside(each, cause) for each in places]
-    log._call.gave_up_inside = any(is_given_up(each, cause) for each in places)
-    log._annotate(cause, is_from_inside=any(inside))
+    call.gave_up_inside = any(is_given_up(each, cause) for each in places)
+    annotate(call, cause, keep=any(inside))

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .._call.recorder import record_failure, record_return
+from .._context.client import derived
+from .._context.context import state_of
+from .._context.loop import run
+from .._context.row import Row, Sender
 from .cut import begin, passed_by
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from .._call.context import ClientRequestContext
+    from .._call.call import Call
+    from .._call.hooks import Scope
+    from .._call.record import Record
+    from .._context.context import ClientRequestContext
     from .._request.rpc_request import RpcRequest
 
 
-class FunctionClient:
+class FunctionClient(Sender):
     """Calls a function.
 
     Args:
@@ -25,30 +33,51 @@ class FunctionClient:
     def __init__(self, function: Callable[..., Awaitable[Any]]) -> None:
         self._function = function
 
+    @derived
     async def execute(self, ctx: ClientRequestContext, request: RpcRequest) -> Any:
         """Call the function with the arguments of *request*."""
-        log, cut, root = ctx.log, None, ctx.parent or ctx
-        # A function that the quick lane has called is not called again.
-        first, root._first_attempt = root._first_attempt, None
+        return await run(Row((), None, (), self), *state_of(ctx), request)
+
+    def start(self, call: Call, scope: Scope, request: RpcRequest) -> Awaitable[Any]:
+        """Begin to call the function, if there is time."""
+        begin(call, scope)
+        # The function may send anything.
+        scope.record.was_sent = True
+        return self._function(*request.args, **request.kwargs)
+
+    def answered(
+        self, call: Call, scope: Scope, record: Record, result: object
+    ) -> None:
+        """Record that the function returned."""
+        _end(scope)
+        record_return(call, record)
+
+    async def failed(
+        self,
+        call: Call,
+        scope: Scope,
+        record: Record,
+        request: RpcRequest,
+        cause: BaseException,
+    ) -> Any:
+        """Name the limit that has passed, if one has; record the failure."""
         try:
-            try:
-                if first is None:
-                    cut = begin(ctx)
-                # The function may send anything.
-                log._sent = True
-                if first is not None:
-                    await first.outcome()
-                result = await self._function(*request.args, **request.kwargs)
-            except BaseException as cause:
-                if (passed := passed_by(ctx, cause)) is None:
-                    raise
-                raise passed() from cause
-        except BaseException as cause:
-            log._record_failure(cause)
-            raise
+            passed = passed_by(call, scope, cause)
+            if passed is not None:
+                cut, cause = cause, passed()
+                cause.__cause__ = cut
+                del cut
+            record_failure(call, record, cause)
+            raise cause
         finally:
-            if cut is not None:
-                ctx._cut = None
-                cut.end()
-        log._record_return()
-        return result
+            _end(scope)
+            # It has this frame, which must not have it.
+            del cause
+
+
+def _end(scope: Scope) -> None:
+    """End the cut that was begun for the function alone."""
+    cut = scope.cut
+    if cut is not None and cut.is_of_function:
+        scope.cut = None
+        cut.end()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._call.client import RpcClient
+from .._context.client import RpcClient
 from .._logging.client import LoggedCalls
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, Unpack
 
-from .._call.client import RpcClient
-from .._call.options import UNSET, Unset
+from .._context.client import RpcClient
+from .._context.options import UNSET, Unset
 from .._errors import bad_argument
 from .._retry.client import RetriedCalls
 from .._retry.config import RetryConfig
 from .._retry.config_mapping import RetryConfigMapping
 from .._retry.rpc_exchange import RPC
-from .attempt import Attempts
+from .attempt import FunctionAttempts
 
 if TYPE_CHECKING:
-    from .._call.client import RpcDecorator
+    from .._context.client import RpcDecorator
     from .._retry.config import SharedSettings, Strategy
 
 
@@ -39,11 +39,7 @@ class RetryingRpcClient(RetriedCalls[RpcClient]):
     _counterpart = "RetryingClient"
     _exchange = RPC
 
-    def __init__(
-        self, delegate: RpcClient, config: RetryConfig | RetryConfigMapping
-    ) -> None:
-        super().__init__(delegate, config)
-        self._sender = Attempts(self.delegate)
+    _around_attempts = (FunctionAttempts(),)
 
     @classmethod
     def new_decorator(

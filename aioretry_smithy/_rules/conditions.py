@@ -21,7 +21,7 @@ from .arguments import (
 )
 
 if TYPE_CHECKING:
-    from .._call.context import ClientRequestContext
+    from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
 
 Exceptions: TypeAlias = Failure | Collection[Failure]

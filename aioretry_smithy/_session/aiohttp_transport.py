@@ -5,15 +5,16 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from .._call.context import resources_of
-from .._call.options import current_options, lending
+from .._call.attempt import Attempt
+from .._call.recorder import follow_stale, note_defaults
 from .._clock import loop_time
+from .._context.options import current_options, lending
 from .._failures.safety import mark_seen
 from .._request.copied_arguments import is_unchanged
 from .deadline import attempt_timeout
 from .json_once import with_serialized
 from .resend import MAX_RESENDS, is_tracked, request_to_resend, sending_tracked
-from .transport import Transport, prepared_body
+from .transport import Transport, judged, prepared_body
 from .uploads import has_body_in, sending
 
 if TYPE_CHECKING:
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
     import aiohttp
     from aiohttp import ClientSession
 
-    from .._call.context import ClientRequestContext
+    from .._call.call import Call
+    from .._call.hooks import Scope
+    from .._call.record import Record
     from .._request.request import HttpRequest
 
 # Arguments that may have changed, or be used up, the second time.
@@ -49,80 +52,107 @@ class AiohttpTransport(Transport):
         self.replaced = None
         self.resends = False
 
-    async def execute(
-        self, ctx: ClientRequestContext, request: HttpRequest
-    ) -> aiohttp.ClientResponse:
-        """Send *request*, and again where a connection of the pool was broken."""
-        if not self.resends:
-            return await super().execute(ctx, request)
-        sent, resends, started = request, 0, loop_time()
-        while True:
-            # A decorator may send several at a time, and each has its log.
-            log = ctx.log
-            try:
-                return await super().execute(ctx, sent)
-            except Exception as cause:
+    async def failed(
+        self,
+        call: Call,
+        scope: Scope,
+        record: Record,
+        request: HttpRequest,
+        cause: BaseException,
+    ) -> Any:
+        """Send *request* again where a connection of the pool was broken."""
+        resends = 0
+        try:
+            while True:
+                cause = judged(call, scope, record, cause)
                 if resends:
                     # On the broken connection, by a server that may be gone now.
                     mark_seen(cause)
                 again = None
-                if resends < MAX_RESENDS:
-                    passed = loop_time() - started
-                    again = request_to_resend(ctx, request, cause, passed)
+                may_resend = self.resends and resends < MAX_RESENDS
+                if may_resend and isinstance(cause, Exception):
+                    again = request_to_resend(call, record, request, cause)
                 if again is None:
-                    raise
-            sent, resends = again, resends + 1
-            ctx._follow_stale(log)
+                    raise cause
+                resends += 1
+                # Without attempts all requests share the record of the call.
+                if isinstance(scope, Attempt):
+                    scope.record = record = follow_stale(call, record)
+                try:
+                    response = await self.start(call, scope, again)
+                except BaseException as failure:
+                    cause = failure
+                else:
+                    self.answered(call, scope, record, response)
+                    return response
+        finally:
+            # It has this frame, which must not have it.
+            del cause
 
     def _prepare(
-        self, ctx: ClientRequestContext, request: HttpRequest
+        self, call: Call, scope: Scope, request: HttpRequest
     ) -> Callable[[], Awaitable[aiohttp.ClientResponse]]:
         session = self.session()
         if session is None:
             raise closed()
-        ctx.log._note_defaults(session._default_headers, request)
-        # At first aiohttp gets the caller's own objects, if nobody has changed them
-        # while a decorator waited; later their copies.
-        root, arguments = ctx.parent or ctx, request.arguments
-        if not root._is_sent and is_unchanged(request.given, arguments):
-            arguments = request.given
-        root._is_sent = True
-        timeout = attempt_timeout(ctx, request, session)
+        record = scope.record
+        note_defaults(call, record, session._default_headers, request)
+        arguments = _arguments(call, request)
+        if request is not call.to_send and record.first_sent is None:
+            record.first_sent = loop_time()
+        timeout = attempt_timeout(call, scope, request, session)
+        # A GET without headers and params has no other argument.
+        is_plain = len(arguments) == 1 and "allow_redirects" in arguments
         if timeout is not None:
             arguments = {**arguments, "timeout": timeout}
-        if not _NEED_CARE.isdisjoint(arguments):
-            arguments = self._with_care(ctx, request, arguments)
+        if not (is_plain or _NEED_CARE.isdisjoint(arguments)):
+            arguments = self._with_care(call, request, arguments)
         # Looked up now and on the class: that is where mocks put themselves.
         send = self.replaced or partial(type(session)._request, session)
         send = partial(send, request.method, request.target, **arguments)
-        if self.resends and is_tracked(request):
-            send = partial(sending_tracked, ctx.log, session, send)
         options = current_options()
         if options is not None and (options.blocks or options.attributes):
             send = partial(lending, options, send)
+        if is_plain:
+            return send
+        if self.resends and is_tracked(request):
+            send = partial(sending_tracked, record, session, send)
         if not has_body_in(arguments):
             return send
-        json = resources_of(ctx).json if "json" in arguments else None
-        return partial(sending, ctx.log, json, send)
+        json = call.needs_care().json if "json" in arguments else None
+        return partial(sending, record, json, send)
 
     def _with_care(
         self,
-        ctx: ClientRequestContext,
+        call: Call,
         request: HttpRequest,
         arguments: dict[str, Any],
     ) -> dict[str, Any]:
         """Return the arguments, with bodies and iterators in the form to send."""
         data = request.arguments.get("data")
-        body = prepared_body(ctx, data)
+        body = prepared_body(call, data)
         if body is not data or isinstance(arguments.get("data"), _BUFFERS):
             # aiohttp writes a buffer after a wait, in which it may change.
             arguments = {**arguments, "data": body}
         tracker = arguments.get("upload_tracker")
-        if tracker is not None and not resources_of(ctx).use_once(tracker):
+        if tracker is not None and not call.needs_care().use_once(tracker):
             arguments = {**arguments, "upload_tracker": None}
         if arguments.get("json") is not None:
-            arguments = with_serialized(arguments, resources_of(ctx).json)
+            arguments = with_serialized(arguments, call.needs_care().json)
         return arguments
+
+
+def _arguments(call: Call, request: HttpRequest) -> dict[str, Any]:
+    """Return the arguments to send a request with.
+
+    At first aiohttp gets the caller's own objects, if nobody has changed them while a
+    decorator waited; later their copies.
+    """
+    if call.has_begun_to_send:
+        return request.arguments
+    call.has_begun_to_send = True
+    is_same = is_unchanged(request.given, request.arguments)
+    return request.given if is_same else request.arguments
 
 
 def closed() -> RuntimeError:

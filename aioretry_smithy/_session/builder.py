@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack
 import aiohttp
 from aiohttp import ClientSession, ClientTimeout
 
-from .._call.chain import (
+from .._context.chain import (
     assemble,
     check_attempt_timeout,
     checked_decorator,
@@ -16,8 +16,8 @@ from .._call.chain import (
     mask_of,
     sends_again,
 )
-from .._call.client import chain_of, find_client
-from .._call.options import UNSET, Unset
+from .._context.client import chain_of, find_client
+from .._context.options import UNSET, Unset
 from .._errors import bad_argument, is_finite
 from .._masking.mask import DEFAULT_MASK
 from . import seam as _seam
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from aiohttp.typedefs import StrOrURL
 
-    from .._call.client import Decorator, HttpClient
+    from .._context.client import Decorator, HttpClient
     from .._retry.config import Strategy
     from .._retry.limiter import RetryLimiter
     from .session_arguments import SessionArguments

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import ClientSession, ClientTimeout
 from aiohttp.helpers import sentinel
 
-from .._call.options import UNSET
+from .._context.options import UNSET
 from .._errors import AttemptTimeoutError, ResponseTimeoutError
 
 if TYPE_CHECKING:
-    from .._call.context import ClientRequestContext
-    from .._call.options import Options
-    from .._log.late_log import ShownLimits
+    from .._call.call import Call
+    from .._call.hooks import Scope
+    from .._context.options import Options
     from .._request.request import HttpRequest
 
 # A limit this close to aiohttp's own needs no timer of ours.
@@ -64,9 +64,17 @@ def means_no_limit(total: object) -> bool:
 
 
 def attempt_timeout(
-    ctx: ClientRequestContext, request: HttpRequest, session: ClientSession
+    call: Call, scope: Scope, request: HttpRequest, session: ClientSession
 ) -> ClientTimeout | None:
     """Return the timeout to pass to aiohttp, or None if its own is right."""
+    record = scope.record
+    if (
+        call.aiohttp_keeps is call.deadline
+        and record.deadline is None
+        and request is call.to_send
+        and call.loop.time() - call.started <= CLOSE_ENOUGH
+    ):
+        return None
     timeout = request.arguments.get("timeout", sentinel)
     if timeout is sentinel:
         timeout = session._timeout
@@ -75,23 +83,23 @@ def attempt_timeout(
     if not isinstance(timeout.total, _NUMBER_OR_NONE):
         return None  # aiohttp reports the caller's value
     own = limit_of(timeout.total) or math.inf
-    limit = ctx.remaining()
-    if _is_replaced(ctx, request):
+    limit = call.remaining(record)
+    if _is_replaced(call, request):
         limit = min(limit, own)
     if limit <= 0:
-        raise too_late(ctx)
+        raise too_late(call)
     return _timeout_of(timeout, limit)
 
 
 def with_rest_of_timeout(
-    ctx: ClientRequestContext, request: HttpRequest, passed: float
+    call: Call, request: HttpRequest, passed: float
 ) -> HttpRequest | None:
     """Return a request with what is left of its own timeout, None if that is over.
 
     Its own is one that a decorator has given it; other limits are kept elsewhere.
     """
     timeout = request.arguments.get("timeout")
-    if timeout is None or not _is_replaced(ctx, request):
+    if timeout is None or not _is_replaced(call, request):
         return request
     if not isinstance(timeout, ClientTimeout):
         timeout = ClientTimeout(total=timeout)
@@ -103,9 +111,9 @@ def with_rest_of_timeout(
     return request.replace(timeout=_cut(timeout, limit - passed))
 
 
-def _is_replaced(ctx: ClientRequestContext, request: HttpRequest) -> bool:
+def _is_replaced(call: Call, request: HttpRequest) -> bool:
     """Say whether a decorator has replaced the timeout."""
-    as_called = (ctx.parent or ctx).request
+    as_called = call.to_send
     return request is not as_called and (
         request.arguments.get("timeout", sentinel)
         is not as_called.arguments.get("timeout", sentinel)
@@ -118,37 +126,6 @@ def silence_limit(request: HttpRequest, session: ClientSession) -> float:
     if timeout is sentinel:
         timeout = session._timeout
     return limit_of(getattr(timeout, "sock_read", None)) or math.inf
-
-
-class FirstLimits(NamedTuple):
-    """The limits of a call that is about to make its first attempt."""
-
-    shown: ShownLimits
-    """The limits as the log shows them."""
-
-    timeout: ClientTimeout | None
-    """The timeout that aiohttp needs, or None where its own will do."""
-
-
-def first_limits(
-    options: dict[str, Any],
-    session: ClientSession,
-    attempt: float | None,
-    *,
-    retries: bool,
-) -> FirstLimits | None:
-    """Return the limits of a call that begins; None where aiohttp has to complain."""
-    call = response_timeout(options, session, None)
-    timeout = options.get("timeout", sentinel)
-    if timeout is sentinel:
-        timeout = session._timeout
-    elif not isinstance(timeout, ClientTimeout):
-        timeout = ClientTimeout(total=timeout)
-    if not isinstance(timeout.total, _NUMBER_OR_NONE):
-        return None
-    limits = (limit for limit in (call, attempt) if limit is not None)
-    limit = min(limits, default=math.inf)
-    return FirstLimits((call, attempt, retries), _timeout_of(timeout, limit))
 
 
 def _timeout_of(timeout: ClientTimeout, limit: float) -> ClientTimeout | None:
@@ -168,8 +145,8 @@ def _cut(timeout: ClientTimeout, limit: float) -> ClientTimeout:
     )
 
 
-def too_late(ctx: ClientRequestContext) -> ResponseTimeoutError:
+def too_late(call: Call) -> ResponseTimeoutError:
     """Make the error for a request that came after the deadline."""
-    if ctx.root.remaining() <= 0:
+    if call.remaining(call) <= 0:
         return ResponseTimeoutError("no time left before the request was sent")
     return AttemptTimeoutError("no time left for this attempt before it was sent")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from aiohttp import ClientSession
     from aiohttp.payload import Payload
 
-    from .._log.upload import SerializedJson
+    from .._call.upload import SerializedJson
 
 _ATTRIBUTES = {
     "_json_serialize": payload.JsonPayload,

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from .._bodies.request_body import is_spent
 from .._call.time_limits import time_left
+from .._clock import loop_time
 from .._failures.frames import went_out
 from .._failures.safety import mark_seen, raised_by_caller
-from .._retry.strategy import is_idempotent
+from .._retry.strategy import may_be_repeated
 from .deadline import with_rest_of_timeout
 from .reused_connections import broken_connection
 
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     import aiohttp
     from aiohttp import ClientSession
 
-    from .._call.context import ClientRequestContext
-    from .._log.record import LogRecord
+    from .._call.call import Call
+    from .._call.record import Record
     from .._request.request import HttpRequest
 
 MAX_RESENDS: Final = 3
@@ -36,29 +37,29 @@ _is_tracked: ContextVar[bool] = ContextVar("aioretry_smithy_tracked", default=Fa
 
 
 def request_to_resend(
-    ctx: ClientRequestContext, request: HttpRequest, cause: Exception, passed: float
+    call: Call, record: Record, request: HttpRequest, cause: Exception
 ) -> HttpRequest | None:
     """Return the request to send again after a failure; None where that is final.
 
     Final is any failure but that of a connection which was used before, and any where
-    time is up or the server may not get the request twice. *passed* are the seconds
-    since the first was sent.
+    time is up or the server may not get the request twice.
     """
     broken = broken_connection(cause)
     if broken is None or raised_by_caller(cause):
         return None
     # Where nobody can know, the first of a call is taken for a reused one.
-    is_first = ctx.log._call.resends == 0
+    is_first = call.resends == 0
     if broken.was_reused is False or (broken.was_reused is None and not is_first):
         return None
     if (
-        not is_idempotent(ctx, request)
+        not may_be_repeated(call.options, request)
         or is_tracked(request)
-        or is_spent(ctx, request)
-        or time_left(ctx) <= 0
+        or is_spent(call, request)
+        or time_left(call, record) <= 0
     ):
         return None
-    again = with_rest_of_timeout(ctx, request, passed)
+    passed = loop_time() - (record.first_sent or 0.0)
+    again = with_rest_of_timeout(call, request, passed)
     if again is None or not broken.hops:
         return again
     around = again.arguments.get("middlewares")
@@ -97,7 +98,7 @@ def is_tracked(request: HttpRequest) -> bool:
 
 
 async def sending_tracked(
-    log: LogRecord,
+    record: Record,
     session: ClientSession,
     send: Callable[[], Awaitable[aiohttp.ClientResponse]],
 ) -> aiohttp.ClientResponse:
@@ -109,7 +110,7 @@ async def sending_tracked(
     except Exception as cause:
         # As long as it can be seen whether the first send went out.
         if went_out(cause):
-            log._sent = True
+            record.was_sent = True
             mark_seen(cause)
         raise
     finally:

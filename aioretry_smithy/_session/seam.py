@@ -5,11 +5,11 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .._context.client import Chain
 from .._errors import bad_argument
+from .call import call_through
 from .json_once import keep_json, restore_serializers
-from .ordinary_lane import ordinary_call
 from .reused_connections import mark_pool
-from .short_lane import has_short_lane_inside, short_lane_of
 from .uploads import measure_uploads
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from aiohttp import ClientSession
     from aiohttp.typedefs import StrOrURL
 
-    from .._call.client import HttpClient
+    from .._context.client import HttpClient
     from .._masking.mask import Mask
     from .aiohttp_transport import AiohttpTransport
     from .json_once import Serializers
@@ -52,19 +52,14 @@ def install(
     request again behind our back: the transport does.
     """
     reference = transport.session = weakref.ref(session)
-    lane = short_lane_of(client, transport, mask)
-    late = lane is None and has_short_lane_inside(client)
+    chain = Chain(client)
 
     def _request(
         method: str, str_or_url: StrOrURL, **options: Any
     ) -> Coroutine[Any, Any, aiohttp.ClientResponse]:
         # The coroutine gets the session itself, to keep it alive while a call waits.
         # This function must not, or no session would ever be freed.
-        if lane is None:
-            return ordinary_call(
-                reference(), client, mask, method, str_or_url, options, late=late
-            )
-        return lane.call(reference(), client, method, str_or_url, options)
+        return call_through(reference(), chain, mask, method, str_or_url, options)
 
     attributes = vars(session)
     resend_before = None if resend else session._retry_connection

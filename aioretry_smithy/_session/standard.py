@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from .._breaker.breaker import CircuitBreaker
 from .._breaker.client import CircuitBreakerClient
 from .._breaker.strategy import CircuitBreakerStrategy
-from .._call.options import UNSET, Unset
+from .._context.options import UNSET, Unset
 from .._errors import bad_argument
 from .._logging.client import LoggingClient
 from .._meant import call_it
@@ -19,7 +19,7 @@ from .._retry.config_mapping import RetryConfigMapping
 from .standard_limits import limit_decorators
 
 if TYPE_CHECKING:
-    from .._call.client import Decorator
+    from .._context.client import Decorator
     from .._retry.limiter import RetryLimiter
     from .standard_limits import Concurrency, Rate
 

@@ -14,7 +14,7 @@ from .._limits.rate_limit import RateLimit
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .._call.client import Decorator
+    from .._context.client import Decorator
     from .._limits.client import ConcurrencyLimitFactory
 
 Concurrency: TypeAlias = (

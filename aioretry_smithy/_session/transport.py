@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
 
 from .._bodies.replayable_payload import SpentBodyError
 from .._bodies.request_body import prepare
-from .._call.client import ForOneKind
-from .._call.context import resources_of
 from .._call.origin import judge_origin
-from .._call.recording import record_failed_send, record_response
-from .._call.time_limits import TimeLimits, passed_limit, watch_body
+from .._call.recorder import record_failed_send, record_failure
+from .._call.time_limits import TimeLimits, passed_limit
+from .._context.body_watch import watch_body
+from .._context.client import ForOneKind, derived
+from .._context.context import state_of
+from .._context.loop import run
+from .._context.recording import record_response
+from .._context.row import Row, Sender
 from .._failures.safety import mark_raised_by_caller
 
 if TYPE_CHECKING:
@@ -19,11 +23,14 @@ if TYPE_CHECKING:
 
     import aiohttp
 
-    from .._call.context import ClientRequestContext
+    from .._call.call import Call
+    from .._call.hooks import Scope
+    from .._call.record import Record
+    from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
 
 
-class Transport(ForOneKind, ABC):
+class Transport(ForOneKind, Sender):
     """Sends requests, and keeps the log and the resources of a call."""
 
     __slots__ = ()
@@ -32,7 +39,7 @@ class Transport(ForOneKind, ABC):
 
     @abstractmethod
     def _prepare(
-        self, ctx: ClientRequestContext, request: HttpRequest
+        self, call: Call, scope: Scope, request: HttpRequest
     ) -> Callable[[], Awaitable[aiohttp.ClientResponse]]:
         """Return a function that sends a request; nothing is sent before its call.
 
@@ -40,45 +47,79 @@ class Transport(ForOneKind, ABC):
             Exception: The request cannot be sent.
         """
 
+    @derived
     async def execute(
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> aiohttp.ClientResponse:
         """Send the request, in the time that the context leaves."""
-        log = ctx.log
-        try:
-            root = ctx.parent or ctx
-            # A request that the short lane has sent is not sent again.
-            first, root._first_attempt = root._first_attempt, None
-            send = self._prepare(ctx, request) if first is None else first.outcome
-        except BaseException as cause:
-            judge_origin(cause, log)
-            log._record_failure(cause)
-            raise
-        try:
-            try:
-                response = await send()
-            except TimeoutError as cut:
-                if (passed := passed_limit(ctx, cut)) is None:
-                    raise
-                raise passed() from cut
-        except BaseException as cause:
-            judge_origin(cause, log)
-            record_failed_send(log, cause)
-            raise
-        log._sent = True
-        record_response(log, response)
-        if response.connection is not None:
-            resources_of(ctx).track(response, log)
-            watch_body(log, TimeLimits.of(ctx), response)
+        response: aiohttp.ClientResponse
+        response = await run(Row((), None, (), self), *state_of(ctx), request)
         return response
 
+    def start(
+        self, call: Call, scope: Scope, request: HttpRequest
+    ) -> Awaitable[aiohttp.ClientResponse]:
+        """Begin to send the request."""
+        try:
+            send = self._prepare(call, scope, request)
+        except BaseException as cause:
+            judge_origin(cause, scope.record)
+            record_failure(call, scope.record, cause)
+            raise
+        return send()
 
-def prepared_body(ctx: ClientRequestContext, data: object) -> object:
+    def answered(
+        self,
+        call: Call,
+        scope: Scope,
+        record: Record,
+        response: aiohttp.ClientResponse,
+    ) -> None:
+        """Record the response, and watch its body."""
+        record.was_sent = True
+        record_response(call, record, response)
+        if response.connection is not None:
+            call.needs_care().track(response, record)
+            watch_body(call, record, TimeLimits.of(call, scope), response)
+
+    async def failed(
+        self,
+        call: Call,
+        scope: Scope,
+        record: Record,
+        request: HttpRequest,
+        cause: BaseException,
+    ) -> Any:
+        """Name the limit that has passed, if one has; record the failure."""
+        try:
+            raise judged(call, scope, record, cause)
+        finally:
+            # It has this frame, which must not have it.
+            del cause
+
+
+def judged(
+    call: Call, scope: Scope, record: Record, cause: BaseException
+) -> BaseException:
+    """Record a failure: which side it came from, which limit; return what to raise."""
+    if record.outcome.cause is cause:
+        # It was not sent, which is recorded.
+        return cause
+    passed = passed_limit(call, scope, cause)
+    if passed is not None:
+        cut, cause = cause, passed()
+        cause.__cause__ = cut
+    judge_origin(cause, record)
+    record_failed_send(call, record, cause)
+    return cause
+
+
+def prepared_body(call: Call, data: object) -> object:
     """Return the body to send in one attempt; see :func:`prepare`."""
     if data is None:
         return None
     try:
-        return prepare(ctx, data)
+        return prepare(call, data)
     except SpentBodyError:
         raise
     except Exception as cause:

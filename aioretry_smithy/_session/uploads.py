@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 from aiohttp import ClientRequest, payload
 
-from .._log.upload import Upload
+from .._call.upload import Upload
 from .reused_connections import marks_connection
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import aiohttp
     from aiohttp import ClientSession
 
-    from .._log.record import LogRecord
-    from .._log.upload import SerializedJson
+    from .._call.record import Record
+    from .._call.upload import SerializedJson
 
 # Bodies that aiohttp hands to the transport without a wait, if they are not long.
 _WHOLE = frozenset(
@@ -53,15 +53,15 @@ def has_body_in(arguments: dict[str, Any]) -> bool:
 
 
 async def sending(
-    log: LogRecord,
+    record: Record,
     json: list[SerializedJson] | None,
     send: Callable[[], Awaitable[aiohttp.ClientResponse]],
 ) -> aiohttp.ClientResponse:
-    """Send a request, and count its body for the *log*.
+    """Send a request, and count its body for the *record*.
 
     The JSON that is serialized for it is added to *json*.
     """
-    log._upload = upload = open_upload()
+    record.upload = upload = open_upload()
     upload.json = json
     try:
         return await send()

@@ -7,10 +7,9 @@ import math
 from contextvars import Context
 from typing import TYPE_CHECKING
 
-from .._call.short_lane import LaneStep
 from .._clock import loop_time
 from .._errors import checked_name
-from .._retry.budget import RetryBudget, count_failure, count_success
+from .._retry.budget import RetryBudget, count_failure
 from .._retry.limiter import RetryLimiter
 from ..smithy.shared import Shared
 from .link import Link
@@ -19,7 +18,7 @@ from .purse import Purse
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .._call.context import ClientRequestContext
+    from .._context.context import ClientRequestContext
     from .._retry.budget import RetryBudgetListener
     from .redis_client import RedisClient
 
@@ -134,18 +133,17 @@ class SharedRetryBudget(Shared, RetryLimiter):
 
     def on_success(self, ctx: ClientRequestContext) -> None:
         """Count a success: it brings the deposit and lets the brake go."""
-        _count_success(self, loop_time())
+        self._local.on_success(ctx)
+        untold = self._purse.untold
+        untold.tokens += self._deposit
+        untold.has_success, untold.failures = True, 0
+        self._tell_later(loop_time())
 
     def on_failure(self, ctx: ClientRequestContext, cause: Exception | None) -> None:
         """Count a failure, unless its connection broke with others, or it throttles."""
         if count_failure(self._local, ctx, cause):
             self._purse.untold.failures += 1
             self._tell_later(loop_time())
-
-    def _lane_step(self) -> LaneStep | None:
-        if type(self) is not SharedRetryBudget:
-            return None
-        return LaneStep(lambda host, method, now: self, _count_success)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._local.name!r}, {self._local._settings})"
@@ -188,13 +186,3 @@ class SharedRetryBudget(Shared, RetryLimiter):
         untold = self._purse.untold
         self._local._become(tokens + untold.tokens, untold.failures_after(failures))
         return is_paid
-
-
-def _count_success(
-    budget: SharedRetryBudget, now: float, response: object = None
-) -> None:
-    count_success(budget._local)
-    untold = budget._purse.untold
-    untold.tokens += budget._deposit
-    untold.has_success, untold.failures = True, 0
-    budget._tell_later(now)

@@ -46,7 +46,6 @@ class SimulatedProcess(Counts):
         super().__init__()
         self.session = builder.build()
         base_url = URL(builder._base_url or "http://server.example")
-        # A text, because that is what the short lane knows.
         self._url = str(base_url.join(URL("/")))
         wire = SimulatedWire(server, self.attempts, self.session.timeout)
         send_with(self.session, wire.request)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import logging
+import weakref
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from .._call.chain import retrying_client, sends_again
-from .._call.client import ClientT, DecoratingClient, chain_of, find_client
+from .._call.hooks import NOTHING, PASS, Hooks
+from .._context.chain import retrying_client, sends_again
+from .._context.client import ClientT, DecoratingClient, chain_of, find_client
+from .._context.context import context_of
 from .._hedging.client import HedgingClient
 
 if TYPE_CHECKING:
-    from .._call.context import ClientRequestContext
+    from .._call.call import Call
+    from .._call.hooks import Scope
+    from .._context.context import ClientRequestContext
 
 _logger = logging.getLogger("aioretry_smithy")
 
@@ -77,11 +82,15 @@ class TelemetryClient(DecoratingClient[ClientT], ABC):
         is_attempt = self._may_see_attempts and ctx.parent is not None
         return self.sees_calls and not is_attempt
 
+    def is_heard(self) -> bool:
+        """Say whether anybody listens; where not, requests pass through unseen."""
+        return True
+
     @abstractmethod
     def begin(self, ctx: ClientRequestContext, request: Any) -> Observation | None:
         """Begin to observe a call (where :attr:`sees_calls`) or an attempt.
 
-        None where nobody listens; the request then passes through unseen.
+        None where this one is of no interest.
         """
 
     def describe(self) -> str:
@@ -89,24 +98,55 @@ class TelemetryClient(DecoratingClient[ClientT], ABC):
         seen = "calls" if self.sees_calls else "attempts"
         return f"{type(self).__name__}(sees={seen!r})"
 
-    async def execute(self, ctx: ClientRequestContext, request: Any) -> Any:
-        """Pass *request* on, and observe how it goes."""
-        delegate: Any = self.delegate
+    @property
+    def _hooks(self) -> TelemetryHooks:  # type: ignore[override]
+        return TelemetryHooks(self)
+
+
+class TelemetryHooks(Hooks):
+    """Observes each request that passes a client.
+
+    Args:
+        client: Begins the observations. It has these hooks, which do not have it.
+    """
+
+    __slots__ = ("_client",)
+
+    changes_request = True
+
+    def __init__(self, client: TelemetryClient[Any]) -> None:
+        self._client = weakref.ref(client)
+
+    def enter(self, call: Call, scope: Scope, request: Any) -> Any:
+        """Begin to observe a request, if anybody listens."""
+        client: Any = self._client()
         try:
-            observation = self.begin(ctx, request)
+            if not client.is_heard():
+                return PASS
+            observation = client.begin(context_of(call, scope), request)
         except Exception as error:
             log_error(error)
-            observation = None
-        if observation is None:
-            return await delegate.execute(ctx, request)
-        try:
-            response = await delegate.execute(ctx, observation.request)
-        except BaseException as cause:
-            _end(observation, ctx, cause)
-            raise
-        observation.response = response
-        _end(observation, ctx, None)
-        return response
+            return PASS
+        return PASS if observation is None else observation
+
+    def leave(
+        self,
+        call: Call,
+        scope: Scope,
+        permit: Observation,
+        result: Any,
+        cause: BaseException | None,
+    ) -> None:
+        """Record the outcome."""
+        if result is not NOTHING:
+            permit.response = result
+        _end(permit, context_of(call, scope), cause)
+
+    def cancel(
+        self, call: Call, scope: Scope, permit: Observation, cause: BaseException
+    ) -> None:
+        """Record that it was cancelled."""
+        _end(permit, context_of(call, scope), cause)
 
 
 def _end(

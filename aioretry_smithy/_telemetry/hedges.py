@@ -9,7 +9,8 @@ from .._hedging.hedged_request import is_good
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .._log.request_log import RequestLog
+    from .._call.call import Call
+    from .._call.record import Sent
 
 HEDGES: Final[Mapping[str, str]] = {
     "sent": "Hedges: requests sent beside one that was under way or had failed.",
@@ -24,21 +25,22 @@ class HedgeCount:
 
     __slots__ = ("_before", "_refused")
 
-    def __init__(self, log: RequestLog) -> None:
-        self._before = len(log.children)
-        self._refused = log._call.refused_hedges
+    def __init__(self, call: Call) -> None:
+        self._before = len(call.sent)
+        self._refused = call.refused_hedges
 
-    def since(self, log: RequestLog) -> dict[str, int]:
+    def since(self, call: Call) -> dict[str, int]:
         """Return how many there were, by the names of :data:`HEDGES`."""
-        sent = log.children[self._before :]
-        hedges = [each for each in sent if each.is_hedge and not each._was_stale]
+        sent = call.sent[self._before :]
+        hedges = [each for each in sent if each.is_hedge and not each.was_stale]
         return {
             "sent": len(hedges),
             "won": sum(map(_has_won, hedges)),
-            "refused": log._call.refused_hedges - self._refused,
+            "refused": call.refused_hedges - self._refused,
         }
 
 
-def _has_won(hedge: RequestLog) -> bool:
-    status = hedge.response_status
-    return status is not None and is_good(status) and not hedge.superseded
+def _has_won(hedge: Sent) -> bool:
+    status, race = hedge.outcome.status, hedge.race
+    is_superseded = race is not None and race.is_superseded
+    return status is not None and is_good(status) and not is_superseded

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from .._context.context import record_of
 from .._text import encodable
 
 if TYPE_CHECKING:
-    from .._call.context import ClientRequestContext
+    from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
 
 Attributes: TypeAlias = dict[str, str | int | float]
@@ -119,7 +120,7 @@ def status_class(ctx: ClientRequestContext, cause: BaseException | None) -> str:
     """
     if cause is not None and not isinstance(cause, Exception):
         return "superseded" if ctx.log.superseded else "cancelled"
-    if cause is not None and ctx.log._was_refused:
+    if cause is not None and record_of(ctx)[1].was_refused:
         return "refused"
     if not ctx.log.sent:
         return "unsent"

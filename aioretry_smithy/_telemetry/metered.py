@@ -6,13 +6,14 @@ import asyncio
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from .._call.client import ClientT
+from .._context.client import ClientT
+from .._context.context import record_of
 from .client import Observation, TelemetryClient
 from .hedges import HedgeCount
 from .labels import error_type, status_class
 
 if TYPE_CHECKING:
-    from .._call.context import ClientRequestContext
+    from .._context.context import ClientRequestContext
     from .prometheus_metrics import TrafficMetrics
 
 Labels: TypeAlias = tuple[str, ...]
@@ -34,7 +35,7 @@ class MeteredClient(TelemetryClient[ClientT]):
         """Begin to measure a call, or an attempt."""
         subject = self._subject(ctx, request)
         if self.sees_call(ctx):
-            hedges = HedgeCount(ctx.log) if self.surrounds_hedges else None
+            hedges = HedgeCount(record_of(ctx)[0]) if self.surrounds_hedges else None
             return _Call(self._metrics, request, subject, hedges)
         return _Attempt(self._metrics, request, subject, ctx)
 
@@ -74,7 +75,8 @@ class _Call(_Timed):
 
     def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
         if self._hedges is not None:
-            for kind, number in self._hedges.since(ctx.log).items():
+            counts = self._hedges.since(record_of(ctx)[0])
+            for kind, number in counts.items():
                 self._metrics.hedges[kind].labels(*self._labels).inc(number)
         labels = (*self._labels, _stop_reason(ctx, cause))
         self._metrics.call_duration.labels(*labels).observe(self._elapsed())

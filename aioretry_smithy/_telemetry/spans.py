@@ -22,6 +22,7 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
+from .._context.context import record_of
 from .._log.error_text import describe_error
 from .client import Observation, log_error
 from .labels import Attributes, Subject, error_type
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.propagators.textmap import TextMapPropagator
 
-    from .._call.context import ClientRequestContext
-    from .._log.request_log import RequestLog
+    from .._call.call import Call
+    from .._context.context import ClientRequestContext
     from .._masking.mask import Mask
     from .instruments import TrafficInstruments
     from .providers import FromProvider
@@ -104,7 +105,7 @@ class Traced(Observation):
         self._subject = subject
         self._instruments = telemetry.instruments.get()
         self._loop = asyncio.get_running_loop()
-        self._start = nanoseconds(ctx.log, self._loop.time())
+        self._start = nanoseconds(record_of(ctx)[0], self._loop.time())
         self._span: Span | None = None
         # Measured with it, a long duration leads to the span that took so long.
         self._context: Context | None = None
@@ -113,7 +114,7 @@ class Traced(Observation):
             self._open(tracer, ctx)
         if self._context is not None:
             if injects:
-                self._inject(telemetry.propagator, self._context, ctx.log)
+                self._inject(telemetry.propagator, self._context, record_of(ctx)[0])
             self._token = contexts.attach(self._context)
 
     def _first_attributes(self, ctx: ClientRequestContext) -> Attributes:
@@ -150,7 +151,7 @@ class Traced(Observation):
             log_error(error)
 
     def _inject(
-        self, propagator: TextMapPropagator | None, context: Context, log: RequestLog
+        self, propagator: TextMapPropagator | None, context: Context, call: Call
     ) -> None:
         try:
             carrier: dict[str, str] = {}
@@ -160,7 +161,7 @@ class Traced(Observation):
             if "traceparent" in carrier:
                 # It would belong to the trace that the caller's own header named.
                 headers.popall("tracestate", None)
-                if "tracestate" in (log._call.default_headers or ()):
+                if "tracestate" in (call.default_headers or ()):
                     # Empty, for otherwise aiohttp adds that of the session.
                     headers["tracestate"] = ""
             headers.update(carrier)
@@ -177,7 +178,7 @@ class Traced(Observation):
                 self._span = None
         if self._span is None and self._instruments is None:
             return
-        end = nanoseconds(ctx.log, self._loop.time())
+        end = nanoseconds(record_of(ctx)[0], self._loop.time())
         last = self._last_attributes(ctx, cause)
         failure = error_type(ctx, cause)
         if failure is not None:
@@ -230,12 +231,11 @@ def show_failure(
     span.set_status(StatusCode.ERROR, description)
 
 
-def nanoseconds(log: RequestLog, time: float) -> int:
+def nanoseconds(call: Call, time: float) -> int:
     """Return a time of the event loop as one of the day.
 
     All spans of a call, and of the calls inside, count from its one start, so they fit
     into each other though the clock of the machine may be set meanwhile.
     """
-    call = log._call.outermost
-    microseconds = round(call.wall_clock * 1e6)
-    return microseconds * 1000 + round((time - call.started) * 1e9)
+    wall_clock, started = call.epoch
+    return round(wall_clock * 1e6) * 1000 + round((time - started) * 1e9)

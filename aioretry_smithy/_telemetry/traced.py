@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry.trace import Span, SpanKind, Tracer
 
+from .._call.recorder import cause_of
+from .._context.context import record_of
 from .._log.timeline import until_next
 from .._masking.mask import HIDDEN
 from .._text import encodable
@@ -18,7 +20,9 @@ from .spans import Telemetry, Traced, nanoseconds, show_failure
 if TYPE_CHECKING:
     from opentelemetry.context import Context
 
-    from .._call.context import ClientRequestContext
+    from .._call.call import Call
+    from .._call.record import Record
+    from .._context.context import ClientRequestContext
     from .._log.request_log import RequestLog
     from .instruments import TrafficInstruments
 
@@ -53,7 +57,7 @@ class TracedAttempt(Traced):
     def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
         """End the span, and measure."""
         # By an open circuit further in, so that nothing went out.
-        self._sends["refused"] += ctx.log._was_refused
+        self._sends["refused"] += record_of(ctx)[1].was_refused
         if self._span is not None and ctx.log.superseded:
             self._span.set_attribute("aioretry_smithy.superseded", True)
         super().end(ctx, cause)
@@ -61,7 +65,7 @@ class TracedAttempt(Traced):
         if tracer is None or context is None or self._span is None:
             return
         if not ctx.log.is_complete:
-            trace_body(tracer, context, ctx.log)
+            trace_body(tracer, context, *record_of(ctx))
 
     def _first_attributes(self, ctx: ClientRequestContext) -> Attributes:
         request = self.request
@@ -141,7 +145,7 @@ class TracedCall(Traced):
         is_hedged: bool,
     ) -> None:
         self._is_retried = is_retried
-        self._hedges = HedgeCount(ctx.log) if is_hedged else None
+        self._hedges = HedgeCount(record_of(ctx)[0]) if is_hedged else None
         self._attempts_before = len(ctx.log.children)
         super().__init__(telemetry, ctx, request, subject, injects=injects)
 
@@ -150,7 +154,7 @@ class TracedCall(Traced):
         super().end(ctx, cause)
         instruments = self._instruments
         if instruments is not None and self._hedges is not None:
-            for kind, number in self._hedges.since(ctx.log).items():
+            for kind, number in self._hedges.since(record_of(ctx)[0]).items():
                 subject = self._subject.measured
                 instruments.hedges[kind].add(number, subject, self._context)
 
@@ -164,7 +168,7 @@ class TracedCall(Traced):
 
     def _add_events(self, span: Span, ctx: ClientRequestContext) -> None:
         requests = ctx.log.children[self._attempts_before :]
-        resends = sum(log._was_stale for log in requests)
+        resends = sum(map(_was_stale, requests))
         # Where nothing retries, nobody gives the attempt a log of its own.
         number = len(requests) - resends if requests or self._is_retried else 1
         span.set_attribute("aioretry_smithy.attempts", number)
@@ -177,11 +181,13 @@ class TracedCall(Traced):
                 continue
             attributes: Attributes = {"aioretry_smithy.attempt": log.attempt or 0}
             name = "aioretry_smithy.resend"
-            if not log._was_stale:
+            if not _was_stale(log):
                 name = "aioretry_smithy.wait"
                 attributes["aioretry_smithy.delay"] = log.delay
                 attributes["aioretry_smithy.delay_source"] = log.delay_source
-            span.add_event(name, attributes, nanoseconds(log, end - log.delay))
+            span.add_event(
+                name, attributes, nanoseconds(record_of(ctx)[0], end - log.delay)
+            )
 
     def _measure(
         self, instruments: TrafficInstruments, seconds: float, attributes: Attributes
@@ -189,27 +195,32 @@ class TracedCall(Traced):
         instruments.call_duration.record(seconds, attributes, self._context)
 
 
-def trace_body(tracer: Tracer, context: Context, log: RequestLog) -> None:
+def _was_stale(log: RequestLog) -> bool:
+    return log.delay_source == "stale_connection"
+
+
+def trace_body(tracer: Tracer, context: Context, call: Call, record: Record) -> None:
     """Wait for the end of a body, and make a span of it where it failed.
 
     That is a child of the span of the attempt, which *context* has.
     """
 
     def look() -> None:
-        if not log.is_complete:
-            trace_body(tracer, context, log)
+        if record.outcome.body_ended is None:
+            trace_body(tracer, context, call, record)
             return
         try:
-            _trace_failure(tracer, context, log)
+            _trace_failure(tracer, context, call, record)
         except Exception as error:
             log_error(error)
 
-    call = log._call
     call.waiters = (*call.waiters, look)
 
 
-def _trace_failure(tracer: Tracer, context: Context, log: RequestLog) -> None:
-    cause, outcome = log.response_cause, log._outcome
+def _trace_failure(
+    tracer: Tracer, context: Context, call: Call, record: Record
+) -> None:
+    cause, outcome = cause_of(record), record.outcome
     if cause is None or outcome.ended is None or outcome.body_ended is None:
         return
     kind = class_name(cause)
@@ -217,8 +228,8 @@ def _trace_failure(tracer: Tracer, context: Context, log: RequestLog) -> None:
         "response body",
         context=context,
         attributes={"error.type": kind},
-        start_time=nanoseconds(log, outcome.ended),
+        start_time=nanoseconds(call, outcome.ended),
     )
-    end = nanoseconds(log, outcome.body_ended)
-    show_failure(span, kind, cause, log.mask, end)
+    end = nanoseconds(call, outcome.body_ended)
+    show_failure(span, kind, cause, call.mask, end)
     span.end(end)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from .._call.client import ClientT
+from .._context.client import ClientT
 from .client import Observation, TelemetryClient
 from .spans import Telemetry, is_suppressed
 from .traced import TracedAttempt, TracedCall
 
 if TYPE_CHECKING:
-    from .._call.context import ClientRequestContext
+    from .._context.context import ClientRequestContext
     from .instruments import TrafficInstruments
     from .labels import Subject
 
@@ -30,14 +30,17 @@ class TracedClient(TelemetryClient[ClientT]):
         super().__init__(delegate, telemetry.target)
         self._telemetry = telemetry
 
-    def begin(self, ctx: ClientRequestContext, request: Any) -> Observation | None:
-        """Begin the span of an attempt, or of a call; None without an SDK."""
+    def is_heard(self) -> bool:
+        """Say whether there is an SDK, and it is not switched off here."""
+        telemetry = self._telemetry
+        if telemetry.tracer.get() is None and telemetry.instruments.get() is None:
+            return False
+        return not is_suppressed()
+
+    def begin(self, ctx: ClientRequestContext, request: Any) -> Observation:
+        """Begin the span of an attempt, or of a call."""
         telemetry = self._telemetry
         instruments = telemetry.instruments.get()
-        if telemetry.tracer.get() is None and instruments is None:
-            return None
-        if is_suppressed():
-            return None
         subject = self._subject(ctx, request, instruments)
         # A server gets a span in headers; a function runs in it.
         injects = self.is_innermost and self._serves == "sessions"

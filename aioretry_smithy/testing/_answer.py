@@ -15,7 +15,7 @@ from .._errors import bad_argument
 from .._shown import shown
 
 if TYPE_CHECKING:
-    from .._call.context import ClientRequestContext
+    from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
 
 ScriptedBody: TypeAlias = bytes | str | dict[str, Any] | list[Any]

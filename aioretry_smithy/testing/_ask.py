@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING
 
 from .._bodies.new_response import new_response
-from .._call.context import ClientRequestContext
-from .._call.recording import record_response
+from .._context.context import ClientRequestContext
+from .._context.recorded import record_error, record_result
 from .._errors import bad_argument
 from .._request.request import HttpRequest
 from .._retry.content_strategy import RetryStrategyWithContent
@@ -64,9 +64,9 @@ async def ask(
         content = b"" if content is None else content
         status = 200 if status is None else status
         response = new_response(request, status, headers=headers, body=content)
-        record_response(ctx.log, response)
+        record_result(ctx, response)
     else:
-        ctx.log._record_failure(cause)
+        record_error(ctx, cause)
     if isinstance(strategy, RetryStrategyWithContent):
         start = content and content[: strategy.max_content_length]
         answer = strategy.should_retry(ctx, cause, start)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from .._call.client import DecoratingClient, Decorator, HttpClient
-from .._call.recording import record_response
+from .._call.hooks import NOTHING, WAIT, Answer, Hooks
+from .._call.recorder import record_failure, record_injected
+from .._context.client import DecoratingClient, Decorator, HttpClient
+from .._context.context import context_of
+from .._context.recorded import record_result
 from .._errors import bad_argument, is_plain_function
 from .._rules.arguments import checked_answer
 from .._text import name_of
@@ -15,9 +18,9 @@ from ._fault import InjectedFault
 from ._fault_kinds import FaultKind, Latency, wait_for_answer
 
 if TYPE_CHECKING:
-    import aiohttp
-
-    from .._call.context import ClientRequestContext
+    from .._call.call import Call
+    from .._call.hooks import Scope
+    from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
 
 Enabled: TypeAlias = bool | Callable[["ClientRequestContext", "HttpRequest"], bool]
@@ -70,8 +73,7 @@ class FaultInjectingClient(DecoratingClient[HttpClient]):
                 more for a latency that affects the request.
             enabled: Whether faults are injected. False: the chain is as if this
                 decorator were not in it. Or a plain function of the context and the
-                request, asked for each request; calls then take the ordinary lane
-                (:doc:`/explanation/architecture`).
+                request, asked for each request.
 
         Returns:
             The decorator.
@@ -98,46 +100,9 @@ class FaultInjectingClient(DecoratingClient[HttpClient]):
             return lambda delegate: delegate
         return lambda delegate: cls(delegate, faults, random, enabled)
 
-    async def execute(
-        self, ctx: ClientRequestContext, request: HttpRequest
-    ) -> aiohttp.ClientResponse:
-        """Inject the faults that strike *request*, which may still be sent."""
-        try:
-            seconds, kind = self._struck_by(ctx, request)
-        except BaseException as cause:
-            ctx.log._record_failure(cause)
-            raise
-        answer = await self._answer(ctx, request, seconds, kind)
-        if answer is not None:
-            return answer
-        response = await self.delegate.execute(ctx, request)
-        kind.spoil(ctx, response)
-        return response
-
-    async def _answer(
-        self,
-        ctx: ClientRequestContext,
-        request: HttpRequest,
-        seconds: float,
-        kind: FaultKind,
-    ) -> aiohttp.ClientResponse | None:
-        """Wait, then answer or raise in place of the server; None: the request goes on.
-
-        Whatever ends the wait, it was injected.
-        """
-        try:
-            if seconds:
-                await wait_for_answer(self.delegate, ctx, request, seconds)
-            answer = await kind.answer(self.delegate, ctx, request)
-            if answer is None:
-                return None
-            record_response(ctx.log, answer)
-        except BaseException as cause:
-            ctx.log._record_failure(cause)
-            ctx.log._mark_injected()
-            raise
-        ctx.log._mark_injected()
-        return answer
+    @property
+    def _hooks(self) -> FaultHooks:  # type: ignore[override]
+        return FaultHooks(self._faults, self._random, self._enabled, self.delegate)
 
     def describe(self) -> str:
         """Return the name and the settings of this client."""
@@ -145,6 +110,73 @@ class FaultInjectingClient(DecoratingClient[HttpClient]):
         if callable(self._enabled):
             settings.append(f"enabled={name_of(self._enabled)}")
         return f"{type(self).__name__}({', '.join(settings)})"
+
+
+class FaultHooks(Hooks):
+    """Injects faults into requests.
+
+    Args:
+        faults: The faults.
+        random: Returns numbers in [0, 1).
+        enabled: Whether faults are injected.
+        delegate: What the requests go on to.
+    """
+
+    __slots__ = ("_delegate", "_enabled", "_faults", "_random")
+
+    def __init__(
+        self,
+        faults: tuple[InjectedFault, ...],
+        random: Callable[[], float],
+        enabled: Enabled,
+        delegate: HttpClient,
+    ) -> None:
+        self._faults = faults
+        self._random = random
+        self._enabled = enabled
+        self._delegate = delegate
+
+    def enter(self, call: Call, scope: Scope, request: Any) -> Any:
+        """Wait for the fault, if one strikes."""
+        return WAIT
+
+    async def admit(self, call: Call, scope: Scope, request: Any) -> Any:
+        """Wait, then answer or raise in place of the server, or let the request go on.
+
+        Whatever ends the wait, it was injected.
+        """
+        ctx, record = context_of(call, scope), scope.record
+        seconds, kind = self._struck_by(ctx, request)
+        try:
+            if seconds:
+                await wait_for_answer(self._delegate, ctx, request, seconds)
+            answer = await kind.answer(self._delegate, ctx, request)
+            if answer is None:
+                return kind
+            record_result(ctx, answer)
+        except BaseException as cause:
+            record_failure(call, record, cause)
+            record_injected(record)
+            raise
+        record_injected(record)
+        return Answer(answer)
+
+    def leave(
+        self,
+        call: Call,
+        scope: Scope,
+        permit: FaultKind,
+        result: Any,
+        cause: Exception | None,
+    ) -> None:
+        """Spoil the response."""
+        if result is not NOTHING:
+            permit.spoil(context_of(call, scope), result)
+
+    def cancel(
+        self, call: Call, scope: Scope, permit: FaultKind, cause: BaseException
+    ) -> None:
+        """Do nothing: there is no response."""
 
     def _struck_by(
         self, ctx: ClientRequestContext, request: HttpRequest

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import aiohttp
 
 from .._bodies.cut_body import CutBody
-from .._call.client import chain_of
-from .._call.recording import record_cut
 from .._call.time_limits import passed_limit
+from .._context.client import chain_of
+from .._context.context import record_of, state_of
+from .._context.recording import record_cut
 from .._errors import bad_argument, is_finite
 from .._failures.kept_cause import without_frames
 from .._session.aiohttp_transport import AiohttpTransport
@@ -22,8 +23,8 @@ from ._answer import check_response, made_response
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from .._call.client import HttpClient
-    from .._call.context import ClientRequestContext
+    from .._context.client import HttpClient
+    from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
     from ._answer import ScriptedBody
 
@@ -156,9 +157,9 @@ class Cut(FaultKind):
         self, ctx: ClientRequestContext, response: aiohttp.ClientResponse
     ) -> None:
         """Let the body of *response* be cut."""
-        log = ctx.log
-        record = partial(record_cut, log, log._outcome, self._after)
-        response.content = CutBody(response, self._after, record)
+        call, record = record_of(ctx)
+        cut = partial(record_cut, call, record.outcome, self._after)
+        response.content = CutBody(response, self._after, cut)
 
 
 async def wait_for_answer(
@@ -183,7 +184,7 @@ async def wait_for_answer(
                 await asyncio.get_running_loop().create_future()
             await asyncio.sleep(wait)
     except TimeoutError as cut:
-        make_error = passed_limit(ctx, cut) or TimeoutError
+        make_error = passed_limit(*state_of(ctx), cut) or TimeoutError
         raise make_error() from cut
     if wait < seconds:
         raise aiohttp.SocketTimeoutError("Timeout on reading data from socket")

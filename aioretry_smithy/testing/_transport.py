@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import aiohttp
 
 from .._bodies.replayable_payload import ReplayablePayload
+from .._call.upload import Upload
+from .._context.context import context_of
 from .._errors import bad_argument
-from .._log.upload import Upload
 from .._session.aiohttp_transport import closed
 from .._session.deadline import too_late
 from .._session.transport import Transport, prepared_body
@@ -21,8 +22,10 @@ from ._answer import check, respond
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from .._call.client import HttpClient
-    from .._call.context import ClientRequestContext
+    from .._call.call import Call
+    from .._call.hooks import Scope
+    from .._context.client import HttpClient
+    from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
     from ._answer import ScriptedAnswer
 
@@ -100,18 +103,19 @@ class ScriptedTransport(Transport):
         return self
 
     def _prepare(
-        self, ctx: ClientRequestContext, request: HttpRequest
+        self, call: Call, scope: Scope, request: HttpRequest
     ) -> Callable[[], Awaitable[aiohttp.ClientResponse]]:
         """Take the next answer of the list."""
+        ctx, record = context_of(call, scope), scope.record
         self.contexts.append(ctx)
         self.requests.append(request)
-        _refuse_as_session(ctx.root._session, request)
+        _refuse_as_session(call.session, request)
         _refuse(request)
-        if ctx.remaining() <= 0:
-            raise too_late(ctx)
-        body = prepared_body(ctx, request.arguments.get("data"))
+        if call.remaining(record) <= 0:
+            raise too_late(call)
+        body = prepared_body(call, request.arguments.get("data"))
         if body is not None or request.arguments.get("json") is not None:
-            ctx.log._upload = Upload()  # unknown: it is not sent
+            record.upload = Upload()  # unknown: it is not sent
         if isinstance(body, ReplayablePayload):
             body.start()
         try:

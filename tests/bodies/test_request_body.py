@@ -16,7 +16,7 @@ from aiohttp.payload import (
     Payload,
     StringPayload,
 )
-from calls import begin, bodies_of, close_bodies
+from calls import begin, bodies_of, call_of, close_bodies
 from fake_responses import Sink
 from multidict import MultiDict, MultiDictProxy
 
@@ -52,7 +52,7 @@ def call(data: object) -> tuple[ClientRequestContext, HttpRequest]:
 
 async def send(ctx: ClientRequestContext, data: object) -> bytes:
     """Do with a body what aiohttp does in one attempt."""
-    body = prepare(ctx, data)
+    body = prepare(call_of(ctx), data)
     if not isinstance(body, ReplayablePayload):
         return b"untouched"
     sink = Sink()
@@ -114,9 +114,10 @@ async def test_what_needs_no_care_is_passed_on_untouched(data):
     """Mocks that compare arguments see the caller's own object, each time."""
     ctx, request = call(data)
 
-    assert data is prepare(ctx, data) is prepare(ctx.derive(request), data)
+    assert data is prepare(call_of(ctx), data)
+    assert data is prepare(call_of(ctx.derive(request)), data)
     assert () == bodies_of(ctx)
-    assert not is_spent(ctx, request)
+    assert not is_spent(call_of(ctx), request)
 
 
 @pytest.mark.parametrize("data", [object(), iter([b"a"]), {b"a"}], ids=name)
@@ -124,7 +125,7 @@ async def test_what_aiohttp_refuses_is_left_for_it_to_refuse(data):
     """The error is then aiohttp's own."""
     ctx, _ = call(data)
 
-    assert data is prepare(ctx, data)
+    assert data is prepare(call_of(ctx), data)
 
 
 def text_file(path) -> io.TextIOWrapper:
@@ -168,7 +169,7 @@ async def test_files_are_sent_alike_from_the_position_that_they_had(tmp_path, ma
     data, expected = make(tmp_path / "file")
     ctx, request = call(data)
     first, second, third = [await send(ctx, data) for _ in range(3)]
-    spent = is_spent(ctx, request)
+    spent = is_spent(call_of(ctx), request)
     await close_bodies(ctx)
     await asyncio.sleep(0.1)
 
@@ -200,12 +201,12 @@ async def test_what_is_read_goes_out_once(make):
     """Before it was read it may still go out; afterwards it is refused."""
     data = make()
     ctx, request = call(data)
-    prepare(ctx, data)
-    spent = [is_spent(ctx, request)]
+    prepare(call_of(ctx), data)
+    spent = [is_spent(call_of(ctx), request)]
     sent = await send(ctx, data)
-    spent.append(is_spent(ctx, request))
+    spent.append(is_spent(call_of(ctx), request))
     with pytest.raises(SpentBodyError) as caught:
-        prepare(ctx.derive(request), data)
+        prepare(call_of(ctx.derive(request)), data)
     await close_bodies(ctx)
     if isinstance(data, io.IOBase):
         data.close()  # aiohttp closes no file that it could not rewind
@@ -222,14 +223,14 @@ async def test_stream_readers_are_no_fresh_iterables():
     reader = aiohttp.StreamReader(ResponseHandler(loop), 2**16, loop=loop)
     ctx, _ = call(reader)
 
-    assert isinstance(prepare(ctx, reader), ReplayablePayload)
+    assert isinstance(prepare(call_of(ctx), reader), ReplayablePayload)
 
 
 async def test_reading_a_spent_body_again_is_refused():
     """A middleware of aiohttp's, for one, may try to send the payload again."""
     data = stream()
     ctx, _ = call(data)
-    body = prepare(ctx, data)
+    body = prepare(call_of(ctx), data)
     await body.write(Sink())
 
     assert body.consumed
@@ -250,11 +251,11 @@ async def test_file_that_cannot_seek_is_spent_though_it_tells_its_position():
 
     data = Drive(Tape(b"abc"))
     ctx, request = call(data)
-    body = prepare(ctx, data)
+    body = prepare(call_of(ctx), data)
     await body.write(Sink())
 
     assert body.consumed
-    assert is_spent(ctx, request)
+    assert is_spent(call_of(ctx), request)
 
 
 async def test_file_that_lies_about_seeking_is_spent(tmp_path):
@@ -268,7 +269,7 @@ async def test_file_that_lies_about_seeking_is_spent(tmp_path):
         ctx, request = call(data)
         sent = await send(ctx, data)
 
-        assert (b"0123456789", True) == (sent, is_spent(ctx, request))
+        assert (b"0123456789", True) == (sent, is_spent(call_of(ctx), request))
 
 
 async def test_no_more_is_sent_than_was_announced(tmp_path):
@@ -276,7 +277,7 @@ async def test_no_more_is_sent_than_was_announced(tmp_path):
     sink = Sink()
     with file_at(tmp_path / "file", 0) as data:
         ctx, _ = call(data)
-        await prepare(ctx, data).write_with_length(sink, 4)
+        await prepare(call_of(ctx), data).write_with_length(sink, 4)
 
     assert b"0123" == sink.sent
 
@@ -292,7 +293,7 @@ async def test_large_file_is_read_in_pieces(tmp_path):
     (tmp_path / "file").write_bytes(bytes(1_000_000))
     with (tmp_path / "file").open("rb") as data:
         ctx, _ = call(data)
-        await prepare(ctx, data).write(Watching())
+        await prepare(call_of(ctx), data).write(Watching())
 
     assert 1_000_000 == sum(sizes)
     assert 500_000 > max(sizes)
@@ -313,7 +314,7 @@ async def test_questions_of_middlewares_go_on_to_the_payload():
 
     data = Asked()
     ctx, _ = call(data)
-    body = prepare(ctx, data)
+    body = prepare(call_of(ctx), data)
     texts = body.decode(), body.decode("ascii", "ignore")
     contents = await body.as_bytes(), await body.as_bytes("ascii", "ignore")
 
@@ -335,7 +336,7 @@ async def test_factory_is_asked_for_each_attempt():
 
     assert [b"abc"] * 3 == sent
     assert 3 == len(made)
-    assert not is_spent(ctx, request)
+    assert not is_spent(call_of(ctx), request)
 
 
 async def test_async_generator_function_is_a_factory():
@@ -349,7 +350,7 @@ async def test_factory_of_plain_values_passes_them_on():
     """They need no care."""
     ctx, _ = call(None)
 
-    assert b"abc" == prepare(ctx, lambda: b"abc")
+    assert b"abc" == prepare(call_of(ctx), lambda: b"abc")
 
 
 async def test_factory_that_returns_the_same_stream_is_found_out():
@@ -359,7 +360,7 @@ async def test_factory_that_returns_the_same_stream_is_found_out():
     await send(ctx, lambda: data)
 
     with pytest.raises(SpentBodyError):
-        prepare(ctx, lambda: data)
+        prepare(call_of(ctx), lambda: data)
 
 
 @pytest.mark.parametrize("attempts", [1, 3])
@@ -384,7 +385,7 @@ async def test_file_that_was_never_sent_stays_open(tmp_path):
     """An open circuit is no reason to close the caller's file."""
     data = file_at(tmp_path / "file", 0)
     ctx, _ = call(data)
-    prepare(ctx, data)
+    prepare(call_of(ctx), data)
     await close_bodies(ctx)
 
     assert not data.closed
@@ -407,7 +408,7 @@ async def test_headers_and_size_are_those_that_aiohttp_would_send(tmp_path):
     (tmp_path / "a.json").write_bytes(b"{}")
     data = (tmp_path / "a.json").open("rb")
     ctx, _ = call(data)
-    body = prepare(ctx, data)
+    body = prepare(call_of(ctx), data)
     alone = aiohttp.get_payload(data, disposition=None)
 
     assert alone.headers == body.headers
@@ -425,14 +426,14 @@ async def test_calls_are_apart():
     other, _ = call(data)
     await send(ctx, data)
 
-    assert isinstance(prepare(other, data), ReplayablePayload)
+    assert isinstance(prepare(call_of(other), data), ReplayablePayload)
 
 
 async def test_payload_of_an_application_may_follow_a_redirect():
     """Within one attempt it is asked itself, as in aiohttp alone."""
     data = Own()
     ctx, request = call(data)
-    body = prepare(ctx, data)
+    body = prepare(call_of(ctx), data)
     sink = Sink()
     await body.write(sink)
     consumed = body.consumed
@@ -440,7 +441,7 @@ async def test_payload_of_an_application_may_follow_a_redirect():
 
     assert not consumed
     assert b"ownown" == sink.sent
-    assert is_spent(ctx, request)
+    assert is_spent(call_of(ctx), request)
 
 
 async def test_stream_that_aiohttp_can_call_is_no_factory():
@@ -454,4 +455,4 @@ async def test_stream_that_aiohttp_can_call_is_no_factory():
     data = write()
     ctx, _ = call(data)
 
-    assert isinstance(prepare(ctx, data), ReplayablePayload)
+    assert isinstance(prepare(call_of(ctx), data), ReplayablePayload)

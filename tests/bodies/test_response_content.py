@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import aiohttp
 import pytest
 from aiohttp.client_proto import ResponseHandler
-from calls import begin, begin_body
+from calls import begin, begin_body, record_of
 
 from aioretry_smithy import HttpRequest, new_response
 from aioretry_smithy._bodies.response_content import (
@@ -77,7 +77,7 @@ async def test_log_says_how_much_of_a_failed_body_came():
     for content in (stream(b"abc"), None):
         ctx, cause = begin(), aiohttp.ClientPayloadError()
         begin_body(ctx)
-        record_body_failure(ctx.log, responding_with(content), cause)
+        record_body_failure(*record_of(ctx), responding_with(content), cause)
         lengths.append(ctx.log.response_length)
 
     assert [3, 0] == lengths

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import aiohttp
 import pytest
-from calls import begin
+from calls import begin, record_of
 from chains import URL, now, refused, retrying, session
 
 from aioretry_smithy import (
@@ -31,6 +31,7 @@ from aioretry_smithy import (
     rpc,
 )
 from aioretry_smithy._call.origin import judge_origin, waited_in_pool
+from aioretry_smithy._failures.safety import was_queued
 from aioretry_smithy.testing import ScriptedTransport
 
 BREAKER = CircuitBreaker("orders")
@@ -55,16 +56,13 @@ def raised(cause, *functions):
     return cause
 
 
-def new_log():
-    return begin().log
-
-
 REQUEST = function("aiohttp.client", "_request", f"history = (); req = None; {CALL}")
 SENDING = function(
     "aiohttp.client", "_request", f"history = (); req = _connect = 1; {CALL}"
 )
 RENAMED = function("aiohttp.client", "_request", f"hops = (); req = 1; {CALL}")
 TIMER = function("aiohttp.helpers", "__exit__", CALL)
+POOL = function("aiohttp.connector", "_wait_for_available_connection", CALL)
 BODY = [
     SENDING,
     function("aiohttp.client_reqrep", "write_bytes", CALL),
@@ -92,7 +90,7 @@ OTHERS = function("shop.orders", "read", CALL)
 async def test_frames_tell_the_caller_from_the_transport(functions, safety):
     """A timeout says by itself nothing about whose it is."""
     cause = raised(TimeoutError(), *functions)
-    judge_origin(cause, new_log())
+    judge_origin(cause, record_of(begin())[1])
 
     assert safety is retry_safety(cause)
 
@@ -100,7 +98,7 @@ async def test_frames_tell_the_caller_from_the_transport(functions, safety):
 async def test_what_aiohttp_renames_is_taken_for_a_redirect():
     """The safe side: a POST does not go out again."""
     cause = raised(aiohttp.ConnectionTimeoutError(), RENAMED)
-    judge_origin(cause, new_log())
+    judge_origin(cause, record_of(begin())[1])
 
     assert not is_unprocessed(cause)
 
@@ -217,6 +215,14 @@ async def test_what_stood_in_for_the_server_was_no_send():
             await client.post(URL)
 
     assert is_unprocessed(caught.value)
+
+
+async def test_timeout_in_the_queue_of_the_pool_is_this_side_s():
+    """The server had no part in it."""
+    cause = raised(TimeoutError(), REQUEST, POOL)
+    judge_origin(cause, record_of(begin())[1])
+
+    assert was_queued(cause)
 
 
 def test_failure_that_is_its_own_cause_waited_nowhere():

@@ -1,51 +1,47 @@
-"""The resources of a call: made when needed, shared by its attempts."""
+"""The resources of a call: what is used once, and responses that are left open."""
 
 from __future__ import annotations
 
-from calls import REQUEST, begin
+import pytest
+from calls import REQUEST, begin, call_of
+from fake_responses import FakeResponse, FakeStream
 
-from aioretry_smithy import ClientRequestContext
-from aioretry_smithy._call.context import resources_of
-
-
-async def test_attempts_share_the_resources_of_their_call():
-    """Another call has its own, and one that asks for none has none."""
-    ctx, other = begin(), begin()
-    first, second = ctx.derive(REQUEST), ctx.derive(REQUEST)
-
-    assert ctx._resources is None
-    assert resources_of(first) is resources_of(second) is resources_of(ctx)
-    assert resources_of(ctx) is ctx._resources
-    assert resources_of(other) is not ctx._resources
+from aioretry_smithy._call.resources import CallResources
 
 
 async def test_something_is_used_once_in_a_call():
-    """Equal objects are not the same; the attempts of a call share what was used."""
-    ctx = begin()
-    first, second = ctx.derive(REQUEST), ctx.derive(REQUEST)
+    """Equal objects are not the same; each call has resources of its own."""
+    first, second = CallResources(), CallResources()
     used, equal = [], []
 
-    assert resources_of(first).use_once(used)
-    assert not resources_of(second).use_once(used)
-    assert resources_of(second).use_once(equal)
-    assert resources_of(begin()).use_once(used)
+    assert first.use_once(used)
+    assert not first.use_once(used)
+    assert first.use_once(equal)
+    assert second.use_once(used)
 
 
-async def test_public_context_has_no_private_toolbox():
-    """The public names are for decorators; each is documented."""
-    public = {name for name in dir(ClientRequestContext) if not name.startswith("_")}
+@pytest.mark.parametrize("of_one", [True, False])
+async def test_responses_are_closed_of_one_request_or_of_all(of_one):
+    """A request is given up alone; a call that fails ends all that it has begun."""
+    resources = CallResources()
+    call = call_of(begin())
+    records = [call.begin_request(REQUEST) for _ in range(2)]
+    responses = [FakeResponse(FakeStream()) for _ in records]
+    for response, record in zip(responses, records, strict=True):
+        resources.track(response, record)
+    resources.close_responses(records[0] if of_one else None)
 
-    assert public == {
-        "attempt",
-        "attributes",
-        "clear_response_timeout",
-        "deadline",
-        "derive",
-        "log",
-        "options",
-        "parent",
-        "remaining",
-        "request",
-        "root",
-        "set_response_timeout",
-    }
+    closed = [each.calls == ["close"] for each in responses]
+    assert [True, not of_one] == closed
+
+
+async def test_response_whose_body_has_ended_is_forgotten():
+    """Its connection is in use elsewhere."""
+    resources = CallResources()
+    ended, under_way = (FakeResponse(FakeStream()) for _ in range(2))
+    resources.track(ended)
+    ended.connection = None
+    resources.track(under_way)
+    resources.close_responses()
+
+    assert ([], ["close"]) == (ended.calls, under_way.calls)

@@ -8,6 +8,7 @@ from contextlib import suppress
 
 import aiohttp
 import pytest
+from calls import begin, call_of
 from chains import NOW, SAFELY, URL, after, now, refused, retrying, session
 from fake_redis import FakeRedis
 from fake_responses import unending
@@ -26,6 +27,7 @@ from aioretry_smithy import (
     client_decorator,
     rpc,
 )
+from aioretry_smithy._call.rounds import FailedAttempt
 from aioretry_smithy.redis import SharedRetryBudget
 from aioretry_smithy.testing import ScriptedTransport
 
@@ -225,6 +227,14 @@ async def test_what_a_decorator_raises_has_failed_now(counter):
             )
 
     assert 2 == begun.failures
+
+
+async def test_failure_that_no_record_has_is_one_of_now():
+    """As one that is told before it is written."""
+    call = call_of(begin())
+    await asyncio.sleep(2.0)
+
+    assert (0.0, 2.0, True) == FailedAttempt.of(call, call, CUT)
 
 
 class Held:

@@ -18,7 +18,10 @@ ROOMS = dict.fromkeys(GROUND_FLOOR, 0) | {
 """The floor of each room, and of each module that stands in none."""
 
 FUNCTIONS = r"``(\w+/\w+)\.py``:\s+((?:``[\w.]+``(?:,\s+)?)+)"
-LANES = ("ordinary lane", "end of an attempt", "short lane")
+STEPS = ("From the verb to the response", "The end of an attempt")
+"""The sections that go step by step."""
+
+MOST_WORDS = 900
 
 
 def section(title: str) -> str:
@@ -70,13 +73,21 @@ def test_functions_are_in_their_files():
     ]
 
 
-@pytest.mark.parametrize("lane", LANES)
-def test_steps_name_their_files(lane):
+@pytest.mark.parametrize("title", STEPS)
+def test_steps_name_their_files(title):
     """Each step of the page names its files."""
-    steps = re.split(r"^\d+\. ", section(f"The {lane}"), flags=re.MULTILINE)[1:]
+    steps = re.split(r"^\d+\. ", section(title), flags=re.MULTILINE)[1:]
 
     assert len(steps) >= 8
     assert [] == [step for step in steps if not re.search(FUNCTIONS, step)]
+
+
+def test_way_of_a_call_is_short():
+    """The way of a call, with all its sections, is read in a few minutes."""
+    way = PAGE.partition("The way of a call\n")[2].partition("State and views\n")[0]
+
+    assert STEPS == tuple(title for title in STEPS if title in way)
+    assert len(way.split()) <= MOST_WORDS
 
 
 def test_modules_exist():

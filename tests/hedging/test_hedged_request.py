@@ -289,6 +289,31 @@ class TestGivenUp:
         assert [(0, None, 0.5), (0.5, 201, 0), (0.5, 200, 0.4)] == sent(log)
         assert log.children[0].response_status is None
 
+    async def test_a_loser_does_not_write_into_the_winner_s_log(self):
+        """Not while a decorator outside has not handed the answer on yet."""
+        seen = []
+
+        @client_decorator
+        async def stubborn(delegate, ctx, request):
+            try:
+                return await delegate.execute(ctx, request)
+            except asyncio.CancelledError:
+                await asyncio.sleep(1.0)
+                raise ValueError from None
+
+        @client_decorator
+        async def slow(delegate, ctx, request):
+            response = await delegate.execute(ctx, request)
+            await asyncio.sleep(5.0)
+            seen.append(ctx.log.response_status)
+            return response
+
+        answers = [after(9.0, 200), 201]
+        _, _, log = await race(answers, stubborn, hedging(0.5), slow, retrying())
+
+        assert [201] == seen
+        assert [(0, None, 0.5), (0.5, 201, 0)] == sent(log)
+
     async def test_a_loser_that_nobody_else_keeps_goes_on(self):
         """The event loop alone would let it be collected while it waits."""
         waited_for = []

@@ -11,9 +11,8 @@ from typing import Any
 
 import aiohttp
 import pytest
-from chains import connected
+from chains import connected, pass_on
 from fault_server import Fault, Received
-from lanes import ordinary_lane_only
 from pool_faults import FAULTS, LEFT_TO_CHANCE, Call
 from pool_server import RESET, PoolServer
 
@@ -48,19 +47,16 @@ def never(url: Any, **arguments: Any) -> aiohttp.ClientSession:
     return connected(url, retrying(RetryStrategy.never()), **arguments)
 
 
-def in_ordinary_lane(make: Callable[..., aiohttp.ClientSession]) -> Any:
-    """Make sessions without a short lane."""
-
-    def make_ordinary(url: Any, **arguments: Any) -> aiohttp.ClientSession:
-        with ordinary_lane_only():
-            return make(url, **arguments)
-
-    return make_ordinary
+def beside_a_decorator(url: Any, **arguments: Any) -> aiohttp.ClientSession:
+    """Build a session with retries around a user's decorator."""
+    return connected(url, pass_on, retrying(), **arguments)
 
 
-SHORT = {"standard": standard, "retries": plain, "never": never}
-CHAINS = SHORT | {
-    f"{name}, ordinary lane": in_ordinary_lane(make) for name, make in SHORT.items()
+CHAINS = {
+    "standard": standard,
+    "retries": plain,
+    "retries, beside a decorator": beside_a_decorator,
+    "never": never,
 }
 """By name: what makes a session for a URL."""
 

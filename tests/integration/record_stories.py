@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 
 import story_data
-from story_sets import SETS, TOLD_LATER, is_all_here, tell
+from story_sets import SETS, is_all_here, tell
 from story_text import differences
 
 SHOWN = 5
@@ -26,7 +26,7 @@ def record(group, parts):
         kept = {name: each for name, each in recorded.items() if name in SETS[group]}
     for name in sorted(SETS[group]):
         title = f"{group}: {name}"
-        if title not in TOLD_LATER and any(part in title for part in parts or [""]):
+        if any(part in title for part in parts or [""]):
             before = kept.get(name)
             kept[name] = story_data.changed(before, told(group, name, before))
     story_data.write(group, kept)

@@ -20,7 +20,7 @@ import story_waits
 from story import story
 from story_chains import CHAINS
 from story_data import OLDER, plain
-from story_scenarios import SCENARIOS, TELLING
+from story_scenarios import SCENARIOS
 from story_text import is_time_virtual
 
 from aioretry_smithy.testing import VirtualTimeLoop
@@ -49,19 +49,6 @@ LOOP = os.environ.get("AIORETRY_SMITHY_TEST_LOOP", "asyncio")
 
 IN_VIRTUAL_TIME = ("limits", "faults", "functions", "operations", "waits")
 """The sets that meet no socket."""
-
-TOLD_LATER = tuple(
-    f"calls: patched {client} client: {answer}"
-    for client in ("retrying", "breaker", "logging")
-    for answer in TELLING
-    if answer != "503"
-)
-"""Stories that are told otherwise today.
-
-They are recorded as the ordinary lane tells them, which sees that another ``execute()``
-was put on a client: the short lane is chosen when a session is built, and not again.
-Where nothing ever succeeds, the ordinary lane is taken anyway.
-"""
 
 LEFT_OUT = {
     "uvloop": [name for name in SETS["calls"] if name.endswith(": refused")],

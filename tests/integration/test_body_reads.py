@@ -6,7 +6,7 @@ import asyncio
 import io
 import threading
 
-from calls import begin, close_bodies
+from calls import begin, call_of, close_bodies
 from fake_responses import Sink
 
 from aioretry_smithy import HttpRequest
@@ -28,11 +28,11 @@ async def test_read_that_a_cancelled_attempt_left_running_is_waited_for(tmp_path
     data = Slow(io.FileIO(tmp_path / "file"))
     request = HttpRequest("POST", "http://example.com/", data=data)
     ctx, sink = begin(request), Sink()
-    attempt = asyncio.create_task(prepare(ctx, data).write(Sink()))
+    attempt = asyncio.create_task(prepare(call_of(ctx), data).write(Sink()))
     await asyncio.to_thread(entered.wait, 10)
     attempt.cancel()
     await asyncio.wait([attempt])
-    second = asyncio.create_task(prepare(ctx, data).write(sink))
+    second = asyncio.create_task(prepare(call_of(ctx), data).write(sink))
     await asyncio.sleep(0.01)
     waiting = not second.done()
     leave.set()

@@ -8,7 +8,6 @@ from contextlib import suppress
 import aiohttp
 import pytest
 from chains import NOW, decorated, retrying
-from lanes import LANES
 
 from aioretry_smithy import (
     DecoratingClient,
@@ -21,7 +20,6 @@ from aioretry_smithy import (
 
 HANGS_UP = [None]
 ANSWERS = [b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"]
-each_lane = pytest.mark.parametrize("lane", LANES.values(), ids=LANES)
 each_chain = pytest.mark.parametrize(
     "decorators",
     [[], [retrying(0.01, max_total_attempts=1)], [DecoratingClient]],
@@ -29,11 +27,10 @@ each_chain = pytest.mark.parametrize(
 )
 
 
-def built(lane, url, *decorators):
+def built(url, *decorators):
     """Build a session that sends the version of its program."""
-    with lane():
-        builder = SessionBuilder(url, headers={"X-Version": "1"})
-        return decorated(builder, *decorators).build()
+    builder = SessionBuilder(url, headers={"X-Version": "1"})
+    return decorated(builder, *decorators).build()
 
 
 async def log_of(session, **options):
@@ -47,11 +44,10 @@ def versions(log):
     return [each.request_headers.get("X-Version") for each in (log, *log.children)]
 
 
-@each_lane
 @each_chain
-async def test_headers_that_change_after_the_call(serve, lane, decorators):
+async def test_headers_that_change_after_the_call(serve, decorators):
     """The log is that of the call: it shows nothing that came later."""
-    async with built(lane, await serve(HANGS_UP), *decorators) as session:
+    async with built(await serve(HANGS_UP), *decorators) as session:
         with pytest.raises(aiohttp.ClientError) as caught:
             await session.get("/", headers={"X-Call": "a"})
         session.headers["X-Version"] = "2"
@@ -64,13 +60,12 @@ async def test_headers_that_change_after_the_call(serve, lane, decorators):
     assert "1" == log.to_dict()["request_headers"]["X-Version"]
 
 
-@each_lane
 @each_chain
 async def test_headers_that_are_taken_away_while_the_call_is_under_way(
-    serve, lane, decorators
+    serve, decorators
 ):
     """They were sent."""
-    async with built(lane, await serve([0.05, None]), *decorators) as session:
+    async with built(await serve([0.05, None]), *decorators) as session:
         with capture_logs() as logs:
             call = asyncio.ensure_future(session.get("/"))
             await asyncio.sleep(0.02)
@@ -83,8 +78,7 @@ async def test_headers_that_are_taken_away_while_the_call_is_under_way(
     assert {"1"} == {*versions(logs[0])}
 
 
-@each_lane
-async def test_headers_that_change_between_two_attempts(serve, lane):
+async def test_headers_that_change_between_two_attempts(serve):
     """Each attempt shows its own, the call those of the first."""
 
     def upgrade(status, cause):
@@ -92,7 +86,7 @@ async def test_headers_that_change_between_two_attempts(serve, lane):
         return NOW
 
     retries = retrying(RetryStrategy.on_status(upgrade), max_total_attempts=3)
-    session = built(lane, await serve(HANGS_UP), retries)
+    session = built(await serve(HANGS_UP), retries)
     async with session:
         log = await log_of(session)
         session.headers["X-Version"] = "3"
@@ -100,9 +94,8 @@ async def test_headers_that_change_between_two_attempts(serve, lane):
     assert ["1", "1", "2", "2"] == versions(log)
 
 
-@each_lane
 @each_chain
-async def test_headers_that_a_decorator_outside_changes(serve, lane, decorators):
+async def test_headers_that_a_decorator_outside_changes(serve, decorators):
     """They are sent as it left them, and the log shows that."""
 
     @client_decorator
@@ -110,7 +103,7 @@ async def test_headers_that_a_decorator_outside_changes(serve, lane, decorators)
         session.headers["X-Version"] = "2"
         return await delegate.execute(ctx, request)
 
-    session = built(lane, await serve(HANGS_UP), *decorators, upgrade)
+    session = built(await serve(HANGS_UP), *decorators, upgrade)
     async with session:
         log = await log_of(session)
         session.headers["X-Version"] = "3"
@@ -122,10 +115,9 @@ async def test_headers_that_a_decorator_outside_changes(serve, lane, decorators)
     assert {"2"} == {*versions(log), *versions(late)}
 
 
-@each_lane
-async def test_call_that_is_answered_shows_what_aiohttp_sent(serve, lane):
+async def test_call_that_is_answered_shows_what_aiohttp_sent(serve):
     """As ever, whatever changes meanwhile."""
-    async with built(lane, await serve(ANSWERS), DecoratingClient) as session:
+    async with built(await serve(ANSWERS), DecoratingClient) as session:
         response = await session.get("/")
         session.headers["X-Version"] = "2"
         log = RequestLog.of(response)

@@ -15,7 +15,6 @@ import aiohttp
 import pytest
 from aiohttp import web
 from chains import connected, retrying
-from lanes import LANES
 from multidict import CIMultiDict, MultiDict, MultiDictProxy
 
 from aioretry_smithy import DecoratingClient, client_decorator, decorate, undecorate
@@ -262,11 +261,8 @@ HANDS_ON = {
 
 @pytest.mark.filterwarnings("ignore:In v4, passing bytes")
 @pytest.mark.parametrize("make", HANDS_ON.values(), ids=HANDS_ON)
-@pytest.mark.parametrize("lane", LANES)
 @every_way
-async def test_what_is_inside_of_an_argument_changes_nothing(
-    server, make, lane, decorator
-):
+async def test_what_is_inside_of_an_argument_changes_nothing(server, make, decorator):
     """Containers, buffers and parts are fixed when they are first sent."""
     arguments, change = make()
     expected, _ = make()
@@ -274,8 +270,7 @@ async def test_what_is_inside_of_an_argument_changes_nothing(
         await bare.post("/", **expected)
     (path, _, body) = server.heard.pop()
     server.first.clear()
-    with LANES[lane]():
-        session = connected(server.make_url("/"), decorator)
+    session = connected(server.make_url("/"), decorator)
     async with session:
         call = asyncio.create_task(session.post("/", **arguments))
         await server.first.wait()
@@ -313,10 +308,9 @@ async def test_what_changes_while_aiohttp_connects_changes_nothing(server, kind)
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.02])
-@pytest.mark.parametrize("lane", LANES)
 @every_argument
 async def test_what_changes_while_a_decorator_waits_changes_nothing(
-    server, make, lane, seconds
+    server, make, seconds
 ):
     """All attempts send the same where a queue holds up the first one too."""
     queued = asyncio.Event()
@@ -328,8 +322,7 @@ async def test_what_changes_while_a_decorator_waits_changes_nothing(
         return await delegate.execute(ctx, request)
 
     arguments = make()
-    with LANES[lane]():
-        session = connected(server.make_url("/"), RETRYING, queueing)
+    session = connected(server.make_url("/"), RETRYING, queueing)
     async with session:
         call = asyncio.create_task(session.post("/", **arguments))
         await queued.wait()
@@ -474,11 +467,9 @@ class Incomparable(dict):
 
 
 @pytest.mark.parametrize("name", ["params", "headers", "cookies", "data"])
-@pytest.mark.parametrize("lane", LANES)
-async def test_a_container_need_not_compare(server, name, lane):
+async def test_a_container_need_not_compare(server, name):
     """What cannot be compared is sent, as aiohttp alone sends it, three times alike."""
-    with LANES[lane]():
-        session = connected(server.make_url("/"), RETRYING)
+    session = connected(server.make_url("/"), RETRYING)
     async with session:
         response = await session.put("/", **{name: Incomparable(a="1")})
 

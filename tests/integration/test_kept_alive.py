@@ -11,7 +11,6 @@ import aiohttp
 import pytest
 from chains import connected, retrying
 from fault_server import End, Fault, FaultServer, answer, cut, response
-from lanes import LANES
 from left_over import nothing_to_collect
 
 from aioretry_smithy import (
@@ -223,10 +222,9 @@ INSIDE = {
 }
 
 
-@pytest.mark.parametrize("lane", LANES)
 @pytest.mark.parametrize("inside", INSIDE)
 @pytest.mark.parametrize("first", [None, cut(end=End.RESET)])
-async def test_context_that_is_kept_keeps_no_response(lane, inside, first):
+async def test_context_that_is_kept_keeps_no_response(inside, first):
     """A decorator may keep contexts; of a response they have what the log shows."""
     contexts, responses = [], []
 
@@ -244,8 +242,7 @@ async def test_context_that_is_kept_keeps_no_response(lane, inside, first):
     if first is not None and inside != "nothing":
         faults.insert(0, first)
     async with FaultServer(faults) as server:
-        with LANES[lane]():
-            session = connected(server.url, *INSIDE[inside], keeping)
+        session = connected(server.url, *INSIDE[inside], keeping)
         async with session:
             await get(session)
             gc.collect()

@@ -11,7 +11,6 @@ import pytest
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.http_exceptions import HttpProcessingError
 from chains import connected, retrying
-from lanes import LANES
 
 from aioretry_smithy import (
     AttemptTimeoutError,
@@ -269,12 +268,10 @@ READS_OF_WHOLE_BODIES = {
 @pytest.mark.parametrize(
     "read", READS_OF_WHOLE_BODIES.values(), ids=READS_OF_WHOLE_BODIES
 )
-@pytest.mark.parametrize("lane", LANES.values(), ids=LANES)
-async def test_body_that_came_with_its_headers_and_disappoints(serve, lane, read):
+async def test_body_that_came_with_its_headers_and_disappoints(serve, read):
     """It never was waited for, and its errors lead to the log all the same."""
     url = await serve(answer(b"short"))
-    with lane():
-        session = SessionBuilder(url).decorator(retrying(0.01)).build()
+    session = SessionBuilder(url).decorator(retrying(0.01)).build()
     async with session:
         responses = [await session.get("/") for _ in range(2)]
         for response in responses:
@@ -286,12 +283,10 @@ async def test_body_that_came_with_its_headers_and_disappoints(serve, lane, read
             assert (200, None) == (log.response_status, log.response_cause)
 
 
-@pytest.mark.parametrize("lane", LANES.values(), ids=LANES)
-async def test_empty_body_that_disappoints(serve, lane):
+async def test_empty_body_that_disappoints(serve):
     """All empty bodies share one stream: the code that read it tells which it was."""
     url = await serve([b"HTTP/1.1 204 No Content\r\n\r\n"])
-    with lane():
-        session = SessionBuilder(url).build()
+    session = SessionBuilder(url).build()
     async with session, session.get("/") as response:
         with pytest.raises(asyncio.IncompleteReadError) as caught:
             await response.content.readexactly(100)

@@ -7,13 +7,9 @@ import gc
 
 import aiohttp
 import pytest
-from chains import connected
+from chains import connected, pass_on
 
-from aioretry_smithy import (
-    ConcurrencyLimit,
-    ConcurrencyLimitingClient,
-    client_decorator,
-)
+from aioretry_smithy import ConcurrencyLimit, ConcurrencyLimitingClient
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n"
 
@@ -23,13 +19,7 @@ def limit():
     return ConcurrencyLimit.fixed(1)
 
 
-@client_decorator
-async def pass_on(delegate, ctx, request):
-    """Keep calls out of the short lane."""
-    return await delegate.execute(ctx, request)
-
-
-@pytest.fixture(params=[(), (pass_on,)], ids=["short", "ordinary"])
+@pytest.fixture(params=[(), (pass_on,)], ids=["alone", "beside a decorator"])
 def limiting(limit, request):
     return *request.param, ConcurrencyLimitingClient.new_decorator(limit)
 

@@ -21,7 +21,7 @@ from aioretry_smithy import (
     RetryStopReason,
     capture_logs,
 )
-from aioretry_smithy._log.upload import Upload
+from aioretry_smithy._call.upload import Upload
 
 MEGABYTES = b"x" * (4 << 20)
 PART = response(503, b"x" * 1000)[:500]

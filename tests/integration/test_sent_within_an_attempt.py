@@ -7,7 +7,6 @@ from contextlib import suppress
 import pytest
 from aiohttp import ClientTimeout, web
 from chains import NOW, connected, retrying
-from lanes import LANES
 from races import hedging
 
 from aioretry_smithy import (
@@ -78,17 +77,13 @@ CHAINS = {
 }
 
 
-@pytest.mark.parametrize("lane", LANES.values(), ids=LANES)
 @pytest.mark.parametrize("refusing", [one_turn, one_place])
 @pytest.mark.parametrize("outside", CHAINS.values(), ids=CHAINS)
-async def test_a_post_that_was_answered_is_not_sent_again(
-    serving, lane, refusing, outside
-):
+async def test_a_post_that_was_answered_is_not_sent_again(serving, refusing, outside):
     """The decorator's second request met a limit; the server has the first one."""
     orders = Orders()
     server = await serving(orders.respond)
-    with lane():
-        client = connected(server.make_url("/"), refusing(), refresh, *outside)
+    client = connected(server.make_url("/"), refusing(), refresh, *outside)
     async with client:
         with pytest.raises(UnprocessedRequestError) as caught:
             await client.post("/orders", data=b"one", timeout=ClientTimeout(30.0))
@@ -119,16 +114,14 @@ async def twice(delegate, ctx, request):
     return await delegate.execute(ctx, request)
 
 
-@pytest.mark.parametrize("lane", LANES.values(), ids=LANES)
-async def test_each_attempt_is_judged_by_itself(serving, lane):
+async def test_each_attempt_is_judged_by_itself(serving):
     """What an earlier pass of a decorator outside has sent is in the log."""
 
     async def respond(request):
         return web.Response()
 
     server = await serving(respond)
-    with lane():
-        client = connected(server.make_url("/"), one_turn(), retrying(FAILSAFE), twice)
+    client = connected(server.make_url("/"), one_turn(), retrying(FAILSAFE), twice)
     async with client:
         with pytest.raises(UnprocessedRequestError) as caught:
             await client.post("/orders", data=b"one", timeout=ClientTimeout(30.0))

@@ -10,7 +10,7 @@ import functools
 
 import pytest
 import story_data
-from story_sets import LEFT_OUT, LOOP, SETS, TOLD_LATER, drawn, is_all_here, tell
+from story_sets import LEFT_OUT, LOOP, SETS, drawn, is_all_here, tell
 from story_text import differences
 
 LARGE = ("calls", "requests")
@@ -18,21 +18,13 @@ LARGE = ("calls", "requests")
 
 recorded = functools.cache(story_data.read)
 
-LATER = pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="the short lane does not see that another execute() was put on a client",
-)
 OTHERWISE = pytest.mark.skip(f"{LOOP} meets the end of a connection elsewhere")
 
 
 def marked(group, name):
-    title, marks = f"{group}: {name}", []
-    if title in TOLD_LATER:
-        marks = [LATER]
-    elif group == "calls" and name in LEFT_OUT.get(LOOP, ()):
-        marks = [OTHERWISE]
-    return pytest.param(group, name, id=title, marks=marks)
+    is_left_out = group == "calls" and name in LEFT_OUT.get(LOOP, ())
+    marks = [OTHERWISE] if is_left_out else []
+    return pytest.param(group, name, id=f"{group}: {name}", marks=marks)
 
 
 @pytest.mark.parametrize(

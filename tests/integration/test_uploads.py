@@ -15,7 +15,6 @@ from aiohttp import web
 from aiohttp.compression_utils import ZLibCompressor
 from chains import connected, retrying
 from fault_server import End, FaultServer, cut
-from lanes import LANES
 
 from aioretry_smithy import (
     Backoff,
@@ -423,12 +422,10 @@ class Owned(aiohttp.ClientRequest, metaclass=Strict, owner="shop"):
     """A class of requests that no subclass can be made of without asking."""
 
 
-@pytest.mark.parametrize("lane", LANES)
 @pytest.mark.parametrize(("kind", "length"), [(Named, 5), (Owned, None)])
-async def test_class_of_requests_that_is_hard_to_derive_from(url, lane, kind, length):
+async def test_class_of_requests_that_is_hard_to_derive_from(url, kind, length):
     """It is measured without its knowledge, or works unmeasured."""
-    with LANES[lane]():
-        session = SessionBuilder(url, request_class=kind).build()
+    session = SessionBuilder(url, request_class=kind).build()
     async with session:
         response = await session.post("/", data=b"12345")
 

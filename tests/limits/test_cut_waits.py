@@ -7,7 +7,7 @@ import math
 
 import aiohttp
 import pytest
-from chains import URL, now
+from chains import URL, now, pass_on
 
 from aioretry_smithy import (
     CircuitBreaker,
@@ -19,7 +19,6 @@ from aioretry_smithy import (
     RateLimitError,
     RateLimitingClient,
     SessionBuilder,
-    client_decorator,
     new_response,
 )
 
@@ -27,14 +26,8 @@ HUGE = {"Retry-After": "99999999999"}
 LEFT, RESET = "X-RateLimit-Remaining", "X-RateLimit-Reset"
 
 
-@client_decorator
-async def pass_on(delegate, ctx, request):
-    """Keep calls out of the short lane."""
-    return await delegate.execute(ctx, request)
-
-
-@pytest.fixture(params=[(), (pass_on,)], ids=["short", "ordinary"])
-def lane(request):
+@pytest.fixture(params=[(), (pass_on,)], ids=["alone", "beside a decorator"])
+def inside(request):
     return request.param
 
 
@@ -102,10 +95,10 @@ async def ends_of(client, many):
     ],
     ids=str,
 )
-async def test_no_answer_closes_a_limit_for_good(server, lane, headers):
+async def test_no_answer_closes_a_limit_for_good(server, inside, headers):
     """After a minute one request goes out, and the others once it is answered."""
     server.answers = [(0.0, headers), (2.0, {})]
-    async with build(*lane) as client:
+    async with build(*inside) as client:
         await end_of(client)
         ends = await ends_of(client, 4)
 
@@ -113,30 +106,30 @@ async def test_no_answer_closes_a_limit_for_good(server, lane, headers):
     assert [(62.0, 200)] * 4 == ends
 
 
-async def test_after_a_reset_that_came_all_go_out(server, lane):
+async def test_after_a_reset_that_came_all_go_out(server, inside):
     """The server has said so."""
     server.answers = [(0.0, {"Retry-After": "60"}), (2.0, {})]
-    async with build(*lane) as client:
+    async with build(*inside) as client:
         await end_of(client)
         await ends_of(client, 3)
 
     assert [0.0, 60.0, 60.0, 60.0] == server.asked
 
 
-async def test_what_the_one_request_learns_holds_for_all(server, lane):
+async def test_what_the_one_request_learns_holds_for_all(server, inside):
     """A reset, or another wait that is cut."""
     server.answers = [(0.0, HUGE), (1.0, HUGE), (1.0, {"Retry-After": "7"})]
-    async with build(*lane) as client:
+    async with build(*inside) as client:
         await end_of(client)
         await ends_of(client, 4)
 
     assert [0.0, 60.0, 121.0, 129.0, 129.0] == server.asked
 
 
-async def test_a_request_that_comes_later_is_the_one(server, lane):
+async def test_a_request_that_comes_later_is_the_one(server, inside):
     """Those that come while it is under way wait for its answer."""
     server.answers = [(0.0, HUGE), (5.0, {})]
-    async with build(*lane) as client:
+    async with build(*inside) as client:
         await end_of(client)
         await asyncio.sleep(100.0)
         first = asyncio.create_task(end_of(client))
@@ -149,11 +142,11 @@ async def test_a_request_that_comes_later_is_the_one(server, lane):
     assert [0.0, 100.0, 105.0, 105.0] == server.asked
 
 
-async def test_after_a_failure_the_next_one_finds_out(server, lane):
+async def test_after_a_failure_the_next_one_finds_out(server, inside):
     """One at a time, until one of them is answered."""
     lost = aiohttp.ServerDisconnectedError()
     server.answers = [(0.0, HUGE), (1.0, lost), (2.0, lost), (3.0, {})]
-    async with build(*lane) as client:
+    async with build(*inside) as client:
         await end_of(client)
         ends = await ends_of(client, 4)
 
@@ -162,10 +155,10 @@ async def test_after_a_failure_the_next_one_finds_out(server, lane):
     assert [(66.0, 200)] * 2 == ends[2:]
 
 
-async def test_after_a_cancellation_the_next_one_finds_out(server, lane):
+async def test_after_a_cancellation_the_next_one_finds_out(server, inside):
     """Whether the request was sent, or was about to go out."""
     server.answers = [(0.0, HUGE), (9.0, {}), (1.0, {})]
-    async with build(*lane) as client:
+    async with build(*inside) as client:
         await end_of(client)
         calls = [asyncio.create_task(end_of(client)) for _ in range(4)]
         await asyncio.sleep(1.0)
@@ -181,11 +174,11 @@ async def test_after_a_cancellation_the_next_one_finds_out(server, lane):
 
 
 async def test_a_late_one_keeps_the_others_no_longer_than_the_longest_wait(
-    server, lane
+    server, inside
 ):
     """Then the next one goes out; the first answer of them counts."""
     server.answers = [(0.0, HUGE), (100.0, {}), (70.0, {})]
-    async with build(*lane) as client:
+    async with build(*inside) as client:
         await end_of(client)
         ends = await ends_of(client, 3)
 
@@ -194,21 +187,21 @@ async def test_a_late_one_keeps_the_others_no_longer_than_the_longest_wait(
 
 
 @pytest.mark.parametrize("late", [{}, aiohttp.ServerDisconnectedError()], ids=repr)
-async def test_a_late_end_does_not_undo_a_later_answer(server, lane, late):
+async def test_a_late_end_does_not_undo_a_later_answer(server, inside, late):
     """The server has said more since."""
     server.answers = [(0.0, HUGE), (90.0, late), (1.0, {"Retry-After": "50"})]
-    async with build(*lane) as client:
+    async with build(*inside) as client:
         await end_of(client)
         await ends_of(client, 3)
 
     assert [0.0, 60.0, 120.0, 171.0] == server.asked
 
 
-async def test_an_older_request_may_name_a_reset_meanwhile(server, lane):
+async def test_an_older_request_may_name_a_reset_meanwhile(server, inside):
     """It is kept though the one that finds out fails."""
     lost = aiohttp.ServerDisconnectedError()
     server.answers = [(0.5, HUGE), (62.0, {"Retry-After": "9"}), (5.0, lost)]
-    async with build(*lane) as client:
+    async with build(*inside) as client:
         older = [asyncio.create_task(end_of(client)) for _ in range(2)]
         await asyncio.sleep(1.0)
         await ends_of(client, 3)
@@ -217,10 +210,10 @@ async def test_an_older_request_may_name_a_reset_meanwhile(server, lane):
     assert [0.0, 0.0, 60.5, 71.0, 71.0] == server.asked
 
 
-async def test_a_request_in_line_waits_no_longer_than_it_may(server, lane):
+async def test_a_request_in_line_waits_no_longer_than_it_may(server, inside):
     """It is refused at once only where its turn is known to come too late."""
     server.answers = [(0.0, HUGE), (9.0, {})]
-    async with build(*lane, timeout=5.0) as client:
+    async with build(*inside, timeout=5.0) as client:
         await end_of(client)
 
         assert (0.0, RateLimitError) == await end_of(client)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import aiohttp
 import pytest
-from chains import URL, now, retrying
+from chains import URL, now, pass_on, retrying
 from fake_responses import FakeConnection, unending
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -20,18 +20,11 @@ from aioretry_smithy import (
     RateLimit,
     RateLimitingClient,
     SessionBuilder,
-    client_decorator,
 )
 from aioretry_smithy._clock import loop_time
 from aioretry_smithy.testing import VirtualTimeLoop
 
 schedules = st.integers(0, 2**64).map(random.Random)
-
-
-@client_decorator
-async def pass_on(delegate, ctx, request):
-    """Keep calls out of the short lane."""
-    return await delegate.execute(ctx, request)
 
 
 class HeldConnection(FakeConnection):
@@ -89,7 +82,7 @@ class Server:
 
 @contextmanager
 def in_place_of_aiohttp(request):
-    """Let all sessions send by a function, also those that take the short lane."""
+    """Let all sessions send by a function."""
     original = aiohttp.ClientSession._request
     aiohttp.ClientSession._request = request
     try:
@@ -196,15 +189,17 @@ async def call_in_turns(client):
         await take_turns(3)
 
 
-@pytest.mark.parametrize("extra", [(), (pass_on,)], ids=["short", "ordinary"])
+@pytest.mark.parametrize(
+    "inside", [(), (pass_on,)], ids=["alone", "beside a decorator"]
+)
 @pytest.mark.parametrize("waits", [False, True], ids=["free", "taken"])
-async def test_call_that_is_cancelled_at_any_await_leaves_its_place(extra, waits):
+async def test_call_that_is_cancelled_at_any_await_leaves_its_place(inside, waits):
     """Whether it waits for its place, for the answer or in the body."""
     ends = set()
     for many in range(20):
         limit = ConcurrencyLimit.fixed(1)
         builder = SessionBuilder()
-        for decorator in (ConcurrencyLimitingClient.new_decorator(limit), *extra):
+        for decorator in (ConcurrencyLimitingClient.new_decorator(limit), *inside):
             builder.decorator(decorator)
         with in_place_of_aiohttp(answer_in_turns):
             async with builder.build() as client:

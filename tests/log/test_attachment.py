@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from calls import REQUEST, begin
+from calls import REQUEST, begin, leave
 from chains import URL, response_of, retrying, session
 
 from aioretry_smithy import (
@@ -32,11 +32,10 @@ async def test_log_of_an_exception():
     assert TimeoutError is type(RequestLog.of(caught.value).response_cause)
 
 
-def logged(error=None):
-    log = begin().log
-    error = ValueError() if error is None else error
-    vars(error)["_aioretry_smithy_log"] = log
-    return error, log
+def logged():
+    ctx, error = begin(), ValueError()
+    leave(ctx, error)
+    return error, ctx.log
 
 
 async def test_log_of_a_wrapped_exception():

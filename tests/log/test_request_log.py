@@ -78,8 +78,7 @@ async def test_log_of_an_attempt_that_is_kept_alone_shows_the_same():
     del ctx
 
     assert root() is None
-    assert first.parent is None
-    assert first is first.root
+    assert first is first.root.children[0]
     assert (1, None) == (first.attempt, first.total_attempts)
     assert before == (first.to_dict(), first.render())
     assert "secret" not in str(before)
@@ -495,3 +494,16 @@ async def test_log_lets_go_of_the_body_when_the_call_is_over():
         assert 2 == logs[0].total_attempts
     finally:
         gc.enable()
+
+
+async def test_log_can_be_awaited_by_several():
+    """One that is cancelled meanwhile leaves the others alone."""
+    ctx = begin()
+    first, second = (asyncio.create_task(ctx.log.when_complete()) for _ in range(2))
+    await asyncio.sleep(1.0)
+    first.cancel()
+    end(ctx, 200)
+    end_call(ctx)
+
+    assert ctx.log is await second
+    assert first.cancelled()

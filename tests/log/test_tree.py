@@ -7,12 +7,13 @@ import json
 
 import aiohttp
 import pytest
-from calls import begin, begin_body, end, end_body, end_call
+from calls import REQUEST, begin, begin_body, end, end_body, end_call, note_delay
 
 from aioretry_smithy import (
     Backoff,
     HttpRequest,
     RequestLog,
+    ResponseTimeoutError,
     RetryingClient,
     RetryStopReason,
     RetryStrategy,
@@ -147,6 +148,27 @@ async def test_failure_of_the_body_stands_beside_the_status():
     end_body(ctx, 3, aiohttp.ClientPayloadError("cut off"))
 
     assert "200 OK, ClientPayloadError: cut off" == describe_outcome(ctx.log)
+
+
+async def test_limit_that_a_body_ran_into_is_named_beside_the_status():
+    """Its class says nothing that its words do not say."""
+    ctx = call()
+    begin_body(ctx)
+    end_body(ctx, 3, ResponseTimeoutError("the call had 5.000 s"))
+
+    assert "200 OK, the call had 5.000 s" == describe_outcome(ctx.log)
+
+
+async def test_request_that_was_sent_again_has_no_wait():
+    """That its connection was broken was seen at once."""
+    ctx = begin()
+    first, second = (ctx.derive(REQUEST) for _ in range(2))
+    end(first, aiohttp.ServerDisconnectedError())
+    note_delay(first, 0.0, "stale_connection")
+    end(second, 200)
+    lines = ctx.log.render().splitlines()
+
+    assert lines[1].endswith("0.000 s   then sent again (stale_connection)")
 
 
 async def test_long_messages_are_cut():

@@ -7,10 +7,7 @@ from yarl import URL
 
 from aioretry_smithy import HttpRequest
 from aioretry_smithy._request.keys import (
-    host_and_method_key,
-    host_and_path_key,
     host_key,
-    method_key,
 )
 from aioretry_smithy._request.per_key import OneForAll, PerKey
 
@@ -23,13 +20,12 @@ def per(key):
     return PerKey("key", key, list, list)
 
 
-def test_one_for_all_is_found_for_every_request_and_without_one():
+def test_one_for_all_is_found_for_every_request():
     """It needs no key, so that a request without a host has it too."""
     value = []
     only = OneForAll("all", value)
 
     assert [value] * 2 == [only.of(HERE), only.of(NOWHERE)]
-    assert only.quick()("", "GET") is value
     assert {"all": value} == only.in_use()
 
 
@@ -45,23 +41,6 @@ def test_each_key_has_a_value_of_its_own():
 def test_a_request_without_a_key_has_no_value():
     """A relative URL names no host."""
     assert per(host_key).of(NOWHERE) is None
-
-
-@pytest.mark.parametrize("key", [host_key, method_key, host_and_method_key])
-def test_what_is_made_is_found_without_a_request(key):
-    """Nothing is made for a lookup by host and method alone."""
-    values = per(key)
-    find = values.quick()
-    before = find("here.test:80", "GET")
-
-    assert before is None
-    assert values.of(HERE) is find("here.test:80", "GET")
-    assert 1 == len(values.in_use())
-
-
-def test_a_key_with_a_path_cannot_be_found_without_a_request():
-    """Host and method do not tell it."""
-    assert per(host_and_path_key).quick() is None
 
 
 def test_a_value_of_another_class_is_refused():

@@ -81,8 +81,9 @@ def failed(
     ctx = begin(request).derive(request)
     if status is not None:
         begin_body(ctx, status, headers=headers)
-    if cause is not None:
-        end_body(ctx, 0, cause)
+        if cause is not None:
+            end_body(ctx, 0, cause)
+    elif cause is not None:
         end(ctx, cause)
     return Failure(ctx, cause, code)
 

@@ -17,7 +17,6 @@ from chains import (
     session,
     twice,
 )
-from lanes import LANES
 
 from aioretry_smithy import (
     Backoff,
@@ -94,12 +93,10 @@ async def test_refusal_goes_before_what_says_less(refusing, retries):
     assert log.render().splitlines()[0].endswith(", stopped: refused")
 
 
-@pytest.mark.parametrize("lane", LANES.values(), ids=LANES)
 @pytest.mark.parametrize("refusing", [guarded, full])
-async def test_it_is_the_reason_in_both_lanes(lane, refusing):
-    """The short lane hands such a call over."""
-    with lane():
-        client = connected("http://localhost:9", refusing(), STOPS["no_retry"])
+async def test_it_is_the_reason_without_an_answer(refusing):
+    """Nobody listens at the port."""
+    client = connected("http://localhost:9", refusing(), STOPS["no_retry"])
     log = await log_of(client, "/orders")
 
     assert ("refused", False) == (log.stop_reason, log.sent)

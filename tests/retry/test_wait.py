@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aioretry_smithy import RetryConfig, RetryStopReason, RetryStrategy
-from aioretry_smithy._retry.wait import Wait, plan_wait
+from aioretry_smithy._retry.wait import Stop, Wait, plan_wait
 
 seconds = st.floats(min_value=0.0, max_value=1e6)
 limits = st.none() | seconds
@@ -28,11 +28,11 @@ def plan(delay, hint, remaining, longest=60.0):
         (1.0, 2.0, math.inf, Wait(2.0, "retry_after")),
         (2.0, 2.0, math.inf, Wait(2.0, "retry_after")),
         (3.0, 2.0, math.inf, Wait(3.0, "backoff")),
-        (1.0, 0.0, 1.0, RetryStopReason.DEADLINE),
-        (1.0, 5.0, 4.0, RetryStopReason.RETRY_AFTER_TOO_LONG),
-        (5.0, 4.0, 4.0, RetryStopReason.DEADLINE),
+        (1.0, 0.0, 1.0, Stop(RetryStopReason.DEADLINE)),
+        (1.0, 5.0, 4.0, Stop(RetryStopReason.RETRY_AFTER_TOO_LONG)),
+        (5.0, 4.0, 4.0, Stop(RetryStopReason.DEADLINE)),
         (1.0, 60.0, math.inf, Wait(60.0, "retry_after")),
-        (1.0, 60.1, math.inf, RetryStopReason.RETRY_AFTER_TOO_LONG),
+        (1.0, 60.1, math.inf, Stop(RetryStopReason.RETRY_AFTER_TOO_LONG)),
     ],
 )
 def test_wait_is_planned(delay, hint, remaining, expected):
@@ -42,7 +42,7 @@ def test_wait_is_planned(delay, hint, remaining, expected):
 
 def test_endless_hint_is_too_long_for_any_patience():
     """Nobody waits for ever, with ``max_retry_after=None`` either."""
-    expected = RetryStopReason.RETRY_AFTER_TOO_LONG
+    expected = Stop(RetryStopReason.RETRY_AFTER_TOO_LONG)
 
     assert expected == plan(0.0, math.inf, math.inf, longest=None)
 

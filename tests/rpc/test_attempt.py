@@ -518,3 +518,53 @@ async def test_limit_outside_of_a_task_is_an_error():
     done = loop.create_future()
     loop.call_soon(step)
     await done
+
+
+async def test_closed_coroutine_ends_its_attempt():
+    """In any task: nothing is left of it in the other's context."""
+
+    @rpc(retried())
+    async def hang():
+        await asyncio.sleep(9.0)
+
+    async def begin():
+        coroutine = hang()
+        coroutine.send(None)
+        return coroutine
+
+    coroutine = await asyncio.create_task(begin())
+    coroutine.close()
+
+    @rpc()
+    async def quick():
+        return 7
+
+    with capture_logs() as logs:
+        assert 7 == await quick()
+    assert [None] == [log.parent for log in logs]
+
+
+@pytest.mark.parametrize(
+    ("decorators", "expected"),
+    [
+        ((), ResponseTimeoutError),
+        ((retried(attempt_timeout=2.0),), AttemptTimeoutError),
+    ],
+    ids=["call", "attempt"],
+)
+async def test_limit_that_cuts_a_decorator_is_in_the_log(decorators, expected):
+    """The log has the error of the caller, not the cancellation that it was."""
+
+    @client_decorator
+    async def wait(delegate, ctx, request):
+        await hang()
+
+    @rpc(wait, *decorators, response_timeout=3.0)
+    async def fetch():
+        raise AssertionError
+
+    with capture_logs() as logs, pytest.raises(ResponseTimeoutError):
+        await fetch()
+
+    record = logs[0].children[0] if decorators else logs[0]
+    assert expected is type(record.response_cause)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calls import begin
+from calls import begin, record_of
 
 from aioretry_smithy._session.uploads import (
     close_upload,
@@ -14,19 +14,19 @@ from aioretry_smithy._session.uploads import (
 
 async def test_request_around_another_is_counted_again():
     """A middleware may send a request of its own before the one it was asked for."""
-    around = begin().log
+    around = begin()
 
     async def upload():
         return current_upload()
 
     async def send_inside():
-        inside = await sending(begin().log, None, upload)
+        inside = await sending(record_of(begin())[1], None, upload)
         return inside, current_upload()
 
-    inside, counted = await sending(around, None, send_inside)
+    inside, counted = await sending(record_of(around)[1], None, send_inside)
     counted.length = 7
 
-    assert 7 == around.request_length
+    assert 7 == around.log.request_length
     assert not inside.is_open
 
 
@@ -39,10 +39,10 @@ async def test_request_around_that_has_ended_counts_nothing():
         async def end_around():
             around.is_open = False
 
-        await sending(begin().log, None, end_around)
+        await sending(record_of(begin())[1], None, end_around)
         return current_upload()
 
-    assert await sending(begin().log, None, send_both) is None
+    assert await sending(record_of(begin())[1], None, send_both) is None
 
 
 def test_upload_counts_one_body():

@@ -256,22 +256,6 @@ async def test_a_retrying_client_asks_it(redis):
     assert (0.1, 2) == (round(other.tokens, 9), scripted.sent)
 
 
-async def test_calls_that_succeed_take_the_short_lane(redis):
-    """A subclass sees every call."""
-
-    class Own(SharedRetryBudget):
-        pass
-
-    (budget,) = budgets(redis, 1)
-    await acquired(budget)
-    step = budget._lane_step()
-    step.after(step.before("example.com:443", "GET", now()), now(), None)
-    await all_told()
-
-    assert 1.1 == budget.tokens
-    assert Own(redis, "orders")._lane_step() is None
-
-
 async def test_no_timer_and_no_task_is_left(redis):
     """A budget that is dropped goes after its last report."""
     (budget,) = budgets(redis, 1)

@@ -11,7 +11,6 @@ from simulated import ScriptedServer
 
 from aioretry_smithy import (
     Backoff,
-    ClientRequestContext,
     RetryingClient,
     RetryStrategy,
     SessionBuilder,
@@ -105,27 +104,6 @@ async def test_calls_go_to_the_host_of_the_builder(base_url, host):
         await process.call()
 
     assert [host, host] == seen
-
-
-async def test_quick_calls_take_the_short_lane(monkeypatch):
-    """A chain is as in production: after the first call there are no contexts."""
-    made = []
-    usual = ClientRequestContext.__init__
-
-    def counted(ctx, *arguments):
-        made.append(ctx)
-        usual(ctx, *arguments)
-
-    monkeypatch.setattr(ClientRequestContext, "__init__", counted)
-    builder = SessionBuilder.standard(logging=None)
-    async with new_process(builder, *[(200, 0.1)] * 3) as process:
-        await process.call()
-        first = len(made)
-        await process.call()
-        await process.call()
-
-    assert 0 < first == len(made)
-    assert 3 == process.answered.total()
 
 
 async def test_mistake_in_a_chain_is_raised():

@@ -14,7 +14,7 @@ from aioretry_smithy import (
     SessionBuilder,
     capture_logs,
 )
-from aioretry_smithy._call.client import chain_of
+from aioretry_smithy._context.client import chain_of
 from aioretry_smithy._telemetry.client import Observation, TelemetryClient
 from aioretry_smithy.testing import ScriptedTransport
 

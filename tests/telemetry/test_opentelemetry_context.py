@@ -11,6 +11,7 @@ import sys
 
 import aiohttp
 import pytest
+from calls import begin
 from heard import Heard
 from multidict import CIMultiDict
 from opentelemetry import baggage, metrics, propagate, trace
@@ -399,7 +400,7 @@ def calls_made(function) -> list[str]:
     ],
     ids=["nobody", "no-op", "proxies"],
 )
-def test_nothing_is_done_where_nobody_listens(no_sdk, providers):
+async def test_nothing_is_done_where_nobody_listens(no_sdk, providers):
     """Without an SDK the request passes, and nothing is looked at on its way."""
     tracing = TracingClient.new_decorator(*providers)
     seen = []
@@ -412,18 +413,19 @@ def test_nothing_is_done_where_nobody_listens(no_sdk, providers):
     client = tracing(Leaf())
     client.delegate = Leaf()  # without the joint, which looks at the response
     request = object()  # has no method, no URL, no headers to look at
-    before = contexts.get_current()
+    ctx, before = begin(), contexts.get_current()
 
     def run():
         with pytest.raises(StopIteration, match="response"):
-            client.execute(None, request).send(None)
+            client.execute(ctx, request).send(None)
 
-    assert None is client.begin(None, request)
-    # The profile sees the coroutine itself, and who is asked whether anybody listens.
+    run()
+    # The profile sees who is asked whether anybody listens, and nothing else.
     made = calls_made(run)
 
-    assert {"execute", "begin", "get", "_is_mute"} >= set(made)
-    assert [(request, before)] == seen
+    assert not client.is_heard()
+    assert {"enter", "is_heard", "get", "_is_mute"} >= set(made)
+    assert [(request, before)] * 2 == seen
 
 
 async def test_sdk_that_is_set_later_is_heard(no_sdk, heard):
@@ -496,7 +498,7 @@ async def test_sdk_that_is_disabled_is_nobody(monkeypatch, heard):
     )
     (client,) = [tracing(object())]
 
-    assert None is client.begin(None, None)
+    assert not client.is_heard()
 
 
 async def test_unsampled_spans_propagate_and_count():

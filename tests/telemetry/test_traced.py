@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from calls import begin, end
+from calls import begin, end, record_of
 
 pytest.importorskip("opentelemetry")
 
@@ -20,7 +20,7 @@ class BrokenTracer:
 async def test_tracer_that_fails_is_reported(caplog):
     """It breaks neither the call nor what else waits for the end of the body."""
     ctx = begin()
-    trace_body(BrokenTracer(), Context(), ctx.log)
+    trace_body(BrokenTracer(), Context(), *record_of(ctx))
     end(ctx, TimeoutError())
 
     assert ["RuntimeError"] == [

@@ -392,3 +392,11 @@ class TestWords:
         """The error names it, and says what to write instead."""
         with pytest.raises(ValueError, match=f"^{message}"):
             make()
+
+
+async def test_replaced_delegate_counts():
+    """A hook made before its client got another delegate knows the new one."""
+    client = injecting(InjectedFault.hang())(ScriptedTransport([]))
+    client.delegate = other = ScriptedTransport([])
+
+    assert other is client._hooks._delegate

@@ -1,0 +1,142 @@
+"""Ask a circuit breaker before each request, and report the outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any
+
+from .._call.hooks import PASS, WAIT, Answer, Hooks
+from .._call.recorder import record_failure
+from .._call.rounds import FailedAttempt
+from .._context.context import context_of
+from .breaker import count_failure
+from .fail_fast_error import FailFastError
+from .strategy import checked_verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._call.call import Call
+    from .._call.hooks import Scope
+    from .._context.context import ClientRequestContext
+    from .breaker import CircuitBreaker
+    from .per_key import CircuitBreakers
+    from .state import CircuitPermit
+    from .strategy import CircuitBreakerStrategy
+
+
+class BreakerHooks(Hooks):
+    """Guards requests by circuit breakers.
+
+    Args:
+        circuit_breakers: Finds the one to ask.
+        strategy: Judges outcomes.
+        fallback: Called in place of what is refused.
+    """
+
+    __slots__ = ("_circuit_breakers", "_fallback", "_strategy")
+
+    def __init__(
+        self,
+        circuit_breakers: CircuitBreakers,
+        strategy: CircuitBreakerStrategy,
+        fallback: Callable[[ClientRequestContext, Any], Any] | None,
+    ) -> None:
+        self._circuit_breakers = circuit_breakers
+        self._strategy = strategy
+        self._fallback = fallback
+
+    def enter(self, call: Call, scope: Scope, request: Any) -> Any:
+        """Return the breaker and its permit; wait for a fallback where it has none."""
+        circuit_breaker = self._circuit_breakers.of(request)
+        if circuit_breaker is None:
+            return PASS
+        permit = circuit_breaker.try_request()
+        record = scope.record
+        if permit is not None:
+            record.was_refused = False
+            return circuit_breaker, permit
+        record.was_refused = True
+        error = FailFastError(circuit_breaker, circuit_breaker.retry_in)
+        if self._fallback is not None:
+            record_failure(call, record, error)
+            return WAIT
+        try:
+            raise error
+        finally:
+            # It has this frame, which must not have it.
+            del error
+
+    async def admit(self, call: Call, scope: Scope, request: Any) -> Answer:
+        """Answer in place of a request that was refused."""
+        fallback: Any = self._fallback
+        result = fallback(context_of(call, scope), request)
+        if isinstance(result, Awaitable):
+            result = await result
+        return Answer(result)
+
+    def leave(
+        self,
+        call: Call,
+        scope: Scope,
+        permit: tuple[CircuitBreaker, CircuitPermit],
+        result: Any,
+        cause: Exception | None,
+    ) -> Awaitable[None] | None:
+        """Report the outcome, as the strategy judges it."""
+        circuit_breaker, given = permit
+        try:
+            verdict = self._strategy._judge(call, scope, cause)
+            if not (verdict is True or verdict is False or verdict is None):
+                return self._report_later(call, scope, permit, cause, verdict)
+        except BaseException as error:
+            circuit_breaker.on_ignored(given)
+            record_failure(call, scope.record, error)
+            raise
+        _report(call, scope, permit, cause, verdict)
+        return None
+
+    def cancel(
+        self,
+        call: Call,
+        scope: Scope,
+        permit: tuple[CircuitBreaker, CircuitPermit],
+        cause: BaseException,
+    ) -> None:
+        """Give the permit back."""
+        circuit_breaker, given = permit
+        circuit_breaker.on_ignored(given)
+
+    async def _report_later(
+        self,
+        call: Call,
+        scope: Scope,
+        permit: tuple[CircuitBreaker, CircuitPermit],
+        cause: Exception | None,
+        verdict: object,
+    ) -> None:
+        circuit_breaker, given = permit
+        try:
+            judged = await checked_verdict(verdict)
+        except BaseException as error:
+            circuit_breaker.on_ignored(given)
+            record_failure(call, scope.record, error)
+            raise
+        _report(call, scope, permit, cause, judged)
+
+
+def _report(
+    call: Call,
+    scope: Scope,
+    permit: tuple[CircuitBreaker, CircuitPermit],
+    cause: Exception | None,
+    verdict: bool | None,
+) -> None:
+    circuit_breaker, given = permit
+    if verdict is None:
+        circuit_breaker.on_ignored(given)
+    elif verdict:
+        circuit_breaker.on_success(given)
+    else:
+        failed = FailedAttempt.of(call, scope.record, cause)
+        count_failure(circuit_breaker, given, failed)

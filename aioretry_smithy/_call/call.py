@@ -1,0 +1,255 @@
+"""Hold the state of a call: what its requests share, and how it ends."""
+
+from __future__ import annotations
+
+import math
+import time
+import weakref
+from typing import TYPE_CHECKING, Any, Final
+
+from .._masking.mask import DEFAULT_MASK
+from .calls_inside import CallsInside
+from .outcome import PENDING
+from .record import Record, Sent
+from .resources import CallResources
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Mapping, Sequence
+
+    import aiohttp
+
+    from .._failures.kept_cause import KeptCause
+    from .._masking.mask import Mask
+    from .stop_reason import RetryStopReason
+
+
+_UNKNOWN: Final = object()
+
+
+class _Rarely:
+    """What most calls never have: a default of the class, until it is set."""
+
+    __slots__ = ()
+
+    attributes: dict[Any, Any] | None = None
+    """Values of the decorators' own."""
+
+    around: Callable[[], Call | None] | None = None
+    """Finds the call in whose attempt this call was made, which refers to this one."""
+
+    brings_response: bool = True
+    """Whether it is one of HTTP; False of a call of a function."""
+
+    cap: float | None = None
+    """When the attempt ends that the call is made in."""
+
+    cut: Any = None
+    """What cuts a function at its deadline, where nothing retries."""
+
+    gave_up_inside: bool = False
+    """Whether it failed with an error that a call made inside has given up on."""
+
+    has_queued: bool = False
+    """Whether it has stood in the queue of a limit."""
+
+    refused_hedges: int = 0
+    """How many times a limiter gave no leave for a hedge."""
+
+    resends: int = 0
+    """How many requests were sent again because a connection of the pool was broken."""
+
+    retry_error: BaseException | KeptCause | None = None
+    """The error with which a Smithy strategy refused an attempt."""
+
+    stop_reason: RetryStopReason | None = None
+    """Why there was no further attempt; None after a success."""
+
+    waiters: Sequence[Callable[[], object]] = ()
+    """Functions to call, once, when something of the call has ended."""
+
+
+class Call(_Rarely, Record):
+    """The state of one call, from its begin to the end of its body.
+
+    It is the record of the call too, and of its one request where nothing retries; so
+    it can be asked for what an attempt has.
+
+    Args:
+        to_send: The request of the caller.
+        loop: The event loop.
+        timeout: Seconds that it may take; None for no limit.
+        default_headers: A copy of the session's headers; None of a function.
+        mask: What its views hide.
+    """
+
+    __slots__ = (
+        "aiohttp_keeps",
+        "context",
+        "default_headers",
+        "epoch",
+        "has_begun_to_send",
+        "is_over",
+        "loop",
+        "mask",
+        "options",
+        "resources",
+        "retry_config",
+        "sent",
+        "session",
+        "to_send",
+        "wall_clock",
+    )
+
+    to_send: Any
+    """The request of the caller, with its body as long as somebody keeps the call."""
+
+    aiohttp_keeps: object
+    """The deadline that aiohttp keeps by itself, if the call is sent at once."""
+
+    context: Callable[[], Any] | None
+    """Finds the context of the call, as long as somebody keeps that."""
+
+    deadline: float | None
+    """When the time of the call runs out, by the loop's clock."""
+
+    default_headers: Mapping[str, str] | None
+    """A copy of the session's headers, as they were sent first; None of a function."""
+
+    epoch: tuple[float, float]
+    """When the outermost call around this one began: by the wall clock, and the loop's.
+
+    All of them count from there, though the machine's clock may be set meanwhile.
+    """
+
+    has_begun_to_send: bool
+    """Whether any request of it has got as far as the transport."""
+
+    is_over: bool
+    """Whether the caller has the response or the exception."""
+
+    loop: asyncio.AbstractEventLoop
+
+    mask: Mask
+    """What hides secrets in its views."""
+
+    options: Any
+    """The options of the blocks of code around the call."""
+
+    resources: CallResources | None
+    """What needs care, if there is anything."""
+
+    retry_config: Any
+    """The settings of the retrying client, once it was reached."""
+
+    sent: list[Sent]
+    """Its requests, in order; none where nothing retries."""
+
+    session: aiohttp.ClientSession | None
+    """The session, as long as the call lasts."""
+
+    waiters: Sequence[Callable[[], object]]
+
+    wall_clock: float
+    """The time of day at its start."""
+
+    def __init__(
+        self,
+        to_send: Any,
+        loop: asyncio.AbstractEventLoop,
+        timeout: float | None = None,
+        default_headers: Mapping[str, str] | None = None,
+        mask: Mask = DEFAULT_MASK,
+    ) -> None:
+        started = loop.time()
+        deadline = None if timeout is None else started + timeout
+        super().__init__(to_send.without_body(), started, deadline, None)
+        self.to_send = to_send
+        self.loop = loop
+        self.default_headers = default_headers
+        self.mask = mask
+        self.wall_clock = wall_clock = time.time()
+        self.epoch = wall_clock, started
+        self.is_over = self.has_begun_to_send = False
+        self.aiohttp_keeps = _UNKNOWN
+        self.options = self.context = self.retry_config = None
+        self.resources = self.session = None
+        self.sent = []
+
+    @property
+    def record(self) -> Record:
+        """The call itself, where nothing makes attempts."""
+        return self
+
+    @property
+    def first(self) -> Record:
+        """The first request; the call where there is none."""
+        return self.sent[0] if self.sent else self
+
+    @property
+    def attempts_made(self) -> int:
+        """How many attempts there were: requests, without those sent again."""
+        return len(self.sent) - self.resends
+
+    @property
+    def was_sent_at_all(self) -> bool:
+        """Whether a server may have seen any request of it."""
+        return self.was_sent or any(each.was_sent for each in self.sent)
+
+    def deadline_of(self, record: Record) -> float | None:
+        """Return when the time of a request runs out, never later than the call's."""
+        outer, own = self.deadline, record.deadline
+        if outer is None or (own is not None and own < outer):
+            return own
+        return outer
+
+    def remaining(self, record: Record) -> float:
+        """Return the seconds left: ``inf`` without a deadline, 0.0 after it."""
+        deadline = self.deadline_of(record)
+        return math.inf if deadline is None else max(0.0, deadline - self.loop.time())
+
+    def move_deadline(self, deadline: float | None) -> None:
+        """Set the deadline of the call, not beyond the attempt that it is made in."""
+        limits = (limit for limit in (deadline, self.cap) if limit is not None)
+        self.deadline = min(limits, default=None)
+
+    def begin_request(self, request: Any, timeout: float | None = None) -> Sent:
+        """Begin another request, without a body here, with a time limit of its own."""
+        started = self.loop.time()
+        deadline = None if timeout is None else started + timeout
+        sent = Sent(request, started, deadline, len(self.sent) + 1)
+        if not self.is_settled:
+            # A decorator outside may begin anew after what looked like the end.
+            self.outcome = PENDING
+        self.sent.append(sent)
+        return sent
+
+    def surround(self, record: Record, inside: Call) -> None:
+        """Let a call that begins be part of one of this call's records.
+
+        Each hides what the other hides, for it is shown in the views of this one, and
+        its failure is often that of the calls around it.
+        """
+        inside.around = weakref.ref(self)
+        inside.epoch = self.epoch
+        if not inside.mask.covers(self.mask):
+            inside.mask |= self.mask
+        call: Call | None = self
+        while call is not None and not call.mask.covers(inside.mask):
+            call.mask |= inside.mask
+            call = call.around and call.around()
+        if record.calls_inside is None:
+            record.calls_inside = CallsInside()
+        record.calls_inside.add(inside)
+
+    def needs_care(self) -> CallResources:
+        """Return the resources of the call, made where it had none."""
+        if self.resources is None:
+            self.resources = CallResources()
+        return self.resources
+
+    def wake(self) -> None:
+        """Call the waiters, because something has ended."""
+        waiters, self.waiters = self.waiters, ()
+        for waiter in waiters:
+            waiter()

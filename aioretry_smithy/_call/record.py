@@ -1,0 +1,139 @@
+"""Hold what is known of a call, or of one request of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .._failures.kept_cause import NeverCopied
+from .outcome import PENDING
+from .upload import NO_BODY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from .._failures.kept_cause import KeptCause
+    from .calls_inside import CallsInside
+    from .outcome import Outcome
+    from .race import Race
+    from .upload import Upload
+
+
+class _Rarely(NeverCopied):
+    """What most calls never have: a default of the class, until it is set."""
+
+    __slots__ = ()
+
+    began: float | None = None
+    """When its attempt began, where another request of that went before."""
+
+    calls_inside: CallsInside | None = None
+    """The calls of which it is made, if it is of a function."""
+
+    first_sent: float | None = None
+    """When the first request of its attempt was sent, where its time is cut."""
+
+    race: Race | None = None
+    """None where there was just one request."""
+
+    refusal: KeptCause | None = None
+    """The error by which the caller's ``raise_for_status`` turned a response down."""
+
+    request_preview: str | None = None
+    """The first characters of a text that was sent."""
+
+
+class Record(_Rarely):
+    """What is known of a call, or of one request of it, up to now.
+
+    Plain facts, which :mod:`.recorder` writes. They refer to no view of them but
+    weakly, and a request does not refer to its call, so nothing here is a cycle.
+    """
+
+    __slots__ = (
+        "__dict__",
+        "__weakref__",
+        "deadline",
+        "delay",
+        "delay_source",
+        "is_settled",
+        "number",
+        "outcome",
+        "request",
+        "sent_headers",
+        "started",
+        "upload",
+        "view",
+        "was_refused",
+        "was_sent",
+    )
+
+    request: Any
+    """The request, without its body."""
+
+    number: int | None
+    """Which request of the call it is, from 1; None of the call itself."""
+
+    started: float
+    """When it began, in seconds of the event loop's clock."""
+
+    deadline: float | None
+    """When its own time runs out, by that clock."""
+
+    outcome: Outcome
+
+    delay: float | None
+    """Seconds waited after it; of a call, before its first request."""
+
+    delay_source: Any
+    """The reason for the delay."""
+
+    is_settled: bool
+    """Whether it was handed on: what a decorator left running changes nothing."""
+
+    was_sent: bool
+    """Whether a server may have seen it."""
+
+    was_refused: bool
+    """Whether a circuit breaker refused it, so that nothing was sent."""
+
+    sent_headers: Mapping[str, str] | None
+    """The headers that aiohttp sent first, once that is known."""
+
+    upload: Upload
+    """What was sent of its body."""
+
+    view: Callable[[], Any] | None
+    """Finds the log that shows this, as long as somebody keeps that."""
+
+    def __init__(
+        self, request: Any, started: float, deadline: float | None, number: int | None
+    ) -> None:
+        self.request = request
+        self.started = started
+        self.deadline = deadline
+        self.number = number
+        self.outcome = PENDING
+        self.upload = NO_BODY
+        self.is_settled = self.was_sent = self.was_refused = False
+        self.delay = self.delay_source = self.sent_headers = self.view = None
+
+    @property
+    def attempt_started(self) -> float:
+        """When its attempt began, perhaps with another request."""
+        return self.started if self.began is None else self.began
+
+    @property
+    def was_stale(self) -> bool:
+        """Whether its connection of the pool was broken, so that it was sent again."""
+        return bool(self.delay_source == "stale_connection")
+
+    @property
+    def is_hedge(self) -> bool:
+        """Whether it was sent beside another request."""
+        return self.race is not None and self.race.after is not None
+
+
+class Sent(Record):
+    """One request of a call: sent, about to be sent, or refused before that."""
+
+    __slots__ = ()

@@ -1,0 +1,216 @@
+"""Write what happens into the records of a call: nothing else does.
+
+A record that is settled is not changed any more, and what is recorded twice counts
+once. Whoever waits for the end of a call is woken.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .._failures.frames import came_from_aiohttp, went_out
+from .._failures.kept_cause import KeptCause, drop_frames
+from .._failures.safety import is_unprocessed
+from .attachment import attach
+from .outcome import Outcome
+from .race import Race
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import aiohttp
+    from multidict import CIMultiDict
+
+    from .call import Call
+    from .record import Record, Sent
+
+
+def record_answer(
+    call: Call,
+    record: Record,
+    response: aiohttp.ClientResponse,
+    length: int | None = None,
+) -> None:
+    """Record that *response* arrived, with *length* bytes where that was all."""
+    history = response.history
+    first_hop = history[0] if history else response
+    record.sent_headers = first_hop.request_info.headers
+    record.outcome = Outcome(call.loop.time(), response, length)
+    if length is not None and call.waiters:
+        call.wake()
+
+
+def record_return(call: Call, record: Record) -> None:
+    """Record that a function returned; its value is not kept."""
+    outcome = record.outcome
+    if not record.is_settled and (outcome.ended is None or outcome.cause is not None):
+        record.outcome = Outcome(call.loop.time())
+        if call.waiters:
+            call.wake()
+
+
+def record_failure(call: Call, record: Record, cause: BaseException) -> None:
+    """Record that there is no response, because of *cause*."""
+    if record.is_settled or cause_of(record) is cause:
+        return
+    kept = KeptCause(cause) if call.is_over else cause
+    record.outcome = Outcome(call.loop.time(), cause=kept)
+    if call.waiters:
+        call.wake()
+
+
+def record_failed_send(call: Call, record: Record, cause: BaseException) -> None:
+    """Record the failure of a request, and whether it was sent."""
+    if not record.was_sent:
+        was_sent = went_out if came_from_aiohttp(cause) else _may_be_processed
+        record.was_sent = was_sent(cause)
+    record_failure(call, record, cause)
+
+
+def _may_be_processed(cause: BaseException) -> bool:
+    return not is_unprocessed(cause)
+
+
+def record_end_of(call: Call, record: Record) -> None:
+    """Record that a call ends as one of its requests ended."""
+    call.outcome = record.outcome
+
+
+def record_race(call: Call) -> None:
+    """Record that a race is over, but the request that counts was before."""
+    if not call.is_settled:
+        call.race = Race(ended=call.loop.time())
+
+
+def record_superseded(record: Record) -> None:
+    """Record that another request had a good answer."""
+    record.race = record.race or Race()
+    record.race.is_superseded = True
+
+
+def record_injected(record: Record) -> None:
+    """Record that a fault was injected, and that the outcome so far came of it."""
+    if record.outcome.ended is not None and not record.is_settled:
+        record.outcome.is_injected = True
+
+
+def note_length(outcome: Outcome, length: int) -> None:
+    """Note how many bytes of a body came, unless that was known."""
+    if outcome.ended is not None and outcome.length is None:
+        outcome.length = length
+
+
+def record_end_of_body(call: Call, outcome: Outcome) -> None:
+    """Record that the body of a response ended."""
+    if outcome.body_ended is None and outcome.ended is not None:
+        outcome.body_ended = call.loop.time()
+        if call.waiters:
+            call.wake()
+
+
+def record_failed_body(call: Call, outcome: Outcome, cause: BaseException) -> bool:
+    """Record that reading the body of a response failed; say whether that counts."""
+    if outcome.ended is None or outcome.body_ended is not None:
+        return False
+    if with_outcome(call, outcome) is None:
+        return False
+    outcome.body_ended = call.loop.time()
+    outcome.cause = KeptCause(cause) if call.is_over else cause
+    if call.waiters:
+        call.wake()
+    return True
+
+
+def with_outcome(call: Call, outcome: Outcome) -> Record | None:
+    """Return the record that has an outcome: that of the call, or of a request."""
+    records: tuple[Record, ...] = (call, *call.sent)
+    return next((each for each in records if each.outcome is outcome), None)
+
+
+def cause_of(record: Record) -> BaseException | None:
+    """Return the failure of a call or a request, or of reading the body."""
+    cause = record.refusal or record.outcome.cause
+    return cause.get() if isinstance(cause, KeptCause) else cause
+
+
+def note_defaults(
+    call: Call, record: Record, headers: CIMultiDict[str], request: Any
+) -> None:
+    """Note the headers of the session where they changed before *request* is sent.
+
+    They are those of the first request until another one is sent with others.
+    """
+    if headers != call.default_headers:
+        if record.number in {None, 1}:
+            call.default_headers = headers.copy()
+        else:
+            record.sent_headers = request.merged_headers(headers)
+
+
+def begin_after_wait(call: Call, record: Record, waited: float) -> None:
+    """Note that a request begins now, after a wait for its turn at a rate.
+
+    The wait belongs to the request before, before the first one to the call. A wait
+    for a hedge, or for what is sent again within an attempt, belongs to nobody.
+    """
+    if record.was_sent:
+        return
+    before: Record = call
+    if record.number is not None:
+        record.started += waited
+        if record.deadline is not None:
+            record.deadline += waited
+        if record.is_hedge:
+            return
+        if record.number > 1:
+            before = _waited_after(call.sent[: record.number - 1])
+    before.delay = (before.delay or 0.0) + waited
+    before.delay_source = "rate_limit"
+
+
+def _waited_after(requests: Sequence[Sent]) -> Sent:
+    """Return which of the last request and its hedges has the wait after them."""
+    backwards = reversed(requests)
+    return next(
+        each for each in backwards if each.delay is not None or not each.is_hedge
+    )
+
+
+def follow_stale(call: Call, stale: Record) -> Sent:
+    """Begin the request that is sent in place of one with a broken connection."""
+    stale.delay, stale.delay_source, stale.is_settled = 0.0, "stale_connection", True
+    drop_frames(cause_of(stale))
+    sent = call.begin_request(stale.request)
+    sent.began, sent.deadline = stale.attempt_started, stale.deadline
+    sent.request_preview = stale.request_preview
+    sent.first_sent = stale.first_sent
+    if stale.race is not None:
+        sent.race = Race(stale.race.after)
+    call.resends += 1
+    return sent
+
+
+def end_call(call: Call) -> None:
+    """Keep no exception of the call alive, no frames, and nothing of the caller's."""
+    call.is_over = call.is_settled = True
+    call.to_send = call.request
+    call.options = None
+    if call.attributes is not None:
+        call.attributes = None
+    if isinstance(call.outcome.cause, BaseException):
+        attach(call, call.outcome.cause)
+    if call.retry_error is not None:
+        call.retry_error = KeptCause.of(call.retry_error)
+    _let_go(call)
+    for sent in call.sent:
+        _let_go(sent)
+    if call.waiters:
+        call.wake()
+
+
+def _let_go(record: Record) -> None:
+    outcome = record.outcome
+    if outcome.cause is not None:
+        outcome.cause = KeptCause.of(outcome.cause)
+    if outcome.ended is not None:
+        record.is_settled = True

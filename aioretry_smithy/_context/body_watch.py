@@ -1,0 +1,102 @@
+"""Watch the body of a response: how it ends, and which time limit it runs into."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import aiohttp
+from aiohttp.helpers import BaseTimerContext
+
+from .._call.attachment import attach
+from .._call.recorder import record_failed_body
+from .._call.time_limits import IN_BODY
+from .._log.notes import annotate
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from .._call.call import Call
+    from .._call.outcome import Outcome
+    from .._call.record import Record
+    from .._call.time_limits import TimeLimits
+
+
+def fail_body(call: Call, outcome: Outcome, cause: BaseException) -> None:
+    """Record that reading a body failed; after the call, say so on the failure too."""
+    if record_failed_body(call, outcome, cause) and call.is_over:
+        annotate(call, cause)
+
+
+def watch_body(
+    call: Call,
+    record: Record,
+    limits: TimeLimits,
+    response: aiohttp.ClientResponse,
+) -> None:
+    """Record the failure of a body in its log, and name the limit that it ran into."""
+    content = response.content
+    # Neither the one reader of all empty bodies, nor a user's class.
+    if type(content) is aiohttp.StreamReader:
+        content._timer = timer = _BodyTimer(
+            content._timer, call, record.outcome, limits
+        )
+        attach(call, timer)
+
+
+class _BodyTimer(BaseTimerContext):
+    """aiohttp's timer of a response, which is entered for each wait for the body.
+
+    It has no reference to the stream: the stream refers to it.
+    """
+
+    def __init__(
+        self,
+        timer: BaseTimerContext,
+        call: Call,
+        outcome: Outcome,
+        limits: TimeLimits,
+    ) -> None:
+        self._timer = timer
+        self._limits = limits
+        self._call = call
+        self._outcome = outcome
+
+    def fail(self, cause: BaseException) -> None:
+        """Record that reading the body failed."""
+        fail_body(self._call, self._outcome, cause)
+
+    def assert_timeout(self) -> None:
+        try:
+            self._timer.assert_timeout()
+        except TimeoutError as timeout:
+            raise self._error() from timeout
+
+    def __enter__(self) -> BaseTimerContext:
+        try:
+            self._timer.__enter__()
+        except TimeoutError as timeout:
+            raise self._error() from timeout
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> bool | None:
+        try:
+            silenced = self._timer.__exit__(exc_type, exc_val, exc_tb)
+        except TimeoutError as timeout:
+            raise self._error() from timeout
+        if isinstance(exc_val, Exception):
+            self.fail(exc_val)
+        return silenced
+
+    def _error(self) -> TimeoutError:
+        # A decorator may have set a shorter timeout than our limits.
+        error = (self._limits.passed(IN_BODY) or TimeoutError)()
+        self.fail(error)
+        try:
+            return error
+        finally:
+            del error  # its traceback will have this frame: no cycle

@@ -1,0 +1,344 @@
+"""Define clients, and decorators that wrap a client in another."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Final,
+    Generic,
+    Literal,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    overload,
+    runtime_checkable,
+)
+
+from .._errors import bad_argument
+from .context import state_of
+from .loop import run
+from .recorded import record_error, record_result
+from .row import ForeignClient, Row, Sender, Watched, changes
+
+if TYPE_CHECKING:
+    import aiohttp
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    from .._call.hooks import Hooks
+    from .._masking.mask import Mask
+    from .._request.request import HttpRequest
+    from .._request.rpc_request import RpcRequest
+    from .context import ClientRequestContext
+
+_C = TypeVar("_C")
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+@runtime_checkable
+class HttpClient(Protocol):
+    """Anything that executes a request. After Armeria's ``HttpClient``."""
+
+    async def execute(
+        self, ctx: ClientRequestContext, request: HttpRequest
+    ) -> aiohttp.ClientResponse:
+        """Send *request* and return the response, its body still to be read.
+
+        Args:
+            ctx: The call, or the attempt, that the request belongs to.
+            request: The request to send; not always ``ctx.request``, because each
+                decorator may pass on a changed copy.
+        """
+        ...
+
+
+@runtime_checkable
+class RpcClient(Protocol):
+    """Anything that executes the call of a function. After Armeria's ``RpcClient``."""
+
+    async def execute(self, ctx: ClientRequestContext, request: RpcRequest) -> Any:
+        """Call the function and return what it returns.
+
+        Args:
+            ctx: The call, or the attempt, that the request belongs to.
+            request: The name and the arguments of the call; not always those that the
+                caller gave, because each decorator may pass on a changed copy.
+        """
+        ...
+
+
+Decorator: TypeAlias = Callable[[HttpClient], HttpClient]
+"""A function that wraps a client in another one."""
+
+RpcDecorator: TypeAlias = Callable[[RpcClient], RpcClient]
+"""The same for the calls of a function."""
+
+if TYPE_CHECKING:
+    # Type checkers know typing_extensions without having it; programs need not.
+    ClientT = TypeVarWithDefault("ClientT", default=HttpClient)
+else:
+    ClientT = TypeVar("ClientT")
+
+
+_VALUES: Final = "config", "delegate"
+"""The attributes of clients, besides ``execute``, that a row is compiled from."""
+
+
+def derived(execute: _F) -> _F:
+    """Mark an ``execute`` that is made of hooks, so that rows may pass it by."""
+    execute.is_derived = True  # type: ignore[attr-defined]
+    return execute
+
+
+class ForOneKind(Watched):
+    """A client that may be made for one kind of chain."""
+
+    __slots__ = ()
+
+    _serves: ClassVar[Literal["sessions", "functions"] | None] = None
+    """The kind of chain that it is for, where it cannot serve both."""
+
+    _counterpart: ClassVar[str] = ""
+    """The name of the class that does the same for the other kind, if there is one."""
+
+
+class DecoratingClient(ForOneKind, Generic[ClientT]):
+    """A client around another: the base of decorators written as classes.
+
+    Override :meth:`execute` and await the delegate in it:
+
+    >>> class UserAgentClient(DecoratingClient):
+    ...     async def execute(self, ctx, request):
+    ...         request = request.with_header("User-Agent", "shop/1.0")
+    ...         return await self.delegate.execute(ctx, request)
+
+    The class itself is the decorator: ``SessionBuilder().decorator(UserAgentClient)``.
+    It serves the calls of :func:`rpc` too; for type checkers derive from
+    ``DecoratingClient[RpcClient]`` there.
+
+    Args:
+        delegate: The next client inwards.
+    """
+
+    delegate: ClientT
+    """The next client inwards."""
+
+    _retries: ClassVar[bool] = False
+    """Whether it retries, so that there may be no other such client in a chain."""
+
+    _sends_again: ClassVar[bool] = False
+    """Whether it may send a request more than once, each with a log of its own."""
+
+    mask: Mask | None = None
+    """Names to hide in logs, besides the usual secrets."""
+
+    _hooks: Hooks | None = None
+    """What it does around each request, where that is all that it does."""
+
+    _retrier: Any = None
+    """What makes attempts of each request, if it does that."""
+
+    _around_attempts: ClassVar[tuple[Hooks, ...]] = ()
+    """What is done right inside of it, around each of its attempts."""
+
+    _compiled: tuple[int, Row] | None = None
+
+    def __init__(self, delegate: ClientT) -> None:
+        self.delegate = recorded(delegate)
+
+    @derived
+    async def execute(self, ctx: ClientRequestContext, request: Any) -> Any:
+        """Send the request on, with what this client and those inside it do."""
+        return await run(row_inside(self), *state_of(ctx), request)
+
+    def describe(self) -> str:
+        """Return one line for ``SessionBuilder.describe()``: name and settings."""
+        return type(self).__name__
+
+
+DecoratingFunction: TypeAlias = Callable[
+    [HttpClient, "ClientRequestContext", "HttpRequest"],
+    Awaitable["aiohttp.ClientResponse"],
+]
+RpcDecoratingFunction: TypeAlias = Callable[
+    [RpcClient, "ClientRequestContext", "RpcRequest"], Awaitable[Any]
+]
+
+
+class _FunctionClient(DecoratingClient[Any]):
+    def __init__(self, delegate: Any, function: Callable[..., Awaitable[Any]]) -> None:
+        super().__init__(delegate)
+        self._function = function
+
+    async def execute(self, ctx: ClientRequestContext, request: Any) -> Any:
+        try:
+            result = await self._function(self.delegate, ctx, request)
+            record_result(ctx, result, self._function)
+        except BaseException as cause:
+            record_error(ctx, cause)
+            raise
+        return result
+
+    def describe(self) -> str:
+        name = getattr(self._function, "__name__", None)
+        return name or type(self._function).__name__
+
+
+@overload
+def client_decorator(function: DecoratingFunction) -> Decorator: ...
+@overload
+def client_decorator(function: RpcDecoratingFunction) -> RpcDecorator: ...
+def client_decorator(function: Any) -> Any:
+    """Make a decorator of a coroutine function.
+
+    Args:
+        function: ``async def function(delegate, ctx, request)``; it awaits
+            ``delegate.execute(ctx, request)`` and returns a response, or around a
+            function of :func:`rpc` any value.
+
+    >>> @client_decorator
+    ... async def user_agent(delegate, ctx, request):
+    ...     request = request.with_header("User-Agent", "shop/1.0")
+    ...     return await delegate.execute(ctx, request)
+    """
+    if not callable(function):
+        raise bad_argument("function", function, "async (delegate, ctx, request)")
+
+    def decorator(delegate: Any) -> Any:
+        return _FunctionClient(delegate, function)
+
+    return decorator
+
+
+class RecordingJoint:
+    """Records the outcome of a user's client in the log.
+
+    The transport records its own outcome. A user's decorator around it may return
+    another response, raise another exception, or answer when the transport failed.
+    """
+
+    __slots__ = ("delegate",)
+
+    def __init__(self, delegate: Any) -> None:
+        self.delegate = delegate
+
+    async def execute(self, ctx: ClientRequestContext, request: Any) -> Any:
+        """Pass the request on, and record the outcome if it is a new one."""
+        try:
+            result = await self.delegate.execute(ctx, request)
+            record_result(ctx, result, self.delegate)
+        except BaseException as cause:
+            record_error(ctx, cause)
+            raise
+        return result
+
+
+class Chain:
+    """A chain of clients, compiled again where one of them has changed.
+
+    Args:
+        client: The outermost client.
+    """
+
+    __slots__ = ("_compiled", "client")
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self._compiled: tuple[int, Row] | None = None
+
+    @property
+    def row(self) -> Row:
+        """The row that begins with the outermost client."""
+        compiled = self._compiled
+        if compiled is None or compiled[0] != changes.number:
+            client, number = self.client, changes.number
+            is_row = isinstance(client, Sender | DecoratingClient)
+            if is_row and _is_derived(client):
+                row = _row_of(client)
+            else:
+                row = Row((), None, (), ForeignClient(client))
+            # At once, when it is done: a function may be called in several threads.
+            self._compiled = compiled = number, row
+        return compiled[1]
+
+
+def row_inside(client: Any) -> Row:
+    """Return the row that begins with what a client does itself."""
+    compiled = client._compiled
+    if compiled is None or compiled[0] != changes.number or _varies(client):
+        compiled = changes.number, _row_of(client)
+        # A user's class may refuse to be written on.
+        object.__setattr__(client, "_compiled", compiled)
+    return compiled[1]  # type: ignore[no-any-return]
+
+
+def _row_of(client: Any) -> Row:
+    """Collect what the clients of a row do, up to one that has a way of its own."""
+    outer: list[Hooks] = []
+    around, retrier, link = outer, None, client
+    while isinstance(link, DecoratingClient) and (link is client or _is_derived(link)):
+        if link._hooks is not None:
+            around.append(link._hooks)
+        elif link._retrier is not None:
+            if retrier is not None:
+                break
+            retrier, around = link._retrier, [*link._around_attempts]
+        link = link.delegate
+    is_sender = isinstance(link, Sender) and (link is client or _is_derived(link))
+    sender = link if is_sender else ForeignClient(link)
+    inner = () if retrier is None else tuple(around)
+    return Row(tuple(outer), retrier, inner, sender)
+
+
+def _is_derived(link: object) -> bool:
+    """Say whether nobody has written an ``execute`` of their own for a client."""
+    execute = getattr(type(link), "execute", None)
+    is_patched = "execute" in getattr(link, "__dict__", ())
+    if is_patched or _varies(link):
+        return False
+    return getattr(execute, "is_derived", False)
+
+
+def _varies(link: object) -> bool:
+    """Say whether the class of a client computes what rows are compiled from."""
+    made = (getattr(type(link), name, None) for name in _VALUES)
+    return any(hasattr(each, "__get__") for each in made)
+
+
+def recorded(client: Any) -> Any:
+    """Return a client that records its outcome: *client*, or a joint around it."""
+    return client if _records_outcome(client) else RecordingJoint(client)
+
+
+def _records_outcome(client: object) -> bool:
+    if "execute" in getattr(client, "__dict__", ()):
+        return False
+    # The module of the method counts: a user's subclass may override it.
+    execute = getattr(type(client), "execute", None)
+    written_in = getattr(execute, "__module__", None) or ""
+    return written_in.partition(".")[0] == __name__.partition(".")[0]
+
+
+def find_client(client: HttpClient | RpcClient, wanted: type[_C]) -> _C | None:
+    """Return the outermost client of a class in a chain, or None."""
+    return next((link for link in chain_of(client) if isinstance(link, wanted)), None)
+
+
+def chain_of(client: HttpClient | RpcClient) -> list[HttpClient]:
+    """Return the clients of a chain from the outside in, without the joints."""
+    chain: list[Any] = [client]
+    while isinstance(delegate := _delegate_of(chain[-1]), HttpClient):
+        if any(link is delegate for link in chain):
+            break
+        chain.append(delegate)
+    return [link for link in chain if type(link) is not RecordingJoint]
+
+
+def _delegate_of(client: object) -> object:
+    # Static first: a mock makes up an endless chain of delegates.
+    if inspect.getattr_static(client, "delegate", None) is None:
+        return None
+    return getattr(client, "delegate", None)

@@ -1,0 +1,127 @@
+"""Record a response, and the end of its body."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Coroutine
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+
+from .._call.recorder import (
+    note_length,
+    record_answer,
+    record_end_of_body,
+    record_return,
+    with_outcome,
+)
+from .._meant import is_ours
+from .body_watch import fail_body
+
+if TYPE_CHECKING:
+    from .._call.call import Call
+    from .._call.outcome import Outcome
+    from .._call.record import Record
+
+_SWITCHING_PROTOCOLS = 101
+
+
+def record_response(
+    call: Call, record: Record, response: Any, source: object = None
+) -> None:
+    """Record a response, and the end of its body when it comes.
+
+    Of what a function returned, only that it did. The stream is not wrapped: aiohttp
+    releases the connection at the end of the body, also after a failure or an early
+    exit, and then calls its callbacks.
+
+    Args:
+        call: The call.
+        record: That of the call or of the attempt.
+        response: What was returned.
+        source: The decorator that returned it, if it was one.
+
+    Raises:
+        TypeError: It is None, or an ``await`` was forgotten.
+    """
+    if not call.brings_response:
+        if type(response) is CoroutineType and _is_of_client(response):
+            raise _wrong(response, source)
+        record_return(call, record)
+        return
+    try:
+        headers = response.headers
+    except AttributeError:
+        if response is not None and not isinstance(response, Awaitable):
+            raise
+        raise _wrong(response, source) from None
+    # Every joint of the chain comes here, so this is fast.
+    if record.outcome.headers is headers or record.is_settled:
+        return
+    connection = response.connection
+    content = response.content
+    if connection is None or response.status == _SWITCHING_PROTOCOLS:
+        # A user's response class need not have a stream.
+        record_answer(call, record, response, getattr(content, "total_bytes", 0))
+        return
+    record_answer(call, record, response)
+    outcome = record.outcome
+
+    def end_body() -> None:
+        # A decorator may send twice, and end the first response after the second.
+        if with_outcome(call, outcome) is not None:
+            note_length(outcome, content.total_bytes)
+            cause = _body_failure(content)
+            if cause is None:
+                record_end_of_body(call, outcome)
+            else:
+                fail_body(call, outcome, cause)
+
+    connection.add_callback(end_body)
+
+
+def _is_of_client(coroutine: Any) -> bool:
+    """Say whether a client was called and not awaited."""
+    frame = coroutine.cr_frame
+    if frame is None or frame.f_code.co_name != "execute":
+        return False
+    # A decorator has one of our clients, or a joint around one of the user's.
+    return is_ours(frame.f_globals["__name__"])
+
+
+def _wrong(response: Any, source: object) -> TypeError:
+    """Make the error for what is no response; it does not stay under way."""
+    name = getattr(source, "__name__", type(source).__name__)
+    if source is None:
+        name = "the transport"
+    if response is None:
+        by = "" if source is None else f"; {name} returned nothing"
+        return TypeError(f"response: None (expected: what the delegate returned{by})")
+    if isinstance(response, Coroutine):
+        response.close()
+    elif isinstance(response, asyncio.Future):
+        response.cancel()
+    is_coroutine = type(response) is CoroutineType
+    returned = "coroutine" if is_coroutine else type(response).__name__
+    expected = "a response: return await delegate.execute(ctx, request)"
+    return TypeError(f"{name} returned a {returned} (expected: {expected})")
+
+
+def record_cut(call: Call, outcome: Outcome, length: int, cause: BaseException) -> None:
+    """Record that a body was cut on purpose, even if all of it had arrived."""
+    outcome.is_injected = True
+    outcome.body_ended, outcome.length = None, length
+    fail_body(call, outcome, cause)
+
+
+def _body_failure(content: aiohttp.StreamReader) -> BaseException | None:
+    if content.is_eof():
+        return None
+    try:
+        content._timer.assert_timeout()
+    except TimeoutError as timeout:
+        return timeout.with_traceback(None)
+    cause = content.exception()
+    # A release or a close before the end leaves this very class behind.
+    return None if type(cause) is aiohttp.ClientConnectionError else cause

@@ -1,0 +1,296 @@
+"""Read the facts of a call and, nested in it, of each of its requests."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
+
+from .._call.recorder import cause_of
+from .._failures.kept_cause import KeptCause, NeverCopied
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from yarl import URL
+
+    from .._call.call import Call
+    from .._call.record import Record
+    from .._call.stop_reason import RetryStopReason
+    from .._masking.mask import Mask
+    from .._request.request import HttpRequest
+
+
+class LogFacts(NeverCopied):
+    """The facts that a :class:`.RequestLog` shows, as they can be read.
+
+    It has none itself: it reads the state of the call, and changes nothing there.
+    """
+
+    __slots__ = ("__weakref__", "_call", "_record")
+
+    def __init__(self, call: Call, record: Record) -> None:
+        self._call = call
+        self._record = record
+
+    @classmethod
+    def _of(cls, call: Call, record: Record) -> Self:
+        """Return the log of a call or of a request of it: one, while it is kept."""
+        log: Self | None = None if record.view is None else record.view()
+        if log is None:
+            log = cls(call, record)
+            record.view = weakref.ref(log)
+        return log
+
+    @property
+    def request(self) -> HttpRequest:
+        """The request, without its body."""
+        return self._record.request  # type: ignore[no-any-return]
+
+    @property
+    def attempt(self) -> int | None:
+        """Which attempt of the call this is, from 1; None on the root."""
+        return self._record.number
+
+    @property
+    def delay(self) -> float | None:
+        """Seconds waited after this attempt; on the root, before the first one."""
+        return self._record.delay
+
+    @property
+    def delay_source(
+        self,
+    ) -> Literal["backoff", "retry_after", "rate_limit", "stale_connection"] | None:
+        """The reason for the :attr:`delay`."""
+        return self._record.delay_source  # type: ignore[no-any-return]
+
+    @property
+    def stop_reason(self) -> RetryStopReason | None:
+        """Why there was no further attempt (on the root); None after a success."""
+        return self._call.stop_reason if self._is_root else None
+
+    @property
+    def retry_error(self) -> Exception | None:
+        """The error with which a Smithy strategy refused an attempt (on the root)."""
+        error = self._call.retry_error if self._is_root else None
+        found = error.get() if isinstance(error, KeptCause) else error
+        return cast("Exception | None", found)
+
+    @property
+    def started(self) -> float:
+        """When it began, in seconds of the event loop's clock."""
+        return self._record.started
+
+    @property
+    def deadline(self) -> float | None:
+        """The moment when its own time runs out, by the event loop's clock."""
+        return self._record.deadline
+
+    @property
+    def parent(self) -> Self | None:
+        """The log of the call whose attempt this is; None on the root."""
+        return None if self._is_root else self.root
+
+    @property
+    def root(self) -> Self:
+        """The log of the whole call."""
+        return self if self._is_root else self._of(self._call, self._call)
+
+    @property
+    def children(self) -> tuple[Self, ...]:
+        """The logs of the attempts, in order; empty where nothing retries."""
+        if not self._is_root:
+            return ()
+        return tuple(self._of(self._call, sent) for sent in self._call.sent)
+
+    @property
+    def total_attempts(self) -> int | None:
+        """The attempts made so far (on the root; 1 where nothing retries)."""
+        return max(1, len(self._call.sent)) if self._is_root else None
+
+    @property
+    def calls(self) -> tuple[Self, ...]:
+        """The logs of the calls made inside this attempt, in order, at most 100.
+
+        Where nothing retries, the log of the call has them.
+        """
+        inside = self._record.calls_inside
+        kept = () if inside is None else inside.kept
+        return tuple(self._of(call, call) for call in kept)
+
+    @property
+    def dropped_calls(self) -> int:
+        """How many more calls were made inside, whose logs were not kept."""
+        inside = self._record.calls_inside
+        return 0 if inside is None else inside.dropped
+
+    @property
+    def mask(self) -> Mask:
+        """The mask that hides secrets in the views of this log.
+
+        From the moment that a call inside begins, both hide the secrets of each other.
+        """
+        return self._call.mask
+
+    @property
+    def sent(self) -> bool:
+        """Whether a server may have seen the request, or one of its attempts.
+
+        False of what an open circuit refuses, a refused connection, and an answer that
+        a decorator made. A mock and a :class:`.ScriptedTransport` stand for a server.
+        """
+        call = self._call
+        return call.was_sent_at_all if self._is_root else self._record.was_sent
+
+    @property
+    def injected(self) -> bool:
+        """Whether the answer or the failure was injected, in place of the server's.
+
+        By a :class:`.FaultInjectingClient`; of a call, whether it ended with such.
+        """
+        return self._record.outcome.is_injected
+
+    @property
+    def is_hedge(self) -> bool:
+        """Whether it was sent beside another request, in case that brings nothing."""
+        return self._record.is_hedge
+
+    @property
+    def superseded(self) -> bool:
+        """Whether it was given up because another request had a good answer."""
+        race = self._record.race
+        return race is not None and race.is_superseded
+
+    @property
+    def name(self) -> str:
+        """The name of the call in logs: its method, or that of the function."""
+        return self._first.request.name  # type: ignore[no-any-return]
+
+    @property
+    def request_method(self) -> str | Any:
+        """The method, in upper case; None of a function."""
+        return self._first.request.method
+
+    @property
+    def request_url(self) -> URL | Any:
+        """The joined URL, with ``params`` and credentials; None of a function."""
+        return self._first.request.full_url()
+
+    @property
+    def request_headers(self) -> Mapping[str, str] | Any:
+        """The headers of the session and of the request.
+
+        Once there is a response: what aiohttp sent first. None of a function.
+        """
+        first = self._first
+        if first.sent_headers is not None:
+            return first.sent_headers
+        return first.request.merged_headers(self._call.default_headers)
+
+    @property
+    def request_length(self) -> int | None:
+        """Bytes of the body that were sent so far, before any compression.
+
+        0 without a body; None where nobody counted, as with a mock.
+        """
+        return self._first.upload.length
+
+    @property
+    def request_duration(self) -> float | None:
+        """Seconds to the last byte of the body; None without one, or before that."""
+        ended = self._first.upload.ended
+        return None if ended is None else ended - self.started
+
+    @property
+    def request_content_preview(self) -> str | None:
+        """The first characters of a text that was sent.
+
+        None without a :class:`ContentPreviewingClient`. Credentials are in it.
+        """
+        return self._first.request_preview or self._record.request_preview
+
+    @property
+    def request_started_at(self) -> datetime:
+        """The date and time of its start, with a timezone."""
+        seconds = self._call.wall_clock + self.started - self._call.started
+        return datetime.fromtimestamp(seconds, UTC)
+
+    @property
+    def response_timeout(self) -> float | None:
+        """Seconds that the call or the attempt had, from its start; None for no limit.
+
+        An attempt ends when its call does all the same.
+        """
+        deadline = self.deadline
+        if deadline is None or deadline == math.inf:
+            return None
+        # To the microsecond, or clocks that run for long would show in the digits.
+        return round(deadline - self.started, 6)
+
+    @property
+    def response_status(self) -> int | None:
+        """The status, or None without a response."""
+        return self._record.outcome.status
+
+    @property
+    def response_reason(self) -> str | None:
+        """The reason phrase that came with the status."""
+        return self._record.outcome.reason
+
+    @property
+    def response_headers(self) -> Mapping[str, str] | None:
+        """The headers of the response, or None without one."""
+        return self._record.outcome.headers
+
+    @property
+    def response_cause(self) -> BaseException | None:
+        """The failure of the call or the attempt, or of reading the body.
+
+        A copy of the same class and text when the call is over and nobody has it.
+        """
+        return cause_of(self._record)
+
+    @property
+    def response_length(self) -> int | None:
+        """Bytes of the body that were received, decoded, once it ended."""
+        return self._record.outcome.length
+
+    @property
+    def response_content_preview(self) -> str | None:
+        """The first characters of a text that was received, so far.
+
+        None without a :class:`ContentPreviewingClient`.
+        """
+        start = self._record.outcome.preview
+        return None if start is None else start.text()
+
+    @property
+    def duration(self) -> float | None:
+        """Seconds to the headers of the response or to the failure."""
+        return self._seconds_to(self._record.outcome.ended)
+
+    @property
+    def total_duration(self) -> float | None:
+        """Seconds to the end of the body or to the failure."""
+        return self._seconds_to(self._record.outcome.body_ended)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing will be added: the body ended or the call failed."""
+        return self._record.outcome.body_ended is not None
+
+    @property
+    def _is_root(self) -> bool:
+        return self._record is self._call
+
+    @property
+    def _first(self) -> Record:
+        return self._call.first if self._is_root else self._record
+
+    def _seconds_to(self, ended: float | None) -> float | None:
+        """Return the seconds to an end, which was not before that of its race."""
+        if ended is None:
+            return None
+        race = self._record.race
+        return (ended if race is None else max(ended, race.ended)) - self.started

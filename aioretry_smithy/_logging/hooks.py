@@ -1,0 +1,170 @@
+"""Write the lines of each call: for its request and for its response."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from .._call.hooks import Hooks
+from .._errors import raised_from
+from .._log.request_log import RequestLog, log_of
+from .logger import emit, level_check
+from .settings import level_from
+
+if TYPE_CHECKING:
+    from .._call.call import Call
+    from .._call.hooks import Scope
+    from .formatter import LogFormatter
+    from .settings import LoggingSettings
+
+_LOGGER = logging.getLogger("aioretry_smithy")
+
+_SUCCESS = "successful_response_log_level"
+_FAILURE = "failure_response_log_level"
+
+
+class LoggingHooks(Hooks):
+    """Writes the lines of a call, once the outcome is known.
+
+    Args:
+        settings: The arguments of ``new_decorator()``, checked.
+    """
+
+    __slots__ = (
+        "_has_reported",
+        "_is_failure_sampled",
+        "_is_on",
+        "_is_success_sampled",
+        "_levels_of_success",
+        "_settings",
+    )
+
+    def __init__(self, settings: LoggingSettings) -> None:
+        self._settings = settings
+        self._is_on = level_check(settings.logger)
+        self._has_reported = False
+        levels = settings.request_log_level, settings.successful_response_log_level
+        # None where a function of the log says which level it is.
+        self._levels_of_success: Any = None if any(map(callable, levels)) else levels
+        self._is_success_sampled = settings.sampler("success_sampling_rate")
+        self._is_failure_sampled = settings.sampler("failure_sampling_rate")
+
+    def enter(self, call: Call, scope: Scope, request: Any) -> None:
+        """Wait for the outcome."""
+
+    def leave(
+        self,
+        call: Call,
+        scope: Scope,
+        permit: None,
+        result: Any,
+        cause: BaseException | None,
+    ) -> None:
+        """Write the lines."""
+        if cause is None and self._is_silent(scope.record.outcome.status):
+            return
+        self._write(log_of(call, scope.record))
+
+    def cancel(
+        self, call: Call, scope: Scope, permit: None, cause: BaseException
+    ) -> None:
+        """Write the lines of a call that was cancelled."""
+        self._write(log_of(call, scope.record))
+
+    def _is_silent(self, status: int | None) -> bool:
+        """Say whether nothing is written of a response, without a look at the log."""
+        levels = self._levels_of_success
+        if levels is None or (status is not None and status >= 400):
+            return False
+        try:
+            return not (self._is_on(levels[0]) or self._is_on(levels[1]))
+        except Exception:
+            # It is asked again, and reported.
+            return False
+
+    def _write(self, log: RequestLog) -> None:
+        try:
+            success = _has_succeeded(log)
+            settings, is_on = self._settings, self._is_on
+            # Without a helper function: every call pays for this, even with both off.
+            level = settings.request_log_level
+            if callable(level):
+                level = level_from("request_log_level", level, log)
+            request_level = level if is_on(level) else None
+            if success:
+                name, level = _SUCCESS, settings.successful_response_log_level
+            else:
+                name, level = _FAILURE, settings.failure_response_log_level
+            if callable(level):
+                level = level_from(name, level, log)
+            response_level = level if is_on(level) else None
+            if request_level is None and response_level is None:
+                return
+            is_sampled = (
+                self._is_success_sampled if success else self._is_failure_sampled
+            )
+            if not is_sampled(log):
+                return
+            lines = _lines(
+                settings.formatter, log, request_level, response_level, pair=not success
+            )
+            for level, line in lines:
+                emit(settings.logger, level, line, log)
+        except Exception as error:
+            self._report(error, log.response_cause)
+
+    def _report(self, error: Exception, cause: BaseException | None) -> None:
+        if self._has_reported:
+            return
+        self._has_reported = True
+        _cut_context(error, cause)
+        try:
+            message = "could not log a call; further errors are not reported"
+            _LOGGER.error(message, exc_info=error)
+        except Exception:
+            with suppress(Exception):
+                traceback.print_exception(error)
+
+
+def _has_succeeded(log: RequestLog) -> bool:
+    if log.response_cause is not None:
+        return log.superseded
+    status = log.response_status
+    # A function that has returned has no status.
+    return log.duration is not None if status is None else status < 400
+
+
+def _lines(
+    formatter: LogFormatter,
+    log: RequestLog,
+    request_level: int | None,
+    response_level: int | None,
+    *,
+    pair: bool,
+) -> list[tuple[int, str]]:
+    """Format the lines to write, both before the first is written.
+
+    A level that is off is None. Of a *pair*, that line takes the level of the other.
+    """
+    request = response = None
+    if request_level or pair:
+        request = formatter.format_request(log)
+    if response_level or (pair and request is not None):
+        response = formatter.format_response(log)
+    if pair and request is not None and response is not None:
+        request_level = request_level or response_level
+        response_level = response_level or request_level
+    return [
+        (level, line)
+        for level, line in ((request_level, request), (response_level, response))
+        if level and line is not None
+    ]
+
+
+def _cut_context(error: BaseException, cause: BaseException | None) -> None:
+    """Remove the failure of the call, which may show credentials, from a traceback."""
+    for link in list(raised_from(error)):
+        if isinstance(link, BaseException) and link.__context__ is cause:
+            link.__context__ = None

@@ -1,0 +1,65 @@
+"""The state of a call: its time, its requests, and who waits for its end."""
+
+from __future__ import annotations
+
+import pytest
+from calls import REQUEST, begin, call_of, end, end_call
+
+
+@pytest.mark.parametrize(
+    ("deadline", "expected"), [(None, 3.0), (5.0, 3.0), (2.0, 2.0)]
+)
+async def test_deadline_is_moved_up_to_that_of_the_attempt_around(deadline, expected):
+    """A call in an attempt of a function ends with it at the latest."""
+    call = call_of(begin())
+    call.cap = 3.0
+    call.move_deadline(deadline)
+
+    assert expected == call.deadline
+
+
+async def test_request_that_begins_reopens_a_call_that_is_not_over():
+    """A decorator outside may send anew after what looked like the end."""
+    ctx = begin()
+    end(ctx, 200)
+    call_of(ctx).begin_request(REQUEST)
+
+    assert ctx.log.response_status is None
+
+
+async def test_request_that_begins_too_late_changes_no_outcome():
+    """As that of a task which a decorator has left running."""
+    ctx = begin()
+    end(ctx, 200)
+    end_call(ctx)
+    call_of(ctx).begin_request(REQUEST)
+
+    assert 200 == ctx.log.response_status
+
+
+async def test_resources_are_made_once():
+    """All that needs care in a call is in one place."""
+    call = call_of(begin())
+
+    assert call.needs_care() is call.needs_care()
+
+
+async def test_waiters_are_woken_once():
+    """Each looks again by itself whether the call has ended."""
+    woken = []
+    call = call_of(begin())
+    call.waiters = (lambda: woken.append(1), lambda: woken.append(2))
+    call.wake()
+    call.wake()
+
+    assert [1, 2] == woken
+
+
+async def test_call_inside_counts_from_the_start_of_the_outermost():
+    """Also where the clock of the machine was set meanwhile."""
+    outer = begin()
+    middle = begin(inside=outer.log)
+    inner = begin(inside=middle.derive(REQUEST).log)
+
+    assert call_of(outer).epoch == call_of(inner).epoch
+    assert call_of(middle) is call_of(inner).around()

@@ -1,0 +1,358 @@
+"""The parts of a chain: decorators as classes, as functions, and how they are found."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from contextlib import suppress
+from unittest.mock import Mock
+
+import aiohttp
+import pytest
+from calls import REQUEST, begin
+from chains import retrying, session
+
+from aioretry_smithy import (
+    CircuitBreakerClient,
+    ContentPreviewingClient,
+    DecoratingClient,
+    HttpClient,
+    LoggingClient,
+    RetryingClient,
+    RetryStrategy,
+    SessionBuilder,
+    capture_logs,
+    client_decorator,
+    new_response,
+    unwrap,
+)
+from aioretry_smithy._call import recorder
+from aioretry_smithy._call.outcome import Outcome
+from aioretry_smithy._context.client import RecordingJoint, chain_of, find_client
+from aioretry_smithy.testing import ScriptedTransport
+
+
+class Marking(DecoratingClient):
+    async def execute(self, ctx, request):
+        request = request.with_header("X-Mark", "1")
+        return await self.delegate.execute(ctx, request)
+
+
+class Inner(DecoratingClient):
+    pass
+
+
+@client_decorator
+async def mark(delegate, ctx, request):
+    return await delegate.execute(ctx, request.with_header("X-Mark", "2"))
+
+
+async def send(client):
+    return await client.execute(begin(), REQUEST)
+
+
+async def test_plain_decorating_client_passes_on():
+    """Without an override the request goes on as it is, and so does the response."""
+    transport = ScriptedTransport([503])
+    response = await send(DecoratingClient(transport))
+
+    assert 503 == response.status
+    assert [REQUEST] == transport.requests
+
+
+async def test_class_is_a_decorator():
+    """A class derived from the base is itself what a builder takes."""
+    transport = ScriptedTransport([200])
+    await send(Marking(transport))
+
+    assert "1" == transport.requests[0].headers["X-Mark"]
+    assert "X-Mark" not in REQUEST.headers
+
+
+async def test_function_is_a_decorator():
+    """A coroutine function gets the delegate, the context and the request."""
+    transport = ScriptedTransport([200])
+    await send(mark(transport))
+
+    assert "2" == transport.requests[0].headers["X-Mark"]
+
+
+async def test_decorator_can_be_used_again():
+    """One decorated function wraps as many clients as one likes."""
+    first, second = ScriptedTransport([200]), ScriptedTransport([201])
+
+    assert 200 == (await send(mark(first))).status
+    assert 201 == (await send(mark(second))).status
+
+
+def test_clients_describe_themselves():
+    """A class says its name, a function its own, and what has none its class."""
+    delegate = ScriptedTransport([])
+
+    async def function(delegate, ctx, request): ...
+
+    assert "Marking" == Marking(delegate).describe()
+    assert "mark" == mark(delegate).describe()
+    nameless = client_decorator(functools.partial(function))
+    assert "partial" == nameless(delegate).describe()
+
+
+def test_anything_that_executes_is_a_client():
+    """The protocol asks for nothing but ``execute``."""
+    assert isinstance(ScriptedTransport([]), HttpClient)
+    assert isinstance(mark(ScriptedTransport([])), HttpClient)
+    assert not isinstance(object(), HttpClient)
+
+
+def test_chain_is_listed_from_the_outside_in():
+    """Every ``delegate`` is followed to the one that has none."""
+    transport = ScriptedTransport([])
+    inner = Inner(transport)
+    outer = Marking(inner)
+
+    assert [outer, inner, transport] == chain_of(outer)
+    assert [transport] == chain_of(transport)
+
+
+def test_outermost_client_of_a_class_is_found():
+    """Derived classes count, what is not there is None."""
+    transport = ScriptedTransport([])
+    inner = Marking(transport)
+    outer = Marking(Inner(inner))
+
+    assert outer is find_client(outer, Marking)
+    assert outer is find_client(outer, DecoratingClient)
+    assert transport is find_client(outer, ScriptedTransport)
+    assert find_client(inner, Inner) is None
+
+
+def test_chain_ends_at_a_mock():
+    """A mock has a delegate for as long as one asks; nobody wants to wait for that."""
+    mock = Mock()
+
+    assert [mock] == chain_of(mock)
+
+
+@pytest.mark.parametrize("delegate", [None, "itself", "text", "missing"])
+def test_chain_ends_where_there_is_no_other_client(delegate):
+    """A delegate that is none, or the client itself, is the end of the chain."""
+
+    class Odd:
+        __slots__ = ("delegate",)
+
+        async def execute(self, ctx, request): ...
+
+    odd = Odd()
+    if delegate != "missing":
+        odd.delegate = odd if delegate == "itself" else delegate
+
+    assert [odd] == chain_of(odd)
+
+
+def test_function_of_a_decorator_must_be_one():
+    """A decorator made of nothing would fail at the first call only."""
+    with pytest.raises(ValueError, match=r"function: None \(expected: async"):
+        client_decorator(None)
+
+
+RETRY = retrying(0.0)
+OURS = (
+    CircuitBreakerClient.new_per_host_decorator(),
+    ContentPreviewingClient.new_decorator(10),
+    RETRY,
+    LoggingClient.new_decorator(),
+)
+
+
+class Plain:
+    """A client that derives from nothing."""
+
+    def __init__(self, change, delegate):
+        self.delegate = delegate
+        self.change = change
+
+    async def execute(self, ctx, request):
+        return await self.change(self.delegate, ctx, request)
+
+
+def as_function(change):
+    return client_decorator(change)
+
+
+def as_class(change):
+    return functools.partial(Plain, change)
+
+
+def as_subclass(change):
+    class Changing(LoggingClient):
+        async def execute(self, ctx, request):
+            return await change(self.delegate, ctx, request)
+
+    return Changing.new_decorator()
+
+
+def as_attribute(change):
+    def decorator(delegate):
+        client = DecoratingClient(delegate)
+        client.execute = functools.partial(change, delegate)
+        return client
+
+    return decorator
+
+
+def without_a_module(change):
+    """Return a class whose method was made by a program, as some wrappers are."""
+
+    async def execute(self, ctx, request):
+        return await change(self.delegate, ctx, request)
+
+    execute.__module__ = None
+    return type("Made", (DecoratingClient,), {"execute": execute})
+
+
+def hidden_in_ours(change):
+    """Return one decorator that makes two clients, with ours outside."""
+    return lambda delegate: DecoratingClient(Plain(change, delegate))
+
+
+async def swap(delegate, ctx, request):
+    await delegate.execute(ctx, request)
+    return new_response(request, 418)
+
+
+async def refuse(delegate, ctx, request):
+    await delegate.execute(ctx, request)
+    raise aiohttp.InvalidURL("mine")
+
+
+async def replace(delegate, ctx, request):
+    try:
+        return await delegate.execute(ctx, request)
+    except TimeoutError:
+        return new_response(request, 418)
+
+
+async def translate(delegate, ctx, request):
+    try:
+        return await delegate.execute(ctx, request)
+    except TimeoutError:
+        raise aiohttp.InvalidURL("mine") from None
+
+
+@pytest.mark.parametrize(
+    "put",
+    [
+        as_function,
+        as_class,
+        as_subclass,
+        as_attribute,
+        without_a_module,
+        hidden_in_ours,
+    ],
+)
+@pytest.mark.parametrize(
+    ("change", "answer", "expected"),
+    [
+        (swap, 200, (418, None)),
+        (refuse, 200, (None, aiohttp.InvalidURL)),
+        (replace, TimeoutError(), (418, None)),
+        (translate, TimeoutError(), (None, aiohttp.InvalidURL)),
+    ],
+)
+@pytest.mark.parametrize("is_outside", [False, True])
+async def test_what_a_foreign_decorator_made_is_in_the_log(
+    put, change, answer, expected, is_outside
+):
+    """Its neighbour outwards, ours or not, finds there what came to it."""
+    seen = []
+
+    @client_decorator
+    async def look(delegate, ctx, request):
+        try:
+            return await delegate.execute(ctx, request)
+        finally:
+            cause = ctx.log.response_cause
+            seen.append((ctx.log.response_status, cause and type(cause)))
+
+    never = RetryingClient.new_decorator(RetryStrategy.never())
+    foreign = [put(change), look]
+    decorators = [never, *foreign] if is_outside else [*foreign, never]
+    async with session([answer], *decorators) as client:
+        with capture_logs() as logs, contextlib.suppress(aiohttp.InvalidURL):
+            await client.get("http://example.com/")
+
+    assert [expected] == seen
+    assert expected[0] == logs[0].response_status
+
+
+def test_chain_of_our_own_has_no_joint():
+    """Its clients record themselves what a joint would record."""
+    client = ScriptedTransport([])
+    for decorator in (*OURS, DecoratingClient, Inner):
+        client = decorator(client)
+    links = []
+    while client is not None:
+        links.append(type(client))
+        client = getattr(client, "delegate", None)
+
+    assert RecordingJoint not in links
+    assert 7 == len(links)
+
+
+async def test_joints_are_not_seen():
+    """Neither the description of a chain nor ``unwrap()`` shows one."""
+    made = []
+
+    def decorator(delegate):
+        made.append(Marking(delegate))
+        return made[-1]
+
+    builder = SessionBuilder().decorator(mark).decorator(decorator).decorator(RETRY)
+    async with builder.build() as session:
+        assert made[-1] is unwrap(session, Marking)
+        assert unwrap(session, RecordingJoint) is None
+    names = [line.strip().partition("(")[0] for line in builder.describe().splitlines()]
+
+    assert ["RetryingClient", "Marking", "mark", "aiohttp.ClientSession"] == names
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        ([200], ["response"]),
+        ([503, 200], ["response", "response"]),
+        ([TimeoutError(), 200], ["failure", "response"]),
+        ([aiohttp.InvalidURL("x")], ["failure"]),
+    ],
+)
+async def test_each_outcome_is_recorded_once(monkeypatch, answers, expected):
+    """The transport says what came back; our decorators repeat nothing."""
+    written = []
+
+    class Noted(Outcome):
+        def __init__(self, ended, *response, **failure):
+            written.append("failure" if failure else "response")
+            super().__init__(ended, *response, **failure)
+
+    monkeypatch.setattr(recorder, "Outcome", Noted)
+    async with session(answers, *OURS) as client:
+        with suppress(aiohttp.InvalidURL):
+            await client.get("http://example.com/")
+
+    assert expected == written
+
+
+async def test_client_made_by_hand_keeps_its_log_true():
+    """Ours around a transport of the user's retries by the responses."""
+
+    class Transport:
+        answers = iter([503, 200])
+
+        async def execute(self, ctx, request):
+            return new_response(request, next(self.answers))
+
+    ctx = begin()
+    response = await RETRY(Transport()).execute(ctx, REQUEST)
+
+    assert 200 == response.status
+    assert [503, 200] == [child.response_status for child in ctx.log.children]

@@ -1,0 +1,176 @@
+"""The way of a request through the hooks of a chain, in and out again."""
+
+from __future__ import annotations
+
+from unittest import mock
+
+import pytest
+from calls import REQUEST, begin
+from chains import SAFELY, URL, retrying, session
+
+from aioretry_smithy import (
+    CircuitBreaker,
+    CircuitBreakerClient,
+    CircuitState,
+    FailFastError,
+    RequestLog,
+    RetryBudget,
+    RetryingClient,
+    RetryStrategy,
+    new_response,
+    unwrap,
+)
+from aioretry_smithy._call.hooks import WAIT, Hooks
+from aioretry_smithy._context.client import DecoratingClient
+from aioretry_smithy.testing import ScriptedTransport
+
+
+class Noting(Hooks):
+    """Notes what it is told; raises where it is asked to."""
+
+    def __init__(self, name, notes, raises=None):
+        self.name, self.notes, self.raises = name, notes, raises
+
+    def enter(self, call, scope, request):
+        self.notes.append(("enter", self.name))
+        return self.name
+
+    def leave(self, call, scope, permit, result, cause):
+        self.notes.append(("leave", permit, type(cause)))
+        if self.raises is not None:
+            raise self.raises
+
+    def cancel(self, call, scope, permit, cause):
+        self.notes.append(("cancel", permit, type(cause)))
+
+
+def noting(*arguments):
+    """Make a decorator with such hooks."""
+
+    class Client(DecoratingClient):
+        _hooks = Noting(*arguments)
+
+    return Client
+
+
+async def test_each_is_told_of_the_outcome_once():
+    """The innermost first; what it raises is the outcome for those further out."""
+    notes = []
+    chain = noting("inner", notes, KeyError()), noting("outer", notes)
+    async with session([200], *chain) as client:
+        with pytest.raises(KeyError):
+            await client.get(URL)
+
+    assert [
+        ("enter", "outer"),
+        ("enter", "inner"),
+        ("leave", "inner", type(None)),
+        ("leave", "outer", KeyError),
+    ] == notes
+
+
+async def test_what_is_no_exception_is_no_outcome():
+    """It is told as a cancellation, whoever raised it."""
+    notes = []
+    chain = noting("inner", notes, KeyboardInterrupt()), noting("outer", notes)
+    async with session([200], *chain) as client:
+        with pytest.raises(KeyboardInterrupt):
+            await client.get(URL)
+
+    assert ("cancel", "outer", KeyboardInterrupt) == notes[-1]
+
+
+async def test_response_is_closed_where_hooks_raise():
+    """Nobody gets it any more."""
+    response = new_response(REQUEST, body=b"abc")
+    async with session([response], noting("one", [], KeyError())) as client:
+        with (
+            mock.patch.object(type(response), "close") as close,
+            pytest.raises(KeyError),
+        ):
+            await client.get(URL)
+
+    close.assert_called_once_with()
+
+
+async def test_hooks_that_wait_have_to_say_for_what():
+    """Those that never do need no method for it."""
+
+    class Waiting(Noting):
+        def enter(self, call, scope, request):
+            return WAIT
+
+    class Client(DecoratingClient):
+        _hooks = Waiting("one", [])
+
+    with pytest.raises(NotImplementedError):
+        await Client(ScriptedTransport([200])).execute(begin(), REQUEST)
+
+
+async def test_answer_of_a_fallback_outside_of_retries():
+    """It answers the call, and nothing is retried."""
+    breaker = CircuitBreaker()
+    breaker.enter_state(CircuitState.FORCED_OPEN)
+
+    def fallback(ctx, request):
+        return new_response(request, 203)
+
+    guarded = CircuitBreakerClient.new_decorator(breaker, fallback=fallback)
+    async with session([200], SAFELY_RETRIED, guarded) as client:
+        response = await client.get(URL)
+
+    assert 203 == response.status
+    assert () == RequestLog.of(response).children
+
+
+SAFELY_RETRIED = retrying(SAFELY)
+
+
+async def test_refusal_outside_of_retries():
+    """It ends the call, and nothing is retried."""
+    breaker = CircuitBreaker()
+    breaker.enter_state(CircuitState.FORCED_OPEN)
+    guarded = CircuitBreakerClient.new_decorator(breaker)
+    async with session([200], SAFELY_RETRIED, guarded) as client:
+        with pytest.raises(FailFastError) as caught:
+            await client.get(URL)
+
+    assert () == RequestLog.of(caught.value).children
+
+
+async def test_a_replaced_execute_is_seen_and_forgotten():
+    """As that of any object, at once."""
+    async with session([503, 200, 503, 200], SAFELY_RETRIED) as client:
+        retries = unwrap(client, RetryingClient)
+        first = await client.get(URL)
+        with mock.patch.object(retries, "execute", retries.delegate.execute):
+            second = await client.get(URL)
+        third = await client.get(URL)
+
+    assert [200, 503, 200] == [each.status for each in (first, second, third)]
+
+
+async def test_retries_around_retries_made_by_hand():
+    """A builder refuses such a chain; by hand the outer ones see an answer."""
+    transport = ScriptedTransport([503, 503, 503, 200])
+    twice = retrying(SAFELY, max_total_attempts=2)
+    response = await twice(twice(transport)).execute(begin(), REQUEST)
+
+    assert (503, 2) == (response.status, len(transport.requests))
+
+
+async def test_a_budget_of_one_s_own_hears_of_each_success():
+    """Also of a first attempt, which needs no context otherwise."""
+    heard = []
+
+    class Own(RetryBudget):
+        def on_success(self, ctx):
+            heard.append(ctx.log.response_status)
+            super().on_success(ctx)
+
+    budget = Own(capacity=10)
+    retries = RetryingClient.new_decorator(RetryStrategy.failsafe(), limiter=budget)
+    async with session([204], retries) as client:
+        await client.get(URL)
+
+    assert [204] == heard

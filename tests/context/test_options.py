@@ -1,0 +1,216 @@
+"""Blocks of options: which calls are in them, and which block wins."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from random import Random
+
+import pytest
+from chains import URL, response_of, session
+
+from aioretry_smithy import RetryConfig, request_options
+from aioretry_smithy._context.options import current_options, lending
+from aioretry_smithy.testing import ScriptedTransport
+
+
+async def test_inner_block_completes_the_outer_one():
+    """Its options win, and the outer block gives those that it does not mention."""
+    transport = ScriptedTransport([200, 200])
+    outer = request_options(
+        retry=RetryConfig.no_retry(),
+        response_timeout=5.0,
+        idempotent=True,
+        attributes={"a": 1, "b": 1},
+    )
+    inner = request_options(response_timeout=None, attributes={"b": 2})
+    async with session(transport) as client:
+        with outer, inner:
+            await client.get(URL)
+        with request_options(response_timeout=5.0), request_options():
+            await client.get(URL)
+    first, second = transport.contexts
+
+    assert {"a": 1, "b": 2} == first.attributes
+    assert (None, 5.0) == (first.deadline, second.deadline)
+    assert first.options.idempotent
+    assert 1 == first.options.retry.max_total_attempts
+
+
+async def test_block_that_fails_is_left_behind():
+    """Its options are gone after it."""
+    with pytest.raises(KeyError), request_options(response_timeout=1.0):
+        raise KeyError
+
+    transport = ScriptedTransport([200])
+    await response_of(session(transport))
+
+    assert transport.contexts[0].options is None
+
+
+async def test_task_never_sees_the_options_of_another():
+    """200 tasks that take turns at random, each with its own or none."""
+    random = Random(7)
+
+    def answer(ctx, request):
+        seen = ctx.attributes.get("task", "none")
+        assert request.headers["task"] == str(seen)
+        assert (ctx.options is None) == (seen == "none")
+        return 200
+
+    async def work(number, client):
+        for _ in range(5):
+            await asyncio.sleep(random.random())
+            if number % 4 == 0:
+                await client.get(URL, headers={"task": "none"})
+            else:
+                with request_options(attributes={"task": number}):
+                    await asyncio.sleep(random.random())
+                    await client.get(URL, headers={"task": str(number)})
+                    await asyncio.sleep(random.random())
+
+    transport = ScriptedTransport([answer] * 1000)
+    async with session(transport) as client, asyncio.TaskGroup() as tasks:
+        for number in range(200):
+            tasks.create_task(work(number, client))
+
+    assert 1000 == len(transport.contexts)
+
+
+async def test_tasks_started_in_a_block_inherit_its_options():
+    """As with every context variable."""
+    transport = ScriptedTransport([200])
+    async with session(transport) as client:
+        with request_options(response_timeout=3.0):
+            task = asyncio.create_task(client.get(URL))
+        await task
+
+    assert 3.0 == transport.contexts[0].deadline
+
+
+def test_block_decorates_no_function():
+    """A coroutine function is over before its coroutine begins."""
+    with pytest.raises(TypeError):
+
+        @request_options(response_timeout=1.0)
+        async def call():
+            pass
+
+
+async def test_block_in_a_generator_may_end_in_another_task():
+    """Which has nothing to undo."""
+
+    async def generator():
+        with request_options(response_timeout=1.0):
+            yield
+
+    pending = generator()
+    await asyncio.create_task(anext(pending))
+    await asyncio.create_task(pending.aclose())
+
+    transport = ScriptedTransport([200])
+    await response_of(session(transport))
+
+    assert transport.contexts[0].options is None
+
+
+async def test_block_can_be_entered_again():
+    """Also within itself."""
+    block = request_options(response_timeout=2.0)
+    transport = ScriptedTransport([200, 200])
+    async with session(transport) as client:
+        with block, block:
+            await client.get(URL)
+        with block:
+            await client.get(URL)
+
+    assert [2.0, 2.0] == [ctx.deadline for ctx in transport.contexts]
+
+
+@pytest.mark.parametrize("other", [None, "same", "different"])
+async def test_block_of_overlapping_stays_ends_for_each_on_its_own(other):
+    """Two tasks enter one object, and the first to enter is the first to leave."""
+    block = request_options(idempotent=True)
+    second = {
+        None: block,
+        "same": request_options(idempotent=True),
+        "different": request_options(idempotent=False),
+    }[other]
+    transport = ScriptedTransport([200] * 4)
+    async with session(transport) as client:
+
+        async def stay(which, begin, end):
+            await asyncio.sleep(begin)
+            with which:
+                await asyncio.sleep(end - begin)
+                await client.post(URL)
+            await client.post(URL)
+
+        await asyncio.gather(stay(block, 0, 2), stay(second, 1, 3))
+    options = [ctx.options for ctx in transport.contexts]
+
+    assert [True, None, other != "different", None] == [
+        each and each.idempotent for each in options
+    ]
+
+
+async def test_stays_of_one_task_may_overlap():
+    """Generators that are closed in another order leave what is still open."""
+    transport = ScriptedTransport([200] * 3)
+    first, second = (
+        request_options(idempotent=True),
+        request_options(response_timeout=2.0),
+    )
+
+    async def within(block):
+        with block:
+            yield
+
+    one, other = within(first), within(second)
+    async with session(transport) as client:
+        await anext(one)
+        await anext(other)
+        await client.get(URL)
+        await one.aclose()
+        await client.get(URL)
+        await other.aclose()
+        await client.get(URL)
+    both, left, none = (ctx.options for ctx in transport.contexts)
+
+    assert (True, 2.0) == (both.idempotent, both.response_timeout)
+    assert (None, 2.0) == (left.idempotent, left.response_timeout)
+    assert None is none
+
+
+async def test_threads_may_share_a_block():
+    """Each thread has a context of its own, in loops or in plain code."""
+    block = request_options(response_timeout=2.0)
+
+    def enter_and_leave():
+        with block:
+            inside = current_options()
+        return inside.response_timeout, current_options()
+
+    with block:
+        with ThreadPoolExecutor(4) as threads:
+            results = [threads.submit(enter_and_leave) for _ in range(50)]
+            seen = {result.result() for result in results}
+        still_inside = current_options()
+
+    assert {(2.0, None)} == seen
+    assert 2.0 == still_inside.response_timeout
+    assert None is current_options()
+
+
+async def test_code_that_sends_has_the_options_only_for_as_long():
+    """A connection that is opened meanwhile keeps the context variables for ever."""
+    kept = []
+
+    async def send():
+        kept.append(current_options())
+        return kept[0].idempotent
+
+    with request_options(idempotent=True):
+        during = await lending(current_options(), send)
+
+    assert (True, None) == (during, kept[0].idempotent)

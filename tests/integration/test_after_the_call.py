@@ -1,0 +1,146 @@
+"""A call that is over leaves its log, and nothing else."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import pytest
+from fault_server import FaultServer, answer
+from left_over import nothing_to_collect
+from story_chains import CHAINS
+from story_log import told_log
+from story_witness import Witness
+
+from aioretry_smithy import RequestLog, capture_logs
+
+USUAL = ("retry", "full", "standard", "standard, untouched", "Smithy", "mapping")
+USUAL_REQUESTS = {
+    "GET": ("GET", {}),
+    "POST of JSON": ("POST", {"json": {"a": 1}}),
+    "POST of bytes": ("POST", {"data": b"body"}),
+    "all arguments": (
+        "GET",
+        {
+            "headers": {"X-A": "1"},
+            "params": {"a": "1"},
+            "cookies": {"b": "2"},
+            "timeout": 5,
+        },
+    ),
+}
+
+chains = pytest.mark.parametrize("chain", USUAL)
+
+
+def opened(chain, url):
+    return CHAINS[chain].open(Witness(), base_url=url)
+
+
+@chains
+@pytest.mark.parametrize("kind", USUAL_REQUESTS)
+async def test_success_leaves_nothing_to_collect(chain, kind):
+    """Not even what a collector would find: no cycle runs through a call."""
+    method, options = USUAL_REQUESTS[kind]
+
+    async def call():
+        async with session.request(method, "/", **options) as response:
+            await response.read()
+
+    async with (
+        FaultServer(then=answer(200, b"fine")) as server,
+        opened(chain, server.url) as session,
+    ):
+        await call()
+        with nothing_to_collect():
+            await call()
+
+
+@chains
+async def test_response_alone_keeps_its_log(chain):
+    """The response alone leads to the whole log, also much later."""
+    async with (
+        FaultServer(then=answer(200, b"fine")) as server,
+        opened(chain, server.url) as session,
+    ):
+        response = await session.get("/")
+        await response.read()
+    gc.collect()
+    log = RequestLog.of(response)
+
+    assert (1, 200, True) == (log.total_attempts, log.response_status, log.is_complete)
+    assert [(1, 200)] == [(each.attempt, each.response_status) for each in log.children]
+    assert log.children[0].parent is log
+
+
+@chains
+async def test_log_alone_stays_as_it_was(chain):
+    """It shows the same when response, session and context are gone."""
+    with capture_logs() as logs:
+        async with (
+            FaultServer(then=answer(200, b"fine")) as server,
+            opened(chain, server.url) as session,
+            session.get("/") as response,
+        ):
+            await response.read()
+    before = told_log(logs[0])
+    gone = weakref.ref(response), weakref.ref(session)
+    del response, session
+    gc.collect()
+
+    assert [None, None] == [reference() for reference in gone]
+    assert before == told_log(logs[0])
+
+
+@chains
+async def test_log_first_looked_at_afterwards_is_the_same(chain):
+    """A look while the call was under way makes no difference."""
+    rendered = []
+    for looks in (False, True):
+        with capture_logs() as logs:
+            async with (
+                FaultServer(then=answer(200, b"fine")) as server,
+                opened(chain, server.url) as session,
+                session.get("/") as response,
+            ):
+                if looks:
+                    told_log(logs[0])
+                await response.read()
+        rendered.append(told_log(logs[0]))
+
+    assert rendered[0] == rendered[1]
+
+
+@chains
+async def test_child_alone_is_the_root_of_its_views(chain):
+    """A reference to the log of the attempt only does not keep that of the call."""
+    with capture_logs() as logs:
+        async with (
+            FaultServer(then=answer(200, b"fine")) as server,
+            opened(chain, server.url) as session,
+            session.get("/?token=secret") as response,
+        ):
+            await response.read()
+    (child,) = logs[0].children
+    shown = child.render()
+    logs.clear()
+    del response
+    gc.collect()
+
+    assert child is child.root.children[0]
+    assert shown == child.render()
+    assert "secret" not in shown
+
+
+@chains
+async def test_connection_is_free_after_the_body(chain):
+    """The next call has the connection of the last, a hundred times."""
+    async with (
+        FaultServer(then=answer(200, b"fine")) as server,
+        opened(chain, server.url) as session,
+    ):
+        for _ in range(100):
+            async with session.get("/") as response:
+                await response.read()
+
+    assert 1 == server.connected

@@ -1,0 +1,145 @@
+"""Calls where parts of a chain, or those around it, do what few of them do."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+
+import aiohttp
+import pytest
+from fault_server import Fault, FaultServer, response
+from story_at_odds import (
+    BUSY,
+    FINE,
+    decorators,
+    only_for,
+    warmed,
+)
+
+from aioretry_smithy import (
+    LoggingClient,
+    RequestLog,
+    capture_logs,
+    client_decorator,
+    decorate,
+    new_response,
+    undecorate,
+)
+
+
+class Unsure:
+    """A logger that cannot say whether a level is on."""
+
+    def isEnabledFor(self, level):  # noqa: N802
+        raise LookupError(level)
+
+    def log(self, level, message, **options):
+        raise AssertionError(message)
+
+
+async def test_logger_that_raises_changes_nothing_for_a_call():
+    """It is asked whether a level is on, and may raise there."""
+    logging = LoggingClient.new_decorator(Unsure())
+    async with (
+        FaultServer(then=FINE) as server,
+        await warmed(server.url, logging) as session,
+    ):
+        response = await session.get("/")
+
+    assert 200 == response.status
+
+
+async def test_call_outlives_its_chain():
+    """It is retried to its end, though the session is undecorated meanwhile."""
+    faults = [FINE, Fault(send=(0.01, response(503, b"busy")))]
+    async with FaultServer(faults, then=FINE) as server:
+        session = decorate(aiohttp.ClientSession(server.url), *decorators())
+        async with session:
+            await session.get("/")
+            call = asyncio.ensure_future(session._request("GET", "/"))
+            await asyncio.sleep(0)
+            undecorate(session)
+            gc.collect()
+            answered = await call
+
+    assert 200 == answered.status
+    assert 2 == RequestLog.of(answered).total_attempts
+
+
+@pytest.mark.parametrize("looks", [False, True])
+async def test_answer_of_a_decorator_stays_that_of_the_call(looks):
+    """A request that it left running is an attempt of the call, and not its answer."""
+    running = []
+
+    @client_decorator
+    async def answer_at_once(delegate, ctx, request):
+        running.append(asyncio.ensure_future(delegate.execute(ctx, request)))
+        await asyncio.sleep(0.001)
+        return new_response(request, 203, body=b"stale")
+
+    fresh = Fault(send=(0.02, response(200, b"fresh")))
+    async with FaultServer([FINE, fresh]) as server:
+        outside = only_for("/stale", answer_at_once)
+        async with await warmed(server.url, outside) as session:
+            log = RequestLog.of(await session.get("/stale"))
+            before = [child.response_status for child in log.children if looks]
+            await (await running[0]).read()
+
+    assert [None] * looks == before
+    assert 203 == log.response_status
+    assert [200] == [child.response_status for child in log.children]
+
+
+class Body(dict):
+    """JSON that can be referred to weakly."""
+
+
+@client_decorator
+async def watched(delegate, ctx, request):
+    """Take the call as it is."""
+    return await delegate.execute(ctx, request)
+
+
+@pytest.mark.parametrize("outside", [[], [watched]])
+@pytest.mark.parametrize("faults", [[], [BUSY]])
+async def test_body_does_not_live_on_in_response_or_log(faults, outside):
+    """Bodies are large, and responses and logs are kept."""
+    async with (
+        FaultServer([FINE, *faults], then=FINE) as server,
+        await warmed(server.url, *outside) as session,
+    ):
+        body = Body(a=1)
+        gone = weakref.ref(body)
+        with capture_logs() as logs:
+            captured = await session.put("/", json=body)
+        response = await session.put("/", json=body)
+        del body
+        gc.collect()
+
+    assert None is gone()
+    assert 200 == captured.status
+    assert [8, 8] == [logs[0].request_length, RequestLog.of(response).request_length]
+
+
+async def test_log_of_an_attempt_is_complete_at_once():
+    """A wait for it does not last until the end of a decorator's work."""
+
+    @client_decorator
+    async def wait_for_the_log(delegate, ctx, request):
+        sending = asyncio.ensure_future(delegate.execute(ctx, request))
+        await asyncio.sleep(0.001)
+        (attempt,) = ctx.log.children
+        waiting = asyncio.ensure_future(attempt.when_complete())
+        await sending
+        async with asyncio.timeout(1.0):
+            await waiting
+        return await sending
+
+    slow = Fault(send=(0.02, response(200, b"fine")))
+    async with FaultServer([FINE, slow]) as server:
+        outside = only_for("/waits", wait_for_the_log)
+        async with await warmed(server.url, outside) as session:
+            answered = await session.get("/waits")
+
+    assert 200 == answered.status
