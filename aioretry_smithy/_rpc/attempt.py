@@ -71,7 +71,7 @@ class FunctionAttempts(Hooks):
             passed = None if cause is None else passed_by(call, scope, cause)
             if passed is not None:
                 cut, cause = cause, passed()
-                cause.__cause__ = cut
+                cause.__cause__ = cause.__context__ = cut
                 del cut
                 record_failure(call, scope.record, cause)
                 raise cause

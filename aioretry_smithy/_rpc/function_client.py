@@ -65,7 +65,7 @@ class FunctionClient(Sender):
             passed = passed_by(call, scope, cause)
             if passed is not None:
                 cut, cause = cause, passed()
-                cause.__cause__ = cut
+                cause.__cause__ = cause.__context__ = cut
                 del cut
             record_failure(call, record, cause)
             raise cause

@@ -108,7 +108,7 @@ def judged(
     passed = passed_limit(call, scope, cause)
     if passed is not None:
         cut, cause = cause, passed()
-        cause.__cause__ = cut
+        cause.__cause__ = cause.__context__ = cut
     judge_origin(cause, record)
     record_failed_send(call, record, cause)
     return cause
