@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from unittest import mock
 
 import pytest
 from calls import REQUEST, begin
-from chains import SAFELY, URL, retrying, session
+from chains import SAFELY, URL, now, retrying, session
 
 from aioretry_smithy import (
     CircuitBreaker,
     CircuitBreakerClient,
+    CircuitBreakerStrategy,
     CircuitState,
     FailFastError,
     RequestLog,
@@ -22,6 +24,7 @@ from aioretry_smithy import (
 )
 from aioretry_smithy._call.hooks import WAIT, Hooks
 from aioretry_smithy._context.client import DecoratingClient
+from aioretry_smithy.smithy import sdk_headers
 from aioretry_smithy.testing import ScriptedTransport
 
 
@@ -124,6 +127,50 @@ async def test_answer_of_a_fallback_outside_of_retries():
 
 
 SAFELY_RETRIED = retrying(SAFELY)
+
+
+async def test_hooks_outside_of_retries_may_take_their_time():
+    """The call waits for them."""
+    judged = []
+
+    class Slow(CircuitBreakerStrategy):
+        async def should_report_as_success(self, ctx, cause):
+            await asyncio.sleep(1.0)
+            judged.append(ctx.log.response_status)
+            return True
+
+    guarded = CircuitBreakerClient.new_decorator(CircuitBreaker(), Slow())
+    async with session([503, 200], SAFELY_RETRIED, guarded) as client:
+        await client.get(URL)
+
+    assert [200] == judged
+    assert 1.0 == now()
+
+
+async def test_cancelled_call_with_headers_of_ours():
+    """What was set for a request is dropped with it."""
+    waiting = asyncio.Event()
+
+    async def never(ctx, request):
+        waiting.set()
+        await asyncio.sleep(3600.0)
+
+    async with session([never], sdk_headers, SAFELY_RETRIED) as client:
+        call = asyncio.ensure_future(client._request("GET", URL))
+        await waiting.wait()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+
+
+async def test_other_attributes_of_clients_may_come_and_go():
+    """Only some of them concern the way of a call."""
+    client = noting("one", [])(ScriptedTransport([200]))
+    client.note = 1
+    del client.note
+    response = await client.execute(begin(), REQUEST)
+
+    assert 200 == response.status
 
 
 async def test_refusal_outside_of_retries():

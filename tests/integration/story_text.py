@@ -37,7 +37,7 @@ CHANGES_EACH_TIME = (
     (re.compile(r"Python/3\.\d+ aiohttp/[\w.]+"), "USER-AGENT"),
     (re.compile(r"\bgzip, deflate(, br)?(, zstd)?"), "ENCODINGS"),
     (re.compile(r"Sec-WebSocket-(?:Key|Accept)=[^],]+"), "Sec-WebSocket"),
-    (re.compile(r"\b[0-9a-f]{32}\b(-[0-9a-f]{16})?"), "at random"),
+    (re.compile(r"\b[0-9a-f]{32}\b(-[0-9a-f]{16}(-[0-9a-f]{2})?)?"), "at random"),
     (re.compile(r"\b\d{1,6}\.\d{4,}(e-\d+)?|\b\d+e-\d+"), "seconds"),
 )
 
