@@ -28,7 +28,7 @@ _UNKNOWN: Final = object()
 
 
 class _Rarely:
-    """What most calls never have: a default of the class, until it is set."""
+    """Defaults of what most calls never have; set on the few that do."""
 
     __slots__ = ()
 

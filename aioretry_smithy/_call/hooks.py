@@ -42,7 +42,7 @@ class Answer:
 
 
 class Hooks(ABC):
-    """What a decorator does around each attempt; outside of retries, each call.
+    """The work of a decorator around each attempt; outside of retries, each call.
 
     After :meth:`enter` or :meth:`admit` gave a permit comes exactly one of
     :meth:`leave` and :meth:`cancel`, whatever other hooks do meanwhile. What one of

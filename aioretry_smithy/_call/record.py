@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class _Rarely(NeverCopied):
-    """What most calls never have: a default of the class, until it is set."""
+    """Defaults of what most records never have; set on the few that do."""
 
     __slots__ = ()
 
@@ -43,7 +43,7 @@ class _Rarely(NeverCopied):
 
 
 class Record(_Rarely):
-    """What is known of a call, or of one request of it, up to now.
+    """The facts of a call, or of one request of it, up to now.
 
     Plain facts, which :mod:`.recorder` writes. They refer to no view of them but
     weakly, and a request does not refer to its call, so nothing here is a cycle.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Sender(ABC):
-    """What a row ends in: it sends requests, and records what comes of them."""
+    """The end of a row: sends requests, and records what comes of them."""
 
     __slots__ = ()
 

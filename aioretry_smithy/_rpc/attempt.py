@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class _Begun:
-    """What an attempt has begun, and has to end."""
+    """The parts of an attempt that have begun, and have to end."""
 
     __slots__ = ("cut", "enclosing", "token")
 
