@@ -46,7 +46,8 @@ class Hooks(ABC):
 
     After :meth:`enter` or :meth:`admit` gave a permit comes exactly one of
     :meth:`leave` and :meth:`cancel`, whatever other hooks do meanwhile. What one of
-    these raises is the outcome for those further out.
+    these raises is the outcome for those further out; where the log is to show it, they
+    record it. What :meth:`enter` and :meth:`admit` raise is recorded for them.
     """
 
     __slots__ = ()

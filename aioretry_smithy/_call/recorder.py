@@ -1,7 +1,8 @@
-"""Write what happens into the records of a call: nothing else does.
+"""Write outcomes into the records of a call.
 
-A record that is settled is not changed any more, and what is recorded twice counts
-once. Whoever waits for the end of a call is woken.
+A record that is settled keeps its outcome, and what is recorded twice counts once. Who
+waits for the end of a call is woken. Single facts, such as ``was_refused``, are set by
+the hooks and senders that know them.
 """
 
 from __future__ import annotations
