@@ -50,4 +50,4 @@ class Attempt:
         is_same = request is call.to_send
         kept = call.request if is_same else request.without_body()
         record = call.begin_request(kept, timeout)
-        return cls(call.attempts_made, request, record)
+        return cls(record.number - call.resends, request, record)

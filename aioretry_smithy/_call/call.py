@@ -7,7 +7,6 @@ import time
 import weakref
 from typing import TYPE_CHECKING, Any, Final
 
-from .._masking.mask import DEFAULT_MASK
 from .calls_inside import CallsInside
 from .outcome import PENDING
 from .record import Record, Sent
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
     from .._failures.kept_cause import KeptCause
     from .._masking.mask import Mask
+    from .defaults import CallDefaults
     from .stop_reason import RetryStopReason
 
 
@@ -44,17 +44,35 @@ class _Rarely:
     cap: float | None = None
     """When the attempt ends that the call is made in."""
 
+    context: Callable[[], Any] | None = None
+    """Finds the context of the call, as long as somebody keeps that."""
+
     cut: Any = None
     """What cuts a function at its deadline, where nothing retries."""
 
     gave_up_inside: bool = False
     """Whether it failed with an error that a call made inside has given up on."""
 
+    has_begun_to_send: bool = False
+    """Whether a request got as far as the transport, if the caller may change that."""
+
     has_queued: bool = False
     """Whether it has stood in the queue of a limit."""
 
+    options: Any = None
+    """The options of the blocks of code around the call."""
+
+    outer_epoch: tuple[float, float] | None = None
+    """The epoch of the outermost call around this one."""
+
     refused_hedges: int = 0
     """How many times a limiter gave no leave for a hedge."""
+
+    own_headers: Mapping[str, str] | None = None
+    """The session's headers, where they changed before the first request."""
+
+    own_mask: Mask | None = None
+    """What hides secrets in its views, where calls around or inside hide more."""
 
     resends: int = 0
     """How many requests were sent again because a connection of the pool was broken."""
@@ -64,6 +82,9 @@ class _Rarely:
 
     stop_reason: RetryStopReason | None = None
     """Why there was no further attempt; None after a success."""
+
+    retry_config: Any = None
+    """The settings of the retrying client, where others go by them."""
 
     waiters: Sequence[Callable[[], object]] = ()
     """Functions to call, once, when something of the call has ended."""
@@ -79,22 +100,16 @@ class Call(_Rarely, Record):
         to_send: The request of the caller.
         loop: The event loop.
         timeout: Seconds that it may take; None for no limit.
-        default_headers: A copy of the session's headers; None of a function.
-        mask: What its views hide.
+        defaults: What it has in common with others.
+        session: The session; None of a function.
     """
 
     __slots__ = (
         "aiohttp_keeps",
-        "context",
-        "default_headers",
-        "epoch",
-        "has_begun_to_send",
+        "defaults",
         "is_over",
         "loop",
-        "mask",
-        "options",
         "resources",
-        "retry_config",
         "sent",
         "session",
         "to_send",
@@ -107,48 +122,25 @@ class Call(_Rarely, Record):
     aiohttp_keeps: object
     """The deadline that aiohttp keeps by itself, if the call is sent at once."""
 
-    context: Callable[[], Any] | None
-    """Finds the context of the call, as long as somebody keeps that."""
-
     deadline: float | None
     """When the time of the call runs out, by the loop's clock."""
 
-    default_headers: Mapping[str, str] | None
-    """A copy of the session's headers, as they were sent first; None of a function."""
-
-    epoch: tuple[float, float]
-    """When the outermost call around this one began: by the wall clock, and the loop's.
-
-    All of them count from there, though the machine's clock may be set meanwhile.
-    """
-
-    has_begun_to_send: bool
-    """Whether any request of it has got as far as the transport."""
+    defaults: CallDefaults
+    """What it has in common with others."""
 
     is_over: bool
     """Whether the caller has the response or the exception."""
 
     loop: asyncio.AbstractEventLoop
 
-    mask: Mask
-    """What hides secrets in its views."""
-
-    options: Any
-    """The options of the blocks of code around the call."""
-
     resources: CallResources | None
     """What needs care, if there is anything."""
-
-    retry_config: Any
-    """The settings of the retrying client, once it was reached."""
 
     sent: list[Sent]
     """Its requests, in order; none where nothing retries."""
 
     session: aiohttp.ClientSession | None
     """The session, as long as the call lasts."""
-
-    waiters: Sequence[Callable[[], object]]
 
     wall_clock: float
     """The time of day at its start."""
@@ -157,24 +149,42 @@ class Call(_Rarely, Record):
         self,
         to_send: Any,
         loop: asyncio.AbstractEventLoop,
-        timeout: float | None = None,
-        default_headers: Mapping[str, str] | None = None,
-        mask: Mask = DEFAULT_MASK,
+        timeout: float | None,
+        defaults: CallDefaults,
+        session: aiohttp.ClientSession | None = None,
     ) -> None:
-        started = loop.time()
-        deadline = None if timeout is None else started + timeout
-        super().__init__(to_send.without_body(), started, deadline, None)
         self.to_send = to_send
+        self.request = to_send.without_body()
         self.loop = loop
-        self.default_headers = default_headers
-        self.mask = mask
-        self.wall_clock = wall_clock = time.time()
-        self.epoch = wall_clock, started
-        self.is_over = self.has_begun_to_send = False
+        self.started = started = loop.time()
+        self.deadline = None if timeout is None else started + timeout
         self.aiohttp_keeps = _UNKNOWN
-        self.options = self.context = self.retry_config = None
-        self.resources = self.session = None
+        self.wall_clock = time.time()
+        self.defaults = defaults
+        self.session = session
+        self.outcome = PENDING
+        self.is_over = self.is_settled = self.was_sent = False
+        self.resources = None
         self.sent = []
+
+    @property
+    def mask(self) -> Mask:
+        """What hides secrets in its views."""
+        return self.defaults.mask if self.own_mask is None else self.own_mask
+
+    @property
+    def default_headers(self) -> Mapping[str, str] | None:
+        """The session's headers, as they were sent first; None of a function."""
+        own = self.own_headers
+        return self.defaults.headers if own is None else own
+
+    @property
+    def epoch(self) -> tuple[float, float]:
+        """When the outermost call around began: by the wall clock, and the loop's.
+
+        All of them count from there, though the machine's clock may be set meanwhile.
+        """
+        return self.outer_epoch or (self.wall_clock, self.started)
 
     @property
     def record(self) -> Record:
@@ -215,14 +225,14 @@ class Call(_Rarely, Record):
 
     def begin_request(self, request: Any, timeout: float | None = None) -> Sent:
         """Begin another request, without a body here, with a time limit of its own."""
-        started = self.loop.time()
+        started, sent = self.loop.time(), self.sent
         deadline = None if timeout is None else started + timeout
-        sent = Sent(request, started, deadline, len(self.sent) + 1)
+        record = Sent(request, started, deadline, len(sent) + 1)
         if not self.is_settled:
             # A decorator outside may begin anew after what looked like the end.
             self.outcome = PENDING
-        self.sent.append(sent)
-        return sent
+        sent.append(record)
+        return record
 
     def surround(self, record: Record, inside: Call) -> None:
         """Let a call that begins be part of one of this call's records.
@@ -231,12 +241,12 @@ class Call(_Rarely, Record):
         its failure is often that of the calls around it.
         """
         inside.around = weakref.ref(self)
-        inside.epoch = self.epoch
+        inside.outer_epoch = self.epoch
         if not inside.mask.covers(self.mask):
-            inside.mask |= self.mask
+            inside.own_mask = inside.mask | self.mask
         call: Call | None = self
         while call is not None and not call.mask.covers(inside.mask):
-            call.mask |= inside.mask
+            call.own_mask = call.mask | inside.mask
             call = call.around and call.around()
         if record.calls_inside is None:
             record.calls_inside = CallsInside()

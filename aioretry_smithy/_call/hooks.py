@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
@@ -16,29 +15,39 @@ if TYPE_CHECKING:
     """The call or the attempt that a request is sent for."""
 
 
-class _Sign(Enum):
-    PASS = auto()
-    WAIT = auto()
-    NOTHING = auto()
+class Sign:
+    """What hooks return that is no mere permit."""
+
+    __slots__ = ()
 
 
-PASS: Final = _Sign.PASS
-"""A permit of hooks that have nothing to do this time: they are not told of the end."""
-
-WAIT: Final = _Sign.WAIT
-"""In place of a permit: it takes a wait, or is refused, or is an answer."""
-
-NOTHING: Final = _Sign.NOTHING
-"""Stands for the result of what has failed, since None may be a result."""
-
-
-class Answer:
+class Answer(Sign):
     """A result in place of sending anything."""
 
     __slots__ = ("result",)
 
     def __init__(self, result: Any) -> None:
         self.result = result
+
+
+class Changed(Sign):
+    """A permit, and another request to send in place of the one that was given."""
+
+    __slots__ = ("permit", "request")
+
+    def __init__(self, request: Any, permit: Any = None) -> None:
+        self.request = request
+        self.permit = permit
+
+
+PASS: Final = Sign()
+"""In place of a permit: there is nothing to do, and the end need not be told."""
+
+WAIT: Final = Sign()
+"""In place of a permit: it takes a wait, or is refused, or is an answer."""
+
+NOTHING: Final = Sign()
+"""Stands for the result of what has failed, since None may be a result."""
 
 
 class Hooks(ABC):
@@ -52,12 +61,11 @@ class Hooks(ABC):
 
     __slots__ = ()
 
-    changes_request: bool = False
-    """Whether a permit of ``enter`` has another request, to send in its place."""
-
     @abstractmethod
     def enter(self, call: Call, scope: Scope, request: Any) -> Any:
-        """Return a permit for *request*, :data:`PASS`, or :data:`WAIT`.
+        """Return a permit for *request*, or a sign.
+
+        That is :data:`PASS`, :data:`WAIT`, or a permit with a :class:`Changed` request.
 
         Raises:
             Exception: The request is refused.
@@ -87,8 +95,7 @@ class Hooks(ABC):
         It may go on in what it returns, which is awaited.
         """
 
-    @abstractmethod
-    def cancel(
+    def cancel(  # noqa: B027
         self, call: Call, scope: Scope, permit: Any, cause: BaseException
     ) -> None:
-        """Give back what is not used: no outcome comes."""
+        """Give back what is not used: no outcome comes. There may be nothing."""

@@ -19,59 +19,83 @@ class Outcome:
     A call shares that of the request that it ends with.
     """
 
+    __slots__ = ("__dict__",)
+
+    ended: float | None = None
+    """When the headers came, or the failure; None while all is under way."""
+
+    cause: BaseException | KeptCause | None = None
+    """The failure; beside a status, that of reading the body."""
+
+    body_ended: float | None = None
+    """When the body ended, or failed."""
+
+    length: int | None = None
+    """Bytes of the body, once that is known."""
+
+    status: int | None = None
+
+    reason: str | None = None
+
+    headers: Mapping[str, str] | None = None
+
+    sent_headers: Mapping[str, str] | None = None
+    """The headers that aiohttp sent first."""
+
+    is_injected: bool = False
+    """Whether a fault was injected, and this came of it."""
+
+    preview: BodyHead | None = None
+    """Where the first bytes of the body gather."""
+
+
+class Answered(Outcome):
+    """The facts of a response.
+
+    Args:
+        ended: When the headers came.
+        response: The response.
+        length: Bytes of the body, where that is all here.
+    """
+
     __slots__ = (
         "body_ended",
-        "cause",
         "ended",
         "headers",
-        "is_injected",
         "length",
-        "preview",
         "reason",
+        "sent_headers",
         "status",
     )
 
-    cause: BaseException | KeptCause | None
-    """The failure; beside a status, that of reading the body."""
-
-    ended: float | None
-    """When the headers came, or the failure; None while all is under way."""
-
-    body_ended: float | None
-    """When the body ended, or failed."""
-
-    length: int | None
-    """Bytes of the body, once that is known."""
-
-    is_injected: bool
-    """Whether a fault was injected, and this came of it."""
-
-    preview: BodyHead | None
-    """Where the first bytes of the body gather."""
-
     def __init__(
         self,
-        ended: float | None,
-        response: aiohttp.ClientResponse | None = None,
+        ended: float,
+        response: aiohttp.ClientResponse,
         length: int | None = None,
-        cause: BaseException | KeptCause | None = None,
     ) -> None:
         self.ended = ended
+        self.status = response.status
+        self.reason = response.reason
+        self.headers = response.headers
+        history = response.history
+        first_hop = history[0] if history else response
+        self.sent_headers = first_hop.request_info.headers
         self.length = length
+        self.body_ended = None if length is None else ended
+
+
+class Ended(Outcome):
+    """The facts of a failure, or of the return of a function."""
+
+    __slots__ = ("body_ended", "cause", "ended")
+
+    def __init__(
+        self, ended: float, cause: BaseException | KeptCause | None = None
+    ) -> None:
+        self.ended = self.body_ended = ended
         self.cause = cause
-        self.preview = None
-        self.is_injected = False
-        self.status: int | None = None
-        self.reason: str | None = None
-        self.headers: Mapping[str, str] | None = None
-        if response is None:
-            self.body_ended = ended
-        else:
-            self.status = response.status
-            self.reason = response.reason
-            self.headers = response.headers
-            self.body_ended = None if length is None else ended
 
 
-PENDING: Final = Outcome(None)
+PENDING: Final = Outcome()
 """The outcome of all that is under way. Nothing is written into it."""

@@ -29,8 +29,17 @@ class _Rarely(NeverCopied):
     calls_inside: CallsInside | None = None
     """The calls of which it is made, if it is of a function."""
 
+    delay: float | None = None
+    """Seconds waited after it; of a call, before its first request."""
+
+    delay_source: Any = None
+    """The reason for the delay."""
+
     first_sent: float | None = None
     """When the first request of its attempt was sent, where its time is cut."""
+
+    number: int | None = None
+    """Which request of the call it is, from 1; None of the call itself."""
 
     race: Race | None = None
     """None where there was just one request."""
@@ -40,6 +49,18 @@ class _Rarely(NeverCopied):
 
     request_preview: str | None = None
     """The first characters of a text that was sent."""
+
+    sent_headers: Mapping[str, str] | None = None
+    """The headers that aiohttp sent first, where its outcome does not have them."""
+
+    upload: Upload = NO_BODY
+    """What was sent of its body."""
+
+    view: Callable[[], Any] | None = None
+    """Finds the log that shows this, as long as somebody keeps that."""
+
+    was_refused: bool = False
+    """Whether a circuit breaker refused it, so that nothing was sent."""
 
 
 class Record(_Rarely):
@@ -53,25 +74,15 @@ class Record(_Rarely):
         "__dict__",
         "__weakref__",
         "deadline",
-        "delay",
-        "delay_source",
         "is_settled",
-        "number",
         "outcome",
         "request",
-        "sent_headers",
         "started",
-        "upload",
-        "view",
-        "was_refused",
         "was_sent",
     )
 
     request: Any
     """The request, without its body."""
-
-    number: int | None
-    """Which request of the call it is, from 1; None of the call itself."""
 
     started: float
     """When it began, in seconds of the event loop's clock."""
@@ -81,41 +92,11 @@ class Record(_Rarely):
 
     outcome: Outcome
 
-    delay: float | None
-    """Seconds waited after it; of a call, before its first request."""
-
-    delay_source: Any
-    """The reason for the delay."""
-
     is_settled: bool
     """Whether it was handed on: what a decorator left running changes nothing."""
 
     was_sent: bool
     """Whether a server may have seen it."""
-
-    was_refused: bool
-    """Whether a circuit breaker refused it, so that nothing was sent."""
-
-    sent_headers: Mapping[str, str] | None
-    """The headers that aiohttp sent first, once that is known."""
-
-    upload: Upload
-    """What was sent of its body."""
-
-    view: Callable[[], Any] | None
-    """Finds the log that shows this, as long as somebody keeps that."""
-
-    def __init__(
-        self, request: Any, started: float, deadline: float | None, number: int | None
-    ) -> None:
-        self.request = request
-        self.started = started
-        self.deadline = deadline
-        self.number = number
-        self.outcome = PENDING
-        self.upload = NO_BODY
-        self.is_settled = self.was_sent = self.was_refused = False
-        self.delay = self.delay_source = self.sent_headers = self.view = None
 
     @property
     def attempt_started(self) -> float:
@@ -136,4 +117,16 @@ class Record(_Rarely):
 class Sent(Record):
     """One request of a call: sent, about to be sent, or refused before that."""
 
-    __slots__ = ()
+    __slots__ = ("number",)
+
+    number: int
+
+    def __init__(
+        self, request: Any, started: float, deadline: float | None, number: int
+    ) -> None:
+        self.request = request
+        self.started = started
+        self.deadline = deadline
+        self.number = number
+        self.outcome = PENDING
+        self.is_settled = self.was_sent = False

@@ -13,7 +13,7 @@ from .._failures.frames import came_from_aiohttp, went_out
 from .._failures.kept_cause import KeptCause, drop_frames
 from .._failures.safety import is_unprocessed
 from .attachment import attach
-from .outcome import Outcome
+from .outcome import Answered, Ended
 from .race import Race
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from multidict import CIMultiDict
 
     from .call import Call
+    from .outcome import Outcome
     from .record import Record, Sent
 
 
@@ -33,10 +34,7 @@ def record_answer(
     length: int | None = None,
 ) -> None:
     """Record that *response* arrived, with *length* bytes where that was all."""
-    history = response.history
-    first_hop = history[0] if history else response
-    record.sent_headers = first_hop.request_info.headers
-    record.outcome = Outcome(call.loop.time(), response, length)
+    record.outcome = Answered(call.loop.time(), response, length)
     if length is not None and call.waiters:
         call.wake()
 
@@ -45,7 +43,7 @@ def record_return(call: Call, record: Record) -> None:
     """Record that a function returned; its value is not kept."""
     outcome = record.outcome
     if not record.is_settled and (outcome.ended is None or outcome.cause is not None):
-        record.outcome = Outcome(call.loop.time())
+        record.outcome = Ended(call.loop.time())
         if call.waiters:
             call.wake()
 
@@ -54,8 +52,10 @@ def record_failure(call: Call, record: Record, cause: BaseException) -> None:
     """Record that there is no response, because of *cause*."""
     if record.is_settled or cause_of(record) is cause:
         return
+    if record.outcome.sent_headers is not None:
+        record.sent_headers = record.outcome.sent_headers
     kept = KeptCause(cause) if call.is_over else cause
-    record.outcome = Outcome(call.loop.time(), cause=kept)
+    record.outcome = Ended(call.loop.time(), kept)
     if call.waiters:
         call.wake()
 
@@ -143,7 +143,7 @@ def note_defaults(
     """
     if headers != call.default_headers:
         if record.number in {None, 1}:
-            call.default_headers = headers.copy()
+            call.own_headers = headers.copy()
         else:
             record.sent_headers = request.merged_headers(headers)
 
@@ -195,16 +195,21 @@ def end_call(call: Call) -> None:
     """Keep no exception of the call alive, no frames, and nothing of the caller's."""
     call.is_over = call.is_settled = True
     call.to_send = call.request
-    call.options = None
+    call.session = call.resources = None
+    if call.options is not None:
+        call.options = None
     if call.attributes is not None:
         call.attributes = None
-    if isinstance(call.outcome.cause, BaseException):
-        attach(call, call.outcome.cause)
+    outcome = call.outcome
+    if outcome.cause is not None:
+        if isinstance(outcome.cause, BaseException):
+            attach(call, outcome.cause)
+        outcome.cause = KeptCause.of(outcome.cause)
     if call.retry_error is not None:
         call.retry_error = KeptCause.of(call.retry_error)
-    _let_go(call)
     for sent in call.sent:
-        _let_go(sent)
+        if sent.outcome is not outcome or not sent.is_settled:
+            _let_go(sent)
     if call.waiters:
         call.wake()
 

@@ -49,8 +49,3 @@ class PreviewHooks(Hooks):
             if copy_head(result, head):
                 # That of a resend or a hedge, if one took the place of the first.
                 scope.record.outcome.preview = head
-
-    def cancel(
-        self, call: Call, scope: Scope, permit: None, cause: BaseException
-    ) -> None:
-        """Do nothing: there is no response."""

@@ -289,8 +289,9 @@ def _row_of(client: Any) -> Row:
         link = link.delegate
     is_sender = isinstance(link, Sender) and (link is client or _is_derived(link))
     sender = link if is_sender else ForeignClient(link)
-    inner = () if retrier is None else tuple(around)
-    return Row(tuple(outer), retrier, inner, sender)
+    if retrier is None:
+        return Row((), None, tuple(outer), sender)
+    return Row(tuple(outer), retrier, tuple(around), sender)
 
 
 def _is_derived(link: object) -> bool:

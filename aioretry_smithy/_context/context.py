@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._call.attempt import Attempt
 from .._call.call import Call
+from .._call.defaults import CallDefaults
 from .._errors import bad_argument, is_finite
 from .._failures.kept_cause import CallBound
 from .._log.request_log import RequestLog, log_of
@@ -88,7 +89,8 @@ class ClientRequestContext(CallBound):
     ) -> None:
         if parent is None:
             loop = asyncio.get_running_loop()
-            call = scope = Call(request, loop, timeout, default_headers, mask)
+            defaults = CallDefaults(mask, default_headers)
+            call = scope = Call(request, loop, timeout, defaults)
             self._show(call, scope, None)
         else:
             call = parent._call

@@ -8,107 +8,71 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._call.hooks import NOTHING
-from .passage import Passage
+from .._call.hooks import NOTHING, Sign
+from .._call.recorder import record_failure
+from .ending import SENDING, Ending, heed
 
 if TYPE_CHECKING:
     from .._call.call import Call
     from .._call.hooks import Scope
-    from .row import Row, Sender
+    from .ending import Entered
+    from .row import Row
 
 
 async def run(row: Row, call: Call, scope: Scope, request: Any) -> Any:
-    """Return what comes of a request, or raise it."""
-    if row.retrier is None:
-        passage = Passage(row.outer, call, scope, request)
-        await _send(passage, row.sender)
-    elif row.outer:
-        passage = Passage(row.outer, call, scope, request)
-        await _retry(passage, row)
-    else:
-        return await _attempts(row, call, scope, request)
-    result, cause = passage.take()
-    if cause is None:
-        return result
+    """Return what comes of a request, or raise it; see :class:`.Ending`."""
+    outer, retrier, inner, sender = row
+    entered: Entered = []
+    attempt = ending = None
+    result: Any = NOTHING
     try:
-        raise cause
-    finally:
-        # It has this frame, which must not have it.
-        del cause
-
-
-async def _retry(passage: Passage, row: Row) -> None:
-    """Enter the outer hooks, make attempts, and leave."""
-    try:
-        waiting = passage.enter()
-        if waiting is not None:
-            await passage.admit(waiting)
-        if passage.result is NOTHING:
-            passage.result = await _attempts(
-                row, passage.call, passage.scope, passage.request
-            )
-    except BaseException as cause:
-        passage.fail(cause)
-    pending = passage.leave()
-    if pending is not None:
-        await passage.leave_with(pending)
-
-
-async def _attempts(row: Row, call: Call, scope: Scope, request: Any) -> Any:
-    """Make attempts until something says stop; return or raise the last outcome."""
-    passage, retrier = None, row.retrier
-    attempt = retrier.first_attempt(call, request)
-    if attempt is not None:
-        # Nobody need be asked before it, nor about a plain success after it.
-        passage = Passage(row.inner, call, attempt, attempt.to_send)
-        await _send(passage, row.sender)
-        if retrier.succeeds(call, attempt, passage.result):
-            return passage.result
-    retries = retrier.begin(call, scope, request)
-    try:
-        if passage is None:
-            decision = await retries.begin()
-        else:
-            retries.take_over(attempt)
-            decision = await retries.decide(*passage.take())
-        while not decision.stops:
-            late = await retries.wait(decision)
-            if late is None:
-                attempt = retries.next_attempt()
-                passage = Passage(row.inner, call, attempt, attempt.to_send)
-                await _send(passage, row.sender)
-                late = await retries.decide(*passage.take())
-            decision = late
-        await retries.settle()
-    except BaseException as error:
-        await retries.break_off(error)
-        raise
-    return retries.hand_over(decision.reason)
-
-
-async def _send(passage: Passage, sender: Sender) -> None:
-    """Enter the hooks, send, and leave."""
-    call, scope = passage.call, passage.scope
-    try:
-        waiting = passage.enter()
-        if waiting is not None:
-            await passage.admit(waiting)
-        if passage.result is NOTHING:
-            # A hedge or a resend may put another one in its place meanwhile.
-            record, request = scope.record, passage.request
+        for hooks in outer:
+            permit = hooks.enter(call, scope, request)
+            if isinstance(permit, Sign):
+                hooks, permit, request = await heed(permit, hooks, call, scope, request)
+            entered.append((hooks, permit))
+        attempt = scope if retrier is None else retrier.first_attempt(call, request)
+        if attempt is None:
+            ending = Ending(call)
+            attempt = await ending.first_attempt(retrier, scope, request)
+        while attempt is not None:
+            begun: Entered = []
+            record = attempt.record
+            sent = request if retrier is None else attempt.to_send
             try:
-                # Not by way of a variable: a mock's future would keep the response.
-                passage.result = await sender.start(call, scope, request)
+                for hooks in inner:
+                    permit = hooks.enter(call, attempt, sent)
+                    if isinstance(permit, Sign):
+                        hooks, permit, sent = await heed(
+                            permit, hooks, call, attempt, sent
+                        )
+                    begun.append((hooks, permit))
+                result = SENDING
+                result = await sender.start(call, attempt, sent)
+                sender.answered(call, attempt, record, result)
+                while begun:
+                    hooks, permit = begun.pop()
+                    pending = hooks.leave(call, attempt, permit, result, None)
+                    if pending is not None:
+                        await pending
+                if ending is None and (
+                    retrier is None or retrier.succeeds(call, attempt, result)
+                ):
+                    break
+                ending = Ending.of(ending, call, result)
             except BaseException as cause:
-                passage.cause = cause
-            else:
-                sender.answered(call, scope, record, passage.result)
-            if passage.cause is not None:
-                passage.result = await sender.failed(
-                    call, scope, record, request, passage.forget()
-                )
+                ending = Ending.of(ending, call, result, cause)
+            result = NOTHING
+            await ending.end(attempt, begun, sender, record, sent)
+            attempt = await ending.next_attempt(retrier, scope, request, attempt)
+        while entered and ending is None:
+            hooks, permit = entered.pop()
+            pending = hooks.leave(call, scope, permit, result, None)
+            if pending is not None:
+                await pending
     except BaseException as cause:
-        passage.fail(cause)
-    pending = passage.leave()
-    if pending is not None:
-        await passage.leave_with(pending)
+        if attempt is None:
+            record_failure(call, scope.record, cause)
+        ending = Ending.of(ending, call, result, cause)
+        result = NOTHING
+    return result if ending is None else await ending.hand_over(scope, entered)

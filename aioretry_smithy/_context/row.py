@@ -84,13 +84,13 @@ class Row(NamedTuple):
     """A chain, or the part of it up to the first client that has a way of its own."""
 
     outer: tuple[Hooks, ...]
-    """What is done around the call, from the outside in."""
+    """What is done around all attempts, from the outside in."""
 
     retrier: Any
     """What makes attempts; None where nothing does."""
 
     inner: tuple[Hooks, ...]
-    """What is done around each attempt."""
+    """What is done around each attempt, or around the one request."""
 
     sender: Sender
     """What it ends in."""

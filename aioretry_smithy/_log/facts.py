@@ -184,8 +184,9 @@ class LogFacts(NeverCopied):
         Once there is a response: what aiohttp sent first. None of a function.
         """
         first = self._first
-        if first.sent_headers is not None:
-            return first.sent_headers
+        sent = first.outcome.sent_headers or first.sent_headers
+        if sent is not None:
+            return sent
         return first.request.merged_headers(self._call.default_headers)
 
     @property

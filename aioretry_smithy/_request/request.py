@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import aiohttp
 from multidict import CIMultiDict
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from aiohttp.typedefs import StrOrURL
 
     from .._masking.mask import Mask
+
+
+_BODIES: Final = frozenset({"data", "json"})
 
 
 class HttpRequest(CallBound):
@@ -184,7 +187,9 @@ class HttpRequest(CallBound):
     def without_body(self) -> HttpRequest:
         """Return the request without its body, for a log to keep."""
         arguments = self.arguments
-        if arguments.get("data") is None and arguments.get("json") is None:
+        if _BODIES.isdisjoint(arguments) or (
+            arguments.get("data") is None and arguments.get("json") is None
+        ):
             return self
         return self.replace(data=None, json=None)
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .._call.hooks import Scope
     from .._call.record import Record
     from .._context.context import ClientRequestContext
+    from .._context.ending import Ending
     from .config import RetryConfig
     from .exchange import Exchange
     from .limiter import RetryLimiter
@@ -112,15 +113,37 @@ class RetriedCall(ABC):
         """Return the seconds before it is too late to begin another attempt."""
         return time_left(self.call, self.scope.record)
 
+    async def next_attempt(self, ending: Ending) -> Attempt | None:
+        """Begin an attempt, after a wait; None where the call ends as *ending* then.
+
+        Raises:
+            BaseException: What the call ends with; what broke into it.
+        """
+        try:
+            if self.attempt is self.scope:
+                decision = await self.begin()
+            else:
+                decision = await self.decide(*ending.take())
+            while not decision.stops:
+                late = await self.wait(decision)
+                if late is None:
+                    attempt = begin_attempt(
+                        self.config, self.call, self.request, self.exchange
+                    )
+                    self.take_over(attempt)
+                    return attempt
+                decision = late
+            if self._owes_refund:
+                await self.refund()
+        except BaseException as error:
+            await self.break_off(error)
+            raise
+        ending.result = self.hand_over(decision.reason)
+        return None
+
     async def begin(self) -> Decision:
         """Prepare the first attempt."""
         return AT_ONCE
-
-    def next_attempt(self) -> Attempt:
-        """Begin an attempt: with a record, a timeout and a retry count of its own."""
-        attempt = begin_attempt(self.config, self.call, self.request, self.exchange)
-        self.take_over(attempt)
-        return attempt
 
     def take_over(self, attempt: Attempt) -> None:
         """Note that an attempt has begun."""
@@ -267,11 +290,6 @@ class RetriedCall(ABC):
         if self.attempts_made and self.time_left() <= 0:
             return self.time_out()
         return None
-
-    async def settle(self) -> None:
-        """Give back what was paid for an attempt that is not made."""
-        if self._owes_refund:
-            await self.refund()
 
     def hand_over(self, reason: RetryStopReason | None) -> Any:
         """Write the outcome into the record of the call, and return or raise it."""

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
-from .._call.hooks import Hooks
+from .._call.hooks import Changed, Hooks
 from .._context.client import DecoratingClient, HttpClient
 from .._context.context import attributes_of
 
@@ -50,41 +50,25 @@ def sdk_headers(delegate: HttpClient) -> HttpClient:
     return SdkHeadersClient(delegate)
 
 
-class _Headers:
-    """A permit: the request with the headers."""
-
-    __slots__ = ("request",)
-
-    def __init__(self, request: HttpRequest) -> None:
-        self.request = request
-
-
 class _SdkHeaders(Hooks):
     __slots__ = ()
 
-    changes_request = True
-
-    def enter(self, call: Call, scope: Scope, request: HttpRequest) -> _Headers:
+    def enter(self, call: Call, scope: Scope, request: HttpRequest) -> Changed:
         attributes = attributes_of(call)
         if _ID not in attributes:
             attributes[_ID] = str(uuid4())
         headers = request.headers
         headers.setdefault(_ID, attributes[_ID])
         headers[_REQUEST] = _request_header(call, scope)
-        return _Headers(request.replace(headers=headers))
+        return Changed(request.replace(headers=headers))
 
     def leave(
         self,
         call: Call,
         scope: Scope,
-        permit: _Headers,
+        permit: None,
         result: Any,
         cause: Exception | None,
-    ) -> None:
-        pass
-
-    def cancel(
-        self, call: Call, scope: Scope, permit: _Headers, cause: BaseException
     ) -> None:
         pass
 

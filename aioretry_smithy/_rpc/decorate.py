@@ -8,6 +8,7 @@ from asyncio import get_running_loop
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 from .._call.call import Call
+from .._call.defaults import CallDefaults
 from .._call.recorder import end_call
 from .._context.chain import assemble, check_attempt_timeout, mask_of, retrying_client
 from .._context.client import Chain, DecoratingClient
@@ -153,7 +154,7 @@ class _Attempt(DecoratingClient[Any]):
 class _Calls:
     """Makes the calls of one function."""
 
-    __slots__ = ("_chain", "_config", "_mask", "_options", "_request")
+    __slots__ = ("_chain", "_config", "_defaults", "_options", "_request")
 
     def __init__(
         self,
@@ -166,7 +167,7 @@ class _Calls:
         client = assemble(innermost, decorators, "functions")
         timeout: Any = options.response_timeout
         check_attempt_timeout(client, lambda: timeout)
-        self._mask = mask_of(client)
+        self._defaults = CallDefaults(mask_of(client))
         retrying = retrying_client(client)
         self._config: object = getattr(retrying, "config", None)
         self._chain = Chain(_Attempt(client) if retrying is None else client)
@@ -196,7 +197,7 @@ class _Calls:
         if around is not None:
             options = around.within(options)
         timeout: Any = options.response_timeout
-        call = Call(request, get_running_loop(), timeout, None, self._mask)
+        call = Call(request, get_running_loop(), timeout, self._defaults)
         call.brings_response = False
         begin_call(call, options)
         return call

@@ -11,6 +11,7 @@ from .._call.call import Call
 from .._call.origin import judge_attempt
 from .._call.recorder import end_call, record_failure
 from .._call.time_limits import time_left
+from .._context.client import Chain
 from .._context.enclosing import begin_call
 from .._context.loop import run
 from .._context.options import current_options
@@ -18,9 +19,11 @@ from .._errors import ResponseTimeoutError, UnprocessedRequestError
 from .._failures.kept_cause import KeptCause
 from .._failures.safety import mark_queued, was_queued
 from .._log.notes import annotate
+from .._request.copied_arguments import MUTABLE_ARGUMENTS, copy_arguments
 from .._request.request import HttpRequest
 from .aiohttp_transport import closed
 from .deadline import response_timeout
+from .defaults import SessionDefaults
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -29,14 +32,35 @@ if TYPE_CHECKING:
     from aiohttp import ClientSession
     from aiohttp.typedefs import StrOrURL
 
-    from .._context.client import Chain
+    from .._context.client import HttpClient
     from .._masking.mask import Mask
+
+
+class SessionChain(Chain):
+    """The chain of a session, with what its calls begin with.
+
+    Args:
+        client: The outermost client.
+        session: The session, which is not kept.
+        mask: What the views of calls hide.
+    """
+
+    __slots__ = ("_mask", "defaults")
+
+    def __init__(self, client: HttpClient, session: ClientSession, mask: Mask) -> None:
+        super().__init__(client)
+        self._mask = mask
+        self.defaults = SessionDefaults(session, mask)
+
+    def refresh(self, session: ClientSession) -> SessionDefaults:
+        """Look again at what calls begin with, since it has changed."""
+        self.defaults = SessionDefaults(session, self._mask)
+        return self.defaults
 
 
 async def call_through(
     session: ClientSession | None,
-    chain: Chain,
-    mask: Mask,
+    chain: SessionChain,
     method: str,
     target: StrOrURL,
     options: dict[str, Any],
@@ -50,8 +74,7 @@ async def call_through(
     if refuse:
         # The decorators are to see the status, and the body where they need it.
         options["raise_for_status"] = False
-    call = _begin(session, mask, method, target, options)
-    call.session = session
+    call = _begin(session, chain, method, target, options)
     try:
         try:
             response = await run(chain.row, call, call, call.to_send)
@@ -65,10 +88,11 @@ async def call_through(
             call.resources.close_responses()
         raise
     finally:
-        resources, call.resources, call.session = call.resources, None, None
-        if resources is not None and resources.bodies:
-            await resources.close_bodies()
-        end_call(call)
+        try:
+            if call.resources is not None and call.resources.bodies:
+                await call.resources.close_bodies()
+        finally:
+            end_call(call)
     attach(call, response)
     if refuse:
         await _refuse(call, response, refuse)
@@ -77,20 +101,29 @@ async def call_through(
 
 def _begin(
     session: ClientSession,
-    mask: Mask,
+    chain: SessionChain,
     method: str,
     target: StrOrURL,
     options: dict[str, Any],
 ) -> Call:
     """Begin a call, with the options of the blocks around it."""
-    request = HttpRequest.of_call(method, target, options, session._base_url)
-    override = current_options()
-    timeout = response_timeout(options, session, override)
-    headers = session._default_headers.copy()
-    call = Call(request, get_running_loop(), timeout, headers, mask)
-    if override is None and "timeout" not in options:
+    # Most calls have nothing that has to be copied.
+    is_fixed = MUTABLE_ARGUMENTS.isdisjoint(options)
+    copies = options if is_fixed else copy_arguments(options)
+    request = HttpRequest.of_arguments(
+        method, target, options, copies, session._base_url
+    )
+    defaults = chain.defaults
+    if not defaults.are_those_of(session):
+        defaults = chain.refresh(session)
+    around = current_options()
+    if around is None and "timeout" not in options:
+        call = Call(request, get_running_loop(), defaults.limit, defaults, session)
         call.aiohttp_keeps = call.deadline
-    begin_call(call, override)
+    else:
+        timeout = response_timeout(options, session, around)
+        call = Call(request, get_running_loop(), timeout, defaults, session)
+    begin_call(call, around)
     return call
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .._context.client import Chain
 from .._errors import bad_argument
-from .call import call_through
+from .call import SessionChain, call_through
 from .json_once import keep_json, restore_serializers
 from .reused_connections import mark_pool
 from .uploads import measure_uploads
@@ -52,14 +51,14 @@ def install(
     request again behind our back: the transport does.
     """
     reference = transport.session = weakref.ref(session)
-    chain = Chain(client)
+    chain = SessionChain(client, session, mask)
 
     def _request(
         method: str, str_or_url: StrOrURL, **options: Any
     ) -> Coroutine[Any, Any, aiohttp.ClientResponse]:
         # The coroutine gets the session itself, to keep it alive while a call waits.
         # This function must not, or no session would ever be freed.
-        return call_through(reference(), chain, mask, method, str_or_url, options)
+        return call_through(reference(), chain, method, str_or_url, options)
 
     attributes = vars(session)
     resend_before = None if resend else session._retry_connection

@@ -7,7 +7,7 @@ import weakref
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from .._call.hooks import NOTHING, PASS, Hooks
+from .._call.hooks import NOTHING, PASS, Changed, Hooks
 from .._context.chain import retrying_client, sends_again
 from .._context.client import ClientT, DecoratingClient, chain_of, find_client
 from .._context.context import context_of
@@ -112,8 +112,6 @@ class TelemetryHooks(Hooks):
 
     __slots__ = ("_client",)
 
-    changes_request = True
-
     def __init__(self, client: TelemetryClient[Any]) -> None:
         self._client = weakref.ref(client)
 
@@ -127,7 +125,7 @@ class TelemetryHooks(Hooks):
         except Exception as error:
             log_error(error)
             return PASS
-        return PASS if observation is None else observation
+        return PASS if observation is None else Changed(observation.request, observation)
 
     def leave(
         self,

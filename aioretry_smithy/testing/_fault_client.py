@@ -173,10 +173,6 @@ class FaultHooks(Hooks):
         if result is not NOTHING:
             permit.spoil(context_of(call, scope), result)
 
-    def cancel(
-        self, call: Call, scope: Scope, permit: FaultKind, cause: BaseException
-    ) -> None:
-        """Do nothing: there is no response."""
 
     def _struck_by(
         self, ctx: ClientRequestContext, request: HttpRequest

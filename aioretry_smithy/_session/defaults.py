@@ -1,0 +1,49 @@
+"""Copy what the calls of a session begin with, once for many of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from multidict import getversion
+
+from .._call.defaults import CallDefaults
+from .deadline import limit_of
+
+if TYPE_CHECKING:
+    from aiohttp import ClientSession, ClientTimeout
+
+    from .._masking.mask import Mask
+
+
+class SessionDefaults(CallDefaults):
+    """What the calls of a session begin with, as long as nobody changes that.
+
+    Args:
+        session: The session.
+        mask: What the views of its calls hide.
+    """
+
+    __slots__ = ("limit", "timeout", "version")
+
+    limit: float | None
+    """Seconds that a call may take; None for no limit."""
+
+    timeout: ClientTimeout
+    """The timeout that has this limit."""
+
+    version: int
+    """The version of the headers."""
+
+    def __init__(self, session: ClientSession, mask: Mask) -> None:
+        headers = session._default_headers
+        super().__init__(mask, headers.copy())
+        self.version = getversion(headers)
+        self.timeout = session._timeout
+        self.limit = limit_of(self.timeout.total)
+
+    def are_those_of(self, session: ClientSession) -> bool:
+        """Say whether nothing has changed."""
+        return (
+            self.version == getversion(session._default_headers)
+            and self.timeout is session._timeout
+        )
