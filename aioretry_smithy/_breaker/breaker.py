@@ -161,7 +161,7 @@ class CircuitBreaker:
             Give a permit back with :meth:`on_ignored` where no answer comes.
         """
         state = self._state
-        if state.circuit is CircuitState.CLOSED:
+        if state.window is not None:
             return state.permit
         if state.trial_at is not None:
             now = self._clock()
@@ -179,7 +179,7 @@ class CircuitBreaker:
                 counts for the present state.
         """
         state = self._state
-        if permit is not None and permit.generation != state.generation:
+        if permit is not state.permit and _is_outdated(permit, state):
             return
         if state.window is not None:
             now = self._clock()
@@ -196,7 +196,7 @@ class CircuitBreaker:
             permit: As for :meth:`on_success`.
         """
         state, failure = self._state, self._reported
-        if permit is not None and permit.generation != state.generation:
+        if _is_outdated(permit, state):
             return
         if state.window is not None:
             if failure is not None and not state.rounds.count(failure):
@@ -289,6 +289,11 @@ class CircuitBreaker:
         self._listeners.notify(
             lambda listener: listener.on_event_count_updated(self, event_count)
         )
+
+
+def _is_outdated(permit: CircuitPermit | None, state: State) -> bool:
+    """Say whether a permit was given in an earlier state."""
+    return permit is not None and permit.generation != state.generation
 
 
 def count_failure(

@@ -34,7 +34,7 @@ class BreakerHooks(Hooks):
         fallback: Called in place of what is refused.
     """
 
-    __slots__ = ("_circuit_breakers", "_fallback", "_strategy")
+    __slots__ = ("_fallback", "_find", "_judge", "needs_attempt")
 
     def __init__(
         self,
@@ -42,19 +42,21 @@ class BreakerHooks(Hooks):
         strategy: CircuitBreakerStrategy,
         fallback: Callable[[ClientRequestContext, Any], Any] | None,
     ) -> None:
-        self._circuit_breakers = circuit_breakers
-        self._strategy = strategy
+        self._find = circuit_breakers.of
+        self._judge = strategy._judge
         self._fallback = fallback
+        self.needs_attempt = strategy._needs_context or fallback is not None
 
     def enter(self, call: Call, scope: Scope, request: Any) -> Any:
         """Return the breaker and its permit; wait for a fallback where it has none."""
-        circuit_breaker = self._circuit_breakers.of(request)
+        circuit_breaker = self._find(request)
         if circuit_breaker is None:
             return PASS
         permit = circuit_breaker.try_request()
         record = scope.record
         if permit is not None:
-            record.was_refused = False
+            if record.was_refused:
+                record.was_refused = False
             return circuit_breaker, permit
         record.was_refused = True
         error = FailFastError(circuit_breaker, circuit_breaker.retry_in)
@@ -86,14 +88,17 @@ class BreakerHooks(Hooks):
         """Report the outcome, as the strategy judges it."""
         circuit_breaker, given = permit
         try:
-            verdict = self._strategy._judge(call, scope, cause)
-            if not (verdict is True or verdict is False or verdict is None):
-                return self._report_later(call, scope, permit, cause, verdict)
+            verdict = self._judge(call, scope, cause)
         except BaseException as error:
             circuit_breaker.on_ignored(given)
             record_failure(call, scope.record, error)
             raise
-        _report(call, scope, permit, cause, verdict)
+        if verdict is True:
+            circuit_breaker.on_success(given)
+        elif verdict is False or verdict is None:
+            _report(call, scope, permit, cause, verdict)
+        else:
+            return self._report_later(call, scope, permit, cause, verdict)
         return None
 
     def cancel(

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from .._call.hooks import Scope
     from .._context.context import ClientRequestContext
 
+# Those that most answers have; a set is asked quicker than a range.
+_SUCCESSES = frozenset(range(200, 300))
+
 # Permanent, yet the server's doing.
 _OF_THE_SERVER = (
     aiohttp.RedirectClientError,
@@ -68,6 +71,11 @@ class CircuitBreakerStrategy(ABC):
     @property
     def _answers_always(self) -> bool:
         """Whether a strategy behind this one is never asked."""
+        return True
+
+    @property
+    def _needs_context(self) -> bool:
+        """Whether it looks at a context."""
         return True
 
     def _judge(self, call: Call, scope: Scope, cause: Exception | None) -> Any:
@@ -114,9 +122,15 @@ class _OnServerErrorStatus(CircuitBreakerStrategy):
     ) -> bool | None:
         return self._judge(*state_of(ctx), cause)
 
+    @property
+    def _needs_context(self) -> bool:
+        return False
+
     def _judge(self, call: Call, scope: Scope, cause: Exception | None) -> bool | None:
         record = scope.record
         status = record.outcome.status
+        if cause is None and status in _SUCCESSES:
+            return True
         may_throttle = cause is not None or status in THROTTLING
         may_throttle &= not self.count_throttling
         if may_throttle and is_throttled(call, record, cause):

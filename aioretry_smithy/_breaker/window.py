@@ -57,6 +57,7 @@ class SlidingWindow:
         "_buckets",
         "_failure",
         "_interval",
+        "_newest",
         "_success",
         "_until",
         "_window",
@@ -66,16 +67,17 @@ class SlidingWindow:
         self._window = window
         self._interval = interval
         self._buckets: deque[_Bucket] = deque()
+        self._newest = _NO_BUCKET
         self._until = -math.inf
-        self._success = 0
         self._failure = 0
+        # Without those of the newest bucket.
+        self._success = 0
 
     def add_success(self, now: float) -> None:
         """Count a success that happened *now*."""
-        # Most events come while the bucket before is open, and no other is too old.
-        bucket = self._buckets[-1] if now < self._until else self._bucket_at(now)
+        # Most events come while the newest bucket is open, and no other is too old.
+        bucket = self._newest if now < self._until else self._bucket_at(now)
         bucket.success += 1
-        self._success += 1
 
     def add_failure(self, now: float) -> None:
         """Count a failure that happened *now*."""
@@ -85,32 +87,36 @@ class SlidingWindow:
     def count(self, now: float) -> EventCount:
         """Return what the window holds *now*, the event just added included."""
         self._forget_before(now - self._window)
-        return EventCount(self._success, self._failure)
+        return EventCount(self._success + self._newest.success, self._failure)
 
     def newest(self, now: float) -> EventCount:
         """Return what the newest bucket holds; nothing after two intervals."""
-        if not self._buckets or now - self._buckets[-1].started_at > 2 * self._interval:
+        newest = self._newest
+        if now - newest.started_at > 2 * self._interval:
             return EventCount(0, 0)
-        newest = self._buckets[-1]
         return EventCount(newest.success, newest.failure)
 
     def _bucket_at(self, now: float) -> _Bucket:
         buckets = self._buckets
         self._forget_before(now - self._window)
         # A clock that goes back finds a bucket that is still open, so nothing is lost.
-        if not buckets or now - buckets[-1].started_at >= self._interval:
-            buckets.append(_Bucket(now))
-        oldest, newest = buckets[0].started_at, buckets[-1].started_at
+        if not buckets or now - self._newest.started_at >= self._interval:
+            self._success += self._newest.success
+            self._newest = _Bucket(now)
+            buckets.append(self._newest)
+        oldest, newest = buckets[0].started_at, self._newest.started_at
         self._until = min(newest + self._interval, oldest + self._window)
-        return buckets[-1]
+        return self._newest
 
     def _forget_before(self, horizon: float) -> None:
         buckets = self._buckets
         while buckets and buckets[0].started_at < horizon:
-            bucket = buckets.popleft()
-            self._until = -math.inf
-            self._success -= bucket.success
+            bucket, self._until = buckets.popleft(), -math.inf
             self._failure -= bucket.failure
+            if buckets:
+                self._success -= bucket.success
+            else:
+                self._newest = _NO_BUCKET
 
 
 class _Bucket:
@@ -118,5 +124,7 @@ class _Bucket:
 
     def __init__(self, started_at: float) -> None:
         self.started_at = started_at
-        self.success = 0
-        self.failure = 0
+        self.success = self.failure = 0
+
+
+_NO_BUCKET = _Bucket(-math.inf)

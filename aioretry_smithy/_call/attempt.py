@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .outcome import PENDING
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -15,9 +17,9 @@ class Attempt:
     """One pass of a call through the clients inside the retrying one.
 
     Args:
-        number: Which attempt of the call it is, from 1.
-        to_send: The request, with its body.
-        record: The request on the wire that counts.
+        call: The call.
+        request: What it sends, with its body.
+        timeout: Seconds that it may take; None for no limit of its own.
     """
 
     __slots__ = ("context", "cut", "number", "record", "to_send")
@@ -37,17 +39,23 @@ class Attempt:
     cut: Any
     """What cuts a function at the deadline of the attempt."""
 
-    def __init__(self, number: int, to_send: Any, record: Sent) -> None:
-        self.number = number
-        self.to_send = to_send
-        self.record = record
-        self.context = self.cut = None
-
     @classmethod
-    def begin(cls, call: Call, request: Any, timeout: float | None = None) -> Attempt:
-        """Begin an attempt of a call that sends *request*."""
+    def of_call(cls, call: Call) -> Attempt:
+        """Make the attempt that the call itself was up to now."""
+        record = call.begin_first_request()
+        call.outcome, call.was_sent, call.was_refused = PENDING, False, False
+        attempt = cls.__new__(cls)
+        attempt.number, attempt.to_send, attempt.record = 1, call.to_send, record
+        attempt.context = attempt.cut = None
+        return attempt
+
+    def __init__(
+        self, call: Call, request: Any, timeout: float | None = None
+    ) -> None:
         # Most attempts send the very request that the caller made.
         is_same = request is call.to_send
         kept = call.request if is_same else request.without_body()
-        record = call.begin_request(kept, timeout)
-        return cls(record.number - call.resends, request, record)
+        self.record = record = call.begin_request(kept, timeout)
+        self.number = record.number - call.resends
+        self.to_send = request
+        self.context = self.cut = None

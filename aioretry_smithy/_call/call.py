@@ -53,6 +53,9 @@ class _Rarely:
     gave_up_inside: bool = False
     """Whether it failed with an error that a call made inside has given up on."""
 
+    is_watched: bool = False
+    """Whether others may see it while it lasts, or have settings for it."""
+
     has_begun_to_send: bool = False
     """Whether a request got as far as the transport, if the caller may change that."""
 
@@ -83,9 +86,6 @@ class _Rarely:
     stop_reason: RetryStopReason | None = None
     """Why there was no further attempt; None after a success."""
 
-    retry_config: Any = None
-    """The settings of the retrying client, where others go by them."""
-
     waiters: Sequence[Callable[[], object]] = ()
     """Functions to call, once, when something of the call has ended."""
 
@@ -106,10 +106,12 @@ class Call(_Rarely, Record):
 
     __slots__ = (
         "aiohttp_keeps",
+        "attempt_began",
         "defaults",
         "is_over",
         "loop",
         "resources",
+        "retry_config",
         "sent",
         "session",
         "to_send",
@@ -121,6 +123,12 @@ class Call(_Rarely, Record):
 
     aiohttp_keeps: object
     """The deadline that aiohttp keeps by itself, if the call is sent at once."""
+
+    attempt_began: float | None
+    """When its first attempt began, as long as the call itself has the facts of that.
+
+    Most calls have one attempt, and nobody looks at it: then none is made.
+    """
 
     deadline: float | None
     """When the time of the call runs out, by the loop's clock."""
@@ -135,6 +143,9 @@ class Call(_Rarely, Record):
 
     resources: CallResources | None
     """What needs care, if there is anything."""
+
+    retry_config: Any
+    """The settings of the retrying client, once it was reached."""
 
     sent: list[Sent]
     """Its requests, in order; none where nothing retries."""
@@ -164,7 +175,7 @@ class Call(_Rarely, Record):
         self.session = session
         self.outcome = PENDING
         self.is_over = self.is_settled = self.was_sent = False
-        self.resources = None
+        self.resources = self.retry_config = self.attempt_began = None
         self.sent = []
 
     @property
@@ -192,9 +203,18 @@ class Call(_Rarely, Record):
         return self
 
     @property
+    def requests(self) -> Sequence[Sent]:
+        """Its requests, for those who look when it is over."""
+        if self.attempt_began is not None:
+            # It shares its outcome, since it ended with that.
+            self.begin_first_request().outcome = self.outcome
+        return self.sent
+
+    @property
     def first(self) -> Record:
         """The first request; the call where there is none."""
-        return self.sent[0] if self.sent else self
+        requests = self.requests
+        return requests[0] if requests else self
 
     @property
     def attempts_made(self) -> int:
@@ -233,6 +253,17 @@ class Call(_Rarely, Record):
             self.outcome = PENDING
         sent.append(record)
         return record
+
+    def begin_first_request(self) -> Sent:
+        """Give the facts of the first attempt to a request of its own."""
+        sent = Sent(self.request, self.attempt_began, None, 1)
+        self.attempt_began = None
+        self.sent.append(sent)
+        sent.outcome, sent.was_sent = self.outcome, self.was_sent
+        sent.was_refused, sent.upload = self.was_refused, self.upload
+        sent.sent_headers = self.sent_headers
+        sent.is_settled = self.is_over
+        return sent
 
     def surround(self, record: Record, inside: Call) -> None:
         """Let a call that begins be part of one of this call's records.

@@ -20,7 +20,7 @@ class CallDefaults:
         headers: A copy of the session's headers; None of a function.
     """
 
-    __slots__ = ("headers", "mask")
+    __slots__ = ("headers", "mask", "version")
 
     mask: Mask
     """What the views of a call hide."""
@@ -28,8 +28,12 @@ class CallDefaults:
     headers: Mapping[str, str] | None
     """A copy of the session's headers; None of a function."""
 
+    version: int
+    """The version of the session's headers; -1 where nobody knows."""
+
     def __init__(
         self, mask: Mask = DEFAULT_MASK, headers: Mapping[str, str] | None = None
     ) -> None:
         self.mask = mask
         self.headers = headers
+        self.version = -1

@@ -61,6 +61,9 @@ class Hooks(ABC):
 
     __slots__ = ()
 
+    needs_attempt: bool = True
+    """Whether they may ask for more of a scope than its record, such as a context."""
+
     @abstractmethod
     def enter(self, call: Call, scope: Scope, request: Any) -> Any:
         """Return a permit for *request*, or a sign.

@@ -83,6 +83,8 @@ else:
     ClientT = TypeVar("ClientT")
 
 
+_NOT_COMPILED: Final[Any] = (-1, None)
+
 _VALUES: Final = "config", "delegate"
 """The attributes of clients, besides ``execute``, that a row is compiled from."""
 
@@ -144,7 +146,7 @@ class DecoratingClient(ForOneKind, Generic[ClientT]):
     _around_attempts: ClassVar[tuple[Hooks, ...]] = ()
     """What is done right inside of it, around each of its attempts."""
 
-    _compiled: tuple[int, Row] | None = None
+    _compiled: tuple[int, Row] = _NOT_COMPILED
 
     def __init__(self, delegate: ClientT) -> None:
         self.delegate = recorded(delegate)
@@ -247,13 +249,13 @@ class Chain:
 
     def __init__(self, client: Any) -> None:
         self.client = client
-        self._compiled: tuple[int, Row] | None = None
+        self._compiled: tuple[int, Row] = _NOT_COMPILED
 
     @property
     def row(self) -> Row:
         """The row that begins with the outermost client."""
-        compiled = self._compiled
-        if compiled is None or compiled[0] != changes.number:
+        number, row = self._compiled
+        if number != changes.number:
             client, number = self.client, changes.number
             is_row = isinstance(client, Sender | DecoratingClient)
             if is_row and _is_derived(client):
@@ -261,18 +263,18 @@ class Chain:
             else:
                 row = Row((), None, (), ForeignClient(client))
             # At once, when it is done: a function may be called in several threads.
-            self._compiled = compiled = number, row
-        return compiled[1]
+            self._compiled = number, row
+        return row
 
 
 def row_inside(client: Any) -> Row:
     """Return the row that begins with what a client does itself."""
-    compiled = client._compiled
-    if compiled is None or compiled[0] != changes.number or _varies(client):
-        compiled = changes.number, _row_of(client)
+    number, row = client._compiled
+    if number != changes.number or _varies(client):
+        number, row = changes.number, _row_of(client)
         # A user's class may refuse to be written on.
-        object.__setattr__(client, "_compiled", compiled)
-    return compiled[1]  # type: ignore[no-any-return]
+        object.__setattr__(client, "_compiled", (number, row))
+    return row  # type: ignore[no-any-return]
 
 
 def _row_of(client: Any) -> Row:
@@ -291,7 +293,8 @@ def _row_of(client: Any) -> Row:
     sender = link if is_sender else ForeignClient(link)
     if retrier is None:
         return Row((), None, tuple(outer), sender)
-    return Row(tuple(outer), retrier, tuple(around), sender)
+    needs_attempt = any(each.needs_attempt for each in (*outer, *around, sender))
+    return Row(tuple(outer), retrier, tuple(around), sender, needs_attempt)
 
 
 def _is_derived(link: object) -> bool:

@@ -94,7 +94,7 @@ class ClientRequestContext(CallBound):
             self._show(call, scope, None)
         else:
             call = parent._call
-            self._show(call, Attempt.begin(call, request, timeout), parent.root)
+            self._show(call, Attempt(call, request, timeout), parent.root)
 
     def _show(
         self, call: Call, scope: Call | Attempt, parent: ClientRequestContext | None

@@ -44,6 +44,7 @@ class EnclosingAttempt(AttemptOptions):
         if self._attempt is not None:
             outer, scope = self._attempt
             record = scope.record
+            call.is_watched = True
             outer.surround(record, call)
             deadline = outer.deadline_of(record)
             # The loop of another thread has a clock of its own.
@@ -70,4 +71,5 @@ def begin_call(call: Call, options: Options | None) -> None:
             outside = options.enclosing.take(call)
     for block in collecting():
         if block not in outside:
+            call.is_watched = True
             block.append(log_of(call, call))

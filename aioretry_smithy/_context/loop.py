@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .._call.attempt import Attempt
 from .._call.hooks import NOTHING, Sign
 from .._call.recorder import record_failure
 from .ending import SENDING, Ending, heed
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 async def run(row: Row, call: Call, scope: Scope, request: Any) -> Any:
     """Return what comes of a request, or raise it; see :class:`.Ending`."""
-    outer, retrier, inner, sender = row
+    outer, retrier, inner, sender, is_watched = row
     entered: Entered = []
     attempt = ending = None
     result: Any = NOTHING
@@ -31,7 +32,9 @@ async def run(row: Row, call: Call, scope: Scope, request: Any) -> Any:
             if isinstance(permit, Sign):
                 hooks, permit, request = await heed(permit, hooks, call, scope, request)
             entered.append((hooks, permit))
-        attempt = scope if retrier is None else retrier.first_attempt(call, request)
+        attempt = scope
+        if retrier is not None:
+            attempt = retrier.first_attempt(call, request, is_watched=is_watched)
         if attempt is None:
             ending = Ending(call)
             attempt = await ending.first_attempt(retrier, scope, request)
@@ -63,6 +66,9 @@ async def run(row: Row, call: Call, scope: Scope, request: Any) -> Any:
             except BaseException as cause:
                 ending = Ending.of(ending, call, result, cause)
             result = NOTHING
+            if call.attempt_began is not None:
+                attempt = Attempt.of_call(call)
+                record = attempt.record
             await ending.end(attempt, begun, sender, record, sent)
             attempt = await ending.next_attempt(retrier, scope, request, attempt)
         while entered and ending is None:

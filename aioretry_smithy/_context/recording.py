@@ -45,11 +45,18 @@ def record_response(
     Raises:
         TypeError: It is None, or an ``await`` was forgotten.
     """
-    if not call.brings_response:
-        if type(response) is CoroutineType and _is_of_client(response):
-            raise _wrong(response, source)
-        record_return(call, record)
+    if call.brings_response:
+        record_http(call, record, response, source)
         return
+    if type(response) is CoroutineType and _is_of_client(response):
+        raise _wrong(response, source)
+    record_return(call, record)
+
+
+def record_http(
+    call: Call, record: Record, response: Any, source: object = None
+) -> None:
+    """Record a response; see :func:`record_response`."""
     try:
         headers = response.headers
     except AttributeError:

@@ -20,6 +20,9 @@ class Sender(ABC):
 
     __slots__ = ()
 
+    needs_attempt: bool = True
+    """Whether it may ask for more of a scope than its record, such as a context."""
+
     @abstractmethod
     def start(self, call: Call, scope: Scope, request: Any) -> Awaitable[Any]:
         """Begin to send a request.
@@ -94,6 +97,9 @@ class Row(NamedTuple):
 
     sender: Sender
     """What it ends in."""
+
+    needs_attempt: bool = True
+    """Whether something inside of what makes attempts looks at them while they last."""
 
 
 class Changes:

@@ -102,12 +102,12 @@ class LogFacts(NeverCopied):
         """The logs of the attempts, in order; empty where nothing retries."""
         if not self._is_root:
             return ()
-        return tuple(self._of(self._call, sent) for sent in self._call.sent)
+        return tuple(self._of(self._call, sent) for sent in self._call.requests)
 
     @property
     def total_attempts(self) -> int | None:
         """The attempts made so far (on the root; 1 where nothing retries)."""
-        return max(1, len(self._call.sent)) if self._is_root else None
+        return max(1, len(self._call.requests)) if self._is_root else None
 
     @property
     def calls(self) -> tuple[Self, ...]:

@@ -37,17 +37,22 @@ class LoggingHooks(Hooks):
         "_is_failure_sampled",
         "_is_on",
         "_is_success_sampled",
-        "_levels_of_success",
+        "_level_of_success",
         "_settings",
     )
+
+    needs_attempt = False
 
     def __init__(self, settings: LoggingSettings) -> None:
         self._settings = settings
         self._is_on = level_check(settings.logger)
         self._has_reported = False
-        levels = settings.request_log_level, settings.successful_response_log_level
-        # None where a function of the log says which level it is.
-        self._levels_of_success: Any = None if any(map(callable, levels)) else levels
+        request = settings.request_log_level
+        response = settings.successful_response_log_level
+        # Where this is off, so is the other. None where a function of the log has a say.
+        self._level_of_success: int | None = None
+        if not callable(request) and not callable(response):
+            self._level_of_success = max(request, response)
         self._is_success_sampled = settings.sampler("success_sampling_rate")
         self._is_failure_sampled = settings.sampler("failure_sampling_rate")
 
@@ -62,9 +67,15 @@ class LoggingHooks(Hooks):
         result: Any,
         cause: BaseException | None,
     ) -> None:
-        """Write the lines."""
-        if cause is None and self._is_silent(scope.record.outcome.status):
-            return
+        """Write the lines; none of a success, without a look at the log, if all is off."""
+        level = self._level_of_success
+        if cause is None and level is not None:
+            status = scope.record.outcome.status
+            try:
+                if (status is None or status < 400) and not self._is_on(level):
+                    return
+            except Exception:  # noqa: S110
+                pass  # It is asked again, and reported.
         self._write(log_of(call, scope.record))
 
     def cancel(
@@ -72,17 +83,6 @@ class LoggingHooks(Hooks):
     ) -> None:
         """Write the lines of a call that was cancelled."""
         self._write(log_of(call, scope.record))
-
-    def _is_silent(self, status: int | None) -> bool:
-        """Say whether nothing is written of a response, without a look at the log."""
-        levels = self._levels_of_success
-        if levels is None or (status is not None and status >= 400):
-            return False
-        try:
-            return not (self._is_on(levels[0]) or self._is_on(levels[1]))
-        except Exception:
-            # It is asked again, and reported.
-            return False
 
     def _write(self, log: RequestLog) -> None:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from yarl import URL
 
@@ -17,10 +17,6 @@ if TYPE_CHECKING:
 # authority of an object; that of a path by its base.
 _KEYS: dict[str | tuple[str, str] | URL | None, str] = {}
 _MAX_KEYS = 1024
-_NONE_YET: Final[tuple[str, str | None]] = "\n", None
-# The beginning of the URLs that have the newest key, and that key: most programs call
-# one host at a time.
-_NEWEST = [_NONE_YET]
 _AFTER_SCHEME = len("https://")
 _SCHEMES = frozenset({"http", "https"})
 # After a slash, these make the rest a host: tabs and line ends are left out of a URL.
@@ -93,9 +89,6 @@ def quick_host_key(target: StrOrURL, base_url: URL | None) -> str | None:
     if type(target) is not str:
         is_url = isinstance(target, URL)
         return _KEYS.get(_origin(target, base_url)) if is_url else None
-    [(beginning, key)] = _NEWEST
-    if target.startswith(beginning):
-        return key
     end = target.find("/", _AFTER_SCHEME)
     known = _KEYS.get(target[:end] if end > 0 else target)
     if known is None and target[:1] == "/" and target[1:2] not in _NO_PATH:
@@ -112,8 +105,16 @@ def _remember(target: StrOrURL, base_url: URL | None, key: str) -> None:
         with suppress(RuntimeError):
             _KEYS.pop(next(iter(_KEYS)), None)
     _KEYS[origin] = key
-    if type(origin) is str:
-        _NEWEST[0] = f"{origin}/", key
+
+
+def origin_of(request: HttpRequest) -> str | None:
+    """Return how the texts of all URLs begin that have the host of a request.
+
+    None where that cannot be told.
+    """
+    target = request.target
+    origin = _origin(target, request._base_url) if type(target) is str else None
+    return origin if type(origin) is str else None
 
 
 def _origin(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from .._lru import BoundedMap
 from .._text import name_of
+from .keys import host_key, origin_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from .request import HttpRequest
 
 T = TypeVar("T")
+
+_NONE_YET: Final = "\n", None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,7 @@ class PerKey(Generic[T]):
         kind: The class of all values, where *make* may return another.
     """
 
-    __slots__ = ("_factory", "_key", "_per", "_values")
+    __slots__ = ("_factory", "_key", "_newest", "_per", "_values")
 
     def __init__(
         self,
@@ -58,11 +61,22 @@ class PerKey(Generic[T]):
     ) -> None:
         self._per, self._key, self._factory = per, key, factory
         self._values = BoundedMap(make, kind=kind)
+        self._newest: tuple[str, T | None] = _NONE_YET
 
     def of(self, request: HttpRequest) -> T | None:
         """Return the value of a request; None for one without a key."""
+        target = request.target
+        beginning, value = self._newest
+        # Most programs call one host at a time.
+        if type(target) is str and target.startswith(beginning):
+            return value
         key = self._key(request)
-        return None if key is None else self._values.get(key)
+        if key is None:
+            return None
+        value = self._values.get(key)
+        if self._key is host_key and (origin := origin_of(request)) is not None:
+            self._newest = f"{origin}/", value
+        return value
 
     def in_use(self) -> dict[str, T]:
         """Return the values that there are now, by their keys."""

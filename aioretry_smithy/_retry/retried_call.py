@@ -370,4 +370,4 @@ def begin_attempt(
     made_before = call.attempts_made
     if made_before and config.retry_count_header is not None:
         request = exchange.with_count(request, config.retry_count_header, made_before)
-    return Attempt.begin(call, request, config.attempt_timeout)
+    return Attempt(call, request, config.attempt_timeout)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._call.hooks import NOTHING
-from .._call.recorder import record_end_of, record_failure
+from .._call.attempt import Attempt
+from .._call.recorder import record_failure
 from .._call.stop_reason import RetryStopReason
 from .._context.context import context_of
 from .config import RetryConfig
@@ -14,7 +14,6 @@ from .strategy_call import StrategyCall
 from .token_call import TokenCall
 
 if TYPE_CHECKING:
-    from .._call.attempt import Attempt
     from .._call.call import Call
     from .._call.hooks import Scope
     from .._context.options import Options
@@ -32,13 +31,23 @@ class Retrier:
         exchange: Handles the requests and the results.
     """
 
-    __slots__ = ("_config", "_exchange", "_is_plain")
+    __slots__ = (
+        "_attempt_timeout",
+        "_config",
+        "_exchange",
+        "_is_plain",
+        "_is_success",
+        "_limiter",
+    )
 
     def __init__(
         self, config: RetryConfig | RetryConfigMapping, exchange: Exchange
     ) -> None:
         self._config = config
         self._exchange = exchange
+        self._is_success = exchange.is_success
+        self._attempt_timeout: float | None = getattr(config, "attempt_timeout", None)
+        self._limiter: RetryLimiter | None = getattr(config, "limiter", None)
         # Whether nothing is asked before a first attempt, nor about a success.
         self._is_plain = (
             isinstance(config, RetryConfig)
@@ -47,32 +56,47 @@ class Retrier:
             and all(each._ignores_success for each in config.strategies)
         )
 
-    def first_attempt(self, call: Call, request: Any) -> Attempt | None:
-        """Begin a first attempt that nobody has to be asked about; None otherwise."""
+    def first_attempt(
+        self, call: Call, request: Any, *, is_watched: bool
+    ) -> Scope | None:
+        """Begin a first attempt that nobody has to be asked about; None otherwise.
+
+        Where nothing looks at it while it lasts, the call is that attempt.
+        """
         options: Options | None = call.options
         if not self._is_plain or (options is not None and options.retry is not None):
             return None
-        config: Any = self._config
-        call.retry_config = config
-        return begin_attempt(config, call, request, self._exchange)
+        call.retry_config = self._config
+        if not (
+            is_watched
+            or call.is_watched
+            or call.context is not None
+            or self._attempt_timeout is not None
+            or request is not call.to_send
+        ):
+            call.attempt_began = call.loop.time()
+            return call
+        if call.sent:
+            return begin_attempt(self._config, call, request, self._exchange)
+        return Attempt(call, request, self._attempt_timeout)
 
-    def succeeds(self, call: Call, attempt: Attempt, result: Any) -> bool:
+    def succeeds(self, call: Call, attempt: Scope, result: Any) -> bool:
         """Note a success, if it is one that nobody has to be asked about."""
-        record = attempt.record
-        if result is NOTHING or record.was_refused:
+        if not self._is_success(result):
             return False
-        config: Any = self._config
-        limiter: RetryLimiter | None = config.limiter
-        if not self._exchange.is_success(result):
+        limiter, record = self._limiter, attempt.record
+        if record.was_refused or (
+            limiter is not None and not limiter._note_success(attempt.to_send)
+        ):
             return False
-        if limiter is not None and not limiter._note_success(attempt.to_send):
-            return False
+        if record is call:
+            return True
         record.is_settled = True
         if not call.is_settled:
+            call.outcome = record.outcome
             if call.stop_reason is not None:
                 # Of a pass before this one.
                 call.stop_reason = call.retry_error = None
-            record_end_of(call, record)
         return True
 
     def begin(self, call: Call, scope: Scope, request: Any) -> RetriedCall:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from multidict import getversion
+
 from .._call.attempt import Attempt
 from .._call.recorder import follow_stale, note_defaults
-from .._clock import loop_time
 from .._context.options import current_options, lending
 from .._failures.safety import mark_seen
 from .._request.copied_arguments import is_unchanged
-from .deadline import attempt_timeout
+from .deadline import CLOSE_ENOUGH, attempt_timeout
 from .json_once import with_serialized
 from .resend import MAX_RESENDS, is_tracked, request_to_resend, sending_tracked
-from .transport import Transport, judged, prepared_body
+from .transport import Transport, judged, prepared_body, refused
 from .uploads import has_body_in, sending
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
 # Arguments that may have changed, or be used up, the second time.
 _BUFFERS = (bytearray, memoryview)
+_PLAIN = {"allow_redirects": True}
+"""All arguments of a GET without headers and params."""
+
 _NEED_CARE = {"data", "json", "upload_tracker"}
 
 
@@ -37,6 +41,8 @@ class AiohttpTransport(Transport):
     """Sends requests with aiohttp, within the limits that the context sets."""
 
     __slots__ = ("__weakref__", "replaced", "resends", "session")
+
+    needs_attempt = False
 
     session: Callable[[], ClientSession | None]
     """Finds the session, which must not be kept alive from here."""
@@ -89,32 +95,59 @@ class AiohttpTransport(Transport):
             # It has this frame, which must not have it.
             del cause
 
-    def _prepare(
+    def start(
         self, call: Call, scope: Scope, request: HttpRequest
-    ) -> Callable[[], Awaitable[aiohttp.ClientResponse]]:
-        session = self.session()
-        if session is None:
-            raise closed()
+    ) -> Awaitable[aiohttp.ClientResponse]:
+        """Begin to send the request."""
         record = scope.record
-        note_defaults(call, record, session._default_headers, request)
-        arguments = _arguments(call, request)
-        if request is not call.to_send and record.first_sent is None:
-            record.first_sent = loop_time()
-        timeout = attempt_timeout(call, scope, request, session)
-        # A GET without headers and params has no other argument.
-        is_plain = len(arguments) == 1 and "allow_redirects" in arguments
-        if timeout is not None:
-            arguments = {**arguments, "timeout": timeout}
-        if not (is_plain or _NEED_CARE.isdisjoint(arguments)):
-            arguments = self._with_care(call, request, arguments)
+        try:
+            session = self.session()
+            if session is None:
+                raise closed()
+            headers = session._default_headers
+            if getversion(headers) != call.defaults.version:
+                note_defaults(call, record, headers, request)
+            arguments = request.arguments
+            is_plain = arguments == _PLAIN
+            if not is_plain:
+                arguments = _arguments(call, request)
+            if (
+                request is not call.to_send
+                or call.aiohttp_keeps is not call.deadline
+                or (record is not call and record.deadline is not None)
+                or call.loop.time() - call.started > CLOSE_ENOUGH
+            ):
+                arguments = _with_timeout(call, record, request, session, arguments)
+            options, send = current_options(), None
+            if options is not None or not is_plain:
+                send = self._with_care(call, record, request, session, arguments)
+        except BaseException as cause:
+            refused(call, scope, cause)
+            raise
+        if send is not None:
+            return send()
+        if self.replaced is not None:
+            return self.replaced(request.method, request.target, **arguments)
         # Looked up now and on the class: that is where mocks put themselves.
+        kind = type(session)
+        return kind._request(session, request.method, request.target, **arguments)
+
+    def _with_care(
+        self,
+        call: Call,
+        record: Record,
+        request: HttpRequest,
+        session: ClientSession,
+        arguments: dict[str, Any],
+    ) -> Callable[[], Awaitable[aiohttp.ClientResponse]]:
+        """Return a function that sends a request with options around it, or a body."""
+        if not _NEED_CARE.isdisjoint(arguments):
+            arguments = _with_bodies(call, request, arguments)
         send = self.replaced or partial(type(session)._request, session)
         send = partial(send, request.method, request.target, **arguments)
         options = current_options()
         if options is not None and (options.blocks or options.attributes):
             send = partial(lending, options, send)
-        if is_plain:
-            return send
         if self.resends and is_tracked(request):
             send = partial(sending_tracked, record, session, send)
         if not has_body_in(arguments):
@@ -122,24 +155,36 @@ class AiohttpTransport(Transport):
         json = call.needs_care().json if "json" in arguments else None
         return partial(sending, record, json, send)
 
-    def _with_care(
-        self,
-        call: Call,
-        request: HttpRequest,
-        arguments: dict[str, Any],
-    ) -> dict[str, Any]:
-        """Return the arguments, with bodies and iterators in the form to send."""
-        data = request.arguments.get("data")
-        body = prepared_body(call, data)
-        if body is not data or isinstance(arguments.get("data"), _BUFFERS):
-            # aiohttp writes a buffer after a wait, in which it may change.
-            arguments = {**arguments, "data": body}
-        tracker = arguments.get("upload_tracker")
-        if tracker is not None and not call.needs_care().use_once(tracker):
-            arguments = {**arguments, "upload_tracker": None}
-        if arguments.get("json") is not None:
-            arguments = with_serialized(arguments, call.needs_care().json)
-        return arguments
+
+def _with_timeout(
+    call: Call,
+    record: Record,
+    request: HttpRequest,
+    session: ClientSession,
+    arguments: dict[str, Any],
+) -> dict[str, Any]:
+    """Return the arguments with a timeout, where that of aiohttp is not right."""
+    if request is not call.to_send and record.first_sent is None:
+        record.first_sent = call.loop.time()
+    timeout = attempt_timeout(call, record, request, session)
+    return arguments if timeout is None else {**arguments, "timeout": timeout}
+
+
+def _with_bodies(
+    call: Call, request: HttpRequest, arguments: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the arguments, with bodies and iterators in the form to send."""
+    data = request.arguments.get("data")
+    body = prepared_body(call, data)
+    if body is not data or isinstance(arguments.get("data"), _BUFFERS):
+        # aiohttp writes a buffer after a wait, in which it may change.
+        arguments = {**arguments, "data": body}
+    tracker = arguments.get("upload_tracker")
+    if tracker is not None and not call.needs_care().use_once(tracker):
+        arguments = {**arguments, "upload_tracker": None}
+    if arguments.get("json") is not None:
+        arguments = with_serialized(arguments, call.needs_care().json)
+    return arguments
 
 
 def _arguments(call: Call, request: HttpRequest) -> dict[str, Any]:

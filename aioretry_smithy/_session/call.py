@@ -5,8 +5,9 @@ from __future__ import annotations
 from asyncio import get_running_loop
 from typing import TYPE_CHECKING, Any
 
+from multidict import getversion
+
 from .._bodies.new_response import CLOSES_REFUSED
-from .._call.attachment import attach
 from .._call.call import Call
 from .._call.origin import judge_attempt
 from .._call.recorder import end_call, record_failure
@@ -16,8 +17,9 @@ from .._context.enclosing import begin_call
 from .._context.loop import run
 from .._context.options import current_options
 from .._errors import ResponseTimeoutError, UnprocessedRequestError
-from .._failures.kept_cause import KeptCause
+from .._failures.kept_cause import LOG_KEY, KeptCause
 from .._failures.safety import mark_queued, was_queued
+from .._log.capture import collecting
 from .._log.notes import annotate
 from .._request.copied_arguments import MUTABLE_ARGUMENTS, copy_arguments
 from .._request.request import HttpRequest
@@ -93,7 +95,7 @@ async def call_through(
                 await call.resources.close_bodies()
         finally:
             end_call(call)
-    attach(call, response)
+    setattr(response, LOG_KEY, call)
     if refuse:
         await _refuse(call, response, refuse)
     return response  # type: ignore[no-any-return]
@@ -114,7 +116,10 @@ def _begin(
         method, target, options, copies, session._base_url
     )
     defaults = chain.defaults
-    if not defaults.are_those_of(session):
+    if (
+        defaults.version != getversion(session._default_headers)
+        or defaults.timeout is not session._timeout
+    ):
         defaults = chain.refresh(session)
     around = current_options()
     if around is None and "timeout" not in options:
@@ -123,7 +128,8 @@ def _begin(
     else:
         timeout = response_timeout(options, session, around)
         call = Call(request, get_running_loop(), timeout, defaults, session)
-    begin_call(call, around)
+    if around is not None or collecting():
+        begin_call(call, around)
     return call
 
 

@@ -13,7 +13,7 @@ from .._errors import AttemptTimeoutError, ResponseTimeoutError
 
 if TYPE_CHECKING:
     from .._call.call import Call
-    from .._call.hooks import Scope
+    from .._call.record import Record
     from .._context.options import Options
     from .._request.request import HttpRequest
 
@@ -64,17 +64,9 @@ def means_no_limit(total: object) -> bool:
 
 
 def attempt_timeout(
-    call: Call, scope: Scope, request: HttpRequest, session: ClientSession
+    call: Call, record: Record, request: HttpRequest, session: ClientSession
 ) -> ClientTimeout | None:
     """Return the timeout to pass to aiohttp, or None if its own is right."""
-    record = scope.record
-    if (
-        call.aiohttp_keeps is call.deadline
-        and record.deadline is None
-        and request is call.to_send
-        and call.loop.time() - call.started <= CLOSE_ENOUGH
-    ):
-        return None
     timeout = request.arguments.get("timeout", sentinel)
     if timeout is sentinel:
         timeout = session._timeout

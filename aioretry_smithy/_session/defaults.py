@@ -23,16 +23,13 @@ class SessionDefaults(CallDefaults):
         mask: What the views of its calls hide.
     """
 
-    __slots__ = ("limit", "timeout", "version")
+    __slots__ = ("limit", "timeout")
 
     limit: float | None
     """Seconds that a call may take; None for no limit."""
 
     timeout: ClientTimeout
     """The timeout that has this limit."""
-
-    version: int
-    """The version of the headers."""
 
     def __init__(self, session: ClientSession, mask: Mask) -> None:
         headers = session._default_headers

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from .._bodies.replayable_payload import SpentBodyError
@@ -14,13 +13,11 @@ from .._context.body_watch import watch_body
 from .._context.client import ForOneKind, derived
 from .._context.context import state_of
 from .._context.loop import run
-from .._context.recording import record_response
+from .._context.recording import record_http
 from .._context.row import Row, Sender
 from .._failures.safety import mark_raised_by_caller
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     import aiohttp
 
     from .._call.call import Call
@@ -37,16 +34,6 @@ class Transport(ForOneKind, Sender):
 
     _serves = "sessions"
 
-    @abstractmethod
-    def _prepare(
-        self, call: Call, scope: Scope, request: HttpRequest
-    ) -> Callable[[], Awaitable[aiohttp.ClientResponse]]:
-        """Return a function that sends a request; nothing is sent before its call.
-
-        Raises:
-            Exception: The request cannot be sent.
-        """
-
     @derived
     async def execute(
         self, ctx: ClientRequestContext, request: HttpRequest
@@ -55,18 +42,6 @@ class Transport(ForOneKind, Sender):
         response: aiohttp.ClientResponse
         response = await run(Row((), None, (), self), *state_of(ctx), request)
         return response
-
-    def start(
-        self, call: Call, scope: Scope, request: HttpRequest
-    ) -> Awaitable[aiohttp.ClientResponse]:
-        """Begin to send the request."""
-        try:
-            send = self._prepare(call, scope, request)
-        except BaseException as cause:
-            judge_origin(cause, scope.record)
-            record_failure(call, scope.record, cause)
-            raise
-        return send()
 
     def answered(
         self,
@@ -77,7 +52,7 @@ class Transport(ForOneKind, Sender):
     ) -> None:
         """Record the response, and watch its body."""
         record.was_sent = True
-        record_response(call, record, response)
+        record_http(call, record, response)
         if response.connection is not None:
             call.needs_care().track(response, record)
             watch_body(call, record, TimeLimits.of(call, scope), response)
@@ -96,6 +71,12 @@ class Transport(ForOneKind, Sender):
         finally:
             # It has this frame, which must not have it.
             del cause
+
+
+def refused(call: Call, scope: Scope, cause: BaseException) -> None:
+    """Record that a request could not be sent."""
+    judge_origin(cause, scope.record)
+    record_failure(call, scope.record, cause)
 
 
 def judged(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Iterable, Iterator, Mapping, Set
-from functools import partial
+
 from typing import TYPE_CHECKING
 
 import aiohttp
@@ -16,11 +16,11 @@ from .._context.context import context_of
 from .._errors import bad_argument
 from .._session.aiohttp_transport import closed
 from .._session.deadline import too_late
-from .._session.transport import Transport, prepared_body
+from .._session.transport import Transport, prepared_body, refused
 from ._answer import check, respond
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable
 
     from .._call.call import Call
     from .._call.hooks import Scope
@@ -102,10 +102,19 @@ class ScriptedTransport(Transport):
         """Act as the decorator that replaces *delegate* by this transport."""
         return self
 
-    def _prepare(
+    def start(
         self, call: Call, scope: Scope, request: HttpRequest
-    ) -> Callable[[], Awaitable[aiohttp.ClientResponse]]:
+    ) -> Awaitable[aiohttp.ClientResponse]:
         """Take the next answer of the list."""
+        try:
+            return self._next_answer(call, scope, request)
+        except BaseException as cause:
+            refused(call, scope, cause)
+            raise
+
+    def _next_answer(
+        self, call: Call, scope: Scope, request: HttpRequest
+    ) -> Awaitable[aiohttp.ClientResponse]:
         ctx, record = context_of(call, scope), scope.record
         self.contexts.append(ctx)
         self.requests.append(request)
@@ -125,7 +134,7 @@ class ScriptedTransport(Transport):
             raise AssertionError(message) from None
         name = f"answers[{self._answered}]"
         self._answered += 1
-        return partial(self._answer, name, answer, ctx, request)
+        return self._answer(name, answer, ctx, request)
 
     async def _answer(
         self,

@@ -27,7 +27,7 @@ from aioretry_smithy import (
     unwrap,
 )
 from aioretry_smithy._call import recorder
-from aioretry_smithy._call.outcome import Outcome
+from aioretry_smithy._call.outcome import Answered, Ended
 from aioretry_smithy._context.client import RecordingJoint, chain_of, find_client
 from aioretry_smithy.testing import ScriptedTransport
 
@@ -329,12 +329,15 @@ async def test_each_outcome_is_recorded_once(monkeypatch, answers, expected):
     """The transport says what came back; our decorators repeat nothing."""
     written = []
 
-    class Noted(Outcome):
-        def __init__(self, ended, *response, **failure):
-            written.append("failure" if failure else "response")
-            super().__init__(ended, *response, **failure)
+    def noting(kind, word):
+        def noted(*arguments):
+            written.append(word)
+            return kind(*arguments)
 
-    monkeypatch.setattr(recorder, "Outcome", Noted)
+        return noted
+
+    monkeypatch.setattr(recorder, "Answered", noting(Answered, "response"))
+    monkeypatch.setattr(recorder, "Ended", noting(Ended, "failure"))
     async with session(answers, *OURS) as client:
         with suppress(aiohttp.InvalidURL):
             await client.get("http://example.com/")

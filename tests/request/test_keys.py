@@ -20,7 +20,6 @@ KEYS = (host_key, method_key, host_and_method_key, host_and_path_key)
 def no_keys(monkeypatch):
     """No server was met before."""
     monkeypatch.setattr(keys, "_KEYS", {})
-    monkeypatch.setattr(keys, "_NEWEST", [keys._NONE_YET])
 
 
 class FailingRequest:
