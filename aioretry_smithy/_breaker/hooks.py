@@ -14,7 +14,7 @@ from .fail_fast_error import FailFastError
 from .strategy import checked_verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container
 
     from .._call.call import Call
     from .._call.hooks import Scope
@@ -32,20 +32,23 @@ class BreakerHooks(Hooks):
         circuit_breakers: Finds the one to ask.
         strategy: Judges outcomes.
         fallback: Called in place of what is refused.
+        successes: Statuses of responses about which the strategy need not be asked.
     """
 
-    __slots__ = ("_fallback", "_find", "_judge", "needs_attempt")
+    __slots__ = ("_fallback", "_find", "_judge", "_successes", "needs_attempt")
 
     def __init__(
         self,
         circuit_breakers: CircuitBreakers,
         strategy: CircuitBreakerStrategy,
         fallback: Callable[[ClientRequestContext, Any], Any] | None,
+        successes: Container[int] = (),
     ) -> None:
         self._find = circuit_breakers.of
         self._judge = strategy._judge
+        self._successes = successes
         self._fallback = fallback
-        self.needs_attempt = strategy._needs_context or fallback is not None
+        self.needs_attempt = not strategy._successes or fallback is not None
 
     def enter(self, call: Call, scope: Scope, request: Any) -> Any:
         """Return the breaker and its permit; wait for a fallback where it has none."""
@@ -87,6 +90,9 @@ class BreakerHooks(Hooks):
     ) -> Awaitable[None] | None:
         """Report the outcome, as the strategy judges it."""
         circuit_breaker, given = permit
+        if cause is None and self._successes and result.status in self._successes:
+            circuit_breaker.on_success(given)
+            return None
         try:
             verdict = self._judge(call, scope, cause)
         except BaseException as error:

@@ -74,9 +74,9 @@ class CircuitBreakerStrategy(ABC):
         return True
 
     @property
-    def _needs_context(self) -> bool:
-        """Whether it looks at a context."""
-        return True
+    def _successes(self) -> frozenset[int]:
+        """The statuses that are a success to it, whatever else there is to see."""
+        return frozenset()
 
     def _judge(self, call: Call, scope: Scope, cause: Exception | None) -> Any:
         """Ask it; one that needs no context is given none."""
@@ -123,14 +123,12 @@ class _OnServerErrorStatus(CircuitBreakerStrategy):
         return self._judge(*state_of(ctx), cause)
 
     @property
-    def _needs_context(self) -> bool:
-        return False
+    def _successes(self) -> frozenset[int]:
+        return _SUCCESSES
 
     def _judge(self, call: Call, scope: Scope, cause: Exception | None) -> bool | None:
         record = scope.record
         status = record.outcome.status
-        if cause is None and status in _SUCCESSES:
-            return True
         may_throttle = cause is not None or status in THROTTLING
         may_throttle &= not self.count_throttling
         if may_throttle and is_throttled(call, record, cause):

@@ -293,8 +293,9 @@ def _row_of(client: Any) -> Row:
     sender = link if is_sender else ForeignClient(link)
     if retrier is None:
         return Row((), None, tuple(outer), sender)
-    needs_attempt = any(each.needs_attempt for each in (*outer, *around, sender))
-    return Row(tuple(outer), retrier, tuple(around), sender, needs_attempt)
+    if any(each.needs_attempt for each in (*outer, *around, sender)):
+        retrier.needs_attempt = True
+    return Row(tuple(outer), retrier, tuple(around), sender)
 
 
 def _is_derived(link: object) -> bool:

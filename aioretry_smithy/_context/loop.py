@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 async def run(row: Row, call: Call, scope: Scope, request: Any) -> Any:
     """Return what comes of a request, or raise it; see :class:`.Ending`."""
-    outer, retrier, inner, sender, is_watched = row
+    outer, retrier, inner, sender = row
     entered: Entered = []
     attempt = ending = None
     result: Any = NOTHING
@@ -32,9 +32,7 @@ async def run(row: Row, call: Call, scope: Scope, request: Any) -> Any:
             if isinstance(permit, Sign):
                 hooks, permit, request = await heed(permit, hooks, call, scope, request)
             entered.append((hooks, permit))
-        attempt = scope
-        if retrier is not None:
-            attempt = retrier.first_attempt(call, request, is_watched=is_watched)
+        attempt = scope if retrier is None else retrier.first_attempt(call, request)
         if attempt is None:
             ending = Ending(call)
             attempt = await ending.first_attempt(retrier, scope, request)

@@ -98,9 +98,6 @@ class Row(NamedTuple):
     sender: Sender
     """What it ends in."""
 
-    needs_attempt: bool = True
-    """Whether something inside of what makes attempts looks at them while they last."""
-
 
 class Changes:
     """Counts the changes of clients, after which their rows are compiled again."""

@@ -38,7 +38,12 @@ class Retrier:
         "_is_plain",
         "_is_success",
         "_limiter",
+        "needs_attempt",
     )
+
+    needs_attempt: bool
+    """Whether a first attempt has a time limit, or hooks that look at it."""
+
 
     def __init__(
         self, config: RetryConfig | RetryConfigMapping, exchange: Exchange
@@ -47,6 +52,7 @@ class Retrier:
         self._exchange = exchange
         self._is_success = exchange.is_success
         self._attempt_timeout: float | None = getattr(config, "attempt_timeout", None)
+        self.needs_attempt = self._attempt_timeout is not None
         self._limiter: RetryLimiter | None = getattr(config, "limiter", None)
         # Whether nothing is asked before a first attempt, nor about a success.
         self._is_plain = (
@@ -56,9 +62,7 @@ class Retrier:
             and all(each._ignores_success for each in config.strategies)
         )
 
-    def first_attempt(
-        self, call: Call, request: Any, *, is_watched: bool
-    ) -> Scope | None:
+    def first_attempt(self, call: Call, request: Any) -> Scope | None:
         """Begin a first attempt that nobody has to be asked about; None otherwise.
 
         Where nothing looks at it while it lasts, the call is that attempt.
@@ -68,10 +72,9 @@ class Retrier:
             return None
         call.retry_config = self._config
         if not (
-            is_watched
+            self.needs_attempt
             or call.is_watched
             or call.context is not None
-            or self._attempt_timeout is not None
             or request is not call.to_send
         ):
             call.attempt_began = call.loop.time()

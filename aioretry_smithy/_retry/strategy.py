@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
+from .._context.context import context_of, state_of
 from .._errors import bad_argument
 from .._failures.safety import RetrySafety
 from .._failures.server_error import is_server_error
@@ -18,6 +19,8 @@ from .given_up import safety_in
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection
 
+    from .._call.call import Call
+    from .._call.hooks import Scope
     from .._context.context import ClientRequestContext
     from .._context.options import Options
     from .._request.request import HttpRequest
@@ -77,6 +80,12 @@ class RetryStrategy(ABC):
             The backoff; None to leave it to the next strategy of a chain, or to stop
             with this outcome if there is none; or a :class:`RetryDecision`.
         """
+
+    def _ask(
+        self, call: Call, attempt: Scope, cause: Exception | None
+    ) -> RetryAnswer | Awaitable[RetryAnswer]:
+        """Ask it; one that needs no context is given none."""
+        return self.should_retry(context_of(call, attempt), cause)
 
     def __or__(self, other: RetryStrategy) -> RetryStrategy:
         if not isinstance(other, RetryStrategy):
@@ -190,14 +199,29 @@ class _OnFailure(RetryStrategy):
     backoff: Backoff
 
     @abstractmethod
-    def _is_worth_it(
-        self, ctx: ClientRequestContext, cause: Exception | None
+    def _wants_after_failure(
+        self, ctx: ClientRequestContext, cause: Exception
+    ) -> bool: ...
+
+    @abstractmethod
+    def _wants_after_status(
+        self, call: Call, attempt: Scope, status: int | None
     ) -> bool: ...
 
     def should_retry(
         self, ctx: ClientRequestContext, cause: Exception | None
     ) -> Backoff | None:
-        return self.backoff if self._is_worth_it(ctx, cause) else None
+        return self._ask(*state_of(ctx), cause)
+
+    def _ask(
+        self, call: Call, attempt: Scope, cause: Exception | None
+    ) -> Backoff | None:
+        if cause is None:
+            status = attempt.record.outcome.status
+            wants = self._wants_after_status(call, attempt, status)
+        else:
+            wants = self._wants_after_failure(context_of(call, attempt), cause)
+        return self.backoff if wants else None
 
     def __repr__(self) -> str:
         return f"RetryStrategy.{self._made_by}({self.backoff})"
@@ -206,17 +230,25 @@ class _OnFailure(RetryStrategy):
 class _OnUnprocessed(_OnFailure):
     _made_by = "on_unprocessed"
 
-    def _is_worth_it(self, ctx: ClientRequestContext, cause: Exception | None) -> bool:
-        return cause is not None and safety_in(ctx, cause) is RetrySafety.YES
+    def _wants_after_failure(self, ctx: ClientRequestContext, cause: Exception) -> bool:
+        return safety_in(ctx, cause) is RetrySafety.YES
+
+    def _wants_after_status(
+        self, call: Call, attempt: Scope, status: int | None
+    ) -> bool:
+        return False
 
 
 class _OnServerErrorStatus(_OnFailure):
     _made_by = "on_server_error_status"
 
-    def _is_worth_it(self, ctx: ClientRequestContext, cause: Exception | None) -> bool:
-        if cause is not None:
-            return safety_in(ctx, cause) is not RetrySafety.NO
-        return is_server_error(ctx.log.response_status)
+    def _wants_after_failure(self, ctx: ClientRequestContext, cause: Exception) -> bool:
+        return safety_in(ctx, cause) is not RetrySafety.NO
+
+    def _wants_after_status(
+        self, call: Call, attempt: Scope, status: int | None
+    ) -> bool:
+        return is_server_error(status)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,15 +271,17 @@ class _OnStatus(RetryStrategy):
 class _Failsafe(_OnFailure):
     _made_by = "failsafe"
 
-    def _is_worth_it(self, ctx: ClientRequestContext, cause: Exception | None) -> bool:
-        if cause is not None:
-            safety = safety_in(ctx, cause)
-            return safety is RetrySafety.YES or (
-                safety is RetrySafety.MAYBE and is_idempotent(ctx)
-            )
-        status = ctx.log.response_status
+    def _wants_after_failure(self, ctx: ClientRequestContext, cause: Exception) -> bool:
+        safety = safety_in(ctx, cause)
+        return safety is RetrySafety.YES or (
+            safety is RetrySafety.MAYBE and is_idempotent(ctx)
+        )
+
+    def _wants_after_status(
+        self, call: Call, attempt: Scope, status: int | None
+    ) -> bool:
         may_pass = is_server_error(status) or status in _THROTTLED
-        return may_pass and is_idempotent(ctx)
+        return may_pass and may_be_repeated(call.options, attempt.to_send)
 
 
 def asks_for_idempotence(strategies: Collection[object]) -> bool:
@@ -265,7 +299,12 @@ class StrategyChain(RetryStrategy):
     def should_retry(
         self, ctx: ClientRequestContext, cause: Exception | None
     ) -> RetryAnswer | Awaitable[RetryAnswer]:
-        return first_answer(member.should_retry(ctx, cause) for member in self.members)
+        return self._ask(*state_of(ctx), cause)
+
+    def _ask(
+        self, call: Call, attempt: Scope, cause: Exception | None
+    ) -> RetryAnswer | Awaitable[RetryAnswer]:
+        return first_answer(each._ask(call, attempt, cause) for each in self.members)
 
     def __repr__(self) -> str:
         return " | ".join(map(repr, self.members))

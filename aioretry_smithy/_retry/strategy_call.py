@@ -44,7 +44,7 @@ class StrategyCall(RetriedCall):
             answer = first_answer(self._answers())
         else:
             strategy = cast("RetryStrategy", self.config.strategy)
-            answer = strategy.should_retry(self.ctx, cause)
+            answer = strategy._ask(self.call, self.attempt, cause)
         if answer is None:
             return NOT_WANTED
         if isinstance(answer, Awaitable):
@@ -63,7 +63,7 @@ class StrategyCall(RetriedCall):
             if isinstance(strategy, RetryStrategyWithContent):
                 yield self._ask_with_content(strategy)
             else:
-                yield strategy.should_retry(self.ctx, self.cause)
+                yield strategy._ask(self.call, self.attempt, self.cause)
 
     async def _ask_with_content(
         self, strategy: RetryStrategyWithContent

@@ -31,10 +31,7 @@ if TYPE_CHECKING:
 
 # Arguments that may have changed, or be used up, the second time.
 _BUFFERS = (bytearray, memoryview)
-_PLAIN = {"allow_redirects": True}
-"""All arguments of a GET without headers and params."""
-
-_NEED_CARE = {"data", "json", "upload_tracker"}
+_NEED_CARE = frozenset({"data", "json", "upload_tracker"})
 
 
 class AiohttpTransport(Transport):
@@ -108,18 +105,17 @@ class AiohttpTransport(Transport):
             if getversion(headers) != call.defaults.version:
                 note_defaults(call, record, headers, request)
             arguments = request.arguments
-            is_plain = arguments == _PLAIN
-            if not is_plain:
+            if request.given is not arguments:
                 arguments = _arguments(call, request)
             if (
-                request is not call.to_send
+                (request is not call.to_send and "timeout" in arguments)
                 or call.aiohttp_keeps is not call.deadline
                 or (record is not call and record.deadline is not None)
                 or call.loop.time() - call.started > CLOSE_ENOUGH
             ):
                 arguments = _with_timeout(call, record, request, session, arguments)
-            options, send = current_options(), None
-            if options is not None or not is_plain:
+            send = None
+            if current_options() is not None or not _NEED_CARE.isdisjoint(arguments):
                 send = self._with_care(call, record, request, session, arguments)
         except BaseException as cause:
             refused(call, scope, cause)
