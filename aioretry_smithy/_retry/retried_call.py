@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from .._call.attempt import Attempt
 from .._call.hooks import NOTHING
@@ -21,7 +21,7 @@ from .._failures.retry_info import RetryInfo
 from .._failures.safety import peel, stands_for
 from .limiter_calls import acquired, notify, report
 from .refusal import reason_after
-from .wait import AT_ONCE, SUCCEEDED, Stop, plan_wait
+from .wait import AT_ONCE, LATER, NOT_WANTED, SUCCEEDED, Stop, plan_wait
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -51,10 +51,12 @@ class RetriedCall(ABC):
         scope: What the retrying client was called for: the call, as a rule.
         request: The request.
         exchange: Handles requests and results of the kind of call.
+        ignores_success: Whether nobody need be asked about a success.
     """
 
     __slots__ = (
         "_earlier_cause",
+        "_ignores_success",
         "_owes_refund",
         "_permitted",
         "attempt",
@@ -83,6 +85,9 @@ class RetriedCall(ABC):
 
     _earlier_cause: Exception | None
 
+    may_have_to_wait: ClassVar[bool] = False
+    """Whether an attempt may have to wait on, in :meth:`admit`."""
+
     def __init__(
         self,
         config: RetryConfig,
@@ -90,12 +95,15 @@ class RetriedCall(ABC):
         scope: Scope,
         request: Any,
         exchange: Exchange,
+        *,
+        ignores_success: bool = False,
     ) -> None:
         self.config = config
         self.call = call
         self.scope = self.attempt = scope
         self.request = request
         self.exchange = exchange
+        self._ignores_success = ignores_success
         self.attempts_made = 0
         # Whether a retry was paid for that has not begun yet.
         self._owes_refund = False
@@ -164,12 +172,11 @@ class RetriedCall(ABC):
         if cause is not None:
             judge_attempt(self.call, self.attempt.record, cause)
             del cause
-        return await self._next()
-
-    async def _next(self) -> Decision:
-        """Ask all that have a say, in the order of the limits."""
         limiter = self.config.limiter
-        stop = await self.ask()
+        if self._ignores_success and self.succeeded():
+            stop: Stop | None = NOT_WANTED
+        elif (stop := self.ask_at_once()) is LATER:
+            stop = await self.ask()
         if limiter is not None:
             await report(limiter, self.ctx, self.cause, wanted=stop is None)
             if self._permitted is not None:
@@ -179,7 +186,8 @@ class RetriedCall(ABC):
         stop = self._limit()
         if stop is not None:
             return stop
-        wait = await self.next_delay()
+        if (wait := self.delay_at_once()) is LATER:
+            wait = await self.next_delay()
         if wait.stops:
             return wait
         delay = wait.delay
@@ -191,9 +199,17 @@ class RetriedCall(ABC):
             return decision
         return await self._ask_limiter(limiter, delay, decision)
 
+    def ask_at_once(self) -> Stop | None:
+        """Ask as :meth:`ask` does; :data:`.LATER` where that may take a wait."""
+        return LATER
+
     @abstractmethod
     async def ask(self) -> Stop | None:
         """Ask, after an attempt, for another; return why there is none, if so."""
+
+    def delay_at_once(self) -> Decision:
+        """Find out as :meth:`next_delay` does; :data:`.LATER` where that takes a wait."""
+        return LATER
 
     @abstractmethod
     async def next_delay(self) -> Decision:
@@ -271,14 +287,16 @@ class RetriedCall(ABC):
         try:
             delay = wait.delay
             if self.result is not NOTHING:
-                await self.exchange.release(self.result, delay)
-                delay -= clock() - started
+                pending = self.exchange.release(self.result, delay)
+                if pending is not None:
+                    await pending
+                    delay -= clock() - started
             if self.cause is not None:
                 drop_frames(self.cause)
                 self._earlier_cause = self.cause
             self.result, self.cause = NOTHING, None
             await asyncio.sleep(delay)
-            waited = await self.admit()
+            waited = await self.admit() if self.may_have_to_wait else 0.0
             if waited is None:
                 record.delay, record.delay_source = clock() - started, "rate_limit"
                 return self.time_out()

@@ -55,12 +55,7 @@ class Retrier:
         self.needs_attempt = self._attempt_timeout is not None
         self._limiter: RetryLimiter | None = getattr(config, "limiter", None)
         # Whether nothing is asked before a first attempt, nor about a success.
-        self._is_plain = (
-            isinstance(config, RetryConfig)
-            and not config.uses_tokens
-            and not config.buffer_response
-            and all(each._ignores_success for each in config.strategies)
-        )
+        self._is_plain = isinstance(config, RetryConfig) and _ignores_success(config)
 
     def first_attempt(self, call: Call, request: Any) -> Scope | None:
         """Begin a first attempt that nobody has to be asked about; None otherwise.
@@ -120,4 +115,16 @@ class Retrier:
                 raise
         call.retry_config = config
         kind = TokenCall if config.uses_tokens else StrategyCall
-        return kind(config, call, scope, request, self._exchange)
+        is_plain = self._is_plain if config is self._config else _ignores_success(config)
+        return kind(
+            config, call, scope, request, self._exchange, ignores_success=is_plain
+        )
+
+
+def _ignores_success(config: RetryConfig) -> bool:
+    """Say whether nobody need be asked before a first attempt, nor about a success."""
+    return (
+        not config.uses_tokens
+        and not config.buffer_response
+        and all(each._ignores_success for each in config.strategies)
+    )

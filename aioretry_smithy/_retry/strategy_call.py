@@ -13,7 +13,7 @@ from .backoff import Backoff
 from .content_strategy import RetryStrategyWithContent
 from .decision import RetryDecision, first_answer
 from .retried_call import RetriedCall
-from .wait import NOT_WANTED, Stop, Wait
+from .wait import LATER, NOT_WANTED, Stop, Wait
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,31 +32,46 @@ class StrategyCall(RetriedCall):
     _answer: Backoff | None = None
     _backoff: Backoff | None = None
     _count = 0
+    _pending: Awaitable[RetryAnswer] | None = None
+
+    def ask_at_once(self) -> Stop | None:
+        """Ask the strategies, unless a body is to be read first."""
+        config, cause = self.config, self.cause
+        if config.buffer_response or config.looks_at_content:
+            return LATER
+        if cause is not None and self.was_cut():
+            return self.time_out()
+        strategy = cast("RetryStrategy", config.strategy)
+        answer = strategy._ask(self.call, self.attempt, cause)
+        if isinstance(answer, Awaitable):
+            self._pending = answer
+            return LATER
+        return self._take(answer)
 
     async def ask(self) -> Stop | None:
         """Ask one strategy after the other; a backoff means another attempt."""
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            return self._take(await pending)
         if self.config.buffer_response:
             await self.read()
         cause = self.cause
         if cause is not None and self.was_cut():
             return self.time_out()
-        if self.config.looks_at_content:
-            answer = first_answer(self._answers())
-        else:
-            strategy = cast("RetryStrategy", self.config.strategy)
-            answer = strategy._ask(self.call, self.attempt, cause)
-        if answer is None:
-            return NOT_WANTED
+        answer = first_answer(self._answers())
         if isinstance(answer, Awaitable):
             answer = await answer
         if self.cause is not cause:
             # A body failed that was looked at, which is another question.
             return await self.ask()
-        if isinstance(answer, Backoff):
-            self._answer = answer
-        else:
-            self._answer = RetryDecision.of(answer).backoff
-        return NOT_WANTED if self._answer is None else None
+        return self._take(answer)
+
+    def _take(self, answer: RetryAnswer) -> Stop | None:
+        """Keep the backoff of an answer; without one there is no other attempt."""
+        if answer is not None and not isinstance(answer, Backoff):
+            answer = RetryDecision.of(answer).backoff
+        self._answer = answer
+        return NOT_WANTED if answer is None else None
 
     def _answers(self) -> Iterator[RetryAnswer | Awaitable[RetryAnswer]]:
         for strategy in self.config.strategies:
@@ -78,6 +93,10 @@ class StrategyCall(RetriedCall):
         return await answer if isinstance(answer, Awaitable) else answer
 
     async def next_delay(self) -> Decision:
+        """Ask the backoff, which takes no wait."""
+        return self.delay_at_once()
+
+    def delay_at_once(self) -> Decision:
         """Ask the backoff; one that is not the last one's object counts from 1."""
         backoff = cast("Backoff", self._answer)
         if backoff is not self._backoff:

@@ -45,6 +45,8 @@ class TokenCall(RetriedCall):
         "_tokens",
     )
 
+    may_have_to_wait = True
+
     async def begin(self) -> Decision:
         """Acquire the initial token; without one, the call makes one attempt."""
         self._tokens = tokens_of(self.config.strategy)
@@ -231,9 +233,10 @@ class TokenCall(RetriedCall):
             with suppress(Exception):
                 _chain(refusal, self._error)
             if self.result is not NOTHING:
-                await self.exchange.release(
-                    self.result, self.call.remaining(self.scope.record)
-                )
+                left = self.call.remaining(self.scope.record)
+                pending = self.exchange.release(self.result, left)
+                if pending is not None:
+                    await pending
             self.result, self.cause = NOTHING, refusal
         return Stop(reason)
 
