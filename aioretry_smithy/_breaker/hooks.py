@@ -14,7 +14,7 @@ from .fail_fast_error import FailFastError
 from .strategy import checked_verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container
+    from collections.abc import Callable
 
     from .._call.call import Call
     from .._call.hooks import Scope
@@ -42,7 +42,7 @@ class BreakerHooks(Hooks):
         circuit_breakers: CircuitBreakers,
         strategy: CircuitBreakerStrategy,
         fallback: Callable[[ClientRequestContext, Any], Any] | None,
-        successes: Container[int] = (),
+        successes: frozenset[int] = frozenset(),
     ) -> None:
         self._find = circuit_breakers.of
         self._judge = strategy._judge

@@ -40,18 +40,16 @@ class Attempt:
     """What cuts a function at the deadline of the attempt."""
 
     @classmethod
-    def of_call(cls, call: Call) -> Attempt:
-        """Make the attempt that the call itself was up to now."""
-        record = call.begin_first_request()
+    def of_call(cls, call: Call, began: float) -> Attempt:
+        """Make the attempt that the call itself was up to now, since it began."""
+        record = call.begin_first_request(began)
         call.outcome, call.was_sent, call.was_refused = PENDING, False, False
         attempt = cls.__new__(cls)
         attempt.number, attempt.to_send, attempt.record = 1, call.to_send, record
         attempt.context = attempt.cut = None
         return attempt
 
-    def __init__(
-        self, call: Call, request: Any, timeout: float | None = None
-    ) -> None:
+    def __init__(self, call: Call, request: Any, timeout: float | None = None) -> None:
         # Most attempts send the very request that the caller made.
         is_same = request is call.to_send
         kept = call.request if is_same else request.without_body()

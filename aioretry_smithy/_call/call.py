@@ -207,7 +207,7 @@ class Call(_Rarely, Record):
         """Its requests, for those who look when it is over."""
         if self.attempt_began is not None:
             # It shares its outcome, since it ended with that.
-            self.begin_first_request().outcome = self.outcome
+            self.begin_first_request(self.attempt_began)
         return self.sent
 
     @property
@@ -254,9 +254,9 @@ class Call(_Rarely, Record):
         sent.append(record)
         return record
 
-    def begin_first_request(self) -> Sent:
-        """Give the facts of the first attempt to a request of its own."""
-        sent = Sent(self.request, self.attempt_began, None, 1)
+    def begin_first_request(self, began: float) -> Sent:
+        """Give the facts of the first attempt, which began then, to a request."""
+        sent = Sent(self.request, began, None, 1)
         self.attempt_began = None
         self.sent.append(sent)
         sent.outcome, sent.was_sent = self.outcome, self.was_sent

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,7 +29,10 @@ def time_left(call: Call, record: Record | None = None) -> float:
     A timer may fire up to one tick of the clock early, so the last tick before a
     deadline counts as passed.
     """
-    return call.remaining(record or call) - _tick(asyncio.get_running_loop())
+    deadline = call.deadline_of(record or call)
+    if deadline is None:
+        return math.inf
+    return max(0.0, deadline - call.loop.time()) - _tick(call.loop)
 
 
 class TimeLimits(NamedTuple):

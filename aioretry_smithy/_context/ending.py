@@ -5,15 +5,17 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from .._call.attempt import Attempt
 from .._call.hooks import NOTHING, PASS, WAIT, Answer, Changed, Hooks, Sign
 from .._call.recorder import record_failure
 from .recording import record_response
+from .retries import NO_RETRIES
 
 if TYPE_CHECKING:
-    from .._call.attempt import Attempt
     from .._call.call import Call
     from .._call.hooks import Scope
     from .._call.record import Record
+    from .retries import Retrier, Retries
     from .row import Sender
 
     Entered = list[tuple[Hooks, Any]]
@@ -74,7 +76,7 @@ class Ending:
         call: The call.
     """
 
-    __slots__ = ("_at", "_retries", "call", "cause", "result")
+    __slots__ = ("_at", "_attempt", "_retries", "call", "cause", "result")
 
     result: Any
     """The result that there is up to now; :data:`.NOTHING` without one."""
@@ -88,7 +90,7 @@ class Ending:
         self.cause = None
         # Where the attempt failed: NOTHING, when hooks were entered, or SENDING.
         self._at: Sign | None = None
-        self._retries: Any = None
+        self._retries: Retries | None = None
 
     @classmethod
     def of(
@@ -135,14 +137,12 @@ class Ending:
                 result.close()
 
     async def end(
-        self,
-        attempt: Scope,
-        begun: Entered,
-        sender: Sender,
-        record: Record,
-        request: Any,
+        self, begun: Entered, sender: Sender, record: Record, request: Any
     ) -> None:
         """Record how an attempt failed, and tell the hooks; or that it did not."""
+        attempt: Any = self._attempt
+        if record is self.call:
+            record = attempt.record
         at, self._at = self._at, None
         if at is SENDING:
             try:
@@ -156,23 +156,24 @@ class Ending:
             record_failure(self.call, attempt.record, self.cause)
         await self._leave(begun, attempt)
 
-    async def first_attempt(
-        self, retrier: Any, scope: Scope, request: Any
-    ) -> Attempt | None:
-        """Begin the first attempt where somebody has to be asked before it."""
-        self._retries = retrier.begin(self.call, scope, request)
-        return await self._retries.next_attempt(self)  # type: ignore[no-any-return]
-
-    async def next_attempt(
-        self, retrier: Any, scope: Scope, request: Any, attempt: Any
-    ) -> Attempt | None:
-        """Begin an attempt after one; None where the call ends as this then."""
-        if retrier is None:
-            return None
+    def retries(
+        self,
+        retrier: Retrier | None,
+        scope: Scope,
+        request: Any,
+        attempt: Scope | None = None,
+    ) -> Retries:
+        """Return what decides about the attempts after one, or before the first."""
+        began = self.call.attempt_began
+        if began is not None:
+            attempt = Attempt.of_call(self.call, began)
+        self._attempt = attempt
         if self._retries is None:
-            self._retries = retrier.begin(self.call, scope, request)
-            self._retries.take_over(attempt)
-        return await self._retries.next_attempt(self)  # type: ignore[no-any-return]
+            if retrier is None:
+                self._retries = NO_RETRIES
+            else:
+                self._retries = retrier.begin(self.call, scope, request, attempt)
+        return self._retries
 
     async def hand_over(self, scope: Scope, entered: Entered) -> Any:
         """Tell the hooks around the call; return or raise what they have left."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._call.attempt import Attempt
 from .._call.hooks import NOTHING, Sign
 from .._call.recorder import record_failure
 from .ending import SENDING, Ending, heed
@@ -24,8 +23,7 @@ async def run(row: Row, call: Call, scope: Scope, request: Any) -> Any:
     """Return what comes of a request, or raise it; see :class:`.Ending`."""
     outer, retrier, inner, sender = row
     entered: Entered = []
-    attempt = ending = None
-    result: Any = NOTHING
+    attempt, ending, result = None, None, NOTHING
     try:
         for hooks in outer:
             permit = hooks.enter(call, scope, request)
@@ -35,7 +33,7 @@ async def run(row: Row, call: Call, scope: Scope, request: Any) -> Any:
         attempt = scope if retrier is None else retrier.first_attempt(call, request)
         if attempt is None:
             ending = Ending(call)
-            attempt = await ending.first_attempt(retrier, scope, request)
+            attempt = await ending.retries(retrier, scope, request).next_attempt(ending)
         while attempt is not None:
             begun: Entered = []
             record = attempt.record
@@ -64,11 +62,10 @@ async def run(row: Row, call: Call, scope: Scope, request: Any) -> Any:
             except BaseException as cause:
                 ending = Ending.of(ending, call, result, cause)
             result = NOTHING
-            if call.attempt_began is not None:
-                attempt = Attempt.of_call(call)
-                record = attempt.record
-            await ending.end(attempt, begun, sender, record, sent)
-            attempt = await ending.next_attempt(retrier, scope, request, attempt)
+            retries = ending.retries(retrier, scope, request, attempt)
+            if begun or ending.cause is not None:
+                await ending.end(begun, sender, record, sent)
+            attempt = await retries.next_attempt(ending)
         while entered and ending is None:
             hooks, permit = entered.pop()
             pending = hooks.leave(call, scope, permit, result, None)

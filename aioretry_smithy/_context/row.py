@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .._call.call import Call
     from .._call.hooks import Hooks, Scope
     from .._call.record import Record
+    from .retries import Retrier
 
 
 class Sender(ABC):
@@ -89,7 +90,7 @@ class Row(NamedTuple):
     outer: tuple[Hooks, ...]
     """What is done around all attempts, from the outside in."""
 
-    retrier: Any
+    retrier: Retrier | None
     """What makes attempts; None where nothing does."""
 
     inner: tuple[Hooks, ...]

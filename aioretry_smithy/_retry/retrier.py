@@ -44,7 +44,6 @@ class Retrier:
     needs_attempt: bool
     """Whether a first attempt has a time limit, or hooks that look at it."""
 
-
     def __init__(
         self, config: RetryConfig | RetryConfigMapping, exchange: Exchange
     ) -> None:
@@ -65,7 +64,8 @@ class Retrier:
         options: Options | None = call.options
         if not self._is_plain or (options is not None and options.retry is not None):
             return None
-        call.retry_config = self._config
+        config: Any = self._config
+        call.retry_config = config
         if not (
             self.needs_attempt
             or call.is_watched
@@ -75,7 +75,7 @@ class Retrier:
             call.attempt_began = call.loop.time()
             return call
         if call.sent:
-            return begin_attempt(self._config, call, request, self._exchange)
+            return begin_attempt(config, call, request, self._exchange)
         return Attempt(call, request, self._attempt_timeout)
 
     def succeeds(self, call: Call, attempt: Scope, result: Any) -> bool:
@@ -97,8 +97,10 @@ class Retrier:
                 call.stop_reason = call.retry_error = None
         return True
 
-    def begin(self, call: Call, scope: Scope, request: Any) -> RetriedCall:
-        """Begin the retries of a call.
+    def begin(
+        self, call: Call, scope: Scope, request: Any, attempt: Attempt | None
+    ) -> RetriedCall:
+        """Begin the retries of a call, after an attempt or before the first.
 
         Raises:
             Exception: A mapping has raised it.
@@ -115,10 +117,15 @@ class Retrier:
                 raise
         call.retry_config = config
         kind = TokenCall if config.uses_tokens else StrategyCall
-        is_plain = self._is_plain if config is self._config else _ignores_success(config)
-        return kind(
+        is_plain = (
+            self._is_plain if config is self._config else _ignores_success(config)
+        )
+        retries = kind(
             config, call, scope, request, self._exchange, ignores_success=is_plain
         )
+        if attempt is not None:
+            retries.take_over(attempt)
+        return retries
 
 
 def _ignores_success(config: RetryConfig) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from .._call.stop_reason import RetryStopReason
 
@@ -39,7 +39,7 @@ Decision: TypeAlias = Wait | Stop
 AT_ONCE: Final = Wait(0.0, "backoff")
 """The decision to make the first attempt, without a wait."""
 
-LATER: Final[Any] = Stop(None)
+LATER: Final = Stop(None)
 """In place of a decision: it may take a wait."""
 
 SUCCEEDED: Final = Stop(None)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from multidict import getversion
-
 from .._call.attempt import Attempt
 from .._call.recorder import follow_stale, note_defaults
 from .._context.options import current_options, lending
 from .._failures.safety import mark_seen
 from .._request.copied_arguments import is_unchanged
 from .deadline import CLOSE_ENOUGH, attempt_timeout
+from .defaults import version_of
 from .json_once import with_serialized
 from .resend import MAX_RESENDS, is_tracked, request_to_resend, sending_tracked
 from .transport import Transport, judged, prepared_body, refused
@@ -102,7 +101,7 @@ class AiohttpTransport(Transport):
             if session is None:
                 raise closed()
             headers = session._default_headers
-            if getversion(headers) != call.defaults.version:
+            if version_of(headers) != call.defaults.version:
                 note_defaults(call, record, headers, request)
             arguments = request.arguments
             if request.given is not arguments:

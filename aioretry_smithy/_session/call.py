@@ -5,8 +5,6 @@ from __future__ import annotations
 from asyncio import get_running_loop
 from typing import TYPE_CHECKING, Any
 
-from multidict import getversion
-
 from .._bodies.new_response import CLOSES_REFUSED
 from .._call.call import Call
 from .._call.origin import judge_attempt
@@ -25,7 +23,7 @@ from .._request.copied_arguments import MUTABLE_ARGUMENTS, copy_arguments
 from .._request.request import HttpRequest
 from .aiohttp_transport import closed
 from .deadline import response_timeout
-from .defaults import SessionDefaults
+from .defaults import SessionDefaults, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -117,7 +115,7 @@ def _begin(
     )
     defaults = chain.defaults
     if (
-        defaults.version != getversion(session._default_headers)
+        defaults.version != version_of(session._default_headers)
         or defaults.timeout is not session._timeout
     ):
         defaults = chain.refresh(session)

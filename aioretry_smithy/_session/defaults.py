@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from multidict import getversion
 
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
     from aiohttp import ClientSession, ClientTimeout
 
     from .._masking.mask import Mask
+
+
+version_of: Callable[[Any], int] = getversion
+"""Return a number that no headers have had before, and that each change replaces."""
 
 
 class SessionDefaults(CallDefaults):
@@ -34,13 +39,6 @@ class SessionDefaults(CallDefaults):
     def __init__(self, session: ClientSession, mask: Mask) -> None:
         headers = session._default_headers
         super().__init__(mask, headers.copy())
-        self.version = getversion(headers)
+        self.version = version_of(headers)
         self.timeout = session._timeout
         self.limit = limit_of(self.timeout.total)
-
-    def are_those_of(self, session: ClientSession) -> bool:
-        """Say whether nothing has changed."""
-        return (
-            self.version == getversion(session._default_headers)
-            and self.timeout is session._timeout
-        )

@@ -125,7 +125,9 @@ class TelemetryHooks(Hooks):
         except Exception as error:
             log_error(error)
             return PASS
-        return PASS if observation is None else Changed(observation.request, observation)
+        return (
+            PASS if observation is None else Changed(observation.request, observation)
+        )
 
     def leave(
         self,

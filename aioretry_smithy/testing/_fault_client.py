@@ -173,7 +173,6 @@ class FaultHooks(Hooks):
         if result is not NOTHING:
             permit.spoil(context_of(call, scope), result)
 
-
     def _struck_by(
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> tuple[float, FaultKind]:

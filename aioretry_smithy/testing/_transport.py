@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Iterable, Iterator, Mapping, Set
-
 from typing import TYPE_CHECKING
 
 import aiohttp
