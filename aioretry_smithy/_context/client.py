@@ -22,6 +22,7 @@ from .._errors import bad_argument
 from .context import state_of
 from .loop import run
 from .recorded import record_error, record_result
+from .retries import ONCE
 from .row import ForeignClient, Row, Sender, Watched, changes
 
 if TYPE_CHECKING:
@@ -261,7 +262,7 @@ class Chain:
             if is_row and _is_derived(client):
                 row = _row_of(client)
             else:
-                row = Row((), None, (), ForeignClient(client))
+                row = Row((), ONCE, (), ForeignClient(client))
             # At once, when it is done: a function may be called in several threads.
             self._compiled = number, row
         return row
@@ -292,7 +293,7 @@ def _row_of(client: Any) -> Row:
     is_sender = isinstance(link, Sender) and (link is client or _is_derived(link))
     sender = link if is_sender else ForeignClient(link)
     if retrier is None:
-        return Row((), None, tuple(outer), sender)
+        return Row((), ONCE, tuple(outer), sender)
     if any(each.needs_attempt for each in (*outer, *around, sender)):
         retrier.needs_attempt = True
     return Row(tuple(outer), retrier, tuple(around), sender)

@@ -6,65 +6,20 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from .._call.attempt import Attempt
-from .._call.hooks import NOTHING, PASS, WAIT, Answer, Changed, Hooks, Sign
+from .._call.hooks import NOTHING, Sign
 from .._call.recorder import record_failure
-from .recording import record_response
-from .retries import NO_RETRIES
+from .entered import Answered
 
 if TYPE_CHECKING:
     from .._call.call import Call
     from .._call.hooks import Scope
     from .._call.record import Record
-    from .retries import Retrier, Retries
-    from .row import Sender
-
-    Entered = list[tuple[Hooks, Any]]
-    """Hooks that were entered, each with its permit, from the outside in."""
+    from .entered import Entered
+    from .retries import Retries
+    from .row import Row
 
 SENDING: Final = Sign()
 """Stands for the result of a request under way."""
-
-
-class _Answered(Exception):  # noqa: N818
-    """Ends an attempt, or a call, by a result in place of sending."""
-
-
-async def heed(
-    sign: Any, hooks: Hooks, call: Call, scope: Scope, request: Any
-) -> tuple[Hooks, Any, Any]:
-    """Return hooks, permit and request where hooks gave more than a permit, or none.
-
-    Raises:
-        Exception: The hooks refuse the request, or answer it.
-    """
-    if sign is WAIT:
-        sign = await hooks.admit(call, scope, request)
-    if isinstance(sign, Answer):
-        record_response(call, scope.record, sign.result)
-        raise _Answered(sign.result)
-    if isinstance(sign, Changed):
-        return hooks, sign.permit, sign.request
-    return _NO_HOOKS if sign is PASS else hooks, sign, request
-
-
-class _NoHooks(Hooks):
-    """Stands for hooks that have nothing to do this time."""
-
-    def enter(self, call: Call, scope: Scope, request: Any) -> None:
-        """Do nothing."""
-
-    def leave(
-        self,
-        call: Call,
-        scope: Scope,
-        permit: Any,
-        result: Any,
-        cause: Exception | None,
-    ) -> None:
-        """Do nothing."""
-
-
-_NO_HOOKS: Final = _NoHooks()
 
 
 class Ending:
@@ -73,10 +28,22 @@ class Ending:
     It has the outcome in place of variables, which frames of a traceback have.
 
     Args:
+        row: What the call goes through.
         call: The call.
+        scope: What it is made for: the call again, or an attempt.
+        request: The request, as the outer hooks have left it.
     """
 
-    __slots__ = ("_at", "_attempt", "_retries", "call", "cause", "result")
+    __slots__ = (
+        "_at",
+        "_call",
+        "_request",
+        "_retries",
+        "_row",
+        "_scope",
+        "cause",
+        "result",
+    )
 
     result: Any
     """The result that there is up to now; :data:`.NOTHING` without one."""
@@ -84,44 +51,27 @@ class Ending:
     cause: BaseException | None
     """The failure that there is up to now."""
 
-    def __init__(self, call: Call) -> None:
-        self.call = call
+    def __init__(self, row: Row, call: Call, scope: Scope, request: Any) -> None:
+        self._row = row
+        self._call = call
+        self._scope = scope
+        self._request = request
         self.result = NOTHING
         self.cause = None
-        # Where the attempt failed: NOTHING, when hooks were entered, or SENDING.
+        # Where an attempt failed: NOTHING, when hooks were entered, or SENDING.
         self._at: Sign | None = None
         self._retries: Retries | None = None
 
-    @classmethod
-    def of(
-        cls,
-        known: Ending | None,
-        call: Call,
-        result: Any,
-        cause: BaseException | None = None,
-    ) -> Ending:
-        """Note a result, or what was raised and the result that there was before.
-
-        Args:
-            known: The ending of the call, if there was one.
-            call: The call.
-            result: The result.
-            cause: What was raised.
-        """
-        ending = known or cls(call)
-        if isinstance(cause, _Answered):
-            (ending.result,) = cause.args
-            return ending
+    def note(self, cause: BaseException, result: Any) -> None:
+        """Note what was raised, and what there was in place of a result before."""
+        if isinstance(cause, Answered):
+            (self.result,) = cause.args
+            return
         if isinstance(result, Sign):
-            ending._at = result
+            self._at = result
         else:
-            ending.result = result
-        if cause is not None:
-            ending.fail(cause)
-        try:
-            return ending
-        finally:
-            del cause
+            self.result = result
+        self.fail(cause)
 
     def fail(self, cause: BaseException) -> None:
         """Note that the outcome is a failure; a response before that is closed."""
@@ -131,56 +81,51 @@ class Ending:
             # An exception of the caller's own may refuse to be written on.
             with suppress(Exception):
                 cause.__context__ = before
-        if result is not NOTHING and self.call.brings_response:
+        if result is not NOTHING and self._call.brings_response:
             # It may be no response at all; the hooks further out hear of it yet.
             with suppress(Exception):
                 result.close()
 
-    async def end(
-        self, begun: Entered, sender: Sender, record: Record, request: Any
-    ) -> None:
-        """Record how an attempt failed, and tell the hooks; or that it did not."""
-        attempt: Any = self._attempt
-        if record is self.call:
+    async def first_attempt(self) -> Attempt | None:
+        """Begin the first attempt where somebody has to be asked before it."""
+        row = self._row
+        self._retries = row.retrier.begin(self._call, self._scope, self._request, None)
+        return await self._retries.next_attempt(self)
+
+    async def next_attempt(
+        self, attempt: Any, begun: Entered, record: Record, request: Any
+    ) -> Attempt | None:
+        """End an attempt, and begin the next one; None where the call ends as this.
+
+        Args:
+            attempt: The attempt.
+            begun: The hooks that have yet to be told of its end.
+            record: What it recorded its outcome in.
+            request: What it sent.
+        """
+        call = self._call
+        if call.attempt_began is not None:
+            attempt = Attempt.of_call(call, call.attempt_began)
             record = attempt.record
-        at, self._at = self._at, None
-        if at is SENDING:
-            try:
-                # It may bring a result yet.
-                self.result = await sender.failed(
-                    self.call, attempt, record, request, self._forget()
-                )
-            except BaseException as cause:
-                self.fail(cause)
-        elif at is NOTHING and self.cause is not None:
-            record_failure(self.call, attempt.record, self.cause)
+        if self.cause is not None:
+            await self._record(attempt, record, request)
         await self._leave(begun, attempt)
-
-    def retries(
-        self,
-        retrier: Retrier | None,
-        scope: Scope,
-        request: Any,
-        attempt: Scope | None = None,
-    ) -> Retries:
-        """Return what decides about the attempts after one, or before the first."""
-        began = self.call.attempt_began
-        if began is not None:
-            attempt = Attempt.of_call(self.call, began)
-        self._attempt = attempt
         if self._retries is None:
-            if retrier is None:
-                self._retries = NO_RETRIES
-            else:
-                self._retries = retrier.begin(self.call, scope, request, attempt)
-        return self._retries
+            retrier = self._row.retrier
+            self._retries = retrier.begin(call, self._scope, self._request, attempt)
+        return await self._retries.next_attempt(self)
 
-    async def hand_over(self, scope: Scope, entered: Entered) -> Any:
-        """Tell the hooks around the call; return or raise what they have left."""
-        await self._leave(entered, scope)
+    async def hand_over(self, entered: Entered, attempt: Scope | None) -> Any:
+        """Tell the hooks around the call; return or raise what they have left.
+
+        Without an *attempt* they have refused it.
+        """
+        if attempt is None and self.cause is not None:
+            record_failure(self._call, self._scope.record, self.cause)
+        await self._leave(entered, self._scope)
         if self.cause is None:
             return self.result
-        raise self._forget()
+        raise self.forget()
 
     def take(self) -> tuple[Any, BaseException | None]:
         """Return the outcome, and forget it."""
@@ -188,23 +133,37 @@ class Ending:
         self.result, self.cause = NOTHING, None
         return result, cause
 
+    async def _record(self, attempt: Scope, record: Record, request: Any) -> None:
+        """Record how an attempt failed; the sender may bring a result yet."""
+        call, at = self._call, self._at
+        self._at = None
+        if at is SENDING:
+            sender = self._row.sender
+            try:
+                self.result = await sender.failed(
+                    call, attempt, record, request, self.forget()
+                )
+            except BaseException as cause:
+                self.fail(cause)
+        elif at is NOTHING and self.cause is not None:
+            record_failure(call, attempt.record, self.cause)
+
     async def _leave(self, entered: Entered, scope: Scope) -> None:
         """Tell hooks of the outcome; what they raise is the outcome from then on."""
+        call = self._call
         while entered:
             hooks, permit = entered.pop()
             try:
                 if self.cause is None or isinstance(self.cause, Exception):
-                    pending = hooks.leave(
-                        self.call, scope, permit, self.result, self.cause
-                    )
+                    pending = hooks.leave(call, scope, permit, self.result, self.cause)
                     if pending is not None:
                         await pending
                 else:
-                    hooks.cancel(self.call, scope, permit, self.cause)
+                    hooks.cancel(call, scope, permit, self.cause)
             except BaseException as error:
                 self.fail(error)
 
-    def _forget(self) -> BaseException:
+    def forget(self) -> BaseException:
         """Return the failure, and forget it."""
         cause: Any = self.cause
         self.cause = None

@@ -8,72 +8,61 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._call.hooks import NOTHING, Sign
-from .._call.recorder import record_failure
-from .ending import SENDING, Ending, heed
+from .._call.hooks import NOTHING
+from .ending import SENDING, Ending
+from .entered import enter, heed, leave
 
 if TYPE_CHECKING:
     from .._call.call import Call
     from .._call.hooks import Scope
-    from .ending import Entered
+    from .entered import Entered
     from .row import Row
 
 
 async def run(row: Row, call: Call, scope: Scope, request: Any) -> Any:
-    """Return what comes of a request, or raise it; see :class:`.Ending`."""
+    """Return what comes of a request, or raise it.
+
+    An :class:`.Ending` is made as soon as there is more to it than one good answer.
+    """
     outer, retrier, inner, sender = row
     entered: Entered = []
     attempt, ending, result = None, None, NOTHING
     try:
-        for hooks in outer:
-            permit = hooks.enter(call, scope, request)
-            if isinstance(permit, Sign):
-                hooks, permit, request = await heed(permit, hooks, call, scope, request)
-            entered.append((hooks, permit))
-        attempt = scope if retrier is None else retrier.first_attempt(call, request)
+        sign = enter(outer, entered, call, scope, request)
+        if sign is not None:
+            request = await heed(sign, outer, entered, call, scope, request)
+        attempt = retrier.first_attempt(call, scope, request)
         if attempt is None:
-            ending = Ending(call)
-            attempt = await ending.retries(retrier, scope, request).next_attempt(ending)
+            ending = Ending(row, call, scope, request)
+            attempt = await ending.first_attempt()
         while attempt is not None:
             begun: Entered = []
-            record = attempt.record
-            sent = request if retrier is None else attempt.to_send
+            record, sent = (
+                attempt.record,
+                request if ending is None else attempt.to_send,
+            )
             try:
-                for hooks in inner:
-                    permit = hooks.enter(call, attempt, sent)
-                    if isinstance(permit, Sign):
-                        hooks, permit, sent = await heed(
-                            permit, hooks, call, attempt, sent
-                        )
-                    begun.append((hooks, permit))
+                sign = enter(inner, begun, call, attempt, sent)
+                if sign is not None:
+                    sent = await heed(sign, inner, begun, call, attempt, sent)
                 result = SENDING
                 result = await sender.start(call, attempt, sent)
                 sender.answered(call, attempt, record, result)
-                while begun:
-                    hooks, permit = begun.pop()
-                    pending = hooks.leave(call, attempt, permit, result, None)
-                    if pending is not None:
-                        await pending
-                if ending is None and (
-                    retrier is None or retrier.succeeds(call, attempt, result)
-                ):
+                while (pending := leave(begun, call, attempt, result)) is not None:
+                    await pending
+                if ending is None and retrier.succeeds(call, attempt, result):
                     break
-                ending = Ending.of(ending, call, result)
+                ending = ending or Ending(row, call, scope, request)
+                ending.result = result
             except BaseException as cause:
-                ending = Ending.of(ending, call, result, cause)
+                ending = ending or Ending(row, call, scope, request)
+                ending.note(cause, result)
             result = NOTHING
-            retries = ending.retries(retrier, scope, request, attempt)
-            if begun or ending.cause is not None:
-                await ending.end(begun, sender, record, sent)
-            attempt = await retries.next_attempt(ending)
-        while entered and ending is None:
-            hooks, permit = entered.pop()
-            pending = hooks.leave(call, scope, permit, result, None)
-            if pending is not None:
-                await pending
+            attempt = await ending.next_attempt(attempt, begun, record, sent)
+        while ending is None and (pending := leave(entered, call, scope, result)):
+            await pending
     except BaseException as cause:
-        if attempt is None:
-            record_failure(call, scope.record, cause)
-        ending = Ending.of(ending, call, result, cause)
+        ending = ending or Ending(row, call, scope, request)
+        ending.note(cause, result)
         result = NOTHING
-    return result if ending is None else await ending.hand_over(scope, entered)
+    return result if ending is None else await ending.hand_over(entered, attempt)

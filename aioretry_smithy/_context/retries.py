@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self
 
 if TYPE_CHECKING:
     from .._call.attempt import Attempt
@@ -31,7 +31,7 @@ class Retrier(Protocol):
     needs_attempt: bool
     """Whether a first attempt has a time limit, or hooks that look at it."""
 
-    def first_attempt(self, call: Call, request: Any) -> Scope | None:
+    def first_attempt(self, call: Call, scope: Scope, request: Any) -> Scope | None:
         """Begin a first attempt that nobody has to be asked about; None otherwise.
 
         Where nothing looks at it while it lasts, the call is that attempt.
@@ -51,11 +51,28 @@ class Retrier(Protocol):
         ...
 
 
-class _NoRetries:
-    """Makes no attempt after the first."""
+class _Once:
+    """Sends once, and decides nothing."""
 
-    async def next_attempt(self, ending: object) -> None:
-        """Leave it at that."""
+    needs_attempt = False
+
+    def first_attempt(self, call: Call, scope: Scope, request: object) -> Scope:
+        """Return what the request is sent for."""
+        return scope
+
+    def succeeds(self, call: Call, attempt: Scope, result: object) -> Literal[True]:
+        """Take any result for the end."""
+        return True
+
+    def begin(self, call: Call, scope: Scope, request: object, attempt: object) -> Self:
+        """Begin nothing."""
+        return self
+
+    async def next_attempt(self, ending: Any) -> None:
+        """Leave it at the result, or raise the failure."""
+        if ending.cause is not None:
+            raise ending.forget()
 
 
-NO_RETRIES: Final = _NoRetries()
+ONCE: Final = _Once()
+"""Makes no attempts."""

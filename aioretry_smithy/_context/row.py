@@ -90,8 +90,8 @@ class Row(NamedTuple):
     outer: tuple[Hooks, ...]
     """What is done around all attempts, from the outside in."""
 
-    retrier: Retrier | None
-    """What makes attempts; None where nothing does."""
+    retrier: Retrier
+    """What makes attempts; :data:`.ONCE` where nothing does."""
 
     inner: tuple[Hooks, ...]
     """What is done around each attempt, or around the one request."""

@@ -49,7 +49,7 @@ class LoggingHooks(Hooks):
         self._has_reported = False
         request = settings.request_log_level
         response = settings.successful_response_log_level
-        # Where this is off, so is the other. None where a function of the log has a say.
+        # Where this is off, so is the other. None where a function of the log is asked.
         self._level_of_success: int | None = None
         if not callable(request) and not callable(response):
             self._level_of_success = max(request, response)
@@ -67,7 +67,7 @@ class LoggingHooks(Hooks):
         result: Any,
         cause: BaseException | None,
     ) -> None:
-        """Write the lines; none of a success, without a look at the log, if all is off."""
+        """Write the lines; without a look at the log, if they are off."""
         level = self._level_of_success
         if cause is None and level is not None:
             status = scope.record.outcome.status

@@ -172,20 +172,20 @@ class RetriedCall(ABC):
         if cause is not None:
             judge_attempt(self.call, self.attempt.record, cause)
             del cause
-        limiter = self.config.limiter
         if self._ignores_success and self.succeeded():
             stop: Stop | None = NOT_WANTED
         elif (stop := self.ask_at_once()) is LATER:
             stop = await self.ask()
-        if limiter is not None:
-            await report(limiter, self.ctx, self.cause, wanted=stop is None)
+        if self.config.limiter is not None:
+            await report(self.config.limiter, self.ctx, self.cause, wanted=stop is None)
             if self._permitted is not None:
                 await self._end_retry()
         if stop is not None:
             return SUCCEEDED if self.succeeded() else stop
-        stop = self._limit()
-        if stop is not None:
-            return stop
+        return self._limit() or await self._plan_retry()
+
+    async def _plan_retry(self) -> Decision:
+        """Find out when the next attempt begins, and ask the limiter for it."""
         if (wait := self.delay_at_once()) is LATER:
             wait = await self.next_delay()
         if wait.stops:
@@ -194,7 +194,7 @@ class RetriedCall(ABC):
         if not (is_finite(delay) and delay >= 0):
             raise bad_argument("next_delay", delay, "seconds, finite and >= 0, or None")
         self._owes_refund = True
-        decision = self.plan(delay)
+        decision, limiter = self.plan(delay), self.config.limiter
         if limiter is None or decision.stops:
             return decision
         return await self._ask_limiter(limiter, delay, decision)
@@ -208,7 +208,7 @@ class RetriedCall(ABC):
         """Ask, after an attempt, for another; return why there is none, if so."""
 
     def delay_at_once(self) -> Decision:
-        """Find out as :meth:`next_delay` does; :data:`.LATER` where that takes a wait."""
+        """Find out as :meth:`next_delay`; :data:`.LATER` where that takes a wait."""
         return LATER
 
     @abstractmethod

@@ -9,7 +9,6 @@ from .._call.recorder import record_failure
 from .._call.stop_reason import RetryStopReason
 from .._context.context import context_of
 from .config import RetryConfig
-from .retried_call import begin_attempt
 from .strategy_call import StrategyCall
 from .token_call import TokenCall
 
@@ -56,13 +55,16 @@ class Retrier:
         # Whether nothing is asked before a first attempt, nor about a success.
         self._is_plain = isinstance(config, RetryConfig) and _ignores_success(config)
 
-    def first_attempt(self, call: Call, request: Any) -> Scope | None:
+    def first_attempt(self, call: Call, scope: Scope, request: Any) -> Scope | None:
         """Begin a first attempt that nobody has to be asked about; None otherwise.
 
         Where nothing looks at it while it lasts, the call is that attempt.
         """
         options: Options | None = call.options
-        if not self._is_plain or (options is not None and options.retry is not None):
+        # A decorator outside may have sent it through here before.
+        if not self._is_plain or call.sent:
+            return None
+        if options is not None and options.retry is not None:
             return None
         config: Any = self._config
         call.retry_config = config
@@ -74,8 +76,6 @@ class Retrier:
         ):
             call.attempt_began = call.loop.time()
             return call
-        if call.sent:
-            return begin_attempt(config, call, request, self._exchange)
         return Attempt(call, request, self._attempt_timeout)
 
     def succeeds(self, call: Call, attempt: Scope, result: Any) -> bool:

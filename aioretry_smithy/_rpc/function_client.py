@@ -8,6 +8,7 @@ from .._call.recorder import record_failure, record_return
 from .._context.client import derived
 from .._context.context import state_of
 from .._context.loop import run
+from .._context.retries import ONCE
 from .._context.row import Row, Sender
 from .cut import begin, passed_by
 
@@ -36,7 +37,7 @@ class FunctionClient(Sender):
     @derived
     async def execute(self, ctx: ClientRequestContext, request: RpcRequest) -> Any:
         """Call the function with the arguments of *request*."""
-        return await run(Row((), None, (), self), *state_of(ctx), request)
+        return await run(Row((), ONCE, (), self), *state_of(ctx), request)
 
     def start(self, call: Call, scope: Scope, request: RpcRequest) -> Awaitable[Any]:
         """Begin to call the function, if there is time."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from .._call.attempt import Attempt
 from .._call.recorder import follow_stale, note_defaults
@@ -50,7 +50,7 @@ class AiohttpTransport(Transport):
     """Whether it does what aiohttp did before the chain switched that off."""
 
     def __init__(self) -> None:
-        self.session = _no_session
+        self.session = _none_yet
         self.replaced = None
         self.resends = False
 
@@ -97,9 +97,7 @@ class AiohttpTransport(Transport):
         """Begin to send the request."""
         record = scope.record
         try:
-            session = self.session()
-            if session is None:
-                raise closed()
+            session = self.session() or _no_session()
             headers = session._default_headers
             if version_of(headers) != call.defaults.version:
                 note_defaults(call, record, headers, request)
@@ -200,5 +198,9 @@ def closed() -> RuntimeError:
     return RuntimeError("Session is closed")
 
 
-def _no_session() -> None:
+def _none_yet() -> None:
     return None
+
+
+def _no_session() -> NoReturn:
+    raise closed()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from multidict import getversion
@@ -11,6 +10,8 @@ from .._call.defaults import CallDefaults
 from .deadline import limit_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from aiohttp import ClientSession, ClientTimeout
 
     from .._masking.mask import Mask

@@ -14,6 +14,7 @@ from .._context.client import ForOneKind, derived
 from .._context.context import state_of
 from .._context.loop import run
 from .._context.recording import record_http
+from .._context.retries import ONCE
 from .._context.row import Row, Sender
 from .._failures.safety import mark_raised_by_caller
 
@@ -40,7 +41,7 @@ class Transport(ForOneKind, Sender):
     ) -> aiohttp.ClientResponse:
         """Send the request, in the time that the context leaves."""
         response: aiohttp.ClientResponse
-        response = await run(Row((), None, (), self), *state_of(ctx), request)
+        response = await run(Row((), ONCE, (), self), *state_of(ctx), request)
         return response
 
     def answered(
