@@ -95,9 +95,10 @@ class AiohttpTransport(Transport):
         self, call: Call, scope: Scope, request: HttpRequest
     ) -> Awaitable[aiohttp.ClientResponse]:
         """Begin to send the request."""
-        record = scope.record
+        record, session = scope.record, self.session()
+        if session is None:
+            _refuse_as_closed(call, scope)
         try:
-            session = self.session() or _no_session()
             headers = session._default_headers
             if version_of(headers) != call.defaults.version:
                 note_defaults(call, record, headers, request)
@@ -202,5 +203,9 @@ def _none_yet() -> None:
     return None
 
 
-def _no_session() -> NoReturn:
-    raise closed()
+def _refuse_as_closed(call: Call, scope: Scope) -> NoReturn:
+    try:
+        raise closed()
+    except RuntimeError as cause:
+        refused(call, scope, cause)
+        raise

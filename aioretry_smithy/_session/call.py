@@ -116,7 +116,7 @@ def _begin(
     defaults = chain.defaults
     if (
         defaults.version != version_of(session._default_headers)
-        or defaults.timeout is not session._timeout
+        or defaults.timeout is not session.timeout
     ):
         defaults = chain.refresh(session)
     around = current_options()

@@ -41,5 +41,5 @@ class SessionDefaults(CallDefaults):
         headers = session._default_headers
         super().__init__(mask, headers.copy())
         self.version = version_of(headers)
-        self.timeout = session._timeout
+        self.timeout = session.timeout
         self.limit = limit_of(self.timeout.total)

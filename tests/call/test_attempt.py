@@ -14,9 +14,9 @@ async def test_record_has_the_request_without_its_body():
     """That of the caller is shared; the attempt itself sends the whole request."""
     request = HttpRequest("POST", URL, data=b"body")
     call = call_of(begin(request))
-    first = Attempt.begin(call, request)
+    first = Attempt(call, request)
     again = request.with_header("A", "1")
-    second = Attempt.begin(call, again)
+    second = Attempt(call, again)
 
     assert (request, again) == (first.to_send, second.to_send)
     assert call.request is first.record.request
@@ -29,10 +29,10 @@ async def test_requests_sent_again_are_no_attempts():
     """The number counts passes; the record has that of the request."""
     ctx = begin()
     call = call_of(ctx)
-    first = Attempt.begin(call, ctx.request)
+    first = Attempt(call, ctx.request)
     first.record = call.begin_request(ctx.request)
     call.resends += 1
-    second = Attempt.begin(call, ctx.request)
+    second = Attempt(call, ctx.request)
 
     assert [(1, 2), (2, 3)] == [
         (each.number, each.record.number) for each in (first, second)
