@@ -294,7 +294,7 @@ def _row_of(client: Any) -> Row:
     sender = link if is_sender else ForeignClient(link)
     if retrier is None:
         return Row((), ONCE, tuple(outer), sender)
-    if any(each.needs_attempt for each in (*outer, *around, sender)):
+    if any(each.needs_attempt for each in (*around, sender)):
         retrier.needs_attempt = True
     return Row(tuple(outer), retrier, tuple(around), sender)
 

@@ -41,8 +41,6 @@ class LoggingHooks(Hooks):
         "_settings",
     )
 
-    needs_attempt = False
-
     def __init__(self, settings: LoggingSettings) -> None:
         self._settings = settings
         self._is_on = level_check(settings.logger)

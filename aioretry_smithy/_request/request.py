@@ -11,7 +11,7 @@ from yarl import URL
 from .._failures.kept_cause import CallBound
 from .._masking.mask import DEFAULT_MASK
 from .._text import one_word, printable
-from .copied_arguments import MUTABLE_ARGUMENTS, copy_arguments
+from .copied_arguments import copy_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,20 +73,6 @@ class HttpRequest(CallBound):
         self.arguments = copy_arguments(options)
         self._base_url = base_url
         self._url: URL | None = None
-
-    @classmethod
-    def of_call(
-        cls,
-        method: str,
-        target: StrOrURL,
-        arguments: dict[str, Any],
-        base_url: URL | None,
-    ) -> Self:
-        """Make a request of keyword arguments in a dictionary."""
-        # Checked here already: a call without any of them pays nothing.
-        is_fixed = MUTABLE_ARGUMENTS.isdisjoint(arguments)
-        copies = arguments if is_fixed else copy_arguments(arguments)
-        return cls.of_arguments(method, target, arguments, copies, base_url)
 
     @classmethod
     def of_arguments(

@@ -63,11 +63,8 @@ class Exchange(ABC):
         """
 
     @abstractmethod
-    def release(self, result: Any, seconds: float) -> Awaitable[None] | None:
-        """Release the connection of *result*, in at most *seconds*.
-
-        It may go on in what it returns, which is awaited.
-        """
+    async def release(self, result: Any, seconds: float) -> None:
+        """Release the connection of *result*, in at most *seconds*."""
 
     @abstractmethod
     def close(self, result: Any) -> None:

@@ -87,14 +87,12 @@ class HttpExchange(Exchange):
             _content.record_body_failure(call, attempt.record, response, cause)
             raise
 
-    def release(
-        self, response: aiohttp.ClientResponse, seconds: float
-    ) -> Awaitable[None] | None:
+    async def release(self, response: aiohttp.ClientResponse, seconds: float) -> None:
         """Release *response* and its connection, in at most *seconds*."""
-        if response.connection is not None:
-            return discard(response, seconds=seconds)
-        response.release()
-        return None
+        if response.connection is None:
+            response.release()
+        else:
+            await discard(response, seconds=seconds)
 
     def close(self, response: aiohttp.ClientResponse) -> None:
         """Close *response* and its connection."""

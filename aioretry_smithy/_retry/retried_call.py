@@ -85,6 +85,9 @@ class RetriedCall(ABC):
 
     _earlier_cause: Exception | None
 
+    next_delay: Callable[[], Awaitable[Decision]]
+    """Finds out what :meth:`delay_at_once` has put off."""
+
     may_have_to_wait: ClassVar[bool] = False
     """Whether an attempt may have to wait on, in :meth:`admit`."""
 
@@ -207,13 +210,12 @@ class RetriedCall(ABC):
     async def ask(self) -> Stop | None:
         """Ask, after an attempt, for another; return why there is none, if so."""
 
-    def delay_at_once(self) -> Decision:
-        """Find out as :meth:`next_delay`; :data:`.LATER` where that takes a wait."""
-        return LATER
-
     @abstractmethod
-    async def next_delay(self) -> Decision:
-        """Find out how long to wait for the next attempt, or why there is none."""
+    def delay_at_once(self) -> Decision:
+        """Find out how long to wait for the next attempt, or why there is none.
+
+        That is :data:`.LATER` where a subclass has a :meth:`next_delay` to await.
+        """
 
     async def admit(self) -> float | None:
         """Wait on until an attempt may begin; return the seconds, None if too many."""
@@ -287,10 +289,8 @@ class RetriedCall(ABC):
         try:
             delay = wait.delay
             if self.result is not NOTHING:
-                pending = self.exchange.release(self.result, delay)
-                if pending is not None:
-                    await pending
-                    delay -= clock() - started
+                await self.exchange.release(self.result, delay)
+                delay -= clock() - started
             if self.cause is not None:
                 drop_frames(self.cause)
                 self._earlier_cause = self.cause

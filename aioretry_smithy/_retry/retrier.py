@@ -92,9 +92,6 @@ class Retrier:
         record.is_settled = True
         if not call.is_settled:
             call.outcome = record.outcome
-            if call.stop_reason is not None:
-                # Of a pass before this one.
-                call.stop_reason = call.retry_error = None
         return True
 
     def begin(

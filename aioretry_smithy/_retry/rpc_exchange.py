@@ -56,7 +56,7 @@ class RpcExchange(Exchange):
     ) -> _T | None:
         return None if look is None else await look(result)
 
-    def release(self, result: object, seconds: float) -> None:
+    async def release(self, result: object, seconds: float) -> None:
         pass
 
     def close(self, result: object) -> None:

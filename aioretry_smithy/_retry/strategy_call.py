@@ -92,10 +92,6 @@ class StrategyCall(RetriedCall):
         answer = strategy.should_retry(self.ctx, cause, content)
         return await answer if isinstance(answer, Awaitable) else answer
 
-    async def next_delay(self) -> Decision:
-        """Ask the backoff, which takes no wait."""
-        return self.delay_at_once()
-
     def delay_at_once(self) -> Decision:
         """Ask the backoff; one that is not the last one's object counts from 1."""
         backoff = cast("Backoff", self._answer)

@@ -25,7 +25,7 @@ from .error_code import read_error_code
 from .failure import Failure
 from .retried_call import RetriedCall
 from .strategy_tokens import delay_of, scope_of, tokens_of
-from .wait import AT_ONCE, NOT_WANTED, Decision, Stop, Wait
+from .wait import AT_ONCE, LATER, NOT_WANTED, Decision, Stop, Wait
 
 if TYPE_CHECKING:
     from ..smithy.rate_limiter import ClientRateLimiter
@@ -124,6 +124,10 @@ class TokenCall(RetriedCall):
         if self.attempts_made < self.config.max_total_attempts:
             self._overrules = await self._refresh() is None
         return None if self._overrules else NOT_WANTED
+
+    def delay_at_once(self) -> Decision:
+        """Put it off."""
+        return LATER
 
     async def next_delay(self) -> Decision:
         """Exchange the token for that of the next attempt."""
@@ -234,9 +238,7 @@ class TokenCall(RetriedCall):
                 _chain(refusal, self._error)
             if self.result is not NOTHING:
                 left = self.call.remaining(self.scope.record)
-                pending = self.exchange.release(self.result, left)
-                if pending is not None:
-                    await pending
+                await self.exchange.release(self.result, left)
             self.result, self.cause = NOTHING, refusal
         return Stop(reason)
 

@@ -129,7 +129,8 @@ async def test_answer_of_a_fallback_outside_of_retries():
 SAFELY_RETRIED = retrying(SAFELY)
 
 
-async def test_hooks_outside_of_retries_may_take_their_time():
+@pytest.mark.parametrize("answers", [[200], [503, 200]])
+async def test_hooks_outside_of_retries_may_take_their_time(answers):
     """The call waits for them."""
     judged = []
 
@@ -140,7 +141,7 @@ async def test_hooks_outside_of_retries_may_take_their_time():
             return True
 
     guarded = CircuitBreakerClient.new_decorator(CircuitBreaker(), Slow())
-    async with session([503, 200], SAFELY_RETRIED, guarded) as client:
+    async with session(answers, SAFELY_RETRIED, guarded) as client:
         await client.get(URL)
 
     assert [200] == judged
@@ -221,3 +222,31 @@ async def test_a_budget_of_one_s_own_hears_of_each_success():
         await client.get(URL)
 
     assert [204] == heard
+
+
+async def test_what_fails_around_a_call_is_no_failure_of_its_attempt():
+    """The attempt keeps its answer in the log, though nobody had looked at it yet."""
+
+    class Raising(CircuitBreakerStrategy):
+        def should_report_as_success(self, ctx, cause):
+            raise KeyError
+
+    guarded = CircuitBreakerClient.new_decorator(CircuitBreaker(), Raising())
+    async with session([200], SAFELY_RETRIED, guarded) as client:
+        with pytest.raises(KeyError) as caught:
+            await client.get(URL)
+    log = RequestLog.of(caught.value)
+
+    assert KeyError is type(log.response_cause)
+    assert [200] == [each.response_status for each in log.children]
+
+
+async def test_log_of_a_call_that_succeeds_at_once_has_its_attempt():
+    """One, made when it is asked for, and the same one from then on."""
+    async with session([204], SAFELY_RETRIED) as client:
+        log = RequestLog.of(await client.get(URL))
+    (attempt,) = log.children
+
+    assert (1, 204, True) == (attempt.attempt, attempt.response_status, attempt.sent)
+    assert attempt is log.children[0]
+    assert (1, None) == (log.total_attempts, log.stop_reason)

@@ -49,3 +49,29 @@ def test_a_value_of_another_class_is_refused():
 
     with pytest.raises(ValueError, match=r"^factory.*: .*\(expected: a list\)"):
         values.of(HERE)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://here.test.evil/a",
+        "http://here.test:8080/a",
+        "http://here.test@there.test/a",
+        "https://here.test/a",
+    ],
+)
+def test_a_url_that_begins_like_the_newest_has_another_value(url):
+    """The host met last is known by how its URLs begin, up to the slash."""
+    values = per(host_key)
+    newest = values.of(HttpRequest("GET", "http://here.test/a"))
+
+    assert newest is values.of(HttpRequest("GET", "http://here.test/b"))
+    assert newest is not values.of(HttpRequest("GET", url))
+
+
+def test_keys_of_ones_own_are_asked_for_each_request():
+    """Only a key by host is told by how a URL begins."""
+    values = per(lambda request: request.target)
+    one, other = (HttpRequest("GET", f"http://here.test/{path}") for path in "ab")
+
+    assert values.of(one) is not values.of(other)
