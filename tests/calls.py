@@ -115,7 +115,8 @@ def begin_body(ctx: ClientRequestContext, outcome: Any = 200, **options: Any) ->
     """Let a response arrive whose body is to come."""
     call, record = record_of(ctx)
     record.was_sent = True
-    recorder.record_answer(call, record, _response(ctx, outcome, options))
+    response = _response(ctx, outcome, options)
+    recorder.record_answer(call, record, response, response.headers)
 
 
 def end_body(

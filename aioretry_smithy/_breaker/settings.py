@@ -51,10 +51,10 @@ class CircuitBreakerSettings:
 
     def tolerate(self, event_count: EventCount) -> bool:
         """Say whether the circuit stays closed with this count."""
-        rate = event_count.failure_rate
-        if rate is None or event_count.total < self.minimum_request_threshold:
+        total = event_count.total
+        if not total or total < self.minimum_request_threshold:
             return True
-        return rate <= self.failure_rate_threshold
+        return event_count.failure / total <= self.failure_rate_threshold
 
     def __str__(self) -> str:
         settings = ((field.name, getattr(self, field.name)) for field in fields(self))

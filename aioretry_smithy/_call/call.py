@@ -54,7 +54,7 @@ class _Rarely:
     """Whether it failed with an error that a call made inside has given up on."""
 
     is_watched: bool = False
-    """Whether others may see it while it lasts, or have settings for it."""
+    """Whether others may see it while it lasts, or it has waited for hooks."""
 
     has_begun_to_send: bool = False
     """Whether a request got as far as the transport, if the caller may change that."""

@@ -55,6 +55,7 @@ class Answered(Outcome):
     Args:
         ended: When the headers came.
         response: The response.
+        headers: Its headers.
         length: Bytes of the body, where that is all here.
     """
 
@@ -72,12 +73,13 @@ class Answered(Outcome):
         self,
         ended: float,
         response: aiohttp.ClientResponse,
+        headers: Mapping[str, str],
         length: int | None = None,
     ) -> None:
         self.ended = ended
         self.status = response.status
         self.reason = response.reason
-        self.headers = response.headers
+        self.headers = headers
         history = response.history
         first_hop = history[0] if history else response
         self.sent_headers = first_hop.request_info.headers

@@ -17,7 +17,7 @@ from .outcome import Answered, Ended
 from .race import Race
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import aiohttp
     from multidict import CIMultiDict
@@ -31,10 +31,11 @@ def record_answer(
     call: Call,
     record: Record,
     response: aiohttp.ClientResponse,
+    headers: Mapping[str, str],
     length: int | None = None,
 ) -> None:
     """Record that *response* arrived, with *length* bytes where that was all."""
-    record.outcome = Answered(call.loop.time(), response, length)
+    record.outcome = Answered(call.loop.time(), response, headers, length)
     if length is not None and call.waiters:
         call.wake()
 

@@ -46,6 +46,7 @@ async def heed(
     Raises:
         Exception: One refuses the request, or answers it.
     """
+    call.is_watched = True
     while sign is not None:
         each = hooks[len(entered)]
         permit: Any = sign

@@ -70,9 +70,10 @@ def record_http(
     content = response.content
     if connection is None or response.status == _SWITCHING_PROTOCOLS:
         # A user's response class need not have a stream.
-        record_answer(call, record, response, getattr(content, "total_bytes", 0))
+        length = getattr(content, "total_bytes", 0)
+        record_answer(call, record, response, headers, length)
         return
-    record_answer(call, record, response)
+    record_answer(call, record, response, headers)
     outcome = record.outcome
 
     def end_body() -> None:

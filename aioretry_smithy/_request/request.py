@@ -177,7 +177,10 @@ class HttpRequest(CallBound):
             arguments.get("data") is None and arguments.get("json") is None
         ):
             return self
-        return self.replace(data=None, json=None)
+        bare = {**arguments, "data": None, "json": None}
+        copy = self.of_arguments(self.method, self.target, bare, bare, self._base_url)
+        copy._url = self._url
+        return copy
 
     def described(self, mask: Mask) -> str:
         """Return the method and the URL, credentials hidden."""

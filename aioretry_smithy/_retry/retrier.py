@@ -74,7 +74,8 @@ class Retrier:
             or call.context is not None
             or request is not call.to_send
         ):
-            call.attempt_began = call.loop.time()
+            # Nothing has waited since the call began.
+            call.attempt_began = call.started
             return call
         return Attempt(call, request, self._attempt_timeout)
 

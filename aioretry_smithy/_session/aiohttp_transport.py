@@ -105,12 +105,7 @@ class AiohttpTransport(Transport):
             arguments = request.arguments
             if request.given is not arguments:
                 arguments = _arguments(call, request)
-            if (
-                (request is not call.to_send and "timeout" in arguments)
-                or call.aiohttp_keeps is not call.deadline
-                or (record is not call and record.deadline is not None)
-                or call.loop.time() - call.started > CLOSE_ENOUGH
-            ):
+            if call.attempt_began is None or call.aiohttp_keeps is not call.deadline:
                 arguments = _with_timeout(call, record, request, session, arguments)
             send = None
             if current_options() is not None or not _NEED_CARE.isdisjoint(arguments):
@@ -158,6 +153,13 @@ def _with_timeout(
     arguments: dict[str, Any],
 ) -> dict[str, Any]:
     """Return the arguments with a timeout, where that of aiohttp is not right."""
+    if (
+        call.aiohttp_keeps is call.deadline
+        and (record is call or record.deadline is None)
+        and (request is call.to_send or "timeout" not in arguments)
+        and call.loop.time() - call.started <= CLOSE_ENOUGH
+    ):
+        return arguments
     if request is not call.to_send and record.first_sent is None:
         record.first_sent = call.loop.time()
     timeout = attempt_timeout(call, record, request, session)

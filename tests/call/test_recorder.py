@@ -32,7 +32,8 @@ from aioretry_smithy._call.recorder import (
 
 def answered(call, record, length=None):
     """Let a response arrive, and return what is known of it."""
-    record_answer(call, record, new_response(REQUEST), length)
+    response = new_response(REQUEST)
+    record_answer(call, record, response, response.headers, length)
     return record.outcome
 
 
