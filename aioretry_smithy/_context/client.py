@@ -271,10 +271,11 @@ class Chain:
 def row_inside(client: Any) -> Row:
     """Return the row that begins with what a client does itself."""
     number, row = client._compiled
-    if number != changes.number or _varies(client):
+    if number != changes.number:
         number, row = changes.number, _row_of(client)
-        # A user's class may refuse to be written on.
-        object.__setattr__(client, "_compiled", (number, row))
+        if not _varies(client):
+            # A user's class may refuse to be written on.
+            object.__setattr__(client, "_compiled", (number, row))
     return row  # type: ignore[no-any-return]
 
 

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_NONE_YET: Final = "\n", None
+# No text begins with one of no texts.
+_NONE_YET: Final[tuple[tuple[()], None]] = (), None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class PerKey(Generic[T]):
     ) -> None:
         self._per, self._key, self._factory = per, key, factory
         self._values = BoundedMap(make, kind=kind)
-        self._newest: tuple[str, T | None] = _NONE_YET
+        self._newest: tuple[str | tuple[()], T | None] = _NONE_YET
 
     def of(self, request: HttpRequest) -> T | None:
         """Return the value of a request; None for one without a key."""

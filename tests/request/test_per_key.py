@@ -75,3 +75,8 @@ def test_keys_of_ones_own_are_asked_for_each_request():
     one, other = (HttpRequest("GET", f"http://here.test/{path}") for path in "ab")
 
     assert values.of(one) is not values.of(other)
+
+
+def test_url_that_begins_with_a_line_end_before_any_other():
+    """It has the value of its server, though no server was met before."""
+    assert per(host_key).of(HttpRequest("GET", "\nhttp://first.example/")) is not None
