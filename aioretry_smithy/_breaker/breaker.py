@@ -286,9 +286,10 @@ class CircuitBreaker:
         return permit
 
     def _notify_count(self, event_count: EventCount) -> None:
-        self._listeners.notify(
-            lambda listener: listener.on_event_count_updated(self, event_count)
-        )
+        if self._listeners.has_any:
+            self._listeners.notify(
+                lambda listener: listener.on_event_count_updated(self, event_count)
+            )
 
 
 def _is_outdated(permit: CircuitPermit | None, state: State) -> bool:

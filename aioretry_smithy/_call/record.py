@@ -117,7 +117,7 @@ class Record(_Rarely):
 class Sent(Record):
     """One request of a call: sent, about to be sent, or refused before that."""
 
-    __slots__ = ("number",)
+    __slots__ = ("delay", "delay_source", "number")
 
     number: int
 
@@ -130,3 +130,4 @@ class Sent(Record):
         self.number = number
         self.outcome = PENDING
         self.is_settled = self.was_sent = False
+        self.delay = self.delay_source = None

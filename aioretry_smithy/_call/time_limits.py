@@ -29,7 +29,9 @@ def time_left(call: Call, record: Record | None = None) -> float:
     A timer may fire up to one tick of the clock early, so the last tick before a
     deadline counts as passed.
     """
-    deadline = call.deadline_of(record or call)
+    deadline = call.deadline
+    if record is not None and record is not call:
+        deadline = call.deadline_of(record)
     if deadline is None:
         return math.inf
     return max(0.0, deadline - call.loop.time()) - _tick(call.loop)

@@ -175,8 +175,9 @@ class RetriedCall(ABC):
         if cause is not None:
             judge_attempt(self.call, self.attempt.record, cause)
             del cause
+        stop: Stop | None
         if self._ignores_success and self.succeeded():
-            stop: Stop | None = NOT_WANTED
+            stop = NOT_WANTED
         elif (stop := self.ask_at_once()) is LATER:
             stop = await self.ask()
         if self.config.limiter is not None:
