@@ -57,17 +57,14 @@ class ClientRequestContext(CallBound):
         "__weakref__",
         "_attributes",
         "_call",
+        "_parent",
         "_scope",
         "options",
-        "parent",
         "request",
     )
 
     request: Any
     """The caller's request; on a child, what the retrying client sent in."""
-
-    parent: ClientRequestContext | None
-    """The context of the call whose attempt this is; None on the root."""
 
     options: Options | None
     """The options of the blocks of code around the call."""
@@ -76,8 +73,11 @@ class ClientRequestContext(CallBound):
     _call: Call
     _scope: Call | Attempt
 
-    # Those of the call (on the root), once they were asked for.
+    # Those of the call, once they were asked for.
     _attributes: dict[Any, Any] | None
+
+    # That of the call, once it was asked for, unless there was one already.
+    _parent: ClientRequestContext | None
 
     def __init__(
         self,
@@ -103,9 +103,17 @@ class ClientRequestContext(CallBound):
         self._scope = scope
         self._attributes = call.attributes
         self.options = call.options
-        self.parent = parent
+        self._parent = parent
         self.request = scope.to_send
         scope.context = weakref.ref(self)
+
+    @property
+    def parent(self) -> ClientRequestContext | None:
+        """The context of the call whose attempt this is; None on the root."""
+        if self._parent is None and self._scope is not self._call:
+            self._parent = root = context_of(self._call, self._call)
+            root._attributes = root._attributes or self._attributes
+        return self._parent
 
     @property
     def log(self) -> RequestLog:
@@ -179,7 +187,7 @@ class ClientRequestContext(CallBound):
         self._move_deadline(None)
 
     def _move_deadline(self, deadline: float | None) -> None:
-        if self.parent is None:
+        if self._scope is self._call:
             self._call.move_deadline(deadline)
         else:
             self._scope.record.deadline = deadline
@@ -209,7 +217,8 @@ def context_of(call: Call, scope: Call | Attempt) -> ClientRequestContext:
     known: ClientRequestContext | None
     known = None if scope.context is None else scope.context()
     if known is None:
-        parent = None if scope is call else context_of(call, call)
+        root = None if scope is call else call.context
+        parent = None if root is None else root()
         known = ClientRequestContext.__new__(ClientRequestContext)
         known._show(call, scope, parent)
     return known

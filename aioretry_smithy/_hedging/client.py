@@ -142,7 +142,7 @@ class HedgingClient(DecoratingClient[HttpClient]):
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> aiohttp.ClientResponse:
         """Send *request*, and again while its answer is late."""
-        if ctx.parent is not None:
+        if ctx.attempt is not None:
             return await self._hedged(ctx, request)
         # Nothing retries: then each request gets its log here.
         attempt = ctx.derive(request)

@@ -79,7 +79,7 @@ class TelemetryClient(DecoratingClient[ClientT], ABC):
 
     def sees_call(self, ctx: ClientRequestContext) -> bool:
         """Say whether this is a call, not an attempt that is hedged further in."""
-        is_attempt = self._may_see_attempts and ctx.parent is not None
+        is_attempt = self._may_see_attempts and ctx.attempt is not None
         return self.sees_calls and not is_attempt
 
     def is_heard(self) -> bool:

@@ -94,7 +94,7 @@ class _Attempt(_Timed):
     ) -> None:
         super().__init__(metrics, request, subject)
         # Not the attempt's number: a decorator may send twice in one attempt.
-        is_hedge = ctx.parent is not None and ctx.log.is_hedge
+        is_hedge = ctx.attempt is not None and ctx.log.is_hedge
         self._is_retry = metrics in ctx.attributes and not is_hedge
         ctx.attributes[metrics] = True
 

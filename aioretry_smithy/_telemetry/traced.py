@@ -51,7 +51,7 @@ class TracedAttempt(Traced):
         self._sends: Counter[str] = ctx.attributes.setdefault(key, Counter())
         self._number = self._sends["begun"]
         self._sends["begun"] += 1
-        self._is_hedge = ctx.parent is not None and ctx.log.is_hedge
+        self._is_hedge = ctx.attempt is not None and ctx.log.is_hedge
         super().__init__(telemetry, ctx, request, subject, injects=injects)
 
     def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:

@@ -7,8 +7,14 @@ import math
 
 import pytest
 from calls import REQUEST, begin
+from chains import SAFELY, URL, retrying, session
 
-from aioretry_smithy import ClientRequestContext, HttpRequest, ResponseTimeoutMode
+from aioretry_smithy import (
+    ClientRequestContext,
+    HttpRequest,
+    ResponseTimeoutMode,
+    client_decorator,
+)
 
 NOW = ResponseTimeoutMode.SET_FROM_NOW
 START = ResponseTimeoutMode.SET_FROM_START
@@ -239,3 +245,22 @@ async def test_public_context_has_no_private_toolbox():
         "root",
         "set_response_timeout",
     }
+
+
+async def test_attributes_outlive_the_call_for_an_attempt_that_is_kept():
+    """Its parent need not have been asked for before."""
+    kept = []
+
+    @client_decorator
+    async def keeping(delegate, ctx, request):
+        ctx.attributes["shop"] = 7
+        kept.append(ctx)
+        return await delegate.execute(ctx, request)
+
+    async with session([200], keeping, retrying(SAFELY)) as client:
+        await client.get(URL)
+    (attempt,) = kept
+
+    assert {"shop": 7} == attempt.attributes == attempt.parent.attributes
+    assert attempt.parent is attempt.root
+    assert (1, None) == (attempt.attempt, attempt.root.attempt)
