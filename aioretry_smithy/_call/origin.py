@@ -15,7 +15,7 @@ from .._failures.safety import (
     is_unprocessed,
     mark_queued,
     mark_raised_by_caller,
-    mark_seen,
+    mark_reached_server,
 )
 from .recorder import cause_of
 
@@ -36,10 +36,10 @@ _BODY = {
 _WIRE = {"aiohttp.base_protocol", "aiohttp.http_writer"}
 
 
-def judge_origin(cause: BaseException, record: Record) -> None:
+def mark_failure_source(cause: BaseException, record: Record) -> None:
     """Note which side a failure came from, and whether the server saw the request."""
     if record.was_sent:
-        mark_seen(cause)
+        mark_reached_server(cause)
     if is_timeout(cause) and waited_in_pool(cause):
         mark_queued(cause)
     # Our error names the limit that passed; its cause is the failure itself.
@@ -55,7 +55,7 @@ def judge_origin(cause: BaseException, record: Record) -> None:
     # aiohttp keeps the answered hops in "history". If that is renamed some day, a
     # redirect is assumed, which is the safe side.
     if variables.get("history", True) or (SENDING in inside and was_answered(request)):
-        mark_seen(cause)
+        mark_reached_server(cause)
     is_early = request is None and inside[:1] != [_TIMER]
     if isinstance(cause, Exception) and (is_early or _comes_from_body(cause)):
         mark_raised_by_caller(cause)
@@ -76,7 +76,7 @@ def judge_attempt(call: Call, record: Record, cause: BaseException) -> None:
     before, or have made attempts inside this one; a function may have made calls.
     """
     if is_unprocessed(cause) and _was_sent(call, record, cause):
-        mark_seen(cause)
+        mark_reached_server(cause)
 
 
 def _was_sent(call: Call, record: Record, cause: BaseException) -> bool:

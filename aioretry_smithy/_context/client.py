@@ -216,7 +216,7 @@ def client_decorator(function: Any) -> Any:
     return decorator
 
 
-class RecordingJoint:
+class OutcomeRecorder:
     """Records the outcome of a user's client in the log.
 
     The transport records its own outcome. A user's decorator around it may return
@@ -317,7 +317,7 @@ def _varies(link: object) -> bool:
 
 def recorded(client: Any) -> Any:
     """Return a client that records its outcome: *client*, or a joint around it."""
-    return client if _records_outcome(client) else RecordingJoint(client)
+    return client if _records_outcome(client) else OutcomeRecorder(client)
 
 
 def _records_outcome(client: object) -> bool:
@@ -341,7 +341,7 @@ def chain_of(client: HttpClient | RpcClient) -> list[HttpClient]:
         if any(link is delegate for link in chain):
             break
         chain.append(delegate)
-    return [link for link in chain if type(link) is not RecordingJoint]
+    return [link for link in chain if type(link) is not OutcomeRecorder]
 
 
 def _delegate_of(client: object) -> object:

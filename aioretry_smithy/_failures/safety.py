@@ -226,7 +226,7 @@ def layers(cause: BaseException) -> Iterator[BaseException]:
         yield cause
 
 
-def mark_seen(cause: BaseException) -> None:
+def mark_reached_server(cause: BaseException) -> None:
     """Note that the server has seen the request before the attempt failed.
 
     For example it answered an earlier hop with a redirect, or an earlier send.

@@ -16,13 +16,13 @@ from .._failures.ran_out import mark_cut_beside, ran_out
 from .._failures.retry_info import RetryInfo
 from .._failures.safety import (
     RetrySafety,
-    mark_seen,
+    mark_reached_server,
     peel,
     retry_safety,
     was_queued,
 )
 from .._retry.config import RETRY_COUNT_HEADER
-from .._retry.http_exchange import HTTP
+from .._retry.http_adapter import HTTP
 from .._retry.limiter_calls import acquired, notify
 from .sent_request import SentRequest, came_from_server
 from .standing import Standing
@@ -209,7 +209,7 @@ class HedgedRequest:
 
     def _take_bad(self, sent: SentRequest, response: aiohttp.ClientResponse) -> None:
         self._standing.answer_badly(sent)
-        if HTTP.hint(response) is not None:
+        if HTTP.retry_after(response) is not None:
             self._hedges_left = 0
         if any(other.ctx is not None for other in self._under_way):
             self._standing.free_connection()
@@ -278,7 +278,7 @@ class HedgedRequest:
         if response is not None:
             return response  # type: ignore[no-any-return]
         if was_sent:
-            mark_seen(cause)
+            mark_reached_server(cause)
         if was_cut and time_left(self._call) <= 0:
             mark_cut_beside(cause)
         try:

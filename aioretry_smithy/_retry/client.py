@@ -10,15 +10,15 @@ from .._context.options import UNSET, Unset
 from .._errors import bad_argument, unqualified
 from .config import RetryConfig
 from .config_mapping import RetryConfigMapping
-from .http_exchange import HTTP
+from .http_adapter import HTTP
 from .retrier import Retrier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from .._context.client import Decorator
+    from .call_adapter import CallAdapter
     from .config import FurtherSettings, Strategy
-    from .exchange import Exchange
 
 
 class RetriedCalls(DecoratingClient[ClientT]):
@@ -34,7 +34,7 @@ class RetriedCalls(DecoratingClient[ClientT]):
 
     _retries = _sends_again = True
 
-    _exchange: ClassVar[Exchange]
+    _adapter: ClassVar[CallAdapter]
     """Handles the requests and the results."""
 
     @unqualified
@@ -46,7 +46,7 @@ class RetriedCalls(DecoratingClient[ClientT]):
 
     @property
     def _retrier(self) -> Retrier:
-        return Retrier(self.config, self._exchange)
+        return Retrier(self.config, self._adapter)
 
     @classmethod
     def _new_decorator(
@@ -111,7 +111,7 @@ class RetryingClient(RetriedCalls[HttpClient]):
 
     _serves = "sessions"
     _counterpart = "RetryingRpcClient"
-    _exchange = HTTP
+    _adapter = HTTP
 
     @classmethod
     def new_decorator(

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from .._call.record import Record
     from .._context.context import ClientRequestContext
     from .._context.ending import Ending
+    from .call_adapter import CallAdapter
     from .config import RetryConfig
-    from .exchange import Exchange
     from .limiter import RetryLimiter
     from .wait import Decision, Wait
 
@@ -50,7 +50,7 @@ class RetriedCall(ABC):
         call: The call.
         scope: What the retrying client was called for: the call, as a rule.
         request: The request.
-        exchange: Handles requests and results of the kind of call.
+        adapter: Handles requests and results of the kind of call.
         ignores_success: Whether nobody need be asked about a success.
     """
 
@@ -59,12 +59,12 @@ class RetriedCall(ABC):
         "_ignores_success",
         "_owes_refund",
         "_permitted",
+        "adapter",
         "attempt",
         "attempts_made",
         "call",
         "cause",
         "config",
-        "exchange",
         "refusal",
         "request",
         "result",
@@ -97,7 +97,7 @@ class RetriedCall(ABC):
         call: Call,
         scope: Scope,
         request: Any,
-        exchange: Exchange,
+        adapter: CallAdapter,
         *,
         ignores_success: bool = False,
     ) -> None:
@@ -105,7 +105,7 @@ class RetriedCall(ABC):
         self.call = call
         self.scope = self.attempt = scope
         self.request = request
-        self.exchange = exchange
+        self.adapter = adapter
         self._ignores_success = ignores_success
         self.attempts_made = 0
         # Whether a retry was paid for that has not begun yet.
@@ -139,7 +139,7 @@ class RetriedCall(ABC):
                 late = await self.wait(decision)
                 if late is None:
                     attempt = begin_attempt(
-                        self.config, self.call, self.request, self.exchange
+                        self.config, self.call, self.request, self.adapter
                     )
                     self.take_over(attempt)
                     return attempt
@@ -231,19 +231,19 @@ class RetriedCall(ABC):
 
     def plan(self, delay: float) -> Decision:
         """Plan a wait as long as the server asks, or stop if time is too short."""
-        return plan_wait(delay, self.hint(), self.time_left(), self.config)
+        return plan_wait(delay, self.retry_after(), self.time_left(), self.config)
 
-    def hint(self) -> float:
+    def retry_after(self) -> float:
         """Return the seconds that the server asks to be left alone, or 0."""
         if not self.config.use_retry_after:
             return 0.0
         if self.result is NOTHING:
             return RetryInfo.of(self.cause and peel(self.cause)).retry_after or 0.0
-        return self.exchange.hint(self.result) or 0.0
+        return self.adapter.retry_after(self.result) or 0.0
 
     def succeeded(self) -> bool:
         """Say whether the last attempt brought a success."""
-        return self.result is not NOTHING and self.exchange.is_success(self.result)
+        return self.result is not NOTHING and self.adapter.is_success(self.result)
 
     def time_out(self) -> Stop:
         """Let the call end with a :class:`ResponseTimeoutError`."""
@@ -264,7 +264,7 @@ class RetriedCall(ABC):
             return None
         whole = self.config.buffer_response
         try:
-            return await self.exchange.read(
+            return await self.adapter.read(
                 self.call, self.attempt, self.result, look, whole=whole
             )
         except Exception as cause:
@@ -290,7 +290,7 @@ class RetriedCall(ABC):
         try:
             delay = wait.delay
             if self.result is not NOTHING:
-                await self.exchange.release(self.result, delay)
+                await self.adapter.release(self.result, delay)
                 delay -= clock() - started
             if self.cause is not None:
                 drop_frames(self.cause)
@@ -347,7 +347,7 @@ class RetriedCall(ABC):
     def _limit(self) -> Stop | None:
         if self.attempts_made >= self.config.max_total_attempts:
             return Stop(RetryStopReason.MAX_TOTAL_ATTEMPTS)
-        if self.exchange.is_spent(self.call, self.request, self.cause):
+        if self.adapter.is_spent(self.call, self.request, self.cause):
             return Stop(RetryStopReason.BODY_NOT_REPLAYABLE)
         return None
 
@@ -366,7 +366,7 @@ class RetriedCall(ABC):
             call.outcome.ended is None or self.attempt is self.scope
         )
         if self.result is not NOTHING:
-            self.exchange.close(self.result)
+            self.adapter.close(self.result)
         raised = isinstance(error, Exception)
         if is_open:
             record_failure(call, call, error)
@@ -382,11 +382,11 @@ class RetriedCall(ABC):
 
 
 def begin_attempt(
-    config: RetryConfig, call: Call, request: Any, exchange: Exchange
+    config: RetryConfig, call: Call, request: Any, adapter: CallAdapter
 ) -> Attempt:
     """Begin an attempt of a call that sends *request*."""
     # Counted over the call: a decorator outside may send it through here twice.
     made_before = call.attempts_made
     if made_before and config.retry_count_header is not None:
-        request = exchange.with_count(request, config.retry_count_header, made_before)
+        request = adapter.with_count(request, config.retry_count_header, made_before)
     return Attempt(call, request, config.attempt_timeout)

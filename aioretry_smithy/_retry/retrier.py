@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from .._call.call import Call
     from .._call.hooks import Scope
     from .._context.options import Options
+    from .call_adapter import CallAdapter
     from .config_mapping import RetryConfigMapping
-    from .exchange import Exchange
     from .limiter import RetryLimiter
     from .retried_call import RetriedCall
 
@@ -27,13 +27,13 @@ class Retrier:
 
     Args:
         config: The settings of all calls, or a mapping that finds those of each.
-        exchange: Handles the requests and the results.
+        adapter: Handles the requests and the results.
     """
 
     __slots__ = (
+        "_adapter",
         "_attempt_timeout",
         "_config",
-        "_exchange",
         "_is_plain",
         "_is_success",
         "_limiter",
@@ -44,11 +44,11 @@ class Retrier:
     """Whether a first attempt has a time limit, or hooks that look at it."""
 
     def __init__(
-        self, config: RetryConfig | RetryConfigMapping, exchange: Exchange
+        self, config: RetryConfig | RetryConfigMapping, adapter: CallAdapter
     ) -> None:
         self._config = config
-        self._exchange = exchange
-        self._is_success = exchange.is_success
+        self._adapter = adapter
+        self._is_success = adapter.is_success
         self._attempt_timeout: float | None = getattr(config, "attempt_timeout", None)
         self.needs_attempt = self._attempt_timeout is not None
         self._limiter: RetryLimiter | None = getattr(config, "limiter", None)
@@ -119,7 +119,7 @@ class Retrier:
             self._is_plain if config is self._config else _ignores_success(config)
         )
         retries = kind(
-            config, call, scope, request, self._exchange, ignores_success=is_plain
+            config, call, scope, request, self._adapter, ignores_success=is_plain
         )
         if attempt is not None:
             retries.take_over(attempt)

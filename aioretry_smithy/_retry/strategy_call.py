@@ -85,7 +85,7 @@ class StrategyCall(RetriedCall):
     ) -> RetryAnswer:
         cause, content = self.cause, None
         if strategy._looks_at(self.ctx):
-            look = partial(self.exchange.content, limit=strategy.max_content_length)
+            look = partial(self.adapter.content, limit=strategy.max_content_length)
             content = await self.read(look)
         if self.cause is not cause:
             return RetryDecision.no_retry()

@@ -54,7 +54,7 @@ class TokenCall(RetriedCall):
         self._token: Any = None
         self._error: CallError | None = None
         self._has_new_token = self._overrules = False
-        key, wait = self.exchange.key, AT_ONCE
+        key, wait = self.adapter.key, AT_ONCE
         scope = scope_of(
             self.config.token_scope,
             context_of(self.call, self.scope),
@@ -130,7 +130,7 @@ class TokenCall(RetriedCall):
         return LATER
 
     async def next_delay(self) -> Decision:
-        """Exchange the token for that of the next attempt."""
+        """CallAdapter the token for that of the next attempt."""
         if not self._has_new_token:
             # A retry that would come too late is not to cost anything.
             if (decision := self.plan(0.0)).stops:
@@ -166,9 +166,9 @@ class TokenCall(RetriedCall):
         self._error = None
         super().forget_outcomes()
 
-    def hint(self) -> float:
+    def retry_after(self) -> float:
         """Return what the server, a classifier or an exception asks for, or 0."""
-        hint = super().hint()
+        hint = super().retry_after()
         if self._error is None or not self.config.use_retry_after:
             return hint
         return max(hint, self._error.retry_after or 0.0)
@@ -238,7 +238,7 @@ class TokenCall(RetriedCall):
                 _chain(refusal, self._error)
             if self.result is not NOTHING:
                 left = self.call.remaining(self.scope.record)
-                await self.exchange.release(self.result, left)
+                await self.adapter.release(self.result, left)
             self.result, self.cause = NOTHING, refusal
         return Stop(reason)
 

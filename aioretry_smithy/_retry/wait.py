@@ -47,21 +47,24 @@ NOT_WANTED: Final = Stop(RetryStopReason.NO_RETRY)
 
 
 def plan_wait(
-    delay: float, hint: float, remaining: float, config: RetryConfig
+    delay: float, retry_after: float, remaining: float, config: RetryConfig
 ) -> Decision:
-    """Choose the longer of delay and hint, or stop if it is too long.
+    """Choose the longer of two waits, or stop if it is too long.
 
-    The strategy wants to wait for the *delay*, and the server asks for the *hint*, 0
-    if it does not. *remaining* are the seconds left for the call.
+    The strategy wants to wait for the *delay*, and the server for *retry_after*, 0 if
+    it does not ask. *remaining* are the seconds left for the call.
     """
     longest = config.max_retry_after
-    if hint > (math.inf if longest is None else longest) or hint == math.inf:
+    if (
+        retry_after > (math.inf if longest is None else longest)
+        or retry_after == math.inf
+    ):
         return Stop(RetryStopReason.RETRY_AFTER_TOO_LONG)
     if delay >= remaining:
         return Stop(RetryStopReason.DEADLINE)
-    if hint >= remaining:
+    if retry_after >= remaining:
         return Stop(RetryStopReason.RETRY_AFTER_TOO_LONG)
-    # ">=": a Smithy strategy may have used the hint as its delay.
-    if hint and hint >= delay:
-        return Wait(hint, "retry_after")
+    # ">=": a Smithy strategy may have used that as its delay.
+    if retry_after and retry_after >= delay:
+        return Wait(retry_after, "retry_after")
     return Wait(delay, "backoff")

@@ -10,7 +10,7 @@ from .._errors import bad_argument
 from .._retry.client import RetriedCalls
 from .._retry.config import RetryConfig
 from .._retry.config_mapping import RetryConfigMapping
-from .._retry.rpc_exchange import RPC
+from .._retry.rpc_adapter import RPC
 from .attempt import FunctionAttempts
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class RetryingRpcClient(RetriedCalls[RpcClient]):
 
     _serves = "functions"
     _counterpart = "RetryingClient"
-    _exchange = RPC
+    _adapter = RPC
 
     _around_attempts = (FunctionAttempts(),)
 

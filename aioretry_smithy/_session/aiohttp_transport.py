@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from .._call.attempt import Attempt
 from .._call.recorder import follow_stale, note_defaults
 from .._context.options import current_options, lending
-from .._failures.safety import mark_seen
+from .._failures.safety import mark_reached_server
 from .._request.copied_arguments import is_unchanged
 from .deadline import CLOSE_ENOUGH, attempt_timeout
 from .defaults import version_of
@@ -69,7 +69,7 @@ class AiohttpTransport(Transport):
                 cause = judged(call, scope, record, cause)
                 if resends:
                     # On the broken connection, by a server that may be gone now.
-                    mark_seen(cause)
+                    mark_reached_server(cause)
                 again = None
                 may_resend = self.resends and resends < MAX_RESENDS
                 if may_resend and isinstance(cause, Exception):

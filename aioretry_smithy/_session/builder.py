@@ -20,7 +20,7 @@ from .._context.client import chain_of, find_client
 from .._context.options import UNSET, Unset
 from .._errors import bad_argument, is_finite
 from .._masking.mask import DEFAULT_MASK
-from . import seam as _seam
+from . import install as installing
 from .aiohttp_transport import AiohttpTransport
 from .deadline import keep_session_limit, limit_of, means_no_limit
 from .session_arguments import check_arguments, new_session
@@ -267,7 +267,7 @@ def decorate(session: ClientSession, *decorators: Decorator) -> ClientSession:
             an attempt may take longer than the call, a decorator returns no client, or
             it hides others: its client has no ``.delegate``.
     """
-    if _seam.installed(_checked(session)) is not None:
+    if installing.installed(_checked(session)) is not None:
         raise bad_argument("session", session, "not decorated yet")
     transport = AiohttpTransport()
     client = assemble(transport, decorators, "sessions")
@@ -283,7 +283,7 @@ def undecorate(session: ClientSession) -> ClientSession:
     Returns:
         The same session.
     """
-    _seam.remove(_checked(session))
+    installing.remove(_checked(session))
     return session
 
 
@@ -294,7 +294,7 @@ def unwrap(session: ClientSession, client: type[_C]) -> _C | None:
         session: A session, decorated or not.
         client: A class of clients, such as :class:`RetryingClient`.
     """
-    outermost = _seam.installed(_checked(session))
+    outermost = installing.installed(_checked(session))
     return None if outermost is None else find_client(outermost, client)
 
 
@@ -309,5 +309,5 @@ def _install(
 ) -> ClientSession:
     # Even one that never retries: a block of code may tell it to.
     resend = not any(map(sends_again, chain_of(client)))
-    _seam.install(session, transport, client, mask=mask_of(client), resend=resend)
+    installing.install(session, transport, client, mask=mask_of(client), resend=resend)
     return session

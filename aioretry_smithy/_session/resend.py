@@ -15,7 +15,7 @@ from .._bodies.request_body import is_spent
 from .._call.time_limits import time_left
 from .._clock import loop_time
 from .._failures.frames import went_out
-from .._failures.safety import mark_seen, raised_by_caller
+from .._failures.safety import mark_reached_server, raised_by_caller
 from .._retry.strategy import may_be_repeated
 from .deadline import with_rest_of_timeout
 from .reused_connections import broken_connection
@@ -111,7 +111,7 @@ async def sending_tracked(
         # As long as it can be seen whether the first send went out.
         if went_out(cause):
             record.was_sent = True
-            mark_seen(cause)
+            mark_reached_server(cause)
         raise
     finally:
         _is_tracked.reset(token)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._bodies.replayable_payload import SpentBodyError
 from .._bodies.request_body import prepare
-from .._call.origin import judge_origin
+from .._call.origin import mark_failure_source
 from .._call.recorder import record_failed_send, record_failure
 from .._call.time_limits import TimeLimits, passed_limit
 from .._context.body_watch import watch_body
@@ -76,7 +76,7 @@ class Transport(ForOneKind, Sender):
 
 def refused(call: Call, scope: Scope, cause: BaseException) -> None:
     """Record that a request could not be sent."""
-    judge_origin(cause, scope.record)
+    mark_failure_source(cause, scope.record)
     record_failure(call, scope.record, cause)
 
 
@@ -91,7 +91,7 @@ def judged(
     if passed is not None:
         cut, cause = cause, passed()
         cause.__cause__ = cause.__context__ = cut
-    judge_origin(cause, record)
+    mark_failure_source(cause, record)
     record_failed_send(call, record, cause)
     return cause
 

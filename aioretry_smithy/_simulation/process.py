@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import aiohttp
 from yarl import URL
 
-from .._session.seam import send_with
+from .._session.install import send_with
 from .wire import SimulatedWire
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from .._breaker.state import CircuitState
 from .._errors import bad_argument
 from .hedges import HEDGES
 from .labels import ANOTHER_NAME, DURATION_BUCKETS, Names
-from .made_once import made_once
+from .one_per_registry import one_per_registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -182,7 +182,7 @@ def metrics_in(registry: CollectorRegistry, kind: Callable[[], _M]) -> _M:
     """
     if not isinstance(registry, CollectorRegistry):
         raise bad_argument("registry", registry, "a prometheus_client registry")
-    return made_once(registry, kind, lambda: _registered(registry, kind()))
+    return one_per_registry(registry, kind, lambda: _registered(registry, kind()))
 
 
 def _registered(registry: CollectorRegistry, metrics: _M) -> _M:

@@ -8,7 +8,7 @@ from opentelemetry import metrics, trace
 
 from .. import __version__
 from .._errors import bad_argument
-from .made_once import made_once
+from .one_per_registry import one_per_registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,7 +84,9 @@ def instruments_from(
         # An SDK keeps the first instrument of a name, and does not collect from later
         # ones.
         is_mute = _is_mute(meter)
-        return None if is_mute else made_once(provider, kind, lambda: kind(meter))
+        return (
+            None if is_mute else one_per_registry(provider, kind, lambda: kind(meter))
+        )
 
     current = metrics.get_meter_provider
     return FromProvider("meter_provider", provider, "get_meter", current, make)

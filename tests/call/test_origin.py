@@ -30,7 +30,7 @@ from aioretry_smithy import (
     retry_safety,
     rpc,
 )
-from aioretry_smithy._call.origin import judge_origin, waited_in_pool
+from aioretry_smithy._call.origin import mark_failure_source, waited_in_pool
 from aioretry_smithy._failures.safety import was_queued
 from aioretry_smithy.testing import ScriptedTransport
 
@@ -90,7 +90,7 @@ OTHERS = function("shop.orders", "read", CALL)
 async def test_frames_tell_the_caller_from_the_transport(functions, safety):
     """A timeout says by itself nothing about whose it is."""
     cause = raised(TimeoutError(), *functions)
-    judge_origin(cause, record_of(begin())[1])
+    mark_failure_source(cause, record_of(begin())[1])
 
     assert safety is retry_safety(cause)
 
@@ -98,7 +98,7 @@ async def test_frames_tell_the_caller_from_the_transport(functions, safety):
 async def test_what_aiohttp_renames_is_taken_for_a_redirect():
     """The safe side: a POST does not go out again."""
     cause = raised(aiohttp.ConnectionTimeoutError(), RENAMED)
-    judge_origin(cause, record_of(begin())[1])
+    mark_failure_source(cause, record_of(begin())[1])
 
     assert not is_unprocessed(cause)
 
@@ -220,7 +220,7 @@ async def test_what_stood_in_for_the_server_was_no_send():
 async def test_timeout_in_the_queue_of_the_pool_is_this_side_s():
     """The server had no part in it."""
     cause = raised(TimeoutError(), REQUEST, POOL)
-    judge_origin(cause, record_of(begin())[1])
+    mark_failure_source(cause, record_of(begin())[1])
 
     assert was_queued(cause)
 

@@ -28,7 +28,7 @@ from aioretry_smithy import (
 )
 from aioretry_smithy._call import recorder
 from aioretry_smithy._call.outcome import Answered, Ended
-from aioretry_smithy._context.client import RecordingJoint, chain_of, find_client
+from aioretry_smithy._context.client import OutcomeRecorder, chain_of, find_client
 from aioretry_smithy.testing import ScriptedTransport
 
 
@@ -295,7 +295,7 @@ def test_chain_of_our_own_has_no_joint():
         links.append(type(client))
         client = getattr(client, "delegate", None)
 
-    assert RecordingJoint not in links
+    assert OutcomeRecorder not in links
     assert 7 == len(links)
 
 
@@ -310,7 +310,7 @@ async def test_joints_are_not_seen():
     builder = SessionBuilder().decorator(mark).decorator(decorator).decorator(RETRY)
     async with builder.build() as session:
         assert made[-1] is unwrap(session, Marking)
-        assert unwrap(session, RecordingJoint) is None
+        assert unwrap(session, OutcomeRecorder) is None
     names = [line.strip().partition("(")[0] for line in builder.describe().splitlines()]
 
     assert ["RetryingClient", "Marking", "mark", "aiohttp.ClientSession"] == names

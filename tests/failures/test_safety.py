@@ -23,7 +23,7 @@ from aioretry_smithy import (
     peel,
     retry_safety,
 )
-from aioretry_smithy._failures.safety import mark_raised_by_caller, mark_seen
+from aioretry_smithy._failures.safety import mark_raised_by_caller, mark_reached_server
 
 YES, MAYBE, NO = RetrySafety.YES, RetrySafety.MAYBE, RetrySafety.NO
 KEY = ConnectionKey("example.com", 443, True, True, None, None, None)
@@ -167,7 +167,7 @@ def test_no_failure_is_neither_timeout_nor_unprocessed():
 )
 def test_nothing_is_unprocessed_after_a_redirect(cause):
     """The server that redirected has carried the request out, say a POST."""
-    mark_seen(cause)
+    mark_reached_server(cause)
 
     assert not is_unprocessed(cause)
     assert MAYBE is retry_safety(cause)
@@ -176,7 +176,7 @@ def test_nothing_is_unprocessed_after_a_redirect(cause):
 def test_a_redirect_to_a_bad_certificate_stays_permanent():
     """A redirect makes a hopeless failure no better."""
     cause = aiohttp.ClientConnectorCertificateError(KEY, ssl.CertificateError("no"))
-    mark_seen(cause)
+    mark_reached_server(cause)
 
     assert NO is retry_safety(cause)
     assert not is_unprocessed(cause)

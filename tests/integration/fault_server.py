@@ -231,13 +231,13 @@ class FaultServer:
             kept = await self._end(connection, next(self._fates, End.KEEP))
             while kept:
                 place += 1
-                kept = await self._exchange(connection, Received(number, place))
+                kept = await self._adapter(connection, Received(number, place))
         except OSError:
             pass  # the client went away
         finally:
             connection.close()
 
-    async def _exchange(self, connection: socket.socket, request: Received) -> bool:
+    async def _adapter(self, connection: socket.socket, request: Received) -> bool:
         """Deal with one request; return whether the connection can have another."""
         if not await self._receive(connection, request, 1):
             return False

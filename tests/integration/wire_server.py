@@ -77,13 +77,13 @@ class WireServer:
         self._wire.connections.append(task)
         number = len(self._wire.connections)
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
-            while await self._exchange(number, reader, writer):
+            while await self._adapter(number, reader, writer):
                 pass
         writer.close()
         with contextlib.suppress(OSError):
             await writer.wait_closed()
 
-    async def _exchange(
+    async def _adapter(
         self, number: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bool:
         head = await reader.readuntil(b"\r\n\r\n")

@@ -1,4 +1,4 @@
-"""The seam into aiohttp: what it is called with, and what stays as aiohttp has it."""
+"""Our function in a session: what it is called with, and what stays aiohttp's."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from .._bodies.request_body import is_spent
 from .._call.time_limits import IN_BODY, passed_limit
 from .._failures.hints import retry_after
 from .._request.keys import host_key
-from .exchange import Exchange
+from .call_adapter import CallAdapter
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
-class HttpExchange(Exchange):
+class HttpAdapter(CallAdapter):
     """All that a retried call does to requests and responses of HTTP."""
 
     __slots__ = ()
@@ -50,7 +50,7 @@ class HttpExchange(Exchange):
         """Say whether the body of *request* cannot be sent again."""
         return isinstance(cause, SpentBodyError) or is_spent(call, request)
 
-    def hint(self, response: aiohttp.ClientResponse) -> float | None:
+    def retry_after(self, response: aiohttp.ClientResponse) -> float | None:
         """Return the seconds that the server asks to be left alone, or None."""
         return retry_after(response.headers, now=time.time())
 
@@ -99,4 +99,4 @@ class HttpExchange(Exchange):
         response.close()
 
 
-HTTP = HttpExchange()
+HTTP = HttpAdapter()

@@ -15,7 +15,7 @@ _made: WeakKeyDictionary[Any, dict[object, Any]] = WeakKeyDictionary()
 _lock = Lock()
 
 
-def made_once(owner: object, kind: object, make: Callable[[], T]) -> T:
+def one_per_registry(owner: object, kind: object, make: Callable[[], T]) -> T:
     """Return the one object of a kind for an owner; make it if there is none."""
     with _lock:
         found = _made.setdefault(owner, {})

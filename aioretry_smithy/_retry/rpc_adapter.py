@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .exchange import Exchange
+from .call_adapter import CallAdapter
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
-class RpcExchange(Exchange):
+class RpcAdapter(CallAdapter):
     """Takes any result for a success: it is whole, holds nothing and asks for no wait.
 
     A function may be called again with the same arguments. Strategies with content look
@@ -39,7 +39,7 @@ class RpcExchange(Exchange):
     ) -> bool:
         return False
 
-    def hint(self, result: object) -> None:
+    def retry_after(self, result: object) -> None:
         return None
 
     async def content(self, result: Any, limit: int) -> Any:
@@ -63,4 +63,4 @@ class RpcExchange(Exchange):
         pass
 
 
-RPC = RpcExchange()
+RPC = RpcAdapter()

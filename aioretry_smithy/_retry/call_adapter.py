@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
-class Exchange(ABC):
+class CallAdapter(ABC):
     """Handles the requests and the results of one kind of call.
 
     It has no state: one object serves all calls of its kind.
@@ -39,7 +39,7 @@ class Exchange(ABC):
         """Say whether *request* cannot be sent again."""
 
     @abstractmethod
-    def hint(self, result: Any) -> float | None:
+    def retry_after(self, result: Any) -> float | None:
         """Return the seconds that *result* asks to wait, or None."""
 
     @abstractmethod
