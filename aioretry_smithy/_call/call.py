@@ -109,6 +109,7 @@ class Call(_Rarely, Record):
         "attempt_began",
         "defaults",
         "is_over",
+        "is_usual",
         "loop",
         "resources",
         "retry_config",
@@ -138,6 +139,12 @@ class Call(_Rarely, Record):
 
     is_over: bool
     """Whether the caller has the response or the exception."""
+
+    is_usual: bool
+    """Whether nothing about it wants care: it is sent at once, as the caller made it.
+
+    It has no body and no limits but the session's, and nobody looks at it meanwhile.
+    """
 
     loop: asyncio.AbstractEventLoop
 
@@ -174,7 +181,7 @@ class Call(_Rarely, Record):
         self.defaults = defaults
         self.session = session
         self.outcome = PENDING
-        self.is_over = self.is_settled = self.was_sent = False
+        self.is_usual = self.is_over = self.is_settled = self.was_sent = False
         self.resources = self.retry_config = self.attempt_began = None
         self.sent = []
 
@@ -245,6 +252,7 @@ class Call(_Rarely, Record):
 
     def begin_request(self, request: Any, timeout: float | None = None) -> Sent:
         """Begin another request, without a body here, with a time limit of its own."""
+        self.is_usual = False
         started, sent = self.loop.time(), self.sent
         deadline = None if timeout is None else started + timeout
         record = Sent(request, started, deadline, len(sent) + 1)
@@ -258,6 +266,7 @@ class Call(_Rarely, Record):
         """Give the facts of the first attempt, which began then, to a request."""
         sent = Sent(self.request, began, None, 1)
         self.attempt_began = None
+        self.is_usual = False
         self.sent.append(sent)
         sent.outcome, sent.was_sent = self.outcome, self.was_sent
         sent.was_refused, sent.upload = self.was_refused, self.upload
@@ -288,6 +297,11 @@ class Call(_Rarely, Record):
         if self.resources is None:
             self.resources = CallResources()
         return self.resources
+
+    def wait_with(self, waiter: Callable[[], object]) -> None:
+        """Call a function, once, when something of the call has ended."""
+        self.is_usual = False
+        self.waiters = (*self.waiters, waiter)
 
     def wake(self) -> None:
         """Call the waiters, because something has ended."""

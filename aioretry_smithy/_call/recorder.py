@@ -200,11 +200,13 @@ def end_call(call: Call) -> None:
     call.is_over = call.is_settled = True
     call.to_send = call.request
     call.session = call.resources = None
+    outcome = call.outcome
+    if call.is_usual and outcome.cause is None:
+        return
     if call.options is not None:
         call.options = None
     if call.attributes is not None:
         call.attributes = None
-    outcome = call.outcome
     if outcome.cause is not None:
         if isinstance(outcome.cause, BaseException):
             attach(call, outcome.cause)

@@ -100,6 +100,7 @@ class ClientRequestContext(CallBound):
         self, call: Call, scope: Call | Attempt, parent: ClientRequestContext | None
     ) -> None:
         self._call = call
+        call.is_usual = False
         self._scope = scope
         self._attributes = call.attributes
         self.options = call.options

@@ -63,6 +63,7 @@ def begin_call(call: Call, options: Options | None) -> None:
         options: The options of the blocks around it.
     """
     outside: Collection[CaptureBlock] = ()
+    call.is_usual = False
     if options is not None:
         call.options = options
         if options.attributes:

@@ -46,7 +46,7 @@ async def heed(
     Raises:
         Exception: One refuses the request, or answers it.
     """
-    call.is_watched = True
+    call.is_usual, call.is_watched = False, True
     while sign is not None:
         each = hooks[len(entered)]
         permit: Any = sign

@@ -122,7 +122,7 @@ class RequestLog(LogFacts):
         call = self._call
         while not self._has_ended():
             future: asyncio.Future[None] = call.loop.create_future()
-            call.waiters = (*call.waiters, partial(_wake, future))
+            call.wait_with(partial(_wake, future))
             await future
         return self
 

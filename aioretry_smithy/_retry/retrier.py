@@ -60,6 +60,10 @@ class Retrier:
 
         Where nothing looks at it while it lasts, the call is that attempt.
         """
+        if call.is_usual and self._is_plain and not self.needs_attempt:
+            call.retry_config = self._config
+            call.attempt_began = call.started
+            return call
         options: Options | None = call.options
         # A decorator outside may have sent it through here before.
         if not self._is_plain or call.sent:

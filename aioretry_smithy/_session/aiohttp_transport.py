@@ -98,6 +98,8 @@ class AiohttpTransport(Transport):
         record, session = scope.record, self.session()
         if session is None:
             _refuse_as_closed(call, scope)
+        if call.is_usual and self.replaced is None:
+            return _send(session, request, request.arguments)
         try:
             headers = session._default_headers
             if version_of(headers) != call.defaults.version:
@@ -117,9 +119,7 @@ class AiohttpTransport(Transport):
             return send()
         if self.replaced is not None:
             return self.replaced(request.method, request.target, **arguments)
-        # Looked up now and on the class: that is where mocks put themselves.
-        kind = type(session)
-        return kind._request(session, request.method, request.target, **arguments)
+        return _send(session, request, arguments)
 
     def _with_care(
         self,
@@ -143,6 +143,14 @@ class AiohttpTransport(Transport):
             return send
         json = call.needs_care().json if "json" in arguments else None
         return partial(sending, record, json, send)
+
+
+def _send(
+    session: ClientSession, request: HttpRequest, arguments: dict[str, Any]
+) -> Awaitable[aiohttp.ClientResponse]:
+    # Looked up now and on the class: that is where mocks put themselves.
+    kind = type(session)
+    return kind._request(session, request.method, request.target, **arguments)
 
 
 def _with_timeout(

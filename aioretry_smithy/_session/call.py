@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from asyncio import get_running_loop
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from .._bodies.new_response import CLOSES_REFUSED
 from .._call.call import Call
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
     from .._context.client import HttpClient
     from .._masking.mask import Mask
+
+
+_WANT_CARE: Final = MUTABLE_ARGUMENTS | {"json", "timeout", "upload_tracker"}
 
 
 class SessionChain(Chain):
@@ -107,25 +110,24 @@ def _begin(
     options: dict[str, Any],
 ) -> Call:
     """Begin a call, with the options of the blocks around it."""
-    # Most calls have nothing that has to be copied.
-    is_fixed = MUTABLE_ARGUMENTS.isdisjoint(options)
-    copies = options if is_fixed else copy_arguments(options)
-    request = HttpRequest.of_arguments(
-        method, target, options, copies, session._base_url
-    )
-    defaults = chain.defaults
+    defaults, around = chain.defaults, current_options()
     if (
         defaults.version != version_of(session._default_headers)
         or defaults.timeout is not session.timeout
     ):
         defaults = chain.refresh(session)
-    around = current_options()
-    if around is None and "timeout" not in options:
-        call = Call(request, get_running_loop(), defaults.limit, defaults, session)
-        call.aiohttp_keeps = call.deadline
-    else:
+    is_usual = around is None and _WANT_CARE.isdisjoint(options)
+    copies = options if is_usual else copy_arguments(options)
+    request = HttpRequest.of_arguments(
+        method, target, options, copies, session._base_url
+    )
+    timeout = defaults.limit
+    if not is_usual:
         timeout = response_timeout(options, session, around)
-        call = Call(request, get_running_loop(), timeout, defaults, session)
+    call = Call(request, get_running_loop(), timeout, defaults, session)
+    call.is_usual = is_usual
+    if is_usual or (around is None and "timeout" not in options):
+        call.aiohttp_keeps = call.deadline
     if around is not None or collecting():
         begin_call(call, around)
     return call

@@ -214,7 +214,7 @@ def trace_body(tracer: Tracer, context: Context, call: Call, record: Record) -> 
         except Exception as error:
             log_error(error)
 
-    call.waiters = (*call.waiters, look)
+    call.wait_with(look)
 
 
 def _trace_failure(
