@@ -33,11 +33,12 @@ def record_answer(
     response: aiohttp.ClientResponse,
     headers: Mapping[str, str],
     length: int | None = None,
-) -> None:
+) -> Outcome:
     """Record that *response* arrived, with *length* bytes where that was all."""
-    record.outcome = Answered(call.loop.time(), response, headers, length)
-    if length is not None and call.waiters:
+    record.outcome = outcome = Answered(call.loop.time(), response, headers, length)
+    if length is not None and not call.is_usual:
         call.wake()
+    return outcome
 
 
 def record_return(call: Call, record: Record) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._call.hooks import NOTHING
+from .._call.hooks import NOTHING, Sign
 from .ending import SENDING, Ending
 from .entered import enter, heed, leave
 
@@ -28,28 +28,35 @@ async def run(row: Row, call: Call, scope: Scope, request: Any) -> Any:
     entered: Entered = []
     attempt, ending, result = None, None, NOTHING
     try:
-        sign = enter(outer, entered, call, scope, request)
-        if sign is not None:
-            request = await heed(sign, outer, entered, call, scope, request)
+        for hooks in outer:
+            permit = hooks.enter(call, scope, request)
+            if isinstance(permit, Sign):
+                request = await heed(permit, outer, entered, call, scope, request)
+                break
+            entered.append((hooks, permit))
         attempt = retrier.first_attempt(call, scope, request)
         if attempt is None:
             ending = Ending(row, call, scope, request)
             attempt = await ending.first_attempt()
         while attempt is not None:
             begun: Entered = []
-            record, sent = (
-                attempt.record,
-                request if ending is None else attempt.to_send,
-            )
+            record = call if attempt is call else attempt.record
+            sent = request if ending is None else attempt.to_send
             try:
-                sign = enter(inner, begun, call, attempt, sent)
-                if sign is not None:
-                    sent = await heed(sign, inner, begun, call, attempt, sent)
+                for hooks in inner:
+                    permit = hooks.enter(call, attempt, sent)
+                    if isinstance(permit, Sign):
+                        sent = await heed(permit, inner, begun, call, attempt, sent)
+                        break
+                    begun.append((hooks, permit))
                 result = SENDING
                 result = await sender.start(call, attempt, sent)
                 sender.answered(call, attempt, record, result)
-                while (pending := leave(begun, call, attempt, result)) is not None:
-                    await pending
+                while begun:
+                    hooks, permit = begun.pop()
+                    pending = hooks.leave(call, attempt, permit, result, None)
+                    if pending is not None:
+                        await pending
                 if ending is None and retrier.succeeds(call, attempt, result):
                     break
                 ending = ending or Ending(row, call, scope, request)
@@ -59,8 +66,11 @@ async def run(row: Row, call: Call, scope: Scope, request: Any) -> Any:
                 ending.note(cause, result)
             result = NOTHING
             attempt = await ending.next_attempt(attempt, begun, record, sent)
-        while ending is None and (pending := leave(entered, call, scope, result)):
-            await pending
+        while ending is None and entered:
+            hooks, permit = entered.pop()
+            pending = hooks.leave(call, scope, permit, result, None)
+            if pending is not None:
+                await pending
     except BaseException as cause:
         ending = ending or Ending(row, call, scope, request)
         ending.note(cause, result)

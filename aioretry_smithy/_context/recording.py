@@ -55,8 +55,8 @@ def record_response(
 
 def record_http(
     call: Call, record: Record, response: Any, source: object = None
-) -> None:
-    """Record a response; see :func:`record_response`."""
+) -> bool:
+    """Record a response, see :func:`record_response`; say whether a body is to come."""
     try:
         headers = response.headers
     except AttributeError:
@@ -64,17 +64,15 @@ def record_http(
             raise
         raise _wrong(response, source) from None
     # Every joint of the chain comes here, so this is fast.
+    connection, content = response.connection, response.content
     if record.outcome.headers is headers or record.is_settled:
-        return
-    connection = response.connection
-    content = response.content
+        return connection is not None
     if connection is None or response.status == _SWITCHING_PROTOCOLS:
         # A user's response class need not have a stream.
         length = getattr(content, "total_bytes", 0)
         record_answer(call, record, response, headers, length)
-        return
-    record_answer(call, record, response, headers)
-    outcome = record.outcome
+        return connection is not None
+    outcome = record_answer(call, record, response, headers)
 
     def end_body() -> None:
         # A decorator may send twice, and end the first response after the second.
@@ -87,6 +85,7 @@ def record_http(
                 fail_body(call, outcome, cause)
 
     connection.add_callback(end_body)
+    return True
 
 
 def _is_of_client(coroutine: Any) -> bool:

@@ -61,7 +61,6 @@ class Retrier:
         Where nothing looks at it while it lasts, the call is that attempt.
         """
         if call.is_usual and self._is_plain and not self.needs_attempt:
-            call.retry_config = self._config
             call.attempt_began = call.started
             return call
         options: Options | None = call.options
@@ -87,16 +86,15 @@ class Retrier:
         """Note a success, if it is one that nobody has to be asked about."""
         if not self._is_success(result):
             return False
-        limiter, record = self._limiter, attempt.record
+        limiter, record = self._limiter, call if attempt is call else attempt.record
         if record.was_refused or (
             limiter is not None and not limiter._note_success(attempt.to_send)
         ):
             return False
-        if record is call:
-            return True
-        record.is_settled = True
-        if not call.is_settled:
-            call.outcome = record.outcome
+        if record is not call:
+            record.is_settled = True
+            if not call.is_settled:
+                call.outcome = record.outcome
         return True
 
     def begin(

@@ -98,13 +98,14 @@ class AiohttpTransport(Transport):
         record, session = scope.record, self.session()
         if session is None:
             _refuse_as_closed(call, scope)
+        arguments = request.arguments
         if call.is_usual and self.replaced is None:
-            return _send(session, request, request.arguments)
+            kind = type(session)
+            return kind._request(session, request.method, request.target, **arguments)
         try:
             headers = session._default_headers
             if version_of(headers) != call.defaults.version:
                 note_defaults(call, record, headers, request)
-            arguments = request.arguments
             if request.given is not arguments:
                 arguments = _arguments(call, request)
             if call.attempt_began is None or call.aiohttp_keeps is not call.deadline:
@@ -119,7 +120,9 @@ class AiohttpTransport(Transport):
             return send()
         if self.replaced is not None:
             return self.replaced(request.method, request.target, **arguments)
-        return _send(session, request, arguments)
+        # Looked up now and on the class: that is where mocks put themselves.
+        kind = type(session)
+        return kind._request(session, request.method, request.target, **arguments)
 
     def _with_care(
         self,
@@ -143,14 +146,6 @@ class AiohttpTransport(Transport):
             return send
         json = call.needs_care().json if "json" in arguments else None
         return partial(sending, record, json, send)
-
-
-def _send(
-    session: ClientSession, request: HttpRequest, arguments: dict[str, Any]
-) -> Awaitable[aiohttp.ClientResponse]:
-    # Looked up now and on the class: that is where mocks put themselves.
-    kind = type(session)
-    return kind._request(session, request.method, request.target, **arguments)
 
 
 def _with_timeout(

@@ -53,8 +53,7 @@ class Transport(ForOneKind, Sender):
     ) -> None:
         """Record the response, and watch its body."""
         record.was_sent = True
-        record_http(call, record, response)
-        if response.connection is not None:
+        if record_http(call, record, response):
             call.needs_care().track(response, record)
             watch_body(call, record, TimeLimits.of(call, scope), response)
 
