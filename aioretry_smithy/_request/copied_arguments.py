@@ -9,7 +9,7 @@ from typing import Any
 from aiohttp import FormData, payload
 from multidict import MultiDict, MultiDictProxy
 
-from .copies import USUAL_CONTAINERS, copy_of, copy_of_buffer
+from .copies import USUAL_CONTAINERS, copy_of, copy_of_buffer, has_fixed_values
 
 MUTABLE_ARGUMENTS = frozenset(
     {"cookies", "data", "headers", "params", "proxy_headers", "skip_auto_headers"}
@@ -32,6 +32,10 @@ def copy_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
     copies: dict[str, Any] | None = None
     for name, value in arguments.items():
         if value is None or name not in MUTABLE_ARGUMENTS:
+            continue
+        if type(value) is dict and has_fixed_values(value):
+            copies = copies or arguments.copy()
+            copies[name] = value.copy()
             continue
         is_usual_container = type(value) in USUAL_CONTAINERS
         if not (is_usual_container or name in _READ_BY_KIND):

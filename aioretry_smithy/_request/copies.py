@@ -19,14 +19,9 @@ _FIXED = frozenset({bool, bytes, float, int, str, type(None)})
 _TEXT = (str, bytes, UserString)
 
 
-def copy_of_dict(value: dict[Any, Any]) -> dict[Any, Any]:
-    """Return an equal copy of a dictionary, and of the containers inside."""
-    for item in value.values():
-        if type(item) not in _FIXED:
-            break
-    else:
-        return value.copy()
-    return {name: copy_of(item) for name, item in value.items()}
+def has_fixed_values(value: dict[Any, Any]) -> bool:
+    """Say whether a dictionary surely holds nothing that can change."""
+    return _FIXED.issuperset(map(type, value.values()))
 
 
 def copy_of(value: Any) -> Any:
@@ -39,7 +34,7 @@ def copy_of(value: Any) -> Any:
     if kind in _FIXED:
         return value
     if kind is dict:
-        return copy_of_dict(value)
+        return {name: copy_of(item) for name, item in value.items()}
     if kind is list or kind is tuple:
         return kind([item if type(item) in _FIXED else copy_of(item) for item in value])
     if kind in _MULTIDICTS:

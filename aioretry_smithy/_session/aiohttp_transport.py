@@ -135,8 +135,13 @@ class AiohttpTransport(Transport):
         """Return a function that sends a request with options around it, or a body."""
         if not _NEED_CARE.isdisjoint(arguments):
             arguments = _with_bodies(call, request, arguments)
-        send = self.replaced or partial(type(session)._request, session)
-        send = partial(send, request.method, request.target, **arguments)
+        method, target = request.method, request.target
+        send: Callable[[], Awaitable[aiohttp.ClientResponse]]
+        if self.replaced is None:
+            kind = type(session)
+            send = partial(kind._request, session, method, target, **arguments)
+        else:
+            send = partial(self.replaced, method, target, **arguments)
         options = current_options()
         if options is not None and (options.blocks or options.attributes):
             send = partial(lending, options, send)
@@ -173,15 +178,17 @@ def _with_bodies(
     call: Call, request: HttpRequest, arguments: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the arguments, with bodies and iterators in the form to send."""
-    data = request.arguments.get("data")
-    body = prepared_body(call, data)
-    if body is not data or isinstance(arguments.get("data"), _BUFFERS):
-        # aiohttp writes a buffer after a wait, in which it may change.
-        arguments = {**arguments, "data": body}
-    tracker = arguments.get("upload_tracker")
-    if tracker is not None and not call.needs_care().use_once(tracker):
-        arguments = {**arguments, "upload_tracker": None}
-    if arguments.get("json") is not None:
+    if "data" in arguments:
+        data = request.arguments.get("data")
+        body = prepared_body(call, data)
+        if body is not data or isinstance(arguments["data"], _BUFFERS):
+            # aiohttp writes a buffer after a wait, in which it may change.
+            arguments = {**arguments, "data": body}
+    if "upload_tracker" in arguments:
+        tracker = arguments["upload_tracker"]
+        if tracker is not None and not call.needs_care().use_once(tracker):
+            arguments = {**arguments, "upload_tracker": None}
+    if "json" in arguments and arguments["json"] is not None:
         arguments = with_serialized(arguments, call.needs_care().json)
     return arguments
 
@@ -195,6 +202,9 @@ def _arguments(call: Call, request: HttpRequest) -> dict[str, Any]:
     if call.has_begun_to_send:
         return request.arguments
     call.has_begun_to_send = True
+    if call.attempt_began is not None and not call.is_watched:
+        # Nothing has waited since the call began.
+        return request.given
     is_same = is_unchanged(request.given, request.arguments)
     return request.given if is_same else request.arguments
 
