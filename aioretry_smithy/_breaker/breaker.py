@@ -204,7 +204,7 @@ class CircuitBreaker:
             now = self._clock()
             state.window.add_failure(now)
             event_count = state.window.count(now)
-            if self._settings.tolerate(event_count):
+            if self._tolerates(event_count):
                 self._notify_count(event_count)
             else:
                 self.enter_state(CircuitState.OPEN)
@@ -284,6 +284,13 @@ class CircuitBreaker:
                 lambda listener: listener.on_state_changed(self, circuit)
             )
         return permit
+
+    def _tolerates(self, event_count: EventCount) -> bool:
+        """Say whether the circuit stays closed with this count."""
+        settings, total = self._settings, event_count.success + event_count.failure
+        if not total or total < settings.minimum_request_threshold:
+            return True
+        return event_count.failure / total <= settings.failure_rate_threshold
 
     def _notify_count(self, event_count: EventCount) -> None:
         if self._listeners.has_any:

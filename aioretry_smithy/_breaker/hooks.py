@@ -56,7 +56,7 @@ class BreakerHooks(Hooks):
         if circuit_breaker is None:
             return PASS
         permit = circuit_breaker.try_request()
-        record = scope.record
+        record = call if scope is call else scope.record
         if permit is not None:
             if record.was_refused:
                 record.was_refused = False
@@ -149,5 +149,6 @@ def _report(
     elif verdict:
         circuit_breaker.on_success(given)
     else:
-        failed = FailedAttempt.of(call, scope.record, cause)
+        record = call if scope is call else scope.record
+        failed = FailedAttempt.of(call, record, cause)
         count_failure(circuit_breaker, given, failed)

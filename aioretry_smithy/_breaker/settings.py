@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
 
 from .._errors import bad_argument, is_finite
-
-if TYPE_CHECKING:
-    from .window import EventCount
 
 _SECONDS = (
     "trial_request_interval",
@@ -48,13 +44,6 @@ class CircuitBreakerSettings:
         if window <= interval:
             expected = f"> counter_update_interval, {interval!r}"
             raise bad_argument("counter_sliding_window", window, expected)
-
-    def tolerate(self, event_count: EventCount) -> bool:
-        """Say whether the circuit stays closed with this count."""
-        total = event_count.total
-        if not total or total < self.minimum_request_threshold:
-            return True
-        return event_count.failure / total <= self.failure_rate_threshold
 
     def __str__(self) -> str:
         settings = ((field.name, getattr(self, field.name)) for field in fields(self))

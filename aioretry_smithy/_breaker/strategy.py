@@ -19,7 +19,6 @@ from .._failures.safety import (
     safety_by_kind,
     was_queued,
 )
-from .._failures.server_error import is_server_error
 
 if TYPE_CHECKING:
     from .._call.call import Call
@@ -127,7 +126,7 @@ class _OnServerErrorStatus(CircuitBreakerStrategy):
         return _SUCCESSES
 
     def _judge(self, call: Call, scope: Scope, cause: Exception | None) -> bool | None:
-        record = scope.record
+        record = call if scope is call else scope.record
         status = record.outcome.status
         may_throttle = cause is not None or status in THROTTLING
         may_throttle &= not self.count_throttling
@@ -138,7 +137,7 @@ class _OnServerErrorStatus(CircuitBreakerStrategy):
         if status is None:
             # A function that has returned has no status.
             return None if record.outcome.ended is None else True
-        return not is_server_error(status)
+        return not 500 <= status <= 599
 
     def __repr__(self) -> str:
         setting = "" if self.count_throttling else "count_throttling=False"

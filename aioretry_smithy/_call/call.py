@@ -98,6 +98,7 @@ class Call(_Rarely, Record):
 
     Args:
         to_send: The request of the caller.
+        bare: The same without its body, to be kept.
         loop: The event loop.
         timeout: Seconds that it may take; None for no limit.
         defaults: What it has in common with others.
@@ -166,13 +167,14 @@ class Call(_Rarely, Record):
     def __init__(
         self,
         to_send: Any,
+        bare: Any,
         loop: asyncio.AbstractEventLoop,
         timeout: float | None,
         defaults: CallDefaults,
         session: aiohttp.ClientSession | None = None,
     ) -> None:
         self.to_send = to_send
-        self.request = to_send.without_body()
+        self.request = bare
         self.loop = loop
         self.started = started = loop.time()
         self.deadline = None if timeout is None else started + timeout

@@ -36,7 +36,7 @@ def record_answer(
 ) -> Outcome:
     """Record that *response* arrived, with *length* bytes where that was all."""
     record.outcome = outcome = Answered(call.loop.time(), response, headers, length)
-    if length is not None and not call.is_usual:
+    if length is not None and call.waiters:
         call.wake()
     return outcome
 

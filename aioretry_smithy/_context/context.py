@@ -90,7 +90,8 @@ class ClientRequestContext(CallBound):
         if parent is None:
             loop = asyncio.get_running_loop()
             defaults = CallDefaults(mask, default_headers)
-            call = scope = Call(request, loop, timeout, defaults)
+            bare = request.without_body()
+            call = scope = Call(request, bare, loop, timeout, defaults)
             self._show(call, scope, None)
         else:
             call = parent._call

@@ -127,12 +127,6 @@ class Ending:
             return self.result
         raise self.forget()
 
-    def take(self) -> tuple[Any, BaseException | None]:
-        """Return the outcome, and forget it."""
-        result, cause = self.result, self.cause
-        self.result, self.cause = NOTHING, None
-        return result, cause
-
     async def _record(self, attempt: Scope, record: Record, request: Any) -> None:
         """Record how an attempt failed; the sender may bring a result yet."""
         call, at = self._call, self._at

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._call.hooks import NOTHING, Sign
 from .ending import SENDING, Ending
-from .entered import enter, heed, leave
+from .entered import heed, leave
 
 if TYPE_CHECKING:
     from .._call.call import Call
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .row import Row
 
 
-async def run(row: Row, call: Call, scope: Scope, request: Any) -> Any:
+async def run(row: Row, call: Call, scope: Scope, request: Any) -> Any:  # noqa: C901
     """Return what comes of a request, or raise it.
 
     An :class:`.Ending` is made as soon as there is more to it than one good answer.
@@ -57,7 +57,7 @@ async def run(row: Row, call: Call, scope: Scope, request: Any) -> Any:
                     pending = hooks.leave(call, attempt, permit, result, None)
                     if pending is not None:
                         await pending
-                if ending is None and retrier.succeeds(call, attempt, result):
+                if ending is None and retrier.succeeds(call, attempt):
                     break
                 ending = ending or Ending(row, call, scope, request)
                 ending.result = result
@@ -66,11 +66,8 @@ async def run(row: Row, call: Call, scope: Scope, request: Any) -> Any:
                 ending.note(cause, result)
             result = NOTHING
             attempt = await ending.next_attempt(attempt, begun, record, sent)
-        while ending is None and entered:
-            hooks, permit = entered.pop()
-            pending = hooks.leave(call, scope, permit, result, None)
-            if pending is not None:
-                await pending
+        while ending is None and (pending := leave(entered, call, scope, result)):
+            await pending
     except BaseException as cause:
         ending = ending or Ending(row, call, scope, request)
         ending.note(cause, result)

@@ -55,8 +55,8 @@ def record_response(
 
 def record_http(
     call: Call, record: Record, response: Any, source: object = None
-) -> bool:
-    """Record a response, see :func:`record_response`; say whether a body is to come."""
+) -> None:
+    """Record a response; see :func:`record_response`."""
     try:
         headers = response.headers
     except AttributeError:
@@ -64,14 +64,14 @@ def record_http(
             raise
         raise _wrong(response, source) from None
     # Every joint of the chain comes here, so this is fast.
-    connection, content = response.connection, response.content
     if record.outcome.headers is headers or record.is_settled:
-        return connection is not None
+        return
+    connection, content = response.connection, response.content
     if connection is None or response.status == _SWITCHING_PROTOCOLS:
         # A user's response class need not have a stream.
         length = getattr(content, "total_bytes", 0)
         record_answer(call, record, response, headers, length)
-        return connection is not None
+        return
     outcome = record_answer(call, record, response, headers)
 
     def end_body() -> None:
@@ -85,7 +85,6 @@ def record_http(
                 fail_body(call, outcome, cause)
 
     connection.add_callback(end_body)
-    return True
 
 
 def _is_of_client(coroutine: Any) -> bool:

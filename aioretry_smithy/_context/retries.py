@@ -38,7 +38,7 @@ class Retrier(Protocol):
         """
         ...
 
-    def succeeds(self, call: Call, attempt: Scope, result: Any) -> bool:
+    def succeeds(self, call: Call, attempt: Scope) -> bool:
         """Note a success, if it is one that nobody has to be asked about."""
         ...
 
@@ -60,7 +60,7 @@ class _Once:
         """Return what the request is sent for."""
         return scope
 
-    def succeeds(self, call: Call, attempt: Scope, result: object) -> Literal[True]:
+    def succeeds(self, call: Call, attempt: Scope) -> Literal[True]:
         """Take any result for the end."""
         return True
 

@@ -31,10 +31,6 @@ class CallAdapter(ABC):
         """Return *request* with the number of attempts before it, under a name."""
 
     @abstractmethod
-    def is_success(self, result: Any) -> bool:
-        """Say whether *result* is a success, as far as one can tell by itself."""
-
-    @abstractmethod
     def is_spent(self, call: Call, request: Any, cause: Exception | None) -> bool:
         """Say whether *request* cannot be sent again."""
 

@@ -40,10 +40,6 @@ class HttpAdapter(CallAdapter):
         """Return *request* with a header for the number of attempts before it."""
         return request.with_header(name, str(count))
 
-    def is_success(self, response: aiohttp.ClientResponse) -> bool:
-        """Say whether *response* is a success."""
-        return response.status < 400
-
     def is_spent(
         self, call: Call, request: HttpRequest, cause: Exception | None
     ) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from .._context.context import record_of
 from .._failures.safety import RetrySafety, safety_by_kind, was_queued, was_refused
-from .._failures.server_error import is_server_error
+from .._failures.server_error import SERVER_ERRORS
 from .._shown import shown
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _is_failure(record: Record, cause: Exception | None, wanted: bool) -> bool |
     if status is None:
         # A function that has returned has no status.
         return None if record.outcome.ended is None else False
-    if is_server_error(status):
+    if status in SERVER_ERRORS:
         return True
     # What is above 5xx means nothing in HTTP.
     return False if status < _SERVER_ERROR else None

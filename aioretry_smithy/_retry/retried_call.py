@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -21,7 +22,7 @@ from .._failures.retry_info import RetryInfo
 from .._failures.safety import peel, stands_for
 from .limiter_calls import acquired, notify, report
 from .refusal import reason_after
-from .wait import AT_ONCE, LATER, NOT_WANTED, SUCCEEDED, Stop, plan_wait
+from .wait import AT_ONCE, LATER, SUCCEEDED, Stop, plan_wait
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -122,7 +123,8 @@ class RetriedCall(ABC):
 
     def time_left(self) -> float:
         """Return the seconds before it is too late to begin another attempt."""
-        return time_left(self.call, self.scope.record)
+        call, scope = self.call, self.scope
+        return time_left(call, call if scope is call else scope.record)
 
     async def next_attempt(self, ending: Ending) -> Attempt | None:
         """Begin an attempt, after a wait; None where the call ends as *ending* then.
@@ -134,15 +136,11 @@ class RetriedCall(ABC):
             if self.attempt is self.scope:
                 decision = await self.begin()
             else:
-                decision = await self.decide(*ending.take())
+                decision = await self.decide(ending)
             while not decision.stops:
                 late = await self.wait(decision)
                 if late is None:
-                    attempt = begin_attempt(
-                        self.config, self.call, self.request, self.adapter
-                    )
-                    self.take_over(attempt)
-                    return attempt
+                    return self.begin_attempt()
                 decision = late
             if self._owes_refund:
                 await self.refund()
@@ -156,28 +154,37 @@ class RetriedCall(ABC):
         """Prepare the first attempt."""
         return AT_ONCE
 
-    def take_over(self, attempt: Attempt) -> None:
-        """Note that an attempt has begun."""
-        self.attempt = attempt
+    def begin_attempt(self) -> Attempt:
+        """Begin another attempt."""
+        call, config, request = self.call, self.config, self.request
+        # Counted over the call: a decorator outside may send it through here twice.
+        made_before = len(call.sent) - call.resends
+        if made_before and config.retry_count_header is not None:
+            name = config.retry_count_header
+            request = self.adapter.with_count(request, name, made_before)
         self.attempts_made += 1
         self._owes_refund = False
+        self.attempt = attempt = Attempt(call, request, config.attempt_timeout)
+        return attempt
 
-    async def decide(self, result: Any, cause: BaseException | None) -> Decision:
+    def take_over(self, attempt: Attempt) -> None:
+        """Note that the first attempt has begun."""
+        self.attempt = attempt
+        self.attempts_made = 1
+
+    async def decide(self, ending: Ending) -> Decision:
         """Decide what follows an attempt that ended so."""
-        if cause is not None and not isinstance(cause, Exception):
-            try:
-                raise cause
-            finally:
-                # It has this frame, which must not have it.
-                del cause
-        self.attempt.record.is_settled = True
-        self.result, self.cause = result, cause
-        if cause is not None:
-            judge_attempt(self.call, self.attempt.record, cause)
-            del cause
+        if ending.cause is not None and not isinstance(ending.cause, Exception):
+            raise ending.forget()
+        self.result, self.cause = ending.result, ending.cause
+        ending.result, ending.cause = NOTHING, None
+        record = self.attempt.record
+        record.is_settled = True
+        if self.cause is not None:
+            judge_attempt(self.call, record, self.cause)
         stop: Stop | None
         if self._ignores_success and self.succeeded():
-            stop = NOT_WANTED
+            stop = SUCCEEDED
         elif (stop := self.ask_at_once()) is LATER:
             stop = await self.ask()
         if self.config.limiter is not None:
@@ -185,7 +192,8 @@ class RetriedCall(ABC):
             if self._permitted is not None:
                 await self._end_retry()
         if stop is not None:
-            return SUCCEEDED if self.succeeded() else stop
+            is_success = stop is SUCCEEDED or self.succeeded()
+            return SUCCEEDED if is_success else stop
         return self._limit() or await self._plan_retry()
 
     async def _plan_retry(self) -> Decision:
@@ -195,7 +203,8 @@ class RetriedCall(ABC):
         if wait.stops:
             return wait
         delay = wait.delay
-        if not (is_finite(delay) and delay >= 0):
+        is_usual = type(delay) is float and 0.0 <= delay < math.inf
+        if not is_usual and not (is_finite(delay) and delay >= 0):
             raise bad_argument("next_delay", delay, "seconds, finite and >= 0, or None")
         self._owes_refund = True
         decision, limiter = self.plan(delay), self.config.limiter
@@ -243,7 +252,9 @@ class RetriedCall(ABC):
 
     def succeeded(self) -> bool:
         """Say whether the last attempt brought a success."""
-        return self.result is not NOTHING and self.adapter.is_success(self.result)
+        status = self.attempt.record.outcome.status
+        # A function that has returned has no status.
+        return self.result is not NOTHING and (status is None or status < 400)
 
     def time_out(self) -> Stop:
         """Let the call end with a :class:`ResponseTimeoutError`."""
@@ -315,7 +326,7 @@ class RetriedCall(ABC):
         call, record = self.call, self.attempt.record
         # Unless a decorator has answered without waiting for this.
         if not call.is_settled:
-            call.stop_reason = reason_after(call, record, reason)
+            call.stop_reason = reason and reason_after(call, record, reason)
             call.retry_error = self.refusal
             record_end_of(call, record)
         if self.result is not NOTHING:
@@ -347,7 +358,8 @@ class RetriedCall(ABC):
     def _limit(self) -> Stop | None:
         if self.attempts_made >= self.config.max_total_attempts:
             return Stop(RetryStopReason.MAX_TOTAL_ATTEMPTS)
-        if self.adapter.is_spent(self.call, self.request, self.cause):
+        may_have_body = self.cause is not None or self.call.resources is not None
+        if may_have_body and self.adapter.is_spent(self.call, self.request, self.cause):
             return Stop(RetryStopReason.BODY_NOT_REPLAYABLE)
         return None
 
@@ -379,14 +391,3 @@ class RetriedCall(ABC):
             with suppress(Exception):
                 error.__context__ = error.__context__ or cause
         self.forget_outcomes()
-
-
-def begin_attempt(
-    config: RetryConfig, call: Call, request: Any, adapter: CallAdapter
-) -> Attempt:
-    """Begin an attempt of a call that sends *request*."""
-    # Counted over the call: a decorator outside may send it through here twice.
-    made_before = call.attempts_made
-    if made_before and config.retry_count_header is not None:
-        request = adapter.with_count(request, config.retry_count_header, made_before)
-    return Attempt(call, request, config.attempt_timeout)

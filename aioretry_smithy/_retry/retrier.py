@@ -35,7 +35,6 @@ class Retrier:
         "_attempt_timeout",
         "_config",
         "_is_plain",
-        "_is_success",
         "_limiter",
         "needs_attempt",
     )
@@ -48,7 +47,6 @@ class Retrier:
     ) -> None:
         self._config = config
         self._adapter = adapter
-        self._is_success = adapter.is_success
         self._attempt_timeout: float | None = getattr(config, "attempt_timeout", None)
         self.needs_attempt = self._attempt_timeout is not None
         self._limiter: RetryLimiter | None = getattr(config, "limiter", None)
@@ -82,11 +80,13 @@ class Retrier:
             return call
         return Attempt(call, request, self._attempt_timeout)
 
-    def succeeds(self, call: Call, attempt: Scope, result: Any) -> bool:
+    def succeeds(self, call: Call, attempt: Scope) -> bool:
         """Note a success, if it is one that nobody has to be asked about."""
-        if not self._is_success(result):
-            return False
         limiter, record = self._limiter, call if attempt is call else attempt.record
+        status = record.outcome.status
+        # A function that has returned has no status.
+        if not (status is None or status < 400):
+            return False
         if record.was_refused or (
             limiter is not None and not limiter._note_success(attempt.to_send)
         ):

@@ -31,9 +31,6 @@ class RpcAdapter(CallAdapter):
     def with_count(self, request: RpcRequest, name: str, count: int) -> RpcRequest:
         return request
 
-    def is_success(self, result: object) -> bool:
-        return True
-
     def is_spent(
         self, call: Call, request: RpcRequest, cause: Exception | None
     ) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 from .._context.context import context_of, state_of
 from .._errors import bad_argument
 from .._failures.safety import RetrySafety
-from .._failures.server_error import is_server_error
+from .._failures.server_error import SERVER_ERRORS
 from .._meant import call_it
 from .._rules.chain import Member, chained
 from .backoff import Backoff
@@ -248,7 +248,7 @@ class _OnServerErrorStatus(_OnFailure):
     def _wants_after_status(
         self, call: Call, attempt: Scope, status: int | None
     ) -> bool:
-        return is_server_error(status)
+        return status in SERVER_ERRORS
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +280,7 @@ class _Failsafe(_OnFailure):
     def _wants_after_status(
         self, call: Call, attempt: Scope, status: int | None
     ) -> bool:
-        may_pass = is_server_error(status) or status in _THROTTLED
+        may_pass = status in SERVER_ERRORS or status in _THROTTLED
         return may_pass and may_be_repeated(call.options, attempt.to_send)
 
 

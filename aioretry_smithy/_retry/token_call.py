@@ -130,7 +130,7 @@ class TokenCall(RetriedCall):
         return LATER
 
     async def next_delay(self) -> Decision:
-        """CallAdapter the token for that of the next attempt."""
+        """Exchange the token for that of the next attempt."""
         if not self._has_new_token:
             # A retry that would come too late is not to cost anything.
             if (decision := self.plan(0.0)).stops:

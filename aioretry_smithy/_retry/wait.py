@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
 
 from .._call.stop_reason import RetryStopReason
 
@@ -11,27 +12,23 @@ if TYPE_CHECKING:
     from .config import RetryConfig
 
 
-class Wait(NamedTuple):
+@dataclass(slots=True)
+class Wait:
     """The decision to try again after some seconds."""
+
+    stops: ClassVar[Literal[False]] = False
 
     delay: float
     source: Literal["backoff", "retry_after", "rate_limit"]
 
-    @property
-    def stops(self) -> Literal[False]:
-        """False: there is another attempt."""
-        return False
 
-
-class Stop(NamedTuple):
+@dataclass(slots=True)
+class Stop:
     """The decision that there is no other attempt; None is the reason of a success."""
 
-    reason: RetryStopReason | None
+    stops: ClassVar[Literal[True]] = True
 
-    @property
-    def stops(self) -> Literal[True]:
-        """True."""
-        return True
+    reason: RetryStopReason | None
 
 
 Decision: TypeAlias = Wait | Stop

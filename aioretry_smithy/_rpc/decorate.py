@@ -197,7 +197,8 @@ class _Calls:
         if around is not None:
             options = around.within(options)
         timeout: Any = options.response_timeout
-        call = Call(request, get_running_loop(), timeout, self._defaults)
+        bare = request.without_body()
+        call = Call(request, bare, get_running_loop(), timeout, self._defaults)
         call.brings_response = False
         begin_call(call, options)
         return call

@@ -95,13 +95,14 @@ class AiohttpTransport(Transport):
         self, call: Call, scope: Scope, request: HttpRequest
     ) -> Awaitable[aiohttp.ClientResponse]:
         """Begin to send the request."""
-        record, session = scope.record, self.session()
+        session = self.session()
         if session is None:
             _refuse_as_closed(call, scope)
         arguments = request.arguments
         if call.is_usual and self.replaced is None:
             kind = type(session)
             return kind._request(session, request.method, request.target, **arguments)
+        record = scope.record
         try:
             headers = session._default_headers
             if version_of(headers) != call.defaults.version:

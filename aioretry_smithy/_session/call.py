@@ -124,7 +124,8 @@ def _begin(
     timeout = defaults.limit
     if not is_usual:
         timeout = response_timeout(options, session, around)
-    call = Call(request, get_running_loop(), timeout, defaults, session)
+    bare = request if is_usual else request.without_body()
+    call = Call(request, bare, get_running_loop(), timeout, defaults, session)
     call.is_usual = is_usual
     if is_usual or (around is None and "timeout" not in options):
         call.aiohttp_keeps = call.deadline

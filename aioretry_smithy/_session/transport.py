@@ -53,7 +53,8 @@ class Transport(ForOneKind, Sender):
     ) -> None:
         """Record the response, and watch its body."""
         record.was_sent = True
-        if record_http(call, record, response):
+        record_http(call, record, response)
+        if response.connection is not None:
             call.needs_care().track(response, record)
             watch_body(call, record, TimeLimits.of(call, scope), response)
 

@@ -385,7 +385,7 @@ async def test_resolvers_refuse_the_same(given):
 
 
 async def refreshed(side: Any, error: Exception, strategy: Any = None) -> Any:
-    """CallAdapter an initial token."""
+    """Exchange an initial token."""
     strategy = strategy or side.StandardRetryStrategy()
     token = await strategy.acquire_initial_retry_token()
     return await strategy.refresh_retry_token_for_retry(
