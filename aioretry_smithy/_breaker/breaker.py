@@ -196,18 +196,20 @@ class CircuitBreaker:
             permit: As for :meth:`on_success`.
         """
         state, failure = self._state, self._reported
-        if _is_outdated(permit, state):
+        if permit is not state.permit and _is_outdated(permit, state):
             return
-        if state.window is not None:
+        window, settings = state.window, self._settings
+        if window is not None:
             if failure is not None and not state.rounds.count(failure):
                 return
             now = self._clock()
-            state.window.add_failure(now)
-            event_count = state.window.count(now)
-            if self._tolerates(event_count):
-                self._notify_count(event_count)
-            else:
+            window.add_failure(now)
+            if window.exceeds(
+                settings.minimum_request_threshold, settings.failure_rate_threshold
+            ):
                 self.enter_state(CircuitState.OPEN)
+            elif self._listeners.has_any:
+                self._notify_count(window.count(now))
         elif state.circuit is CircuitState.HALF_OPEN:
             self.enter_state(CircuitState.OPEN)
 
@@ -285,18 +287,10 @@ class CircuitBreaker:
             )
         return permit
 
-    def _tolerates(self, event_count: EventCount) -> bool:
-        """Say whether the circuit stays closed with this count."""
-        settings, total = self._settings, event_count.success + event_count.failure
-        if not total or total < settings.minimum_request_threshold:
-            return True
-        return event_count.failure / total <= settings.failure_rate_threshold
-
     def _notify_count(self, event_count: EventCount) -> None:
-        if self._listeners.has_any:
-            self._listeners.notify(
-                lambda listener: listener.on_event_count_updated(self, event_count)
-            )
+        self._listeners.notify(
+            lambda listener: listener.on_event_count_updated(self, event_count)
+        )
 
 
 def _is_outdated(permit: CircuitPermit | None, state: State) -> bool:

@@ -43,8 +43,8 @@ class GuardedCalls(DecoratingClient[ClientT]):
         self._circuit_breakers = circuit_breakers
         self._strategy = strategy
         self._fallback = fallback
-        successes = strategy._successes if self._serves == "sessions" else frozenset()
-        self._hooks = BreakerHooks(circuit_breakers, strategy, fallback, successes)
+        verdicts = strategy._verdicts if self._serves == "sessions" else {}
+        self._hooks = BreakerHooks(circuit_breakers, strategy, fallback, verdicts)
 
     @classmethod
     @unqualified

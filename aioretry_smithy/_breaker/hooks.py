@@ -14,7 +14,7 @@ from .fail_fast_error import FailFastError
 from .strategy import checked_verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from .._call.call import Call
     from .._call.hooks import Scope
@@ -32,23 +32,23 @@ class BreakerHooks(Hooks):
         circuit_breakers: Finds the one to ask.
         strategy: Judges outcomes.
         fallback: Called in place of what is refused.
-        successes: Statuses of responses about which the strategy need not be asked.
+        verdicts: What the strategy says of the responses with some statuses.
     """
 
-    __slots__ = ("_fallback", "_find", "_judge", "_successes", "needs_attempt")
+    __slots__ = ("_fallback", "_find", "_judge", "_verdicts", "needs_attempt")
 
     def __init__(
         self,
         circuit_breakers: CircuitBreakers,
         strategy: CircuitBreakerStrategy,
         fallback: Callable[[ClientRequestContext, Any], Any] | None,
-        successes: frozenset[int] = frozenset(),
+        verdicts: Mapping[int, bool],
     ) -> None:
         self._find = circuit_breakers.of
         self._judge = strategy._judge
-        self._successes = successes
+        self._verdicts = verdicts
         self._fallback = fallback
-        self.needs_attempt = not strategy._successes or fallback is not None
+        self.needs_attempt = not strategy._verdicts or fallback is not None
 
     def enter(self, call: Call, scope: Scope, request: Any) -> Any:
         """Return the breaker and its permit; wait for a fallback where it has none."""
@@ -89,18 +89,18 @@ class BreakerHooks(Hooks):
         cause: Exception | None,
     ) -> Awaitable[None] | None:
         """Report the outcome, as the strategy judges it."""
-        circuit_breaker, given = permit
-        if cause is None and self._successes and result.status in self._successes:
-            circuit_breaker.on_success(given)
-            return None
-        try:
-            verdict = self._judge(call, scope, cause)
-        except BaseException as error:
-            circuit_breaker.on_ignored(given)
-            record_failure(call, scope.record, error)
-            raise
+        verdict: object = None
+        if cause is None and self._verdicts:
+            verdict = self._verdicts.get(result.status)
+        if verdict is None:
+            try:
+                verdict = self._judge(call, scope, cause)
+            except BaseException as error:
+                permit[0].on_ignored(permit[1])
+                record_failure(call, scope.record, error)
+                raise
         if verdict is True:
-            circuit_breaker.on_success(given)
+            permit[0].on_success(permit[1])
         elif verdict is False or verdict is None:
             _report(call, scope, permit, cause, verdict)
         else:

@@ -21,12 +21,14 @@ from .._failures.safety import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from .._call.call import Call
     from .._call.hooks import Scope
     from .._context.context import ClientRequestContext
 
-# Those that most answers have; a set is asked quicker than a range.
-_SUCCESSES = frozenset(range(200, 300))
+# What most answers are to it; a dictionary is asked quicker than a range.
+_VERDICTS = {status: status < 500 for status in range(200, 600)}
 
 # Permanent, yet the server's doing.
 _OF_THE_SERVER = (
@@ -73,9 +75,9 @@ class CircuitBreakerStrategy(ABC):
         return True
 
     @property
-    def _successes(self) -> frozenset[int]:
-        """The statuses that are a success to it, whatever else there is to see."""
-        return frozenset()
+    def _verdicts(self) -> Mapping[int, bool]:
+        """Which statuses are a success or a failure, whatever else there is to see."""
+        return {}
 
     def _judge(self, call: Call, scope: Scope, cause: Exception | None) -> Any:
         """Ask it; one that needs no context is given none."""
@@ -122,8 +124,9 @@ class _OnServerErrorStatus(CircuitBreakerStrategy):
         return self._judge(*state_of(ctx), cause)
 
     @property
-    def _successes(self) -> frozenset[int]:
-        return _SUCCESSES
+    def _verdicts(self) -> Mapping[int, bool]:
+        unsure = () if self.count_throttling else THROTTLING
+        return {each: _VERDICTS[each] for each in _VERDICTS.keys() - unsure}
 
     def _judge(self, call: Call, scope: Scope, cause: Exception | None) -> bool | None:
         record = call if scope is call else scope.record

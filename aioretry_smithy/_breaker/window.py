@@ -81,8 +81,18 @@ class SlidingWindow:
 
     def add_failure(self, now: float) -> None:
         """Count a failure that happened *now*."""
-        self._bucket_at(now).failure += 1
+        bucket = self._newest if now < self._until else self._bucket_at(now)
+        bucket.failure += 1
         self._failure += 1
+
+    def exceeds(self, threshold: int, rate: float) -> bool:
+        """Say whether *threshold* events are there, and more than *rate* are failures.
+
+        Asked right after an event was added.
+        """
+        failure = self._failure
+        total = failure + self._success + self._newest.success
+        return total >= threshold and failure / total > rate
 
     def count(self, now: float) -> EventCount:
         """Return what the window holds *now*, the event just added included."""

@@ -31,10 +31,11 @@ class FailedAttempt(NamedTuple):
         if failed is None:
             # A decorator of the user's own has raised it.
             failed = call.loop.time()
+        if cause is None or not is_broken_connection(cause):
+            return cls(record.started, failed, is_break=False)
         if record is call:
             record = _ended_with(call, outcome)
-        is_break = cause is not None and is_broken_connection(cause)
-        return cls(record.started, failed, is_break)
+        return cls(record.started, failed, is_break=True)
 
 
 class Rounds:
@@ -55,7 +56,8 @@ class Rounds:
         # Not "<=": by a coarse clock a retry may begin at the time of the failure.
         if failure.is_break and failure.began < self._last:
             return False
-        self._last = max(self._last, failure.failed)
+        if failure.failed > self._last:
+            self._last = failure.failed
         return True
 
 

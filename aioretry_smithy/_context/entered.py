@@ -1,4 +1,4 @@
-"""Enter the hooks of a row, and tell them of a good outcome."""
+"""Enter the hooks of a row where one of them gives a sign."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from .._call.hooks import PASS, WAIT, Answer, Changed, Hooks, Sign
 from .recording import record_response
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
     from .._call.call import Call
     from .._call.hooks import Scope
 
@@ -60,18 +58,6 @@ async def heed(
         entered.append((_NO_HOOKS if permit is PASS else each, permit))
         sign = enter(hooks[len(entered) :], entered, call, scope, request)
     return request
-
-
-def leave(
-    entered: Entered, call: Call, scope: Scope, result: Any
-) -> Awaitable[None] | None:
-    """Tell hooks of a result, the last first, up to one that takes a wait for it."""
-    while entered:
-        hooks, permit = entered.pop()
-        pending = hooks.leave(call, scope, permit, result, None)
-        if pending is not None:
-            return pending
-    return None
 
 
 class _NoHooks(Hooks):

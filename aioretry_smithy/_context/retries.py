@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+
+from .loop import Ending
 
 if TYPE_CHECKING:
-    from .._call.attempt import Attempt
     from .._call.call import Call
     from .._call.hooks import Scope
-
-
-class Retries(Protocol):
-    """Decides about the attempts of one call."""
-
-    async def next_attempt(self, ending: Any) -> Attempt | None:
-        """Begin an attempt, after a wait; None where the call ends as *ending* then.
-
-        Args:
-            ending: How the attempt before has ended.
-
-        Raises:
-            BaseException: What the call ends with, or what broke into it.
-        """
-        ...
+    from .row import Row
 
 
 class Retrier(Protocol):
@@ -42,8 +29,8 @@ class Retrier(Protocol):
         """Note a success, if it is one that nobody has to be asked about."""
         ...
 
-    def begin(self, call: Call, scope: Scope, request: Any, attempt: Any) -> Retries:
-        """Begin to decide, after an attempt or, where that is None, before the first.
+    def begin(self, row: Row, call: Call, scope: Scope, request: Any) -> Ending:
+        """Begin to end attempts: after the first one, or before it to ask for it.
 
         Raises:
             Exception: There are no settings for the call.
@@ -64,14 +51,9 @@ class _Once:
         """Take any result for the end."""
         return True
 
-    def begin(self, call: Call, scope: Scope, request: object, attempt: object) -> Self:
-        """Begin nothing."""
-        return self
-
-    async def next_attempt(self, ending: Any) -> None:
-        """Leave it at the result, or raise the failure."""
-        if ending.cause is not None:
-            raise ending.forget()
+    def begin(self, row: Row, call: Call, scope: Scope, request: object) -> Ending:
+        """Leave it at the outcome."""
+        return Ending(row, call, scope, request)
 
 
 ONCE: Final = _Once()

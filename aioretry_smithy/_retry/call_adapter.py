@@ -59,8 +59,11 @@ class CallAdapter(ABC):
         """
 
     @abstractmethod
-    async def release(self, result: Any, seconds: float) -> None:
-        """Release the connection of *result*, in at most *seconds*."""
+    def release(self, result: Any, seconds: float) -> Awaitable[None] | None:
+        """Release the connection of *result*, in at most *seconds*.
+
+        It may go on in what it returns, which is awaited.
+        """
 
     @abstractmethod
     def close(self, result: Any) -> None:

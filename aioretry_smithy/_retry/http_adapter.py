@@ -83,12 +83,14 @@ class HttpAdapter(CallAdapter):
             _content.record_body_failure(call, attempt.record, response, cause)
             raise
 
-    async def release(self, response: aiohttp.ClientResponse, seconds: float) -> None:
+    def release(
+        self, response: aiohttp.ClientResponse, seconds: float
+    ) -> Awaitable[None] | None:
         """Release *response* and its connection, in at most *seconds*."""
-        if response.connection is None:
-            response.release()
-        else:
-            await discard(response, seconds=seconds)
+        if response.connection is not None:
+            return discard(response, seconds=seconds)
+        response.release()
+        return None
 
     def close(self, response: aiohttp.ClientResponse) -> None:
         """Close *response* and its connection."""

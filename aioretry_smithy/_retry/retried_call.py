@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -15,6 +15,7 @@ from .._call.recorder import record_end_of, record_failure
 from .._call.stop_reason import RetryStopReason
 from .._call.time_limits import time_left
 from .._context.context import context_of
+from .._context.loop import Ending
 from .._errors import ResponseTimeoutError, bad_argument, is_finite, raised_from
 from .._failures.kept_cause import drop_frames
 from .._failures.ran_out import ran_out
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from .._call.hooks import Scope
     from .._call.record import Record
     from .._context.context import ClientRequestContext
-    from .._context.ending import Ending
+    from .._context.entered import Entered
+    from .._context.row import Row
     from .call_adapter import CallAdapter
     from .config import RetryConfig
     from .limiter import RetryLimiter
@@ -40,17 +42,18 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
-class RetriedCall(ABC):
+class RetriedCall(Ending):
     """The retries of one call: what follows each attempt, and what ends the call.
 
     The limits are the same for all calls. Two subclasses ask for another attempt: one a
     strategy and its backoff, one a strategy of Smithy's kind for a token.
 
     Args:
-        config: The settings of the call.
+        row: What the call goes through.
         call: The call.
         scope: What the retrying client was called for: the call, as a rule.
         request: The request.
+        config: The settings of the call.
         adapter: Handles requests and results of the kind of call.
         ignores_success: Whether nobody need be asked about a success.
     """
@@ -60,26 +63,19 @@ class RetriedCall(ABC):
         "_ignores_success",
         "_owes_refund",
         "_permitted",
+        "_stop",
         "adapter",
         "attempt",
         "attempts_made",
-        "call",
-        "cause",
         "config",
         "refusal",
-        "request",
-        "result",
-        "scope",
     )
-
-    attempt: Scope
-    """The attempt under way, or the last one; before the first, the call."""
-
-    result: Any
-    """The result of the last attempt; :data:`.NOTHING` where it failed."""
 
     cause: Exception | None
     """The failure of the last attempt."""
+
+    attempt: Scope
+    """The attempt under way, or the last one; before the first, the scope."""
 
     refusal: Exception | None
     """The error with which a Smithy strategy refused another attempt."""
@@ -94,27 +90,25 @@ class RetriedCall(ABC):
 
     def __init__(
         self,
-        config: RetryConfig,
+        row: Row,
         call: Call,
         scope: Scope,
         request: Any,
+        config: RetryConfig,
         adapter: CallAdapter,
-        *,
-        ignores_success: bool = False,
+        ignores_success: bool,
     ) -> None:
+        super().__init__(row, call, scope, request)
         self.config = config
-        self.call = call
-        self.scope = self.attempt = scope
-        self.request = request
         self.adapter = adapter
+        self.attempt = scope
         self._ignores_success = ignores_success
         self.attempts_made = 0
         # Whether a retry was paid for that has not begun yet.
         self._owes_refund = False
         # The attempt after which the limiter permitted a retry.
         self._permitted: Scope | None = None
-        self.result = NOTHING
-        self.cause = self._earlier_cause = self.refusal = None
+        self._earlier_cause = self.refusal = None
 
     @property
     def ctx(self) -> ClientRequestContext:
@@ -126,17 +120,30 @@ class RetriedCall(ABC):
         call, scope = self.call, self.scope
         return time_left(call, call if scope is call else scope.record)
 
-    async def next_attempt(self, ending: Ending) -> Attempt | None:
-        """Begin an attempt, after a wait; None where the call ends as *ending* then.
-
-        Raises:
-            BaseException: What the call ends with; what broke into it.
-        """
+    async def next_attempt(
+        self,
+        attempt: Any = None,
+        begun: Entered | None = None,
+        record: Record | None = None,
+        request: Any = None,
+    ) -> Attempt | None:
+        """Begin an attempt, after a wait; None where the call ends as this."""
+        call = self.call
+        if call.attempt_began is not None:
+            attempt = Attempt.of_call(call, call.attempt_began)
+            record = attempt.record
+        if begun or self.cause is not None:
+            await self.end_attempt(attempt, begun or [], record, request)
         try:
-            if self.attempt is self.scope:
+            if attempt is None:
                 decision = await self.begin()
             else:
-                decision = await self.decide(ending)
+                if not self.attempts_made:
+                    # It has begun without this.
+                    self.attempt, self.attempts_made = attempt, 1
+                decision = self.decide_at_once()
+                if decision is LATER:
+                    decision = await self.decide()
             while not decision.stops:
                 late = await self.wait(decision)
                 if late is None:
@@ -147,7 +154,7 @@ class RetriedCall(ABC):
         except BaseException as error:
             await self.break_off(error)
             raise
-        ending.result = self.hand_over(decision.reason)
+        self._end(decision.reason)
         return None
 
     async def begin(self) -> Decision:
@@ -167,50 +174,55 @@ class RetriedCall(ABC):
         self.attempt = attempt = Attempt(call, request, config.attempt_timeout)
         return attempt
 
-    def take_over(self, attempt: Attempt) -> None:
-        """Note that the first attempt has begun."""
-        self.attempt = attempt
-        self.attempts_made = 1
-
-    async def decide(self, ending: Ending) -> Decision:
-        """Decide what follows an attempt that ended so."""
-        if ending.cause is not None and not isinstance(ending.cause, Exception):
-            raise ending.forget()
-        self.result, self.cause = ending.result, ending.cause
-        ending.result, ending.cause = NOTHING, None
+    def decide_at_once(self) -> Decision:
+        """Decide what follows an attempt; :data:`.LATER` where that takes a wait."""
         record = self.attempt.record
         record.is_settled = True
         if self.cause is not None:
+            if not isinstance(self.cause, Exception):
+                raise self.forget()
             judge_attempt(self.call, record, self.cause)
-        stop: Stop | None
         if self._ignores_success and self.succeeded():
-            stop = SUCCEEDED
-        elif (stop := self.ask_at_once()) is LATER:
+            stop: Stop | None = SUCCEEDED
+        else:
+            stop = self.ask_at_once()
+        if stop is LATER or self.config.limiter is not None:
+            self._stop = stop
+            return LATER
+        if stop is not None:
+            return SUCCEEDED if self.succeeded() else stop
+        wait = self._limit() or self.delay_at_once()
+        return wait if wait.stops else self._plan(wait)
+
+    async def decide(self) -> Decision:
+        """Decide what follows an attempt, where that takes a wait."""
+        stop, limiter = self._stop, self.config.limiter
+        if stop is LATER:
             stop = await self.ask()
-        if self.config.limiter is not None:
-            await report(self.config.limiter, self.ctx, self.cause, wanted=stop is None)
+        if limiter is not None:
+            await report(limiter, self.ctx, self.cause, wanted=stop is None)
             if self._permitted is not None:
                 await self._end_retry()
         if stop is not None:
-            is_success = stop is SUCCEEDED or self.succeeded()
-            return SUCCEEDED if is_success else stop
-        return self._limit() or await self._plan_retry()
-
-    async def _plan_retry(self) -> Decision:
-        """Find out when the next attempt begins, and ask the limiter for it."""
-        if (wait := self.delay_at_once()) is LATER:
+            return SUCCEEDED if self.succeeded() else stop
+        wait = self._limit() or self.delay_at_once()
+        if wait is LATER:
             wait = await self.next_delay()
         if wait.stops:
             return wait
+        planned = self._plan(wait)
+        if limiter is None or planned.stops:
+            return planned
+        return await self._ask_limiter(limiter, wait, planned)
+
+    def _plan(self, wait: Wait) -> Decision:
+        """Find out when the next attempt begins."""
         delay = wait.delay
         is_usual = type(delay) is float and 0.0 <= delay < math.inf
         if not is_usual and not (is_finite(delay) and delay >= 0):
             raise bad_argument("next_delay", delay, "seconds, finite and >= 0, or None")
         self._owes_refund = True
-        decision, limiter = self.plan(delay), self.config.limiter
-        if limiter is None or decision.stops:
-            return decision
-        return await self._ask_limiter(limiter, delay, decision)
+        return self.plan(wait)
 
     def ask_at_once(self) -> Stop | None:
         """Ask as :meth:`ask` does; :data:`.LATER` where that may take a wait."""
@@ -238,14 +250,13 @@ class RetriedCall(ABC):
         if limiter is not None and permitted is not None:
             await notify(limiter, limiter.release, context_of(self.call, permitted))
 
-    def plan(self, delay: float) -> Decision:
+    def plan(self, wait: Wait) -> Decision:
         """Plan a wait as long as the server asks, or stop if time is too short."""
-        return plan_wait(delay, self.retry_after(), self.time_left(), self.config)
+        asked = self.retry_after() if self.config.use_retry_after else 0.0
+        return plan_wait(wait, asked, self.time_left(), self.config)
 
     def retry_after(self) -> float:
         """Return the seconds that the server asks to be left alone, or 0."""
-        if not self.config.use_retry_after:
-            return 0.0
         if self.result is NOTHING:
             return RetryInfo.of(self.cause and peel(self.cause)).retry_after or 0.0
         return self.adapter.retry_after(self.result) or 0.0
@@ -291,29 +302,35 @@ class RetriedCall(ABC):
         """Wait for the next attempt; return why there is none after all."""
         if wait is AT_ONCE:
             return None
+        call: Call = self.call
         record: Record = self.attempt.record
-        if record is self.call and self.call.sent:
+        if record is call and call.sent:
             # Before its own first attempt a second pass waits after the last one's.
-            record = self.call.sent[-1]
-        clock = self.call.loop.time
+            record = call.sent[-1]
+        clock, delay = call.loop.time, wait.delay
         started = clock()
-        record.delay, record.delay_source = wait.delay, wait.source
+        record.delay, record.delay_source = delay, wait.source
         try:
-            delay = wait.delay
             if self.result is not NOTHING:
-                await self.adapter.release(self.result, delay)
-                delay -= clock() - started
+                releasing = self.adapter.release(self.result, delay)
+                if releasing is not None:
+                    await releasing
+                    delay -= clock() - started
             if self.cause is not None:
                 drop_frames(self.cause)
                 self._earlier_cause = self.cause
             self.result, self.cause = NOTHING, None
             await asyncio.sleep(delay)
-            waited = await self.admit() if self.may_have_to_wait else 0.0
-            if waited is None:
-                record.delay, record.delay_source = clock() - started, "rate_limit"
-                return self.time_out()
-            if waited:
-                record.delay, record.delay_source = wait.delay + waited, "rate_limit"
+            if self.may_have_to_wait:
+                waited = await self.admit()
+                if waited is None:
+                    record.delay, record.delay_source = clock() - started, "rate_limit"
+                    return self.time_out()
+                if waited:
+                    record.delay, record.delay_source = (
+                        wait.delay + waited,
+                        "rate_limit",
+                    )
         except BaseException:
             record.delay = clock() - started
             raise
@@ -321,24 +338,19 @@ class RetriedCall(ABC):
             return self.time_out()
         return None
 
-    def hand_over(self, reason: RetryStopReason | None) -> Any:
-        """Write the outcome into the record of the call, and return or raise it."""
+    def _end(self, reason: RetryStopReason | None) -> None:
+        """Write the outcome into the record of the call."""
         call, record = self.call, self.attempt.record
         # Unless a decorator has answered without waiting for this.
         if not call.is_settled:
             call.stop_reason = reason and reason_after(call, record, reason)
             call.retry_error = self.refusal
             record_end_of(call, record)
-        if self.result is not NOTHING:
-            return self.result
-        cause: Any = self.cause
+        if self.cause is not None:
+            record_failure(call, call, self.cause)
+        result, cause = self.result, self.cause
         self.forget_outcomes()
-        record_failure(call, call, cause)
-        try:
-            raise cause
-        finally:
-            # It has this frame, which must not have it.
-            del cause
+        self.result, self.cause = result, cause
 
     async def break_off(self, error: BaseException) -> None:
         """Leave nothing behind when *error* breaks into the call."""
@@ -346,14 +358,14 @@ class RetriedCall(ABC):
         await (self.refund() if self._owes_refund else self._end_retry())
 
     async def _ask_limiter(
-        self, limiter: RetryLimiter, delay: float, wait: Wait
+        self, limiter: RetryLimiter, wait: Wait, planned: Wait
     ) -> Decision:
         if not await acquired(limiter, self.ctx, self.cause):
             return Stop(RetryStopReason.LIMITER)
         self._permitted = self.attempt
         # It may have taken its time.
-        late = self.plan(delay)
-        return late if late.stops else wait
+        late = self.plan(wait)
+        return late if late.stops else planned
 
     def _limit(self) -> Stop | None:
         if self.attempts_made >= self.config.max_total_attempts:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .._call.call import Call
     from .._call.hooks import Scope
     from .._context.options import Options
+    from .._context.row import Row
     from .call_adapter import CallAdapter
     from .config_mapping import RetryConfigMapping
     from .limiter import RetryLimiter
@@ -97,10 +98,8 @@ class Retrier:
                 call.outcome = record.outcome
         return True
 
-    def begin(
-        self, call: Call, scope: Scope, request: Any, attempt: Attempt | None
-    ) -> RetriedCall:
-        """Begin the retries of a call, after an attempt or before the first.
+    def begin(self, row: Row, call: Call, scope: Scope, request: Any) -> RetriedCall:
+        """Begin the retries of a call, after its first attempt or before it.
 
         Raises:
             Exception: A mapping has raised it.
@@ -116,16 +115,11 @@ class Retrier:
                 record_failure(call, scope.record, cause)
                 raise
         call.retry_config = config
-        kind = TokenCall if config.uses_tokens else StrategyCall
         is_plain = (
             self._is_plain if config is self._config else _ignores_success(config)
         )
-        retries = kind(
-            config, call, scope, request, self._adapter, ignores_success=is_plain
-        )
-        if attempt is not None:
-            retries.take_over(attempt)
-        return retries
+        kind = TokenCall if config.uses_tokens else StrategyCall
+        return kind(row, call, scope, request, config, self._adapter, is_plain)
 
 
 def _ignores_success(config: RetryConfig) -> bool:

@@ -53,8 +53,8 @@ class RpcAdapter(CallAdapter):
     ) -> _T | None:
         return None if look is None else await look(result)
 
-    async def release(self, result: object, seconds: float) -> None:
-        pass
+    def release(self, result: object, seconds: float) -> None:
+        return None
 
     def close(self, result: object) -> None:
         pass

@@ -6,7 +6,7 @@ import warnings
 import weakref
 from collections.abc import Awaitable
 from functools import partial
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from .._call.stop_reason import RetryStopReason
 from .backoff import Backoff
@@ -28,11 +28,16 @@ _EXHAUSTED: Final = Stop(RetryStopReason.BACKOFF_EXHAUSTED)
 class StrategyCall(RetriedCall):
     """Asks for a backoff, and counts on it for as long as it is the same object."""
 
-    # Written by retries only, so that a call without one need not set them.
-    _answer: Backoff | None = None
-    _backoff: Backoff | None = None
-    _count = 0
-    _pending: Awaitable[RetryAnswer] | None = None
+    __slots__ = ("_answer", "_backoff", "_count", "_pending")
+
+    _answer: Backoff | None
+    """The backoff of the last answer."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._backoff: Backoff | None = None
+        self._count = 0
+        self._pending: Awaitable[RetryAnswer] | None = None
 
     def ask_at_once(self) -> Stop | None:
         """Ask the strategies, unless a body is to be read first."""

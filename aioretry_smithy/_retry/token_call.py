@@ -133,7 +133,7 @@ class TokenCall(RetriedCall):
         """Exchange the token for that of the next attempt."""
         if not self._has_new_token:
             # A retry that would come too late is not to cost anything.
-            if (decision := self.plan(0.0)).stops:
+            if (decision := self.plan(Wait(0.0, "backoff"))).stops:
                 return decision
             if (refused := await self._refresh()) is not None:
                 return refused
@@ -169,13 +169,13 @@ class TokenCall(RetriedCall):
     def retry_after(self) -> float:
         """Return what the server, a classifier or an exception asks for, or 0."""
         hint = super().retry_after()
-        if self._error is None or not self.config.use_retry_after:
+        if self._error is None:
             return hint
         return max(hint, self._error.retry_after or 0.0)
 
-    def plan(self, delay: float) -> Decision:
+    def plan(self, wait: Wait) -> Decision:
         """Leave time for the rate limiter, too."""
-        decision = super().plan(delay)
+        decision = super().plan(wait)
         limiter = self._rate_limiter
         if decision.stops or limiter is None:
             return decision
@@ -238,7 +238,9 @@ class TokenCall(RetriedCall):
                 _chain(refusal, self._error)
             if self.result is not NOTHING:
                 left = self.call.remaining(self.scope.record)
-                await self.adapter.release(self.result, left)
+                releasing = self.adapter.release(self.result, left)
+                if releasing is not None:
+                    await releasing
             self.result, self.cause = NOTHING, refusal
         return Stop(reason)
 

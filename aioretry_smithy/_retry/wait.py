@@ -43,25 +43,27 @@ SUCCEEDED: Final = Stop(None)
 NOT_WANTED: Final = Stop(RetryStopReason.NO_RETRY)
 
 
+_TOO_LATE: Final = Stop(RetryStopReason.DEADLINE)
+_TOO_LONG: Final = Stop(RetryStopReason.RETRY_AFTER_TOO_LONG)
+
+
 def plan_wait(
-    delay: float, retry_after: float, remaining: float, config: RetryConfig
+    wait: Wait, retry_after: float, remaining: float, config: RetryConfig
 ) -> Decision:
     """Choose the longer of two waits, or stop if it is too long.
 
-    The strategy wants to wait for the *delay*, and the server for *retry_after*, 0 if
-    it does not ask. *remaining* are the seconds left for the call.
+    The strategy wants to *wait*, and the server to be left alone for *retry_after*, 0
+    if it does not ask. *remaining* are the seconds left for the call.
     """
     longest = config.max_retry_after
-    if (
+    if retry_after and (
         retry_after > (math.inf if longest is None else longest)
         or retry_after == math.inf
     ):
-        return Stop(RetryStopReason.RETRY_AFTER_TOO_LONG)
-    if delay >= remaining:
-        return Stop(RetryStopReason.DEADLINE)
-    if retry_after >= remaining:
-        return Stop(RetryStopReason.RETRY_AFTER_TOO_LONG)
+        return _TOO_LONG
+    if wait.delay >= remaining:
+        return _TOO_LATE
     # ">=": a Smithy strategy may have used that as its delay.
-    if retry_after and retry_after >= delay:
-        return Wait(retry_after, "retry_after")
-    return Wait(delay, "backoff")
+    if not retry_after or retry_after < wait.delay:
+        return wait
+    return _TOO_LONG if retry_after >= remaining else Wait(retry_after, "retry_after")

@@ -17,7 +17,7 @@ limits = st.none() | seconds
 
 def plan(delay, hint, remaining, longest=60.0):
     config = RetryConfig(RetryStrategy.never(), max_retry_after=longest)
-    return plan_wait(delay, hint, remaining, config)
+    return plan_wait(Wait(delay, "backoff"), hint, remaining, config)
 
 
 @pytest.mark.parametrize(
