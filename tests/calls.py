@@ -116,7 +116,7 @@ def begin_body(ctx: ClientRequestContext, outcome: Any = 200, **options: Any) ->
     call, record = record_of(ctx)
     record.was_sent = True
     response = _response(ctx, outcome, options)
-    recorder.record_answer(call, record, response, response.headers)
+    recorder.record_answer(call, record, response)
 
 
 def end_body(

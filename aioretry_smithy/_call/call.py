@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 import weakref
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from .calls_inside import CallsInside
 from .outcome import PENDING
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from .stop_reason import RetryStopReason
 
 
-_UNKNOWN: Final = object()
-
-
 class _Rarely:
     """Defaults of what most calls never have; set on the few that do."""
 
     __slots__ = ()
+
+    aiohttp_keeps_time: bool = True
+    """Whether its deadline is the session's, which aiohttp keeps if sent at once."""
 
     attributes: dict[Any, Any] | None = None
     """Values of the decorators' own."""
@@ -103,10 +103,10 @@ class Call(_Rarely, Record):
         timeout: Seconds that it may take; None for no limit.
         defaults: What it has in common with others.
         session: The session; None of a function.
+        is_usual: Whether nothing about it wants care.
     """
 
     __slots__ = (
-        "aiohttp_keeps",
         "attempt_began",
         "defaults",
         "is_over",
@@ -122,9 +122,6 @@ class Call(_Rarely, Record):
 
     to_send: Any
     """The request of the caller, with its body as long as somebody keeps the call."""
-
-    aiohttp_keeps: object
-    """The deadline that aiohttp keeps by itself, if the call is sent at once."""
 
     attempt_began: float | None
     """When its first attempt began, as long as the call itself has the facts of that.
@@ -172,18 +169,19 @@ class Call(_Rarely, Record):
         timeout: float | None,
         defaults: CallDefaults,
         session: aiohttp.ClientSession | None = None,
+        is_usual: bool = False,
     ) -> None:
         self.to_send = to_send
         self.request = bare
         self.loop = loop
         self.started = started = loop.time()
         self.deadline = None if timeout is None else started + timeout
-        self.aiohttp_keeps = _UNKNOWN
         self.wall_clock = time.time()
         self.defaults = defaults
         self.session = session
         self.outcome = PENDING
-        self.is_usual = self.is_over = self.is_settled = self.was_sent = False
+        self.is_usual = is_usual
+        self.is_over = self.is_settled = self.was_refused = self.was_sent = False
         self.resources = self.retry_config = self.attempt_began = None
         self.sent = []
 
@@ -249,6 +247,7 @@ class Call(_Rarely, Record):
 
     def move_deadline(self, deadline: float | None) -> None:
         """Set the deadline of the call, not beyond the attempt that it is made in."""
+        self.aiohttp_keeps_time = False
         limits = (limit for limit in (deadline, self.cap) if limit is not None)
         self.deadline = min(limits, default=None)
 

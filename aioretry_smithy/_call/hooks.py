@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -61,18 +61,21 @@ class Hooks(ABC):
 
     __slots__ = ()
 
+    enters: ClassVar[bool] = True
+    """Whether they have anything to do before the outcome; else the permit is None."""
+
     needs_attempt: bool = True
     """Whether they may ask for more of a scope than its record, such as a context."""
 
-    @abstractmethod
     def enter(self, call: Call, scope: Scope, request: Any) -> Any:
-        """Return a permit for *request*, or a sign.
+        """Return a permit for *request*, or a sign; None unless overridden.
 
         That is :data:`PASS`, :data:`WAIT`, or a permit with a :class:`Changed` request.
 
         Raises:
             Exception: The request is refused.
         """
+        return None
 
     async def admit(self, call: Call, scope: Scope, request: Any) -> Any:
         """Return a permit, after a wait; or an :class:`Answer`.

@@ -55,7 +55,6 @@ class Answered(Outcome):
     Args:
         ended: When the headers came.
         response: The response.
-        headers: Its headers.
         length: Bytes of the body, where that is all here.
     """
 
@@ -73,15 +72,13 @@ class Answered(Outcome):
         self,
         ended: float,
         response: aiohttp.ClientResponse,
-        headers: Mapping[str, str],
         length: int | None = None,
     ) -> None:
         self.ended = ended
         self.status = response.status
         self.reason = response.reason
-        self.headers = headers
-        history = response.history
-        first_hop = history[0] if history else response
+        self.headers = response.headers
+        first_hop = response.history[0] if response.history else response
         self.sent_headers = first_hop.request_info.headers
         self.length = length
         self.body_ended = None if length is None else ended

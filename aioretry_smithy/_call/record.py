@@ -59,9 +59,6 @@ class _Rarely(NeverCopied):
     view: Callable[[], Any] | None = None
     """Finds the log that shows this, as long as somebody keeps that."""
 
-    was_refused: bool = False
-    """Whether a circuit breaker refused it, so that nothing was sent."""
-
 
 class Record(_Rarely):
     """The facts of a call, or of one request of it, up to now.
@@ -78,6 +75,7 @@ class Record(_Rarely):
         "outcome",
         "request",
         "started",
+        "was_refused",
         "was_sent",
     )
 
@@ -94,6 +92,9 @@ class Record(_Rarely):
 
     is_settled: bool
     """Whether it was handed on: what a decorator left running changes nothing."""
+
+    was_refused: bool
+    """Whether a circuit breaker refused it, so that nothing was sent."""
 
     was_sent: bool
     """Whether a server may have seen it."""
@@ -129,5 +130,5 @@ class Sent(Record):
         self.deadline = deadline
         self.number = number
         self.outcome = PENDING
-        self.is_settled = self.was_sent = False
+        self.is_settled = self.was_refused = self.was_sent = False
         self.delay = self.delay_source = None

@@ -31,11 +31,10 @@ def record_answer(
     call: Call,
     record: Record,
     response: aiohttp.ClientResponse,
-    headers: Mapping[str, str],
     length: int | None = None,
 ) -> Outcome:
     """Record that *response* arrived, with *length* bytes where that was all."""
-    record.outcome = outcome = Answered(call.loop.time(), response, headers, length)
+    record.outcome = outcome = Answered(call.loop.time(), response, length)
     if length is not None and call.waiters:
         call.wake()
     return outcome
@@ -199,11 +198,12 @@ def follow_stale(call: Call, stale: Record) -> Sent:
 def end_call(call: Call) -> None:
     """Keep no exception of the call alive, no frames, and nothing of the caller's."""
     call.is_over = call.is_settled = True
-    call.to_send = call.request
-    call.session = call.resources = None
+    call.session = None
     outcome = call.outcome
     if call.is_usual and outcome.cause is None:
         return
+    call.to_send = call.request
+    call.resources = None
     if call.options is not None:
         call.options = None
     if call.attributes is not None:

@@ -56,8 +56,7 @@ class Rounds:
         # Not "<=": by a coarse clock a retry may begin at the time of the failure.
         if failure.is_break and failure.began < self._last:
             return False
-        if failure.failed > self._last:
-            self._last = failure.failed
+        self._last = max(self._last, failure.failed)
         return True
 
 

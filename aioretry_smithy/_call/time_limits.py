@@ -24,7 +24,7 @@ IN_BODY = ", which passed while its body was read"
 
 
 def time_left(call: Call, record: Record | None = None) -> float:
-    """Return the seconds before it is too late to begin another attempt; at most 0 then.
+    """Return the seconds before it is too late to begin another attempt.
 
     A timer may fire up to one tick of the clock early, so the last tick before a
     deadline counts as passed.
@@ -34,8 +34,7 @@ def time_left(call: Call, record: Record | None = None) -> float:
         deadline = call.deadline_of(record)
     if deadline is None:
         return math.inf
-    loop = call.loop
-    return deadline - loop.time() - _tick(loop)
+    return deadline - call.loop.time() - _tick(call.loop)
 
 
 class TimeLimits(NamedTuple):

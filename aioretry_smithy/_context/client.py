@@ -20,10 +20,11 @@ from typing import (
 
 from .._errors import bad_argument
 from .context import state_of
+from .ending import ONCE
 from .loop import run
 from .recorded import record_error, record_result
-from .retries import ONCE
-from .row import ForeignClient, Row, Sender, Watched, changes
+from .row import Row, Watched, changes
+from .sender import ForeignClient, Sender
 
 if TYPE_CHECKING:
     import aiohttp
@@ -246,25 +247,30 @@ class Chain:
         client: The outermost client.
     """
 
-    __slots__ = ("_compiled", "client")
+    __slots__ = ("client", "number", "row")
+
+    number: int
+    """The number of changes that there were when it was compiled."""
+
+    row: Row
+    """The row that begins with the outermost client, as of then."""
 
     def __init__(self, client: Any) -> None:
         self.client = client
-        self._compiled: tuple[int, Row] = _NOT_COMPILED
+        self.number = -1
 
-    @property
-    def row(self) -> Row:
-        """The row that begins with the outermost client."""
-        number, row = self._compiled
-        if number != changes.number:
-            client, number = self.client, changes.number
-            is_row = isinstance(client, Sender | DecoratingClient)
-            if is_row and _is_derived(client):
-                row = _row_of(client)
-            else:
-                row = Row((), ONCE, (), ForeignClient(client))
-            # At once, when it is done: a function may be called in several threads.
-            self._compiled = number, row
+    def compiled(self) -> Row:
+        """Return the row that begins with the outermost client, as of now."""
+        client, number = self.client, changes.number
+        if number == self.number:
+            return self.row
+        is_row = isinstance(client, Sender | DecoratingClient)
+        if is_row and _is_derived(client):
+            row = _row_of(client)
+        else:
+            row = Row((), ONCE, (), ForeignClient(client))
+        # The number last: a function may be called in several threads.
+        self.row, self.number = row, number
         return row
 
 
@@ -294,10 +300,10 @@ def _row_of(client: Any) -> Row:
     is_sender = isinstance(link, Sender) and (link is client or _is_derived(link))
     sender = link if is_sender else ForeignClient(link)
     if retrier is None:
-        return Row((), ONCE, tuple(outer), sender)
+        return Row.of([], ONCE, outer, sender)
     if any(each.needs_attempt for each in (*around, sender)):
-        retrier.needs_attempt = True
-    return Row(tuple(outer), retrier, tuple(around), sender)
+        retrier.needs_attempt, retrier.starts_at_once = True, False
+    return Row.of(outer, retrier, around, sender)
 
 
 def _is_derived(link: object) -> bool:

@@ -63,9 +63,6 @@ async def heed(
 class _NoHooks(Hooks):
     """Stands for hooks that have nothing to do this time."""
 
-    def enter(self, call: Call, scope: Scope, request: Any) -> None:
-        """Do nothing."""
-
     def leave(
         self,
         call: Call,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 
+from .._call.outcome import PENDING
 from .._call.recorder import (
     note_length,
     record_answer,
@@ -64,15 +65,16 @@ def record_http(
             raise
         raise _wrong(response, source) from None
     # Every joint of the chain comes here, so this is fast.
-    if record.outcome.headers is headers or record.is_settled:
+    outcome = record.outcome
+    if record.is_settled or (outcome is not PENDING and outcome.headers is headers):
         return
-    connection, content = response.connection, response.content
+    connection = response.connection
     if connection is None or response.status == _SWITCHING_PROTOCOLS:
         # A user's response class need not have a stream.
-        length = getattr(content, "total_bytes", 0)
-        record_answer(call, record, response, headers, length)
+        length = getattr(response.content, "total_bytes", 0)
+        record_answer(call, record, response, length)
         return
-    outcome = record_answer(call, record, response, headers)
+    content, outcome = response.content, record_answer(call, record, response)
 
     def end_body() -> None:
         # A decorator may send twice, and end the first response after the second.

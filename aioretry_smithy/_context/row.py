@@ -2,102 +2,64 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-from .context import context_of
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from .._call.hooks import Hooks
+    from .ending import Retrier
+    from .sender import Sender
 
-    from .._call.call import Call
-    from .._call.hooks import Hooks, Scope
-    from .._call.record import Record
-    from .retries import Retrier
-
-
-class Sender(ABC):
-    """The end of a row: sends requests, and records what comes of them."""
-
-    __slots__ = ()
-
-    needs_attempt: bool = True
-    """Whether it may ask for more of a scope than its record, such as a context."""
-
-    @abstractmethod
-    def start(self, call: Call, scope: Scope, request: Any) -> Awaitable[Any]:
-        """Begin to send a request.
-
-        Raises:
-            Exception: It cannot be sent.
-        """
-
-    @abstractmethod
-    def answered(self, call: Call, scope: Scope, record: Record, result: Any) -> None:
-        """Record a result.
-
-        Raises:
-            Exception: It is none.
-        """
-
-    @abstractmethod
-    async def failed(
-        self,
-        call: Call,
-        scope: Scope,
-        record: Record,
-        request: Any,
-        cause: BaseException,
-    ) -> Any:
-        """Record a failure and raise it, or one that says more; or bring a result."""
-
-
-class ForeignClient(Sender):
-    """Sends with a client that wants a context, and records by itself."""
-
-    __slots__ = ("_client",)
-
-    def __init__(self, client: Any) -> None:
-        self._client = client
-
-    def start(self, call: Call, scope: Scope, request: Any) -> Awaitable[Any]:
-        """Let the client execute the request."""
-        client = self._client
-        return client.execute(context_of(call, scope), request)  # type: ignore[no-any-return]
-
-    def answered(self, call: Call, scope: Scope, record: Record, result: Any) -> None:
-        """Leave it to the client."""
-
-    async def failed(
-        self,
-        call: Call,
-        scope: Scope,
-        record: Record,
-        request: Any,
-        cause: BaseException,
-    ) -> Any:
-        """Raise the failure."""
-        try:
-            raise cause
-        finally:
-            # It has this frame, which must not have it.
-            del cause
+    Told: TypeAlias = tuple[tuple[Hooks, None], ...]
 
 
 class Row(NamedTuple):
     """A chain, or the part of it up to the first client that has a way of its own."""
 
     outer: tuple[Hooks, ...]
-    """What is done around all attempts, from the outside in."""
+    """What is entered around all attempts, from the outside in."""
 
     retrier: Retrier
     """What makes attempts; :data:`.ONCE` where nothing does."""
 
     inner: tuple[Hooks, ...]
-    """What is done around each attempt, or around the one request."""
+    """What is entered around each attempt, or around the one request."""
 
     sender: Sender
     """What it ends in."""
+
+    told_of_calls: Told = ()
+    """What is told of the outcome of a call, and entered by none of it."""
+
+    told_of_attempts: Told = ()
+    """What is told of the outcome of an attempt, and entered by none of it."""
+
+    @classmethod
+    def of(
+        cls,
+        outer: list[Hooks],
+        retrier: Retrier,
+        inner: list[Hooks],
+        sender: Sender,
+    ) -> Row:
+        """Make a row; hooks that need not be entered are not, where all are so."""
+        told_of_calls, told_of_attempts = _only_told(outer), _only_told(inner)
+        return cls(
+            () if told_of_calls else tuple(outer),
+            retrier,
+            () if told_of_attempts else tuple(inner),
+            sender,
+            told_of_calls,
+            told_of_attempts,
+        )
+
+
+def _only_told(hooks: list[Hooks]) -> Told:
+    """Return hooks with their permits, where none of them is to be entered."""
+    return (
+        ()
+        if any(each.enters for each in hooks)
+        else tuple((each, None) for each in hooks)
+    )
 
 
 class Changes:

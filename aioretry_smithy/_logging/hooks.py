@@ -32,6 +32,8 @@ class LoggingHooks(Hooks):
         settings: The arguments of ``new_decorator()``, checked.
     """
 
+    enters = False
+
     __slots__ = (
         "_has_reported",
         "_is_failure_sampled",
@@ -53,9 +55,6 @@ class LoggingHooks(Hooks):
             self._level_of_success = max(request, response)
         self._is_success_sampled = settings.sampler("success_sampling_rate")
         self._is_failure_sampled = settings.sampler("failure_sampling_rate")
-
-    def enter(self, call: Call, scope: Scope, request: Any) -> None:
-        """Wait for the outcome."""
 
     def leave(
         self,

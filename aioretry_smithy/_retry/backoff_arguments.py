@@ -37,6 +37,8 @@ def check_range(lower_name: str, lower: float, max_delay: float) -> None:
 
 def check_count(name: str, value: object) -> None:
     """Refuse what is no positive integer."""
+    if type(value) is int and value > 0:
+        return
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise bad_argument(name, value, "an integer >= 1")
 

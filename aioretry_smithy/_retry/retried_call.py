@@ -15,7 +15,7 @@ from .._call.recorder import record_end_of, record_failure
 from .._call.stop_reason import RetryStopReason
 from .._call.time_limits import time_left
 from .._context.context import context_of
-from .._context.loop import Ending
+from .._context.ending import Ending
 from .._errors import ResponseTimeoutError, bad_argument, is_finite, raised_from
 from .._failures.kept_cause import drop_frames
 from .._failures.ran_out import ran_out
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .._call.record import Record
     from .._context.context import ClientRequestContext
     from .._context.entered import Entered
-    from .._context.row import Row
+    from .._context.sender import Sender
     from .call_adapter import CallAdapter
     from .config import RetryConfig
     from .limiter import RetryLimiter
@@ -49,7 +49,7 @@ class RetriedCall(Ending):
     strategy and its backoff, one a strategy of Smithy's kind for a token.
 
     Args:
-        row: What the call goes through.
+        sender: What sends its requests.
         call: The call.
         scope: What the retrying client was called for: the call, as a rule.
         request: The request.
@@ -90,7 +90,7 @@ class RetriedCall(Ending):
 
     def __init__(
         self,
-        row: Row,
+        sender: Sender,
         call: Call,
         scope: Scope,
         request: Any,
@@ -98,7 +98,7 @@ class RetriedCall(Ending):
         adapter: CallAdapter,
         ignores_success: bool,
     ) -> None:
-        super().__init__(row, call, scope, request)
+        super().__init__(sender, call, scope, request)
         self.config = config
         self.adapter = adapter
         self.attempt = scope
@@ -190,7 +190,7 @@ class RetriedCall(Ending):
             self._stop = stop
             return LATER
         if stop is not None:
-            return SUCCEEDED if self.succeeded() else stop
+            return SUCCEEDED if stop is not SUCCEEDED and self.succeeded() else stop
         wait = self._limit() or self.delay_at_once()
         return wait if wait.stops else self._plan(wait)
 
@@ -343,8 +343,10 @@ class RetriedCall(Ending):
         call, record = self.call, self.attempt.record
         # Unless a decorator has answered without waiting for this.
         if not call.is_settled:
-            call.stop_reason = reason and reason_after(call, record, reason)
-            call.retry_error = self.refusal
+            if reason is not None or call.stop_reason is not None:
+                call.stop_reason = reason_after(call, record, reason)
+            if self.refusal is not None or call.retry_error is not None:
+                call.retry_error = self.refusal
             record_end_of(call, record)
         if self.cause is not None:
             record_failure(call, call, self.cause)

@@ -15,8 +15,9 @@ from .token_call import TokenCall
 if TYPE_CHECKING:
     from .._call.call import Call
     from .._call.hooks import Scope
+    from .._call.record import Record
     from .._context.options import Options
-    from .._context.row import Row
+    from .._context.sender import Sender
     from .call_adapter import CallAdapter
     from .config_mapping import RetryConfigMapping
     from .limiter import RetryLimiter
@@ -38,10 +39,14 @@ class Retrier:
         "_is_plain",
         "_limiter",
         "needs_attempt",
+        "starts_at_once",
     )
 
     needs_attempt: bool
     """Whether a first attempt has a time limit, or hooks that look at it."""
+
+    starts_at_once: bool
+    """Whether the first attempt of a usual call needs nothing, nobody being asked."""
 
     def __init__(
         self, config: RetryConfig | RetryConfigMapping, adapter: CallAdapter
@@ -53,15 +58,13 @@ class Retrier:
         self._limiter: RetryLimiter | None = getattr(config, "limiter", None)
         # Whether nothing is asked before a first attempt, nor about a success.
         self._is_plain = isinstance(config, RetryConfig) and _ignores_success(config)
+        self.starts_at_once = self._is_plain and not self.needs_attempt
 
     def first_attempt(self, call: Call, scope: Scope, request: Any) -> Scope | None:
         """Begin a first attempt that nobody has to be asked about; None otherwise.
 
         Where nothing looks at it while it lasts, the call is that attempt.
         """
-        if call.is_usual and self._is_plain and not self.needs_attempt:
-            call.attempt_began = call.started
-            return call
         options: Options | None = call.options
         # A decorator outside may have sent it through here before.
         if not self._is_plain or call.sent:
@@ -81,16 +84,13 @@ class Retrier:
             return call
         return Attempt(call, request, self._attempt_timeout)
 
-    def succeeds(self, call: Call, attempt: Scope) -> bool:
+    def succeeds(self, call: Call, record: Record, request: Any) -> bool:
         """Note a success, if it is one that nobody has to be asked about."""
-        limiter, record = self._limiter, call if attempt is call else attempt.record
-        status = record.outcome.status
+        status, limiter = record.outcome.status, self._limiter
         # A function that has returned has no status.
-        if not (status is None or status < 400):
+        if (status is not None and status >= 400) or record.was_refused:
             return False
-        if record.was_refused or (
-            limiter is not None and not limiter._note_success(attempt.to_send)
-        ):
+        if limiter is not None and not limiter._note_success(request):
             return False
         if record is not call:
             record.is_settled = True
@@ -98,7 +98,9 @@ class Retrier:
                 call.outcome = record.outcome
         return True
 
-    def begin(self, row: Row, call: Call, scope: Scope, request: Any) -> RetriedCall:
+    def begin(
+        self, sender: Sender, call: Call, scope: Scope, request: Any
+    ) -> RetriedCall:
         """Begin the retries of a call, after its first attempt or before it.
 
         Raises:
@@ -119,7 +121,7 @@ class Retrier:
             self._is_plain if config is self._config else _ignores_success(config)
         )
         kind = TokenCall if config.uses_tokens else StrategyCall
-        return kind(row, call, scope, request, config, self._adapter, is_plain)
+        return kind(sender, call, scope, request, config, self._adapter, is_plain)
 
 
 def _ignores_success(config: RetryConfig) -> bool:

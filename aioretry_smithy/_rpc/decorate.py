@@ -206,7 +206,7 @@ class _Calls:
     async def run(self, call: Call) -> Any:
         """Send a call through the chain, and end it."""
         try:
-            return await run(self._chain.row, call, call, call.to_send)
+            return await run(self._chain.compiled(), call, call, call.to_send)
         except BaseException as cause:
             _annotate(call, cause)
             raise

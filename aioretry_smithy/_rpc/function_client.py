@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 from .._call.recorder import record_failure, record_return
 from .._context.client import derived
 from .._context.context import state_of
+from .._context.ending import ONCE
 from .._context.loop import run
-from .._context.retries import ONCE
-from .._context.row import Row, Sender
+from .._context.row import Row
+from .._context.sender import Sender
 from .cut import begin, passed_by
 
 if TYPE_CHECKING:

@@ -95,7 +95,7 @@ class AiohttpTransport(Transport):
         self, call: Call, scope: Scope, request: HttpRequest
     ) -> Awaitable[aiohttp.ClientResponse]:
         """Begin to send the request."""
-        session = self.session()
+        session = call.session or self.session()
         if session is None:
             _refuse_as_closed(call, scope)
         arguments = request.arguments
@@ -109,7 +109,7 @@ class AiohttpTransport(Transport):
                 note_defaults(call, record, headers, request)
             if request.given is not arguments:
                 arguments = _arguments(call, request)
-            if call.attempt_began is None or call.aiohttp_keeps is not call.deadline:
+            if call.attempt_began is None or not call.aiohttp_keeps_time:
                 arguments = _with_timeout(call, record, request, session, arguments)
             send = None
             if current_options() is not None or not _NEED_CARE.isdisjoint(arguments):
@@ -163,7 +163,7 @@ def _with_timeout(
 ) -> dict[str, Any]:
     """Return the arguments with a timeout, where that of aiohttp is not right."""
     if (
-        call.aiohttp_keeps is call.deadline
+        call.aiohttp_keeps_time
         and (record is call or record.deadline is None)
         and (request is call.to_send or "timeout" not in arguments)
         and call.loop.time() - call.started <= CLOSE_ENOUGH

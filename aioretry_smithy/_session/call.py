@@ -6,6 +6,7 @@ from asyncio import get_running_loop
 from typing import TYPE_CHECKING, Any, Final
 
 from .._bodies.new_response import CLOSES_REFUSED
+from .._call.attachment import attached_to
 from .._call.call import Call
 from .._call.origin import judge_attempt
 from .._call.recorder import end_call, record_failure
@@ -14,6 +15,7 @@ from .._context.client import Chain
 from .._context.enclosing import begin_call
 from .._context.loop import run
 from .._context.options import current_options
+from .._context.row import changes
 from .._errors import ResponseTimeoutError, UnprocessedRequestError
 from .._failures.kept_cause import LOG_KEY, KeptCause
 from .._failures.safety import mark_queued, was_queued
@@ -71,16 +73,11 @@ async def call_through(
     """Send a request through the chain of clients."""
     if session is None:
         raise closed()
-    refuse = options.get("raise_for_status")
-    if refuse is None:
-        refuse = session._raise_for_status
-    if refuse:
-        # The decorators are to see the status, and the body where they need it.
-        options["raise_for_status"] = False
     call = _begin(session, chain, method, target, options)
     try:
         try:
-            response = await run(chain.row, call, call, call.to_send)
+            row = chain.row if chain.number == changes.number else chain.compiled()
+            response = await run(row, call, call, call.to_send)
         except UnprocessedRequestError as refused:
             _check_deadline(call, refused)
             raise
@@ -97,9 +94,27 @@ async def call_through(
         finally:
             end_call(call)
     setattr(response, LOG_KEY, call)
-    if refuse:
-        await _refuse(call, response, refuse)
     return response  # type: ignore[no-any-return]
+
+
+async def call_and_raise(
+    session: ClientSession | None,
+    chain: SessionChain,
+    method: str,
+    target: StrOrURL,
+    options: dict[str, Any],
+) -> aiohttp.ClientResponse:
+    """Send a request likewise, and raise for the status where that is wanted."""
+    refuse = options.get("raise_for_status")
+    if refuse is None and session is not None:
+        refuse = session._raise_for_status
+    if refuse:
+        # The decorators are to see the status, and the body where they need it.
+        options["raise_for_status"] = False
+    response = await call_through(session, chain, method, target, options)
+    if refuse:
+        await _refuse(response, refuse)
+    return response
 
 
 def _begin(
@@ -110,25 +125,24 @@ def _begin(
     options: dict[str, Any],
 ) -> Call:
     """Begin a call, with the options of the blocks around it."""
-    defaults, around = chain.defaults, current_options()
+    defaults, around, loop = chain.defaults, current_options(), get_running_loop()
     if (
         defaults.version != version_of(session._default_headers)
-        or defaults.timeout is not session.timeout
+        or defaults.timeout is not session._timeout
     ):
         defaults = chain.refresh(session)
-    is_usual = around is None and _WANT_CARE.isdisjoint(options)
-    copies = options if is_usual else copy_arguments(options)
-    request = HttpRequest.of_arguments(
-        method, target, options, copies, session._base_url
-    )
-    timeout = defaults.limit
-    if not is_usual:
-        timeout = response_timeout(options, session, around)
-    bare = request if is_usual else request.without_body()
-    call = Call(request, bare, get_running_loop(), timeout, defaults, session)
-    call.is_usual = is_usual
-    if is_usual or (around is None and "timeout" not in options):
-        call.aiohttp_keeps = call.deadline
+    base, timeout = session._base_url, defaults.limit
+    if around is None and _WANT_CARE.isdisjoint(options):
+        request = HttpRequest.of_arguments(method, target, options, options, base)
+        call = Call(request, request, loop, timeout, defaults, session, True)
+    else:
+        copies = copy_arguments(options)
+        request = HttpRequest.of_arguments(method, target, options, copies, base)
+        if around is not None or "timeout" in options:
+            timeout = response_timeout(options, session, around)
+        call = Call(request, request.without_body(), loop, timeout, defaults, session)
+        if around is not None or "timeout" in options:
+            call.aiohttp_keeps_time = False
     if around is not None or collecting():
         begin_call(call, around)
     return call
@@ -149,7 +163,6 @@ def _timed_out(call: Call) -> ResponseTimeoutError:
 
 
 async def _refuse(
-    call: Call,
     response: aiohttp.ClientResponse,
     refuse: bool | Callable[[aiohttp.ClientResponse], Awaitable[None]],
 ) -> None:
@@ -162,6 +175,7 @@ async def _refuse(
         # Before 3.14 aiohttp leaves the response open that the error has.
         if CLOSES_REFUSED or not _carries(cause, response):
             response.close()
+        call: Any = attached_to(response)
         call.refusal = KeptCause(cause)
         annotate(call, cause)
         raise

@@ -6,7 +6,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._errors import bad_argument
-from .call import SessionChain, call_through
+from .call import SessionChain, call_and_raise, call_through
 from .json_once import keep_json, restore_serializers
 from .reused_connections import mark_pool
 from .uploads import measure_uploads
@@ -58,7 +58,10 @@ def install(
     ) -> Coroutine[Any, Any, aiohttp.ClientResponse]:
         # The coroutine gets the session itself, to keep it alive while a call waits.
         # This function must not, or no session would ever be freed.
-        return call_through(reference(), chain, method, str_or_url, options)
+        session = reference()
+        if "raise_for_status" in options or getattr(session, "_raise_for_status", None):
+            return call_and_raise(session, chain, method, str_or_url, options)
+        return call_through(session, chain, method, str_or_url, options)
 
     attributes = vars(session)
     resend_before = None if resend else session._retry_connection

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 from .._bodies.replayable_payload import SpentBodyError
 from .._bodies.request_body import prepare
 from .._call.origin import mark_failure_source
-from .._call.recorder import record_failed_send, record_failure
+from .._call.recorder import record_answer, record_failed_send, record_failure
 from .._call.time_limits import TimeLimits, passed_limit
 from .._context.body_watch import watch_body
 from .._context.client import ForOneKind, derived
 from .._context.context import state_of
+from .._context.ending import ONCE
 from .._context.loop import run
 from .._context.recording import record_http
-from .._context.retries import ONCE
-from .._context.row import Row, Sender
+from .._context.row import Row
+from .._context.sender import Sender
 from .._failures.safety import mark_raised_by_caller
 
 if TYPE_CHECKING:
@@ -53,6 +54,10 @@ class Transport(ForOneKind, Sender):
     ) -> None:
         """Record the response, and watch its body."""
         record.was_sent = True
+        if call.is_usual and getattr(response, "connection", call) is None:
+            length = getattr(response.content, "total_bytes", 0)
+            record_answer(call, record, response, length)
+            return
         record_http(call, record, response)
         if response.connection is not None:
             call.needs_care().track(response, record)

@@ -33,7 +33,7 @@ from aioretry_smithy._call.recorder import (
 def answered(call, record, length=None):
     """Let a response arrive, and return what is known of it."""
     response = new_response(REQUEST)
-    record_answer(call, record, response, response.headers, length)
+    record_answer(call, record, response, length)
     return record.outcome
 
 

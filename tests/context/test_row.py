@@ -101,4 +101,4 @@ def test_chain_that_could_not_be_compiled_is_compiled_again():
     chain = Chain(Broken(SimpleNamespace()))
     for _ in range(2):
         with pytest.raises(LookupError):
-            _ = chain.row
+            chain.compiled()

@@ -1,0 +1,198 @@
+"""End attempts, and calls: record the outcome, and tell hooks of it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+
+from .._call.hooks import NOTHING, Sign
+from .._call.recorder import record_failure
+from .entered import Answered
+
+if TYPE_CHECKING:
+    from .._call.call import Call
+    from .._call.hooks import Scope
+    from .._call.record import Record
+    from .entered import Entered
+    from .sender import Sender
+
+SENDING: Final = Sign()
+"""Stands for the result of a request under way."""
+
+
+class Ending:
+    """How an attempt ends, and after the last one the call.
+
+    It has the outcome in place of variables, which frames of a traceback have. This one
+    makes no further attempt; those of retrying clients do.
+
+    Args:
+        sender: What sends its requests.
+        call: The call.
+        scope: What it is made for: the call again, or an attempt.
+        request: The request, as the outer hooks have left it.
+    """
+
+    __slots__ = ("_at", "_sender", "call", "cause", "request", "result", "scope")
+
+    result: Any
+    """The result that there is up to now; :data:`.NOTHING` without one."""
+
+    cause: BaseException | None
+    """The failure that there is up to now."""
+
+    def __init__(self, sender: Sender, call: Call, scope: Scope, request: Any) -> None:
+        self._sender = sender
+        self.call = call
+        self.scope = scope
+        self.request = request
+        self.result = NOTHING
+        self.cause = None
+        # Where an attempt failed: NOTHING, when hooks were entered, or SENDING.
+        self._at: Sign | None = None
+
+    def note(self, cause: BaseException, result: Any) -> None:
+        """Note what was raised, and what there was in place of a result before."""
+        if isinstance(cause, Answered):
+            (self.result,) = cause.args
+            return
+        if isinstance(result, Sign):
+            self._at = result
+        else:
+            self.result = result
+        self.fail(cause)
+
+    def fail(self, cause: BaseException) -> None:
+        """Note that the outcome is a failure; a response before that is closed."""
+        before, self.cause = self.cause, cause
+        result, self.result = self.result, NOTHING
+        if before is not None and before is not cause and cause.__context__ is None:
+            # An exception of the caller's own may refuse to be written on.
+            with suppress(Exception):
+                cause.__context__ = before
+        if result is not NOTHING and self.call.brings_response:
+            # It may be no response at all; the hooks further out hear of it yet.
+            with suppress(Exception):
+                result.close()
+
+    async def next_attempt(
+        self,
+        attempt: Any = None,
+        begun: Entered | None = None,
+        record: Record | None = None,
+        request: Any = None,
+    ) -> Scope | None:
+        """End an attempt, and begin the next one; None where the call ends as this.
+
+        Args:
+            attempt: The attempt; None before the first.
+            begun: The hooks that have yet to be told of its end.
+            record: What it recorded its outcome in.
+            request: What it sent.
+
+        Raises:
+            BaseException: What the call ends with, or what broke into it.
+        """
+        await self.end_attempt(attempt, begun or [], record, request)
+        return None
+
+    async def end_attempt(
+        self, attempt: Any, begun: Entered, record: Any, request: Any
+    ) -> None:
+        """Record how an attempt failed, if it did; tell its hooks of the outcome."""
+        at, self._at = self._at, None
+        if at is SENDING:
+            try:
+                # It may bring a result yet.
+                self.result = await self._sender.failed(
+                    self.call, attempt, record, request, self.forget()
+                )
+            except BaseException as cause:
+                self.fail(cause)
+        elif at is NOTHING and self.cause is not None:
+            record_failure(self.call, attempt.record, self.cause)
+        await self._leave(begun, attempt)
+
+    async def hand_over(self, entered: Entered) -> Any:
+        """Tell the hooks around the call; return or raise what they have left."""
+        await self._leave(entered, self.scope)
+        if self.cause is None:
+            return self.result
+        raise self.forget()
+
+    async def _leave(self, entered: Entered, scope: Scope) -> None:
+        """Tell hooks of the outcome; what they raise is the outcome from then on."""
+        call = self.call
+        while entered:
+            hooks, permit = entered.pop()
+            try:
+                if self.cause is None or isinstance(self.cause, Exception):
+                    pending = hooks.leave(call, scope, permit, self.result, self.cause)
+                    if pending is not None:
+                        await pending
+                else:
+                    hooks.cancel(call, scope, permit, self.cause)
+            except BaseException as error:
+                self.fail(error)
+
+    def forget(self) -> BaseException:
+        """Return the failure, and forget it."""
+        cause: Any = self.cause
+        self.cause = None
+        try:
+            return cause  # type: ignore[no-any-return]
+        finally:
+            del cause
+
+
+class Retrier(Protocol):
+    """Begins the attempts of calls."""
+
+    needs_attempt: bool
+    """Whether a first attempt has a time limit, or hooks that look at it."""
+
+    starts_at_once: bool
+    """Whether the first attempt of a usual call needs nothing, nobody being asked."""
+
+    def first_attempt(self, call: Call, scope: Scope, request: Any) -> Scope | None:
+        """Begin a first attempt that nobody has to be asked about; None otherwise.
+
+        Where nothing looks at it while it lasts, the call is that attempt.
+        """
+        ...
+
+    def succeeds(self, call: Call, record: Record, request: Any) -> bool:
+        """Note a success, if it is one that nobody has to be asked about."""
+        ...
+
+    def begin(self, sender: Sender, call: Call, scope: Scope, request: Any) -> Ending:
+        """Begin to end attempts: after the first one, or before it to ask for it.
+
+        Raises:
+            Exception: There are no settings for the call.
+        """
+        ...
+
+
+class _Once:
+    """Sends once, and decides nothing."""
+
+    needs_attempt = starts_at_once = False
+
+    def first_attempt(self, call: Call, scope: Scope, request: object) -> Scope:
+        """Return what the request is sent for."""
+        return scope
+
+    def succeeds(self, call: Call, record: Record, request: object) -> Literal[True]:
+        """Take any result for the end."""
+        return True
+
+    def begin(
+        self, sender: Sender, call: Call, scope: Scope, request: object
+    ) -> Ending:
+        """Leave it at the outcome."""
+        return Ending(sender, call, scope, request)
+
+
+ONCE: Final = _Once()
+"""Makes no attempts."""

@@ -1,0 +1,83 @@
+"""Define what stands at the end of a row and sends."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from .context import context_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from .._call.call import Call
+    from .._call.hooks import Scope
+    from .._call.record import Record
+
+
+class Sender(ABC):
+    """The end of a row: sends requests, and records what comes of them."""
+
+    __slots__ = ()
+
+    needs_attempt: bool = True
+    """Whether it may ask for more of a scope than its record, such as a context."""
+
+    @abstractmethod
+    def start(self, call: Call, scope: Scope, request: Any) -> Awaitable[Any]:
+        """Begin to send a request.
+
+        Raises:
+            Exception: It cannot be sent.
+        """
+
+    @abstractmethod
+    def answered(self, call: Call, scope: Scope, record: Record, result: Any) -> None:
+        """Record a result.
+
+        Raises:
+            Exception: It is none.
+        """
+
+    @abstractmethod
+    async def failed(
+        self,
+        call: Call,
+        scope: Scope,
+        record: Record,
+        request: Any,
+        cause: BaseException,
+    ) -> Any:
+        """Record a failure and raise it, or one that says more; or bring a result."""
+
+
+class ForeignClient(Sender):
+    """Sends with a client that wants a context, and records by itself."""
+
+    __slots__ = ("_client",)
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def start(self, call: Call, scope: Scope, request: Any) -> Awaitable[Any]:
+        """Let the client execute the request."""
+        client = self._client
+        return client.execute(context_of(call, scope), request)  # type: ignore[no-any-return]
+
+    def answered(self, call: Call, scope: Scope, record: Record, result: Any) -> None:
+        """Leave it to the client."""
+
+    async def failed(
+        self,
+        call: Call,
+        scope: Scope,
+        record: Record,
+        request: Any,
+        cause: BaseException,
+    ) -> Any:
+        """Raise the failure."""
+        try:
+            raise cause
+        finally:
+            # It has this frame, which must not have it.
+            del cause
