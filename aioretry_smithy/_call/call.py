@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from .calls_inside import CallsInside
 from .outcome import PENDING
@@ -22,6 +22,15 @@ if TYPE_CHECKING:
     from .._masking.mask import Mask
     from .defaults import CallDefaults
     from .stop_reason import RetryStopReason
+
+
+Care: TypeAlias = Literal[0, 1, 2]
+NO_CARE: Final = 0
+"""It is sent at once, as the caller made it, and nobody looks at it meanwhile."""
+OF_ARGUMENTS: Final = 1
+"""The same, but it has a body, limits of its own, or what the caller may change."""
+OF_ALL: Final = 2
+"""Others may see it while it lasts, it has waited, or there was an attempt before."""
 
 
 class _Rarely:
@@ -52,9 +61,6 @@ class _Rarely:
 
     gave_up_inside: bool = False
     """Whether it failed with an error that a call made inside has given up on."""
-
-    is_watched: bool = False
-    """Whether others may see it while it lasts, or it has waited for hooks."""
 
     has_begun_to_send: bool = False
     """Whether a request got as far as the transport, if the caller may change that."""
@@ -103,14 +109,14 @@ class Call(_Rarely, Record):
         timeout: Seconds that it may take; None for no limit.
         defaults: What it has in common with others.
         session: The session; None of a function.
-        is_usual: Whether nothing about it wants care.
+        care: What about it wants care.
     """
 
     __slots__ = (
         "attempt_began",
+        "care",
         "defaults",
         "is_over",
-        "is_usual",
         "loop",
         "resources",
         "retry_config",
@@ -129,6 +135,9 @@ class Call(_Rarely, Record):
     Most calls have one attempt, and nobody looks at it: then none is made.
     """
 
+    care: Care
+    """What about it wants care."""
+
     deadline: float | None
     """When the time of the call runs out, by the loop's clock."""
 
@@ -137,12 +146,6 @@ class Call(_Rarely, Record):
 
     is_over: bool
     """Whether the caller has the response or the exception."""
-
-    is_usual: bool
-    """Whether nothing about it wants care: it is sent at once, as the caller made it.
-
-    It has no body and no limits but the session's, and nobody looks at it meanwhile.
-    """
 
     loop: asyncio.AbstractEventLoop
 
@@ -169,7 +172,7 @@ class Call(_Rarely, Record):
         timeout: float | None,
         defaults: CallDefaults,
         session: aiohttp.ClientSession | None = None,
-        is_usual: bool = False,
+        care: Care = OF_ALL,
     ) -> None:
         self.to_send = to_send
         self.request = bare
@@ -180,7 +183,7 @@ class Call(_Rarely, Record):
         self.defaults = defaults
         self.session = session
         self.outcome = PENDING
-        self.is_usual = is_usual
+        self.care = care
         self.is_over = self.is_settled = self.was_refused = self.was_sent = False
         self.resources = self.retry_config = self.attempt_began = None
         self.sent = []
@@ -253,7 +256,7 @@ class Call(_Rarely, Record):
 
     def begin_request(self, request: Any, timeout: float | None = None) -> Sent:
         """Begin another request, without a body here, with a time limit of its own."""
-        self.is_usual = False
+        self.care = OF_ALL
         started, sent = self.loop.time(), self.sent
         deadline = None if timeout is None else started + timeout
         record = Sent(request, started, deadline, len(sent) + 1)
@@ -267,7 +270,7 @@ class Call(_Rarely, Record):
         """Give the facts of the first attempt, which began then, to a request."""
         sent = Sent(self.request, began, None, 1)
         self.attempt_began = None
-        self.is_usual = False
+        self.care = OF_ALL
         self.sent.append(sent)
         sent.outcome, sent.was_sent = self.outcome, self.was_sent
         sent.was_refused, sent.upload = self.was_refused, self.upload
@@ -301,7 +304,7 @@ class Call(_Rarely, Record):
 
     def wait_with(self, waiter: Callable[[], object]) -> None:
         """Call a function, once, when something of the call has ended."""
-        self.is_usual = False
+        self.care = OF_ALL
         self.waiters = (*self.waiters, waiter)
 
     def wake(self) -> None:

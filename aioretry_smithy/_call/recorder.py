@@ -13,11 +13,12 @@ from .._failures.frames import came_from_aiohttp, went_out
 from .._failures.kept_cause import KeptCause, drop_frames
 from .._failures.safety import is_unprocessed
 from .attachment import attach
+from .call import NO_CARE
 from .outcome import Answered, Ended
 from .race import Race
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import aiohttp
     from multidict import CIMultiDict
@@ -200,7 +201,7 @@ def end_call(call: Call) -> None:
     call.is_over = call.is_settled = True
     call.session = None
     outcome = call.outcome
-    if call.is_usual and outcome.cause is None:
+    if call.care == NO_CARE and outcome.cause is None:
         return
     call.to_send = call.request
     call.resources = None

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from .._call.attempt import Attempt
-from .._call.call import Call
+from .._call.call import OF_ALL, Call
 from .._call.defaults import CallDefaults
 from .._errors import bad_argument, is_finite
 from .._failures.kept_cause import CallBound
@@ -101,7 +101,7 @@ class ClientRequestContext(CallBound):
         self, call: Call, scope: Call | Attempt, parent: ClientRequestContext | None
     ) -> None:
         self._call = call
-        call.is_usual = False
+        call.care = OF_ALL
         self._scope = scope
         self._attributes = call.attributes
         self.options = call.options

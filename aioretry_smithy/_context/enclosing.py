@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .._call.call import OF_ALL
 from .._log.capture import collecting
 from .._log.request_log import log_of
 from .context import attributes_of
@@ -44,7 +45,6 @@ class EnclosingAttempt(AttemptOptions):
         if self._attempt is not None:
             outer, scope = self._attempt
             record = scope.record
-            call.is_watched = True
             outer.surround(record, call)
             deadline = outer.deadline_of(record)
             # The loop of another thread has a clock of its own.
@@ -63,7 +63,7 @@ def begin_call(call: Call, options: Options | None) -> None:
         options: The options of the blocks around it.
     """
     outside: Collection[CaptureBlock] = ()
-    call.is_usual = False
+    call.care = OF_ALL
     if options is not None:
         call.options = options
         if options.attributes:
@@ -72,5 +72,4 @@ def begin_call(call: Call, options: Options | None) -> None:
             outside = options.enclosing.take(call)
     for block in collecting():
         if block not in outside:
-            call.is_watched = True
             block.append(log_of(call, call))

@@ -152,13 +152,13 @@ class Retrier(Protocol):
     """Whether a first attempt has a time limit, or hooks that look at it."""
 
     starts_at_once: bool
-    """Whether the first attempt of a usual call needs nothing, nobody being asked."""
+    """Whether nothing is to be done before a first attempt that nobody looks at.
+
+    Then the call itself is that attempt.
+    """
 
     def first_attempt(self, call: Call, scope: Scope, request: Any) -> Scope | None:
-        """Begin a first attempt that nobody has to be asked about; None otherwise.
-
-        Where nothing looks at it while it lasts, the call is that attempt.
-        """
+        """Begin a first attempt that nobody has to be asked about; None otherwise."""
         ...
 
     def succeeds(self, call: Call, record: Record, request: Any) -> bool:

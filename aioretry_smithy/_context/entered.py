@@ -1,13 +1,16 @@
-"""Enter the hooks of a row where one of them gives a sign."""
+"""Enter the hooks of a row, and tell them of a good outcome."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from .._call.call import OF_ALL
 from .._call.hooks import PASS, WAIT, Answer, Changed, Hooks, Sign
 from .recording import record_response
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from .._call.call import Call
     from .._call.hooks import Scope
 
@@ -44,7 +47,7 @@ async def heed(
     Raises:
         Exception: One refuses the request, or answers it.
     """
-    call.is_usual, call.is_watched = False, True
+    call.care = OF_ALL
     while sign is not None:
         each = hooks[len(entered)]
         permit: Any = sign
@@ -58,6 +61,18 @@ async def heed(
         entered.append((_NO_HOOKS if permit is PASS else each, permit))
         sign = enter(hooks[len(entered) :], entered, call, scope, request)
     return request
+
+
+def leave(
+    entered: Entered, call: Call, scope: Scope, result: Any
+) -> Awaitable[None] | None:
+    """Tell hooks of a result, the last first, up to one that takes a wait for it."""
+    while entered:
+        hooks, permit = entered.pop()
+        pending = hooks.leave(call, scope, permit, result, None)
+        if pending is not None:
+            return pending
+    return None
 
 
 class _NoHooks(Hooks):

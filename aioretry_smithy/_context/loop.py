@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._call.hooks import NOTHING, Sign
+from .._call.call import OF_ALL
+from .._call.hooks import NOTHING
 from .._call.recorder import record_failure
 from .ending import SENDING, Ending
-from .entered import heed
+from .entered import enter, heed, leave
 
 if TYPE_CHECKING:
     from .._call.call import Call
     from .._call.hooks import Scope
-    from .entered import Entered
     from .row import Row
 
 
@@ -26,40 +26,28 @@ async def run(row: Row, call: Call, scope: Scope, request: Any) -> Any:  # noqa:
     An :class:`.Ending` is made as soon as there is more to it than one good answer.
     """
     outer, retrier, inner, sender, told_of_calls, told_of_attempts = row
-    entered: Entered = [*told_of_calls]
     attempt: Scope | None = None
-    ending, result = None, NOTHING
+    ending, result, entered = None, NOTHING, [*told_of_calls]
     try:
-        for hooks in outer:
-            permit = hooks.enter(call, scope, request)
-            if isinstance(permit, Sign):
-                request = await heed(permit, outer, entered, call, scope, request)
-                break
-            entered.append((hooks, permit))
-        if retrier.starts_at_once and call.is_usual:
+        if outer and (sign := enter(outer, entered, call, scope, request)):
+            request = await heed(sign, outer, entered, call, scope, request)
+        if retrier.starts_at_once and call.care < OF_ALL:
             attempt, call.attempt_began = call, call.started
         elif (attempt := retrier.first_attempt(call, scope, request)) is None:
             ending = retrier.begin(sender, call, scope, request)
             attempt = await ending.next_attempt()
         while attempt is not None:
-            begun: Entered = [*told_of_attempts]
+            begun = [*told_of_attempts]
             record = call if attempt is call else attempt.record
             sent = request if ending is None else attempt.to_send
             try:
-                for hooks in inner:
-                    permit = hooks.enter(call, attempt, sent)
-                    if isinstance(permit, Sign):
-                        sent = await heed(permit, inner, begun, call, attempt, sent)
-                        break
-                    begun.append((hooks, permit))
+                if inner and (sign := enter(inner, begun, call, attempt, sent)):
+                    sent = await heed(sign, inner, begun, call, attempt, sent)
                 result = SENDING
                 result = await sender.start(call, attempt, sent)
                 sender.answered(call, attempt, record, result)
-                while begun:
-                    hooks, permit = begun.pop()
-                    pending = hooks.leave(call, attempt, permit, result, None)
-                    if pending is not None:
-                        await pending
+                while pending := leave(begun, call, attempt, result):
+                    await pending
                 if ending is None:
                     if retrier.succeeds(call, record, sent):
                         break
@@ -70,11 +58,8 @@ async def run(row: Row, call: Call, scope: Scope, request: Any) -> Any:  # noqa:
                 ending.note(cause, result)
             result = NOTHING
             attempt = await ending.next_attempt(attempt, begun, record, sent)
-        while ending is None and entered:
-            hooks, permit = entered.pop()
-            pending = hooks.leave(call, scope, permit, result, None)
-            if pending is not None:
-                await pending
+        while ending is None and (pending := leave(entered, call, scope, result)):
+            await pending
     except BaseException as cause:
         ending = ending or Ending(sender, call, scope, request)
         ending.note(cause, result)

@@ -67,8 +67,7 @@ class LoggingHooks(Hooks):
         """Write the lines; without a look at the log, if they are off."""
         level = self._level_of_success
         if cause is None and level is not None:
-            record = call if scope is call else scope.record
-            status = record.outcome.status
+            status = (call if scope is call else scope.record).outcome.status
             try:
                 if (status is None or status < 400) and not self._is_on(level):
                     return

@@ -30,25 +30,28 @@ def copy_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
     next attempts send the text of the first one. Nor are files and read-only objects.
     """
     copies: dict[str, Any] | None = None
-    for name, value in arguments.items():
-        if value is None or name not in MUTABLE_ARGUMENTS:
-            continue
+    for name in MUTABLE_ARGUMENTS.intersection(arguments):
+        value = arguments[name]
         if type(value) is dict and has_fixed_values(value):
-            copies = copies or arguments.copy()
-            copies[name] = value.copy()
+            copied = value.copy()
+        elif value is None:
             continue
-        is_usual_container = type(value) in USUAL_CONTAINERS
-        if not (is_usual_container or name in _READ_BY_KIND):
-            value = arguments[name] = _lasting(value)  # noqa: PLW2901
-        try:
-            is_body = name == "data" and not is_usual_container
-            copied = _body_copy(value) if is_body else copy_of(value)
-        except Exception:
-            copied = value  # aiohttp gets it as it is, and may complain
+        else:
+            if not (type(value) in USUAL_CONTAINERS or name in _READ_BY_KIND):
+                value = arguments[name] = _lasting(value)
+            copied = _copy(name, value)
         if copied is not value:
             copies = copies or arguments.copy()
             copies[name] = copied
     return copies or arguments
+
+
+def _copy(name: str, value: Any) -> Any:
+    is_body = name == "data" and type(value) not in USUAL_CONTAINERS
+    try:
+        return _body_copy(value) if is_body else copy_of(value)
+    except Exception:
+        return value  # aiohttp gets it as it is, and may complain
 
 
 def is_unchanged(given: dict[str, Any], copies: dict[str, Any]) -> bool:

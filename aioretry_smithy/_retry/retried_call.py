@@ -145,7 +145,7 @@ class RetriedCall(Ending):
                 if decision is LATER:
                     decision = await self.decide()
             while not decision.stops:
-                late = await self.wait(decision)
+                late = None if decision is AT_ONCE else await self.wait(decision)
                 if late is None:
                     return self.begin_attempt()
                 decision = late
@@ -300,8 +300,6 @@ class RetriedCall(Ending):
 
     async def wait(self, wait: Wait) -> Stop | None:
         """Wait for the next attempt; return why there is none after all."""
-        if wait is AT_ONCE:
-            return None
         call: Call = self.call
         record: Record = self.attempt.record
         if record is call and call.sent:
@@ -321,16 +319,11 @@ class RetriedCall(Ending):
                 self._earlier_cause = self.cause
             self.result, self.cause = NOTHING, None
             await asyncio.sleep(delay)
-            if self.may_have_to_wait:
-                waited = await self.admit()
-                if waited is None:
-                    record.delay, record.delay_source = clock() - started, "rate_limit"
+            if self.may_have_to_wait and (held_up := await self.admit()) != 0.0:
+                record.delay, record.delay_source = clock() - started, "rate_limit"
+                if held_up is None:
                     return self.time_out()
-                if waited:
-                    record.delay, record.delay_source = (
-                        wait.delay + waited,
-                        "rate_limit",
-                    )
+                record.delay = wait.delay + held_up
         except BaseException:
             record.delay = clock() - started
             raise

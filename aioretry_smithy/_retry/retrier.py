@@ -46,7 +46,7 @@ class Retrier:
     """Whether a first attempt has a time limit, or hooks that look at it."""
 
     starts_at_once: bool
-    """Whether the first attempt of a usual call needs nothing, nobody being asked."""
+    """Whether nothing is to be done before a first attempt that nobody looks at."""
 
     def __init__(
         self, config: RetryConfig | RetryConfigMapping, adapter: CallAdapter
@@ -60,11 +60,8 @@ class Retrier:
         self._is_plain = isinstance(config, RetryConfig) and _ignores_success(config)
         self.starts_at_once = self._is_plain and not self.needs_attempt
 
-    def first_attempt(self, call: Call, scope: Scope, request: Any) -> Scope | None:
-        """Begin a first attempt that nobody has to be asked about; None otherwise.
-
-        Where nothing looks at it while it lasts, the call is that attempt.
-        """
+    def first_attempt(self, call: Call, scope: Scope, request: Any) -> Attempt | None:
+        """Begin a first attempt that nobody has to be asked about; None otherwise."""
         options: Options | None = call.options
         # A decorator outside may have sent it through here before.
         if not self._is_plain or call.sent:
@@ -73,15 +70,6 @@ class Retrier:
             return None
         config: Any = self._config
         call.retry_config = config
-        if not (
-            self.needs_attempt
-            or call.is_watched
-            or call.context is not None
-            or request is not call.to_send
-        ):
-            # Nothing has waited since the call began.
-            call.attempt_began = call.started
-            return call
         return Attempt(call, request, self._attempt_timeout)
 
     def succeeds(self, call: Call, record: Record, request: Any) -> bool:

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .._call.attempt import Attempt
+from .._call.call import NO_CARE, OF_ALL
 from .._call.recorder import follow_stale, note_defaults
 from .._context.options import current_options, lending
 from .._failures.safety import mark_reached_server
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from .._call.call import Call
     from .._call.hooks import Scope
     from .._call.record import Record
+    from .._context.options import Options
     from .._request.request import HttpRequest
 
 # Arguments that may have changed, or be used up, the second time.
@@ -98,9 +100,8 @@ class AiohttpTransport(Transport):
         session = call.session or self.session()
         if session is None:
             _refuse_as_closed(call, scope)
-        arguments = request.arguments
-        if call.is_usual and self.replaced is None:
-            kind = type(session)
+        kind, arguments = type(session), request.arguments
+        if call.care == NO_CARE and self.replaced is None:
             return kind._request(session, request.method, request.target, **arguments)
         record = scope.record
         try:
@@ -111,47 +112,41 @@ class AiohttpTransport(Transport):
                 arguments = _arguments(call, request)
             if call.attempt_began is None or not call.aiohttp_keeps_time:
                 arguments = _with_timeout(call, record, request, session, arguments)
-            send = None
-            if current_options() is not None or not _NEED_CARE.isdisjoint(arguments):
-                send = self._with_care(call, record, request, session, arguments)
+            options, needs_care = current_options(), False
+            if not _NEED_CARE.isdisjoint(arguments):
+                needs_care = True
+                arguments = _with_bodies(call, request, arguments)
         except BaseException as cause:
             refused(call, scope, cause)
             raise
-        if send is not None:
-            return send()
+        if needs_care or options is not None:
+            return self._sending(call, record, request, session, arguments, options)
         if self.replaced is not None:
             return self.replaced(request.method, request.target, **arguments)
         # Looked up now and on the class: that is where mocks put themselves.
-        kind = type(session)
         return kind._request(session, request.method, request.target, **arguments)
 
-    def _with_care(
+    def _sending(
         self,
         call: Call,
         record: Record,
         request: HttpRequest,
         session: ClientSession,
         arguments: dict[str, Any],
-    ) -> Callable[[], Awaitable[aiohttp.ClientResponse]]:
-        """Return a function that sends a request with options around it, or a body."""
-        if not _NEED_CARE.isdisjoint(arguments):
-            arguments = _with_bodies(call, request, arguments)
-        method, target = request.method, request.target
+        options: Options | None,
+    ) -> Awaitable[aiohttp.ClientResponse]:
+        """Send a request with a body, or with options around it."""
         send: Callable[[], Awaitable[aiohttp.ClientResponse]]
-        if self.replaced is None:
-            kind = type(session)
-            send = partial(kind._request, session, method, target, **arguments)
-        else:
-            send = partial(self.replaced, method, target, **arguments)
-        options = current_options()
+        request_method = self.replaced or partial(type(session)._request, session)
+        send = partial(request_method, request.method, request.target, **arguments)
         if options is not None and (options.blocks or options.attributes):
             send = partial(lending, options, send)
         if self.resends and is_tracked(request):
             send = partial(sending_tracked, record, session, send)
         if not has_body_in(arguments):
-            return send
+            return send()
         json = call.needs_care().json if "json" in arguments else None
-        return partial(sending, record, json, send)
+        return sending(record, json, send)
 
 
 def _with_timeout(
@@ -189,8 +184,9 @@ def _with_bodies(
         tracker = arguments["upload_tracker"]
         if tracker is not None and not call.needs_care().use_once(tracker):
             arguments = {**arguments, "upload_tracker": None}
-    if "json" in arguments and arguments["json"] is not None:
-        arguments = with_serialized(arguments, call.needs_care().json)
+    resources = call.resources
+    if "json" in arguments and resources is not None:
+        arguments = with_serialized(arguments, resources.json)
     return arguments
 
 
@@ -203,7 +199,7 @@ def _arguments(call: Call, request: HttpRequest) -> dict[str, Any]:
     if call.has_begun_to_send:
         return request.arguments
     call.has_begun_to_send = True
-    if call.attempt_began is not None and not call.is_watched:
+    if call.care < OF_ALL:
         # Nothing has waited since the call began.
         return request.given
     is_same = is_unchanged(request.given, request.arguments)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from .._bodies.new_response import CLOSES_REFUSED
 from .._call.attachment import attached_to
-from .._call.call import Call
+from .._call.call import NO_CARE, OF_ARGUMENTS, Call
 from .._call.origin import judge_attempt
 from .._call.recorder import end_call, record_failure
 from .._call.time_limits import time_left
@@ -134,13 +134,14 @@ def _begin(
     base, timeout = session._base_url, defaults.limit
     if around is None and _WANT_CARE.isdisjoint(options):
         request = HttpRequest.of_arguments(method, target, options, options, base)
-        call = Call(request, request, loop, timeout, defaults, session, True)
+        call = Call(request, request, loop, timeout, defaults, session, NO_CARE)
     else:
         copies = copy_arguments(options)
         request = HttpRequest.of_arguments(method, target, options, copies, base)
         if around is not None or "timeout" in options:
             timeout = response_timeout(options, session, around)
-        call = Call(request, request.without_body(), loop, timeout, defaults, session)
+        bare = request.without_body()
+        call = Call(request, bare, loop, timeout, defaults, session, OF_ARGUMENTS)
         if around is not None or "timeout" in options:
             call.aiohttp_keeps_time = False
     if around is not None or collecting():

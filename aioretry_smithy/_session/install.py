@@ -51,17 +51,17 @@ def install(
     request again behind our back: the transport does.
     """
     reference = transport.session = weakref.ref(session)
-    chain = SessionChain(client, session, mask)
+    chain, raises = SessionChain(client, session, mask), session._raise_for_status
 
     def _request(
         method: str, str_or_url: StrOrURL, **options: Any
     ) -> Coroutine[Any, Any, aiohttp.ClientResponse]:
         # The coroutine gets the session itself, to keep it alive while a call waits.
         # This function must not, or no session would ever be freed.
-        session = reference()
-        if "raise_for_status" in options or getattr(session, "_raise_for_status", None):
-            return call_and_raise(session, chain, method, str_or_url, options)
-        return call_through(session, chain, method, str_or_url, options)
+        send = call_through
+        if raises or "raise_for_status" in options:
+            send = call_and_raise
+        return send(reference(), chain, method, str_or_url, options)
 
     attributes = vars(session)
     resend_before = None if resend else session._retry_connection

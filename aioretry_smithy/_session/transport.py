@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._bodies.replayable_payload import SpentBodyError
 from .._bodies.request_body import prepare
+from .._call.call import OF_ALL
 from .._call.origin import mark_failure_source
 from .._call.recorder import record_answer, record_failed_send, record_failure
 from .._call.time_limits import TimeLimits, passed_limit
@@ -54,7 +55,7 @@ class Transport(ForOneKind, Sender):
     ) -> None:
         """Record the response, and watch its body."""
         record.was_sent = True
-        if call.is_usual and getattr(response, "connection", call) is None:
+        if call.care < OF_ALL and getattr(response, "connection", call) is None:
             length = getattr(response.content, "total_bytes", 0)
             record_answer(call, record, response, length)
             return
