@@ -20,15 +20,20 @@ class Attempt:
         call: The call.
         request: What it sends, with its body.
         timeout: Seconds that it may take; None for no limit of its own.
+        count_header: The header with the number of attempts before, where the sender is
+            to add it.
     """
 
-    __slots__ = ("context", "cut", "number", "record", "to_send")
+    __slots__ = ("context", "count_header", "cut", "number", "record", "to_send")
+
+    count_header: tuple[str, str] | None
+    """The header that the sender is to add."""
 
     number: int
     """Which attempt of the call it is, from 1."""
 
     to_send: Any
-    """The request, with its body."""
+    """The request, with its body; without the :attr:`count_header`."""
 
     record: Sent
     """The request that counts; a hedge and a resend put another one here."""
@@ -46,14 +51,28 @@ class Attempt:
         call.outcome, call.was_sent, call.was_refused = PENDING, False, False
         attempt = cls.__new__(cls)
         attempt.number, attempt.to_send, attempt.record = 1, call.to_send, record
-        attempt.context = attempt.cut = None
+        attempt.context = attempt.count_header = attempt.cut = None
         return attempt
 
-    def __init__(self, call: Call, request: Any, timeout: float | None = None) -> None:
+    def __init__(
+        self,
+        call: Call,
+        request: Any,
+        timeout: float | None = None,
+        count_header: tuple[str, str] | None = None,
+    ) -> None:
         # Most attempts send the very request that the caller made.
         is_same = request is call.to_send
         kept = call.request if is_same else request.without_body()
         self.record = record = call.begin_request(kept, timeout)
         self.number = record.number - call.resends
         self.to_send = request
+        self.count_header = record.count_header = count_header
         self.context = self.cut = None
+
+    @property
+    def counted_request(self) -> Any:
+        """The request with its body, and all that is sent with it."""
+        if self.count_header is None:
+            return self.to_send
+        return self.to_send.with_header(*self.count_header)

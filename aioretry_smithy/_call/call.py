@@ -92,6 +92,9 @@ class _Rarely:
     stop_reason: RetryStopReason | None = None
     """Why there was no further attempt; None after a success."""
 
+    count_header: None = None
+    """It is the first attempt, if it is one."""
+
     waiters: Sequence[Callable[[], object]] = ()
     """Functions to call, once, when something of the call has ended."""
 
@@ -206,6 +209,11 @@ class Call(_Rarely, Record):
         All of them count from there, though the machine's clock may be set meanwhile.
         """
         return self.outer_epoch or (self.wall_clock, self.started)
+
+    @property
+    def counted_request(self) -> Any:
+        """The request of the caller."""
+        return self.to_send
 
     @property
     def record(self) -> Record:

@@ -100,6 +100,11 @@ class Record(_Rarely):
     """Whether a server may have seen it."""
 
     @property
+    def shown_request(self) -> Any:
+        """The request with all that was sent with it, but its body."""
+        return self.request
+
+    @property
     def attempt_started(self) -> float:
         """When its attempt began, perhaps with another request."""
         return self.started if self.began is None else self.began
@@ -118,7 +123,10 @@ class Record(_Rarely):
 class Sent(Record):
     """One request of a call: sent, about to be sent, or refused before that."""
 
-    __slots__ = ("delay", "delay_source", "number")
+    __slots__ = ("count_header", "delay", "delay_source", "number")
+
+    count_header: tuple[str, str] | None
+    """The header with the number of attempts before, where the request has it not."""
 
     number: int
 
@@ -131,4 +139,12 @@ class Sent(Record):
         self.number = number
         self.outcome = PENDING
         self.is_settled = self.was_refused = self.was_sent = False
-        self.delay = self.delay_source = None
+        self.count_header = self.delay = self.delay_source = None
+
+    @property
+    def shown_request(self) -> Any:
+        """The request with all that was sent with it, but its body."""
+        if self.count_header is not None:
+            self.request = self.request.with_header(*self.count_header)
+            self.count_header = None
+        return self.request

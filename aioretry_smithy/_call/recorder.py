@@ -186,7 +186,7 @@ def follow_stale(call: Call, stale: Record) -> Sent:
     """Begin the request that is sent in place of one with a broken connection."""
     stale.delay, stale.delay_source, stale.is_settled = 0.0, "stale_connection", True
     drop_frames(cause_of(stale))
-    sent = call.begin_request(stale.request)
+    sent = call.begin_request(stale.shown_request)
     sent.began, sent.deadline = stale.attempt_started, stale.deadline
     sent.request_preview = stale.request_preview
     sent.first_sent = stale.first_sent

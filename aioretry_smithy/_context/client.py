@@ -302,7 +302,7 @@ def _row_of(client: Any) -> Row:
     if retrier is None:
         return Row.of([], ONCE, outer, sender)
     if any(each.needs_attempt for each in (*around, sender)):
-        retrier.needs_attempt, retrier.starts_at_once = True, False
+        retrier.is_looked_at, retrier.starts_at_once = True, False
     return Row.of(outer, retrier, around, sender)
 
 

@@ -106,7 +106,7 @@ class ClientRequestContext(CallBound):
         self._attributes = call.attributes
         self.options = call.options
         self._parent = parent
-        self.request = scope.to_send
+        self.request = scope.counted_request
         scope.context = weakref.ref(self)
 
     @property

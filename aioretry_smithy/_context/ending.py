@@ -148,8 +148,8 @@ class Ending:
 class Retrier(Protocol):
     """Begins the attempts of calls."""
 
-    needs_attempt: bool
-    """Whether a first attempt has a time limit, or hooks that look at it."""
+    is_looked_at: bool
+    """Whether hooks or a sender inside look at more of an attempt than its record."""
 
     starts_at_once: bool
     """Whether nothing is to be done before a first attempt that nobody looks at.
@@ -161,7 +161,7 @@ class Retrier(Protocol):
         """Begin a first attempt that nobody has to be asked about; None otherwise."""
         ...
 
-    def succeeds(self, call: Call, record: Record, request: Any) -> bool:
+    def succeeds(self, call: Call, attempt: Scope, request: Any) -> bool:
         """Note a success, if it is one that nobody has to be asked about."""
         ...
 
@@ -177,13 +177,13 @@ class Retrier(Protocol):
 class _Once:
     """Sends once, and decides nothing."""
 
-    needs_attempt = starts_at_once = False
+    is_looked_at = starts_at_once = False
 
     def first_attempt(self, call: Call, scope: Scope, request: object) -> Scope:
         """Return what the request is sent for."""
         return scope
 
-    def succeeds(self, call: Call, record: Record, request: object) -> Literal[True]:
+    def succeeds(self, call: Call, attempt: Scope, request: object) -> Literal[True]:
         """Take any result for the end."""
         return True
 

@@ -49,7 +49,7 @@ async def run(row: Row, call: Call, scope: Scope, request: Any) -> Any:  # noqa:
                 while pending := leave(begun, call, attempt, result):
                     await pending
                 if ending is None:
-                    if retrier.succeeds(call, record, sent):
+                    if retrier.succeeds(call, attempt, sent):
                         break
                     ending = retrier.begin(sender, call, scope, request)
                 ending.result = result

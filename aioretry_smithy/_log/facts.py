@@ -46,7 +46,7 @@ class LogFacts(NeverCopied):
     @property
     def request(self) -> HttpRequest:
         """The request, without its body."""
-        return self._record.request  # type: ignore[no-any-return]
+        return self._record.shown_request  # type: ignore[no-any-return]
 
     @property
     def attempt(self) -> int | None:

@@ -157,13 +157,10 @@ class HttpRequest(CallBound):
 
     def with_header(self, name: str, value: str) -> Self:
         """Return a copy whose header *name* has just this *value*."""
-        headers = self.headers
-        headers[name] = value
         own = self.arguments
-        arguments = {**own, "headers": headers}
-        given = arguments
+        arguments = given = with_header(own, name, value)
         if self.given is not own:
-            given = {**self.given, "headers": headers}
+            given = {**self.given, "headers": arguments["headers"]}
         copy = self.of_arguments(
             self.method, self.target, given, arguments, self._base_url
         )
@@ -208,3 +205,10 @@ class HttpRequest(CallBound):
 
     def __repr__(self) -> str:
         return printable(f"<{type(self).__name__} {self.described(DEFAULT_MASK)}>")
+
+
+def with_header(arguments: dict[str, Any], name: str, value: str) -> dict[str, Any]:
+    """Return the arguments of a request, whose header *name* has just this *value*."""
+    headers = CIMultiDict(arguments.get("headers") or ())
+    headers[name] = value
+    return {**arguments, "headers": headers}

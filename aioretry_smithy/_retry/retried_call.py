@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from abc import abstractmethod
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -16,7 +15,7 @@ from .._call.stop_reason import RetryStopReason
 from .._call.time_limits import time_left
 from .._context.context import context_of
 from .._context.ending import Ending
-from .._errors import ResponseTimeoutError, bad_argument, is_finite, raised_from
+from .._errors import ResponseTimeoutError, raised_from
 from .._failures.kept_cause import drop_frames
 from .._failures.ran_out import ran_out
 from .._failures.retry_info import RetryInfo
@@ -56,11 +55,13 @@ class RetriedCall(Ending):
         config: The settings of the call.
         adapter: Handles requests and results of the kind of call.
         ignores_success: Whether nobody need be asked about a success.
+        is_looked_at: Whether clients inside look at more of an attempt than its record.
     """
 
     __slots__ = (
         "_earlier_cause",
         "_ignores_success",
+        "_is_looked_at",
         "_owes_refund",
         "_permitted",
         "_stop",
@@ -96,13 +97,16 @@ class RetriedCall(Ending):
         request: Any,
         config: RetryConfig,
         adapter: CallAdapter,
+        *,
         ignores_success: bool,
+        is_looked_at: bool,
     ) -> None:
         super().__init__(sender, call, scope, request)
         self.config = config
         self.adapter = adapter
         self.attempt = scope
         self._ignores_success = ignores_success
+        self._is_looked_at = is_looked_at
         self.attempts_made = 0
         # Whether a retry was paid for that has not begun yet.
         self._owes_refund = False
@@ -138,8 +142,7 @@ class RetriedCall(Ending):
             if attempt is None:
                 decision = await self.begin()
             else:
-                if not self.attempts_made:
-                    # It has begun without this.
+                if not self.attempts_made:  # it has begun without this
                     self.attempt, self.attempts_made = attempt, 1
                 decision = self.decide_at_once()
                 if decision is LATER:
@@ -164,15 +167,18 @@ class RetriedCall(Ending):
     def begin_attempt(self) -> Attempt:
         """Begin another attempt."""
         call, config, request = self.call, self.config, self.request
+        name, header = config.retry_count_header, None
         # Counted over the call: a decorator outside may send it through here twice.
         made_before = len(call.sent) - call.resends
-        if made_before and config.retry_count_header is not None:
-            name = config.retry_count_header
-            request = self.adapter.with_count(request, name, made_before)
+        if made_before and name is not None:
+            if self._is_looked_at:
+                request = self.adapter.with_count(request, name, made_before)
+            else:
+                header = name, str(made_before)
         self.attempts_made += 1
         self._owes_refund = False
-        self.attempt = attempt = Attempt(call, request, config.attempt_timeout)
-        return attempt
+        self.attempt = Attempt(call, request, config.attempt_timeout, header)
+        return self.attempt
 
     def decide_at_once(self) -> Decision:
         """Decide what follows an attempt; :data:`.LATER` where that takes a wait."""
@@ -216,13 +222,10 @@ class RetriedCall(Ending):
         return await self._ask_limiter(limiter, wait, planned)
 
     def _plan(self, wait: Wait) -> Decision:
-        """Find out when the next attempt begins."""
-        delay = wait.delay
-        is_usual = type(delay) is float and 0.0 <= delay < math.inf
-        if not is_usual and not (is_finite(delay) and delay >= 0):
-            raise bad_argument("next_delay", delay, "seconds, finite and >= 0, or None")
+        """Find out when the next attempt begins, which may be paid for."""
+        planned = self.plan(wait)
         self._owes_refund = True
-        return self.plan(wait)
+        return planned
 
     def ask_at_once(self) -> Stop | None:
         """Ask as :meth:`ask` does; :data:`.LATER` where that may take a wait."""
@@ -293,10 +296,9 @@ class RetriedCall(Ending):
             self.result, self.cause = NOTHING, cause
         return None
 
-    def forget_outcomes(self) -> None:
-        """Drop the outcomes: this object is in the frames of what is raised."""
-        self.result = NOTHING
-        self.cause = self._earlier_cause = self.refusal = None
+    def forget_earlier(self) -> None:
+        """Drop earlier failures: this object is in the frames of what is raised."""
+        self._earlier_cause = self.refusal = None
 
     async def wait(self, wait: Wait) -> Stop | None:
         """Wait for the next attempt; return why there is none after all."""
@@ -305,8 +307,7 @@ class RetriedCall(Ending):
         if record is call and call.sent:
             # Before its own first attempt a second pass waits after the last one's.
             record = call.sent[-1]
-        clock, delay = call.loop.time, wait.delay
-        started = clock()
+        clock, delay, started = call.loop.time, wait.delay, call.loop.time()
         record.delay, record.delay_source = delay, wait.source
         try:
             if self.result is not NOTHING:
@@ -343,9 +344,7 @@ class RetriedCall(Ending):
             record_end_of(call, record)
         if self.cause is not None:
             record_failure(call, call, self.cause)
-        result, cause = self.result, self.cause
-        self.forget_outcomes()
-        self.result, self.cause = result, cause
+        self.forget_earlier()
 
     async def break_off(self, error: BaseException) -> None:
         """Leave nothing behind when *error* breaks into the call."""
@@ -397,4 +396,5 @@ class RetriedCall(Ending):
             # An exception of the caller's own may refuse to be written on.
             with suppress(Exception):
                 error.__context__ = error.__context__ or cause
-        self.forget_outcomes()
+        self.result, self.cause = NOTHING, None
+        self.forget_earlier()

@@ -15,7 +15,6 @@ from .token_call import TokenCall
 if TYPE_CHECKING:
     from .._call.call import Call
     from .._call.hooks import Scope
-    from .._call.record import Record
     from .._context.options import Options
     from .._context.sender import Sender
     from .call_adapter import CallAdapter
@@ -38,12 +37,12 @@ class Retrier:
         "_config",
         "_is_plain",
         "_limiter",
-        "needs_attempt",
+        "is_looked_at",
         "starts_at_once",
     )
 
-    needs_attempt: bool
-    """Whether a first attempt has a time limit, or hooks that look at it."""
+    is_looked_at: bool
+    """Whether hooks or a sender inside look at more of an attempt than its record."""
 
     starts_at_once: bool
     """Whether nothing is to be done before a first attempt that nobody looks at."""
@@ -54,11 +53,11 @@ class Retrier:
         self._config = config
         self._adapter = adapter
         self._attempt_timeout: float | None = getattr(config, "attempt_timeout", None)
-        self.needs_attempt = self._attempt_timeout is not None
+        self.is_looked_at = False
         self._limiter: RetryLimiter | None = getattr(config, "limiter", None)
         # Whether nothing is asked before a first attempt, nor about a success.
         self._is_plain = isinstance(config, RetryConfig) and _ignores_success(config)
-        self.starts_at_once = self._is_plain and not self.needs_attempt
+        self.starts_at_once = self._is_plain and self._attempt_timeout is None
 
     def first_attempt(self, call: Call, scope: Scope, request: Any) -> Attempt | None:
         """Begin a first attempt that nobody has to be asked about; None otherwise."""
@@ -72,8 +71,10 @@ class Retrier:
         call.retry_config = config
         return Attempt(call, request, self._attempt_timeout)
 
-    def succeeds(self, call: Call, record: Record, request: Any) -> bool:
+    def succeeds(self, call: Call, attempt: Scope, request: Any) -> bool:
         """Note a success, if it is one that nobody has to be asked about."""
+        # A hedge may count by now.
+        record = call if attempt is call else attempt.record
         status, limiter = record.outcome.status, self._limiter
         # A function that has returned has no status.
         if (status is not None and status >= 400) or record.was_refused:
@@ -109,7 +110,16 @@ class Retrier:
             self._is_plain if config is self._config else _ignores_success(config)
         )
         kind = TokenCall if config.uses_tokens else StrategyCall
-        return kind(sender, call, scope, request, config, self._adapter, is_plain)
+        return kind(
+            sender,
+            call,
+            scope,
+            request,
+            config,
+            self._adapter,
+            ignores_success=is_plain,
+            is_looked_at=self.is_looked_at,
+        )
 
 
 def _ignores_success(config: RetryConfig) -> bool:

@@ -161,10 +161,10 @@ class TokenCall(RetriedCall):
         self._tokens.release(self._token)
         await super().refund()
 
-    def forget_outcomes(self) -> None:
+    def forget_earlier(self) -> None:
         """Drop the error that stands for the last outcome, too."""
         self._error = None
-        super().forget_outcomes()
+        super().forget_earlier()
 
     def retry_after(self) -> float:
         """Return what the server, a classifier or an exception asks for, or 0."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
 
 from .._call.stop_reason import RetryStopReason
+from .._errors import bad_argument, is_finite
 
 if TYPE_CHECKING:
     from .config import RetryConfig
@@ -55,15 +56,18 @@ def plan_wait(
     The strategy wants to *wait*, and the server to be left alone for *retry_after*, 0
     if it does not ask. *remaining* are the seconds left for the call.
     """
-    longest = config.max_retry_after
+    delay, longest = wait.delay, config.max_retry_after
+    is_usual = type(delay) is float and 0.0 <= delay < math.inf
+    if not is_usual and not (is_finite(delay) and delay >= 0):
+        raise bad_argument("next_delay", delay, "seconds, finite and >= 0, or None")
     if retry_after and (
         retry_after > (math.inf if longest is None else longest)
         or retry_after == math.inf
     ):
         return _TOO_LONG
-    if wait.delay >= remaining:
+    if delay >= remaining:
         return _TOO_LATE
     # ">=": a Smithy strategy may have used that as its delay.
-    if not retry_after or retry_after < wait.delay:
+    if not retry_after or retry_after < delay:
         return wait
     return _TOO_LONG if retry_after >= remaining else Wait(retry_after, "retry_after")

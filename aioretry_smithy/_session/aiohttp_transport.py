@@ -11,6 +11,7 @@ from .._call.recorder import follow_stale, note_defaults
 from .._context.options import current_options, lending
 from .._failures.safety import mark_reached_server
 from .._request.copied_arguments import is_unchanged
+from .._request.request import with_header
 from .deadline import CLOSE_ENOUGH, attempt_timeout
 from .defaults import version_of
 from .json_once import with_serialized
@@ -103,23 +104,14 @@ class AiohttpTransport(Transport):
         kind, arguments = type(session), request.arguments
         if call.care == NO_CARE and self.replaced is None:
             return kind._request(session, request.method, request.target, **arguments)
-        record = scope.record
         try:
-            headers = session._default_headers
-            if version_of(headers) != call.defaults.version:
-                note_defaults(call, record, headers, request)
-            if request.given is not arguments:
-                arguments = _arguments(call, request)
-            if call.attempt_began is None or not call.aiohttp_keeps_time:
-                arguments = _with_timeout(call, record, request, session, arguments)
-            options, needs_care = current_options(), False
-            if not _NEED_CARE.isdisjoint(arguments):
-                needs_care = True
-                arguments = _with_bodies(call, request, arguments)
+            arguments = _prepared(call, scope, request, session)
         except BaseException as cause:
             refused(call, scope, cause)
             raise
-        if needs_care or options is not None:
+        options = current_options()
+        if options is not None or not _NEED_CARE.isdisjoint(arguments):
+            record = scope.record
             return self._sending(call, record, request, session, arguments, options)
         if self.replaced is not None:
             return self.replaced(request.method, request.target, **arguments)
@@ -147,6 +139,26 @@ class AiohttpTransport(Transport):
             return send()
         json = call.needs_care().json if "json" in arguments else None
         return sending(record, json, send)
+
+
+def _prepared(
+    call: Call, scope: Scope, request: HttpRequest, session: ClientSession
+) -> dict[str, Any]:
+    """Return the arguments to send a request with, right now."""
+    headers, arguments = session._default_headers, request.arguments
+    if version_of(headers) != call.defaults.version:
+        is_counted = scope.count_header is not None
+        shown = scope.counted_request if is_counted else request
+        note_defaults(call, scope.record, headers, shown)
+    if request.given is not arguments:
+        arguments = _arguments(call, request)
+    if scope is not call and scope.count_header is not None:
+        arguments = with_header(arguments, *scope.count_header)
+    if call.attempt_began is None or not call.aiohttp_keeps_time:
+        arguments = _with_timeout(call, scope.record, request, session, arguments)
+    if not _NEED_CARE.isdisjoint(arguments):
+        arguments = _with_bodies(call, request, arguments)
+    return arguments
 
 
 def _with_timeout(

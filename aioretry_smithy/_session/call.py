@@ -128,7 +128,7 @@ def _begin(
     defaults, around, loop = chain.defaults, current_options(), get_running_loop()
     if (
         defaults.version != version_of(session._default_headers)
-        or defaults.timeout is not session._timeout
+        or defaults.timeout is not session.timeout
     ):
         defaults = chain.refresh(session)
     base, timeout = session._base_url, defaults.limit
