@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from .._call.call import Call
     from .._call.hooks import Scope
+    from .._call.kinds import Request, Result
     from .._context.context import ClientRequestContext
     from .breaker import CircuitBreaker
     from .per_key import CircuitBreakers
@@ -50,7 +51,7 @@ class BreakerHooks(Hooks):
         self._fallback = fallback
         self.needs_attempt = not strategy._verdicts or fallback is not None
 
-    def enter(self, call: Call, scope: Scope, request: Any) -> Any:
+    def enter(self, call: Call, scope: Scope, request: Request) -> Any:
         """Return the breaker and its permit; wait for a fallback where it has none."""
         circuit_breaker = self._find(request)
         if circuit_breaker is None:
@@ -72,7 +73,7 @@ class BreakerHooks(Hooks):
             # It has this frame, which must not have it.
             del error
 
-    async def admit(self, call: Call, scope: Scope, request: Any) -> Answer:
+    async def admit(self, call: Call, scope: Scope, request: Request) -> Answer:
         """Answer in place of a request that was refused."""
         fallback: Any = self._fallback
         result = fallback(context_of(call, scope), request)
@@ -85,7 +86,7 @@ class BreakerHooks(Hooks):
         call: Call,
         scope: Scope,
         permit: tuple[CircuitBreaker, CircuitPermit],
-        result: Any,
+        result: Result,
         cause: Exception | None,
     ) -> Awaitable[None] | None:
         """Report the outcome, as the strategy judges it."""

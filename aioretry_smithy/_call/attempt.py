@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .call import Call
+    from .kinds import Request
     from .record import Sent
 
 
@@ -32,7 +33,7 @@ class Attempt:
     number: int
     """Which attempt of the call it is, from 1."""
 
-    to_send: Any
+    to_send: Request
     """The request, with its body; without the :attr:`count_header`."""
 
     record: Sent
@@ -57,7 +58,7 @@ class Attempt:
     def __init__(
         self,
         call: Call,
-        request: Any,
+        request: Request,
         timeout: float | None = None,
         count_header: tuple[str, str] | None = None,
     ) -> None:
@@ -71,7 +72,7 @@ class Attempt:
         self.context = self.cut = None
 
     @property
-    def counted_request(self) -> Any:
+    def counted_request(self) -> Request:
         """The request with its body, and all that is sent with it."""
         if self.count_header is None:
             return self.to_send

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .._failures.kept_cause import KeptCause
     from .._masking.mask import Mask
     from .defaults import CallDefaults
+    from .kinds import Request
     from .stop_reason import RetryStopReason
 
 
@@ -129,7 +130,7 @@ class Call(_Rarely, Record):
         "wall_clock",
     )
 
-    to_send: Any
+    to_send: Request
     """The request of the caller, with its body as long as somebody keeps the call."""
 
     attempt_began: float | None
@@ -169,8 +170,8 @@ class Call(_Rarely, Record):
 
     def __init__(
         self,
-        to_send: Any,
-        bare: Any,
+        to_send: Request,
+        bare: Request,
         loop: asyncio.AbstractEventLoop,
         timeout: float | None,
         defaults: CallDefaults,
@@ -211,7 +212,7 @@ class Call(_Rarely, Record):
         return self.outer_epoch or (self.wall_clock, self.started)
 
     @property
-    def counted_request(self) -> Any:
+    def counted_request(self) -> Request:
         """The request of the caller."""
         return self.to_send
 
@@ -262,7 +263,7 @@ class Call(_Rarely, Record):
         limits = (limit for limit in (deadline, self.cap) if limit is not None)
         self.deadline = min(limits, default=None)
 
-    def begin_request(self, request: Any, timeout: float | None = None) -> Sent:
+    def begin_request(self, request: Request, timeout: float | None = None) -> Sent:
         """Begin another request, without a body here, with a time limit of its own."""
         self.care = OF_ALL
         started, sent = self.loop.time(), self.sent

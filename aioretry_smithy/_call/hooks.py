@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from .attempt import Attempt
     from .call import Call
+    from .kinds import Permit, Request, Result
 
     Scope: TypeAlias = Call | Attempt
     """The call or the attempt that a request is sent for."""
@@ -26,7 +27,7 @@ class Answer(Sign):
 
     __slots__ = ("result",)
 
-    def __init__(self, result: Any) -> None:
+    def __init__(self, result: Result) -> None:
         self.result = result
 
 
@@ -35,7 +36,7 @@ class Changed(Sign):
 
     __slots__ = ("permit", "request")
 
-    def __init__(self, request: Any, permit: Any = None) -> None:
+    def __init__(self, request: Request, permit: Permit = None) -> None:
         self.request = request
         self.permit = permit
 
@@ -67,7 +68,7 @@ class Hooks(ABC):
     needs_attempt: bool = True
     """Whether they may ask for more of a scope than its record, such as a context."""
 
-    def enter(self, call: Call, scope: Scope, request: Any) -> Any:
+    def enter(self, call: Call, scope: Scope, request: Request) -> Any:
         """Return a permit for *request*, or a sign; None unless overridden.
 
         That is :data:`PASS`, :data:`WAIT`, or a permit with a :class:`Changed` request.
@@ -77,7 +78,7 @@ class Hooks(ABC):
         """
         return None
 
-    async def admit(self, call: Call, scope: Scope, request: Any) -> Any:
+    async def admit(self, call: Call, scope: Scope, request: Request) -> Any:
         """Return a permit, after a wait; or an :class:`Answer`.
 
         Called where :meth:`enter` returned :data:`WAIT`.
@@ -92,8 +93,8 @@ class Hooks(ABC):
         self,
         call: Call,
         scope: Scope,
-        permit: Any,
-        result: Any,
+        permit: Permit,
+        result: Result,
         cause: Exception | None,
     ) -> Awaitable[None] | None:
         """Note the outcome: a *result*, or :data:`NOTHING` and the *cause*.
@@ -102,6 +103,6 @@ class Hooks(ABC):
         """
 
     def cancel(  # noqa: B027
-        self, call: Call, scope: Scope, permit: Any, cause: BaseException
+        self, call: Call, scope: Scope, permit: Permit, cause: BaseException
     ) -> None:
         """Give back what is not used: no outcome comes. There may be nothing."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from .._failures.kept_cause import KeptCause
     from .calls_inside import CallsInside
+    from .kinds import Request
     from .outcome import Outcome
     from .race import Race
     from .upload import Upload
@@ -79,7 +80,7 @@ class Record(_Rarely):
         "was_sent",
     )
 
-    request: Any
+    request: Request
     """The request, without its body."""
 
     started: float
@@ -100,7 +101,7 @@ class Record(_Rarely):
     """Whether a server may have seen it."""
 
     @property
-    def shown_request(self) -> Any:
+    def shown_request(self) -> Request:
         """The request with all that was sent with it, but its body."""
         return self.request
 
@@ -131,7 +132,7 @@ class Sent(Record):
     number: int
 
     def __init__(
-        self, request: Any, started: float, deadline: float | None, number: int
+        self, request: Request, started: float, deadline: float | None, number: int
     ) -> None:
         self.request = request
         self.started = started
@@ -142,7 +143,7 @@ class Sent(Record):
         self.count_header = self.delay = self.delay_source = None
 
     @property
-    def shown_request(self) -> Any:
+    def shown_request(self) -> Request:
         """The request with all that was sent with it, but its body."""
         if self.count_header is not None:
             self.request = self.request.with_header(*self.count_header)

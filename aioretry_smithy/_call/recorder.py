@@ -7,7 +7,7 @@ the hooks and senders that know them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .._failures.frames import came_from_aiohttp, went_out
 from .._failures.kept_cause import KeptCause, drop_frames
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from multidict import CIMultiDict
 
     from .call import Call
+    from .kinds import Request
     from .outcome import Outcome
     from .record import Record, Sent
 
@@ -140,7 +141,7 @@ def cause_of(record: Record) -> BaseException | None:
 
 
 def note_defaults(
-    call: Call, record: Record, headers: CIMultiDict[str], request: Any
+    call: Call, record: Record, headers: CIMultiDict[str], request: Request
 ) -> None:
     """Note the headers of the session where they changed before *request* is sent.
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
 
     from .._call.hooks import Hooks
+    from .._call.kinds import Request
     from .._masking.mask import Mask
     from .._request.request import HttpRequest
     from .._request.rpc_request import RpcRequest
@@ -154,7 +155,7 @@ class DecoratingClient(ForOneKind, Generic[ClientT]):
         self.delegate = recorded(delegate)
 
     @derived
-    async def execute(self, ctx: ClientRequestContext, request: Any) -> Any:
+    async def execute(self, ctx: ClientRequestContext, request: Request) -> Any:
         """Send the request on, with what this client and those inside it do."""
         return await run(row_inside(self), *state_of(ctx), request)
 
@@ -177,7 +178,7 @@ class _FunctionClient(DecoratingClient[Any]):
         super().__init__(delegate)
         self._function = function
 
-    async def execute(self, ctx: ClientRequestContext, request: Any) -> Any:
+    async def execute(self, ctx: ClientRequestContext, request: Request) -> Any:
         try:
             result = await self._function(self.delegate, ctx, request)
             record_result(ctx, result, self._function)
@@ -229,7 +230,7 @@ class OutcomeRecorder:
     def __init__(self, delegate: Any) -> None:
         self.delegate = delegate
 
-    async def execute(self, ctx: ClientRequestContext, request: Any) -> Any:
+    async def execute(self, ctx: ClientRequestContext, request: Request) -> Any:
         """Pass the request on, and record the outcome if it is a new one."""
         try:
             result = await self.delegate.execute(ctx, request)

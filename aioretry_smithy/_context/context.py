@@ -19,6 +19,7 @@ from .._text import printable
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from .._call.kinds import Request
     from .._call.record import Record
     from .._masking.mask import Mask
     from .._request.request import HttpRequest
@@ -63,7 +64,7 @@ class ClientRequestContext(CallBound):
         "request",
     )
 
-    request: Any
+    request: Request
     """The caller's request; on a child, what the retrying client sent in."""
 
     options: Options | None

@@ -12,6 +12,7 @@ from .entered import Answered
 if TYPE_CHECKING:
     from .._call.call import Call
     from .._call.hooks import Scope
+    from .._call.kinds import Request, Result
     from .._call.record import Record
     from .entered import Entered
     from .sender import Sender
@@ -35,13 +36,15 @@ class Ending:
 
     __slots__ = ("_at", "_sender", "call", "cause", "request", "result", "scope")
 
-    result: Any
+    result: Result
     """The result that there is up to now; :data:`.NOTHING` without one."""
 
     cause: BaseException | None
     """The failure that there is up to now."""
 
-    def __init__(self, sender: Sender, call: Call, scope: Scope, request: Any) -> None:
+    def __init__(
+        self, sender: Sender, call: Call, scope: Scope, request: Request
+    ) -> None:
         self._sender = sender
         self.call = call
         self.scope = scope
@@ -51,7 +54,7 @@ class Ending:
         # Where an attempt failed: NOTHING, when hooks were entered, or SENDING.
         self._at: Sign | None = None
 
-    def note(self, cause: BaseException, result: Any) -> None:
+    def note(self, cause: BaseException, result: Result) -> None:
         """Note what was raised, and what there was in place of a result before."""
         if isinstance(cause, Answered):
             (self.result,) = cause.args
@@ -80,7 +83,7 @@ class Ending:
         attempt: Any = None,
         begun: Entered | None = None,
         record: Record | None = None,
-        request: Any = None,
+        request: Request = None,
     ) -> Scope | None:
         """End an attempt, and begin the next one; None where the call ends as this.
 
@@ -97,7 +100,7 @@ class Ending:
         return None
 
     async def end_attempt(
-        self, attempt: Any, begun: Entered, record: Any, request: Any
+        self, attempt: Any, begun: Entered, record: Any, request: Request
     ) -> None:
         """Record how an attempt failed, if it did; tell its hooks of the outcome."""
         at, self._at = self._at, None
@@ -157,15 +160,17 @@ class Retrier(Protocol):
     Then the call itself is that attempt.
     """
 
-    def first_attempt(self, call: Call, scope: Scope, request: Any) -> Scope | None:
+    def first_attempt(self, call: Call, scope: Scope, request: Request) -> Scope | None:
         """Begin a first attempt that nobody has to be asked about; None otherwise."""
         ...
 
-    def succeeds(self, call: Call, attempt: Scope, request: Any) -> bool:
+    def succeeds(self, call: Call, attempt: Scope, request: Request) -> bool:
         """Note a success, if it is one that nobody has to be asked about."""
         ...
 
-    def begin(self, sender: Sender, call: Call, scope: Scope, request: Any) -> Ending:
+    def begin(
+        self, sender: Sender, call: Call, scope: Scope, request: Request
+    ) -> Ending:
         """Begin to end attempts: after the first one, or before it to ask for it.
 
         Raises:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from .._call.call import Call
     from .._call.hooks import Scope
+    from .._call.kinds import Permit, Request, Result
 
 Entered: TypeAlias = "list[tuple[Hooks, Any]]"
 """The hooks that were entered, each with its permit, from the outside in."""
@@ -23,7 +24,11 @@ class Answered(Exception):  # noqa: N818
 
 
 def enter(
-    hooks: tuple[Hooks, ...], entered: Entered, call: Call, scope: Scope, request: Any
+    hooks: tuple[Hooks, ...],
+    entered: Entered,
+    call: Call,
+    scope: Scope,
+    request: Request,
 ) -> Sign | None:
     """Enter hooks in turn, up to one that gives a sign in place of a mere permit."""
     for each in hooks:
@@ -40,7 +45,7 @@ async def heed(
     entered: Entered,
     call: Call,
     scope: Scope,
-    request: Any,
+    request: Request,
 ) -> Any:
     """Enter the rest of some hooks, after a sign; return the request to send.
 
@@ -50,7 +55,7 @@ async def heed(
     call.care = OF_ALL
     while sign is not None:
         each = hooks[len(entered)]
-        permit: Any = sign
+        permit: Permit = sign
         if sign is WAIT:
             permit = await each.admit(call, scope, request)
         if isinstance(permit, Answer):
@@ -64,7 +69,7 @@ async def heed(
 
 
 def leave(
-    entered: Entered, call: Call, scope: Scope, result: Any
+    entered: Entered, call: Call, scope: Scope, result: Result
 ) -> Awaitable[None] | None:
     """Tell hooks of a result, the last first, up to one that takes a wait for it."""
     while entered:
@@ -82,8 +87,8 @@ class _NoHooks(Hooks):
         self,
         call: Call,
         scope: Scope,
-        permit: Any,
-        result: Any,
+        permit: Permit,
+        result: Result,
         cause: Exception | None,
     ) -> None:
         """Do nothing."""

@@ -17,10 +17,11 @@ from .entered import enter, heed, leave
 if TYPE_CHECKING:
     from .._call.call import Call
     from .._call.hooks import Scope
+    from .._call.kinds import Request
     from .row import Row
 
 
-async def run(row: Row, call: Call, scope: Scope, request: Any) -> Any:  # noqa: C901
+async def run(row: Row, call: Call, scope: Scope, request: Request) -> Any:  # noqa: C901
     """Return what comes of a request, or raise it.
 
     An :class:`.Ending` is made as soon as there is more to it than one good answer.

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .._call.recorder import record_failure
 from .context import record_of
 from .recording import record_response
 
 if TYPE_CHECKING:
+    from .._call.kinds import Result
     from .context import ClientRequestContext
 
 
 def record_result(
-    ctx: ClientRequestContext, result: Any, source: object = None
+    ctx: ClientRequestContext, result: Result, source: object = None
 ) -> None:
     """Record what *source* has returned; see :func:`.record_response`."""
     record_response(*record_of(ctx), result, source)

@@ -22,6 +22,7 @@ from .body_watch import fail_body
 
 if TYPE_CHECKING:
     from .._call.call import Call
+    from .._call.kinds import Result
     from .._call.outcome import Outcome
     from .._call.record import Record
 
@@ -29,7 +30,7 @@ _SWITCHING_PROTOCOLS = 101
 
 
 def record_response(
-    call: Call, record: Record, response: Any, source: object = None
+    call: Call, record: Record, response: Result, source: object = None
 ) -> None:
     """Record a response, and the end of its body when it comes.
 
@@ -55,7 +56,7 @@ def record_response(
 
 
 def record_http(
-    call: Call, record: Record, response: Any, source: object = None
+    call: Call, record: Record, response: Result, source: object = None
 ) -> None:
     """Record a response; see :func:`record_response`."""
     try:
@@ -98,7 +99,7 @@ def _is_of_client(coroutine: Any) -> bool:
     return is_ours(frame.f_globals["__name__"])
 
 
-def _wrong(response: Any, source: object) -> TypeError:
+def _wrong(response: Result, source: object) -> TypeError:
     """Make the error for what is no response; it does not stay under way."""
     name = getattr(source, "__name__", type(source).__name__)
     if source is None:

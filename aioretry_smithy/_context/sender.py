@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from .._call.call import Call
     from .._call.hooks import Scope
+    from .._call.kinds import Request, Result
     from .._call.record import Record
 
 
@@ -24,7 +25,7 @@ class Sender(ABC):
     """Whether it may ask for more of a scope than its record, such as a context."""
 
     @abstractmethod
-    def start(self, call: Call, scope: Scope, request: Any) -> Awaitable[Any]:
+    def start(self, call: Call, scope: Scope, request: Request) -> Awaitable[Result]:
         """Begin to send a request.
 
         Raises:
@@ -32,7 +33,9 @@ class Sender(ABC):
         """
 
     @abstractmethod
-    def answered(self, call: Call, scope: Scope, record: Record, result: Any) -> None:
+    def answered(
+        self, call: Call, scope: Scope, record: Record, result: Result
+    ) -> None:
         """Record a result.
 
         Raises:
@@ -45,7 +48,7 @@ class Sender(ABC):
         call: Call,
         scope: Scope,
         record: Record,
-        request: Any,
+        request: Request,
         cause: BaseException,
     ) -> Any:
         """Record a failure and raise it, or one that says more; or bring a result."""
@@ -59,12 +62,14 @@ class ForeignClient(Sender):
     def __init__(self, client: Any) -> None:
         self._client = client
 
-    def start(self, call: Call, scope: Scope, request: Any) -> Awaitable[Any]:
+    def start(self, call: Call, scope: Scope, request: Request) -> Awaitable[Result]:
         """Let the client execute the request."""
         client = self._client
         return client.execute(context_of(call, scope), request)  # type: ignore[no-any-return]
 
-    def answered(self, call: Call, scope: Scope, record: Record, result: Any) -> None:
+    def answered(
+        self, call: Call, scope: Scope, record: Record, result: Result
+    ) -> None:
         """Leave it to the client."""
 
     async def failed(
@@ -72,7 +77,7 @@ class ForeignClient(Sender):
         call: Call,
         scope: Scope,
         record: Record,
-        request: Any,
+        request: Request,
         cause: BaseException,
     ) -> Any:
         """Raise the failure."""

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from .._call.call import Call
     from .._call.hooks import Scope
+    from .._call.kinds import Request, Result
 
 _T = TypeVar("_T")
 
@@ -23,23 +24,23 @@ class CallAdapter(ABC):
     __slots__ = ()
 
     @abstractmethod
-    def key(self, request: Any) -> str | None:
+    def key(self, request: Request) -> str | None:
         """Return the name of those calls that share a quota with *request*."""
 
     @abstractmethod
-    def with_count(self, request: Any, name: str, count: int) -> Any:
+    def with_count(self, request: Request, name: str, count: int) -> Any:
         """Return *request* with the number of attempts before it, under a name."""
 
     @abstractmethod
-    def is_spent(self, call: Call, request: Any, cause: Exception | None) -> bool:
+    def is_spent(self, call: Call, request: Request, cause: Exception | None) -> bool:
         """Say whether *request* cannot be sent again."""
 
     @abstractmethod
-    def retry_after(self, result: Any) -> float | None:
+    def retry_after(self, result: Result) -> float | None:
         """Return the seconds that *result* asks to wait, or None."""
 
     @abstractmethod
-    async def content(self, result: Any, limit: int) -> Any:
+    async def content(self, result: Result, limit: int) -> Any:
         """Return the content for strategies to look at, bytes up to a *limit*."""
 
     @abstractmethod
@@ -47,7 +48,7 @@ class CallAdapter(ABC):
         self,
         call: Call,
         attempt: Scope,
-        result: Any,
+        result: Result,
         look: Callable[[Any], Awaitable[_T]] | None,
         *,
         whole: bool,
@@ -59,12 +60,12 @@ class CallAdapter(ABC):
         """
 
     @abstractmethod
-    def release(self, result: Any, seconds: float) -> Awaitable[None] | None:
+    def release(self, result: Result, seconds: float) -> Awaitable[None] | None:
         """Release the connection of *result*, in at most *seconds*.
 
         It may go on in what it returns, which is awaited.
         """
 
     @abstractmethod
-    def close(self, result: Any) -> None:
+    def close(self, result: Result) -> None:
         """Close the connection of *result* at once."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from .._call.call import Call
     from .._call.hooks import Scope
+    from .._call.kinds import Request
     from .._call.record import Record
     from .._context.context import ClientRequestContext
     from .._context.entered import Entered
@@ -94,7 +95,7 @@ class RetriedCall(Ending):
         sender: Sender,
         call: Call,
         scope: Scope,
-        request: Any,
+        request: Request,
         config: RetryConfig,
         adapter: CallAdapter,
         *,
@@ -129,7 +130,7 @@ class RetriedCall(Ending):
         attempt: Any = None,
         begun: Entered | None = None,
         record: Record | None = None,
-        request: Any = None,
+        request: Request = None,
     ) -> Attempt | None:
         """Begin an attempt, after a wait; None where the call ends as this."""
         call = self.call

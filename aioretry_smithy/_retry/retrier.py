@@ -15,6 +15,7 @@ from .token_call import TokenCall
 if TYPE_CHECKING:
     from .._call.call import Call
     from .._call.hooks import Scope
+    from .._call.kinds import Request
     from .._context.options import Options
     from .._context.sender import Sender
     from .call_adapter import CallAdapter
@@ -59,7 +60,9 @@ class Retrier:
         self._is_plain = isinstance(config, RetryConfig) and _ignores_success(config)
         self.starts_at_once = self._is_plain and self._attempt_timeout is None
 
-    def first_attempt(self, call: Call, scope: Scope, request: Any) -> Attempt | None:
+    def first_attempt(
+        self, call: Call, scope: Scope, request: Request
+    ) -> Attempt | None:
         """Begin a first attempt that nobody has to be asked about; None otherwise."""
         options: Options | None = call.options
         # A decorator outside may have sent it through here before.
@@ -71,7 +74,7 @@ class Retrier:
         call.retry_config = config
         return Attempt(call, request, self._attempt_timeout)
 
-    def succeeds(self, call: Call, attempt: Scope, request: Any) -> bool:
+    def succeeds(self, call: Call, attempt: Scope, request: Request) -> bool:
         """Note a success, if it is one that nobody has to be asked about."""
         # A hedge may count by now.
         record = call if attempt is call else attempt.record
@@ -88,7 +91,7 @@ class Retrier:
         return True
 
     def begin(
-        self, sender: Sender, call: Call, scope: Scope, request: Any
+        self, sender: Sender, call: Call, scope: Scope, request: Request
     ) -> RetriedCall:
         """Begin the retries of a call, after its first attempt or before it.
 
