@@ -200,12 +200,11 @@ def follow_stale(call: Call, stale: Record) -> Sent:
 def end_call(call: Call) -> None:
     """Keep no exception of the call alive, no frames, and nothing of the caller's."""
     call.is_over = call.is_settled = True
-    call.session = None
+    call.session = call.resources = None
     outcome = call.outcome
     if call.care == NO_CARE and outcome.cause is None:
         return
     call.to_send = call.request
-    call.resources = None
     if call.options is not None:
         call.options = None
     if call.attributes is not None:

@@ -187,7 +187,7 @@ class LogFacts(NeverCopied):
         sent = first.outcome.sent_headers or first.sent_headers
         if sent is not None:
             return sent
-        return first.request.merged_headers(self._call.default_headers)
+        return first.shown_request.merged_headers(self._call.default_headers)
 
     @property
     def request_length(self) -> int | None:

@@ -74,7 +74,6 @@ class RetriedCall(Ending):
     )
 
     cause: Exception | None
-    """The failure of the last attempt."""
 
     attempt: Scope
     """The attempt under way, or the last one; before the first, the scope."""
