@@ -35,12 +35,10 @@ from ._failures.safety import (
 )
 from ._hedging.client import HedgingClient
 from ._hedging.delay import HedgingDelay
-from ._limits.client import ConcurrencyLimitingClient
+from ._limits.client import ConcurrencyLimitingClient, RateLimitingClient
 from ._limits.concurrency_limit import ConcurrencyLimit, ConcurrencyLimitListener
-from ._limits.concurrency_limit_error import ConcurrencyLimitError
-from ._limits.rate_client import RateLimitingClient
+from ._limits.errors import ConcurrencyLimitError, RateLimitError
 from ._limits.rate_limit import RateLimit
-from ._limits.rate_limit_error import RateLimitError
 from ._log.capture import capture_logs
 from ._log.request_log import RequestLog
 from ._logging.client import LoggingClient

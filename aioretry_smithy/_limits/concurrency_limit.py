@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+import logging
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Self
 
 from .._clock import loop_time
 from .._errors import bad_argument, checked_name, is_plain_function
 from .._listeners import Listeners
-from .aimd import Aimd
-from .bounds import Bounds
-from .gradient import Gradient
-from .places import Place, Places
+from .adaptive import Aimd, Bounds, Gradient
+from .line import Line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from .._context.context import ClientRequestContext
+
+_logger = logging.getLogger("aioretry_smithy")
 
 
 class ConcurrencyLimitListener:
@@ -39,7 +41,7 @@ class ConcurrencyLimitListener:
         """Called when a request got no place in time, or none in the queue."""
 
 
-class ConcurrencyLimit(Places):
+class ConcurrencyLimit(ABC):
     """Limits and counts the requests in flight.
 
     :meth:`fixed` makes one that stays; :meth:`aimd` and :meth:`gradient` make limits
@@ -63,11 +65,24 @@ class ConcurrencyLimit(Places):
 
     _name: str
     _listeners: Listeners[ConcurrencyLimitListener]
+    _line: Line[Place]
+    _in_flight: int
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Give it a name, which a subclass need not do."""
+    _seen: int | None
+    """The limit that was found last."""
+
+    _learns: bool
+    """Whether it does anything with samples."""
+
+    _changes_alone: bool
+    """Whether the limit may change without a sample."""
+
+    def __new__(cls, *args: object, **kwargs: object) -> Self:
+        """Make the state that a subclass need not know of, such as a name."""
         self = super().__new__(cls)
         self._learns = cls.on_sample is not ConcurrencyLimit.on_sample
+        self._changes_alone = True
+        self._in_flight, self._seen, self._line = 0, None, Line()
         self._name_and_listeners(None, ())
         return self
 
@@ -184,11 +199,28 @@ class ConcurrencyLimit(Places):
         return _Learning(rule, name, listeners)
 
     @property
+    @abstractmethod
+    def limit(self) -> int:
+        """How many requests may be in flight at once."""
+
+    @property
     def name(self) -> str:
         """The name of the limit in logs and to listeners."""
         return self._name
 
-    def on_sample(self, round_trip: float, in_flight: int, dropped: bool) -> None:
+    @property
+    def in_flight(self) -> int:
+        """How many requests are in flight."""
+        return self._in_flight
+
+    @property
+    def pending(self) -> int:
+        """How many requests wait for a place."""
+        return len(self._line)
+
+    def on_sample(  # noqa: B027
+        self, round_trip: float, in_flight: int, dropped: bool
+    ) -> None:
         """Learn from a request that was answered, or that the server has dropped.
 
         Cancelled requests, refused ones and failures that say nothing about the load
@@ -201,11 +233,45 @@ class ConcurrencyLimit(Places):
                 connection that was refused, cut or reset.
         """
 
+    def _sample(self, now: float, place: Place, dropped: bool) -> None:
+        """Learn from a request, and let others in if the limit has risen."""
+        try:
+            self.on_sample(now - place.begun, place.in_flight, dropped)
+            self._look()
+        except Exception:
+            _logger.warning("%r raised, which is ignored", self, exc_info=True)
+
+    def _try_enter(self, now: float) -> Place | None:
+        """Take a place, if one is free and no other request waits."""
+        limit = self._seen
+        if limit is None or self._changes_alone:
+            limit = self._look()
+        if self._line.turns or self._in_flight >= limit:
+            return None
+        self._in_flight += 1
+        return Place(self, now)
+
+    async def _wait(self, until: float) -> Place | None:
+        """Wait for a place; None where there is none in time."""
+        return await self._line.wait(until, Place.leave)
+
+    def _enter(self) -> Place:
+        self._in_flight += 1
+        return Place(self, loop_time())
+
+    def _look(self) -> int:
+        """Return the limit, and let waiting requests in while there is room."""
+        limit = self.limit
+        before, self._seen = self._seen, limit
+        if self._line.turns:
+            while self._in_flight < limit and self._line.serve(self._enter):
+                pass
+        if limit != before:
+            self._listeners.notify(lambda each: each.on_limit_changed(self))
+        return limit
+
     def _refuse(self, ctx: ClientRequestContext) -> None:
         self._listeners.notify(lambda listener: listener.on_refused(self, ctx))
-
-    def _note_change(self) -> None:
-        self._listeners.notify(lambda listener: listener.on_limit_changed(self))
 
     def _name_and_listeners(
         self, name: object, listeners: Iterable[ConcurrencyLimitListener]
@@ -213,6 +279,51 @@ class ConcurrencyLimit(Places):
         self._name = checked_name(name, "concurrency-limit")
         owner = f"concurrency limit {self._name!r}"
         self._listeners = Listeners(owner, listeners, ConcurrencyLimitListener)
+
+
+class Place:
+    """The place of a request in flight.
+
+    Args:
+        places: Where it is one of several.
+        begun: The time of the event loop.
+    """
+
+    __slots__ = ("begun", "in_flight", "places")
+
+    places: ConcurrencyLimit | None
+    """Where it is one of several; None once it is left."""
+
+    begun: float
+    """When the place was taken."""
+
+    in_flight: int
+    """How many requests were in flight then, this one among them."""
+
+    def __init__(self, places: ConcurrencyLimit, begun: float) -> None:
+        self.places = places
+        self.begun = begun
+        self.in_flight = places._in_flight
+
+    def learn(self, *, dropped: bool) -> None:
+        """Report to the limit how the request was answered, before it leaves."""
+        places = self.places
+        if places is not None and places._learns:
+            places._sample(loop_time(), self, dropped)
+
+    def leave(self) -> None:
+        """Give up the place, to the next request that waits; once."""
+        places = self.places
+        if places is None:
+            return
+        self.places = None
+        places._in_flight -= 1
+        if not (places._line.turns or places._changes_alone):
+            return
+        try:
+            places._look()
+        except Exception:
+            _logger.warning("%r raised, which is ignored", places, exc_info=True)
 
 
 class _Fixed(ConcurrencyLimit):
@@ -268,7 +379,7 @@ class _Learning(ConcurrencyLimit):
         return f"ConcurrencyLimit.{self._rule!r}"
 
 
-def _check(name: str, limit: Any, expected: str) -> int:
+def _check(name: str, limit: object, expected: str) -> int:
     if type(limit) is int and limit >= 1:
         return limit
     raise bad_argument(name, limit, expected)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from .._clock import loop_time
-from .._errors import bad_argument, is_finite
-from .bucket import NEAR, Bucket
+from .._clock import NEAR, loop_time
+from .._errors import bad_argument, check_positive, is_finite
 from .line import Line
+from .next_turn import Bucket, Resets
 from .rate_headers import seconds_to_reset
-from .resets import Resets
 
 if TYPE_CHECKING:
     import aiohttp
@@ -59,9 +58,8 @@ class RateLimit:
     def __init__(
         self, requests: float, per: float = 1.0, *, burst: float | None = None
     ) -> None:
-        for name, value in (("requests", requests), ("per", per)):
-            if not is_finite(value) or value <= 0:
-                raise bad_argument(name, value, "finite and > 0")
+        check_positive("requests", requests)
+        check_positive("per", per)
         size = max(1, requests) if burst is None else burst
         if not is_finite(size) or size < 1:
             raise bad_argument("burst", burst, "finite and >= 1, or None")
@@ -187,8 +185,7 @@ class _Learned(RateLimit):
     _rule: Resets
 
     def __init__(self, max_wait: float) -> None:
-        if not is_finite(max_wait) or max_wait <= 0:
-            raise bad_argument("max_wait", max_wait, "finite and > 0")
+        check_positive("max_wait", max_wait)
         given = "" if max_wait == _MAX_WAIT else f"max_wait={max_wait!r}"
         self._begin(Resets(max_wait), f"RateLimit.from_headers({given})")
 

@@ -9,9 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aioretry_smithy import ConcurrencyLimit
-from aioretry_smithy._limits.aimd import Aimd
-from aioretry_smithy._limits.bounds import Bounds
-from aioretry_smithy._limits.gradient import Gradient
+from aioretry_smithy._limits.adaptive import Aimd, Bounds, Gradient
 
 histories = st.integers(0, 2**32).map(random.Random)
 

@@ -1,0 +1,219 @@
+"""Let requests wait for a limit, and let the limit learn from how they end."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import aiohttp
+
+from .._call.hooks import PASS, WAIT, Hooks, Sign
+from .._call.recorder import begin_after_wait
+from .._clock import loop_time
+from .._context.context import context_of
+from .._failures.safety import (
+    RetrySafety,
+    is_timeout,
+    mark_queued,
+    peel,
+    safety_by_kind,
+    was_queued,
+)
+from .errors import ConcurrencyLimitError, RateLimitError
+
+if TYPE_CHECKING:
+    from .._call.call import Call
+    from .._call.hooks import Scope
+    from .._request.request import HttpRequest
+    from .concurrency_limit import ConcurrencyLimit, Place
+    from .rate_limit import Permit, RateLimit
+
+_E = TypeVar("_E", ConcurrencyLimitError, RateLimitError)
+
+_OVERLOADED: Final = frozenset({429, 503})
+_SERVER_ERROR = 500
+_LOST = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionError)
+_NOT_THE_LOAD = (aiohttp.ClientConnectorDNSError, aiohttp.ClientSSLError)
+
+_AT_ONCE: Final = 1e-3
+"""Seconds that a refusal without any wait may take."""
+
+
+class PlaceHooks(Hooks):
+    """Lets requests wait until there is a place for them.
+
+    Args:
+        limits: Finds the limit of a request.
+        max_pending: Requests that may wait at once; None for any number.
+        timeout: Longest wait in seconds; None for no such limit.
+    """
+
+    __slots__ = ("_limits", "_max_pending", "_timeout")
+
+    def __init__(
+        self, limits: Any, max_pending: int | None, timeout: float | None
+    ) -> None:
+        self._limits = limits
+        self._max_pending = max_pending
+        self._timeout = timeout
+
+    def enter(self, call: Call, scope: Scope, request: HttpRequest) -> Place | Sign:
+        """Take a place, if there is one."""
+        limit: ConcurrencyLimit | None = self._limits.of(request)
+        return PASS if limit is None else limit._try_enter(call.loop.time()) or WAIT
+
+    async def admit(self, call: Call, scope: Scope, request: HttpRequest) -> Place:
+        """Wait for a place.
+
+        Raises:
+            ConcurrencyLimitError: None came in time.
+        """
+        limit: ConcurrencyLimit = self._limits.of(request)
+        started = loop_time()
+        if self._max_pending is None or limit.pending < self._max_pending:
+            longest = math.inf if self._timeout is None else self._timeout
+            until = started + min(longest, call.remaining(scope.record))
+            place = await limit._wait(until)
+            _note_queue(call, started)
+            if place is not None:
+                return place
+        limit._refuse(context_of(call, scope))
+        # Not by way of a variable: the error has this frame.
+        raise _unsent(
+            ConcurrencyLimitError(limit, loop_time() - started, limit.pending)
+        )
+
+    def leave(
+        self,
+        call: Call,
+        scope: Scope,
+        permit: Place,
+        result: aiohttp.ClientResponse | Sign,
+        cause: Exception | None,
+    ) -> None:
+        """Let the limit learn, and leave the place when the body has ended."""
+        if isinstance(result, Sign):
+            self._drop(permit, cause)
+            return
+        dropped = is_overloaded(result.status)
+        if dropped is not None:
+            permit.learn(dropped=dropped)
+        _leave_after_body(permit, result)
+
+    def cancel(
+        self, call: Call, scope: Scope, permit: Place, cause: BaseException
+    ) -> None:
+        """Leave the place."""
+        self._drop(permit, cause)
+
+    def _drop(self, place: Place, cause: BaseException | None) -> None:
+        if cause is not None and was_dropped(cause):
+            place.learn(dropped=True)
+        place.leave()
+
+
+class TurnHooks(Hooks):
+    """Lets requests wait for their turn.
+
+    Args:
+        limits: Finds the rate of a request.
+        timeout: Longest wait in seconds; None for no such limit.
+    """
+
+    __slots__ = ("_limits", "_timeout")
+
+    def __init__(self, limits: Any, timeout: float | None) -> None:
+        self._limits = limits
+        self._timeout = timeout
+
+    def enter(self, call: Call, scope: Scope, request: HttpRequest) -> Permit | Sign:
+        """Take a turn, if it has come."""
+        limit: RateLimit | None = self._limits.of(request)
+        return PASS if limit is None else limit._try_take(call.loop.time()) or WAIT
+
+    async def admit(self, call: Call, scope: Scope, request: HttpRequest) -> Permit:
+        """Wait for a turn.
+
+        Raises:
+            RateLimitError: It does not come in time.
+        """
+        limit: RateLimit = self._limits.of(request)
+        started = loop_time()
+        # That of the attempt has not begun.
+        deadline = started + call.remaining(call)
+        latest = math.inf if self._timeout is None else started + self._timeout
+        ctx = context_of(call, scope)
+        turn = await limit._turn(ctx, request, latest, deadline)
+        if not turn.is_given:
+            _note_queue(call, started)
+            raise _unsent(RateLimitError(limit, turn.seconds))
+        if turn.seconds:
+            begin_after_wait(call, scope.record, turn.seconds)
+        return turn.permit or limit
+
+    def leave(
+        self,
+        call: Call,
+        scope: Scope,
+        permit: Permit,
+        result: aiohttp.ClientResponse | Sign,
+        cause: Exception | None,
+    ) -> None:
+        """Let the limit learn from the answer."""
+        if isinstance(result, Sign):
+            permit._lose()
+        else:
+            permit._learn(result)
+
+    def cancel(
+        self, call: Call, scope: Scope, permit: Permit, cause: BaseException
+    ) -> None:
+        """Note that no answer comes; the turn stays taken."""
+        permit._lose()
+
+
+def was_dropped(cause: BaseException) -> bool:
+    """Say whether the server, or its network, dropped a request for its load.
+
+    By a timeout, or a connection that was refused, cut or reset. Not by a wait in a
+    queue of this side, an unknown name, a bad certificate or a mistake of the caller's.
+    """
+    cause = peel(cause)
+    if was_queued(cause) or safety_by_kind(cause) is RetrySafety.NO:
+        return False
+    is_lost = isinstance(cause, _LOST) and not isinstance(cause, _NOT_THE_LOAD)
+    return is_lost or is_timeout(cause)
+
+
+def is_overloaded(status: int) -> bool | None:
+    """Say whether an answer is a drop; None where it is neither that nor a success."""
+    if status in _OVERLOADED:
+        return True
+    return None if status >= _SERVER_ERROR else False
+
+
+def _leave_after_body(place: Place, response: aiohttp.ClientResponse) -> None:
+    """Let a request leave its place when the body has ended."""
+    # The body of a mock never ends.
+    if response.connection is None or not issubclass(
+        type(response), aiohttp.ClientResponse
+    ):
+        place.leave()
+    else:
+        # aiohttp calls it then, and where a response is closed or collected before.
+        response.connection.add_callback(place.leave)
+
+
+def _note_queue(call: Call, started: float) -> None:
+    """Note that a call stood in a queue since then, unless it was sent off at once.
+
+    Retrying clients further out go by that.
+    """
+    if loop_time() - started > _AT_ONCE:
+        call.has_queued = True
+
+
+def _unsent(error: _E) -> _E:
+    # So that a call whose deadline ends the wait counts for nobody either.
+    mark_queued(error)
+    return error
