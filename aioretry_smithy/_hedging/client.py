@@ -13,7 +13,7 @@ from .._clock import loop_time
 from .._context.chain import sends_again
 from .._context.client import DecoratingClient, Decorator, HttpClient, chain_of
 from .._context.context import state_of
-from .._errors import ResponseTimeoutError, bad_argument, is_finite
+from .._errors import ResponseTimeoutError, bad_argument, check_int, is_finite
 from .._failures.ran_out import was_cut_beside
 from .._failures.safety import stands_for
 from .._meant import call_it
@@ -124,8 +124,7 @@ class HedgingClient(DecoratingClient[HttpClient]):
             expected = "seconds, finite and >= 0, or a HedgingDelay"
             expected += call_it(delay, HedgingDelay)
             raise bad_argument("delay", delay, expected)
-        if type(max_hedges) is not int or max_hedges < 1:
-            raise bad_argument("max_hedges", max_hedges, "an int >= 1")
+        check_int("max_hedges", max_hedges, 1)
         if limiter is not None and not isinstance(limiter, RetryLimiter):
             raise bad_argument("limiter", limiter, "a RetryLimiter, or None")
         checked, delays = delay, delay._new_delays()
