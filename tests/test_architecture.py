@@ -104,7 +104,7 @@ PRIVATE_OF_OTHERS = {
     ("_session.deadline", "_timeout"),
     ("testing._transport", "_request"),
     # Users derive from these classes, or see them, and these are not for users.
-    ("_breaker.rule", "_applies"),
+    ("_breaker.strategy", "_applies"),
     ("_retry.strategy_tokens", "_may_wait"),
     ("_retry.strategy_tokens", "_release"),
     ("_rpc.retrying_client", "_name"),

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .._bodies.response_content import copy_head
+from .._body_text import BodyHead, is_text
+from .._call.hooks import Hooks, Sign
 from .._context.client import DecoratingClient, find_client
-from .._errors import bad_argument
-from .hooks import PreviewHooks
+from .._errors import bad_argument, check_int
+from .request_preview import preview_of_request
 
 if TYPE_CHECKING:
+    import aiohttp
+
+    from .._call.call import Call
+    from .._call.hooks import Scope
     from .._context.client import Decorator, HttpClient
+    from .._request.request import HttpRequest
 
 
 class ContentPreviewingClient(DecoratingClient):
@@ -40,7 +48,7 @@ class ContentPreviewingClient(DecoratingClient):
     def __init__(self, delegate: HttpClient, max_length: int) -> None:
         super().__init__(delegate)
         self._max_length = max_length
-        self._hooks = PreviewHooks(max_length)
+        self._hooks = _PreviewHooks(max_length)
 
     @classmethod
     def new_decorator(cls, max_length: int) -> Decorator:
@@ -64,8 +72,7 @@ class ContentPreviewingClient(DecoratingClient):
             ...
         ValueError: max_length: 0 (expected: an int >= 1)
         """
-        if type(max_length) is not int or max_length < 1:
-            raise bad_argument("max_length", max_length, "an int >= 1")
+        check_int("max_length", max_length, 1)
 
         def decorator(delegate: HttpClient) -> HttpClient:
             if find_client(delegate, ContentPreviewingClient) is not None:
@@ -78,3 +85,32 @@ class ContentPreviewingClient(DecoratingClient):
     def describe(self) -> str:
         """Return one line for ``SessionBuilder.describe()``: name and settings."""
         return f"{type(self).__name__}(max_length={self._max_length})"
+
+
+class _PreviewHooks(Hooks):
+    __slots__ = ("_max_length",)
+
+    def __init__(self, max_length: int) -> None:
+        self._max_length = max_length
+
+    def enter(self, call: Call, scope: Scope, request: HttpRequest) -> None:
+        scope.record.request_preview = preview_of_request(
+            request, call.default_headers, self._max_length
+        )
+
+    def leave(
+        self,
+        call: Call,
+        scope: Scope,
+        permit: None,
+        result: aiohttp.ClientResponse | Sign,
+        cause: Exception | None,
+    ) -> None:
+        if isinstance(result, Sign):
+            return
+        content_type = result.headers.get("Content-Type", "")
+        if is_text(content_type):
+            head = BodyHead(content_type, self._max_length)
+            if copy_head(result, head):
+                # That of a resend or a hedge, if one took the place of the first.
+                scope.record.outcome.preview = head

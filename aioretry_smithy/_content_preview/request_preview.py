@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import islice, takewhile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from .._bodies.request_body import bytes_in_memory, form_charset, form_pairs
@@ -39,7 +39,7 @@ def preview_of_request(
 
 
 def _preview(
-    options: dict[str, Any], content_type: str | None, max_length: int
+    options: Mapping[str, object], content_type: str | None, max_length: int
 ) -> str | None:
     data = options.get("data")
     held = bytes_in_memory(data)
@@ -67,7 +67,9 @@ def _of_bytes(
     return head.text()
 
 
-def _of_form(pairs: list[tuple[Any, Any]], charset: str, max_length: int) -> str | None:
+def _of_form(
+    pairs: list[tuple[str, object]], charset: str, max_length: int
+) -> str | None:
     if not all(isinstance(value, _SCALARS) for _, value in pairs):
         # Bytes and files make it multipart, with any other fields.
         return None
@@ -85,7 +87,7 @@ class _Pruning:
     def __init__(self, room: int) -> None:
         self._longest = self._room = room
 
-    def prune(self, value: Any) -> Any:
+    def prune(self, value: object) -> object:
         """Return *value*, or as much of it as there is room for."""
         self._room -= 1
         if isinstance(value, str):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from .._errors import is_finite
 
@@ -65,7 +65,7 @@ class RetryInfo(NamedTuple):
         )
 
 
-def _attribute(error: object, name: str) -> Any:
+def _attribute(error: object, name: str) -> object:
     # A user's error whose attributes raise must not end a call.
     try:
         return getattr(error, name, None)

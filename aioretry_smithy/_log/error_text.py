@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import aiohttp
 
 from .._body_text import CUT
-from .._masking.cut import beginning
+from .._masking.mask import beginning
 from .._text import one_word, printable
 
 if TYPE_CHECKING:

@@ -7,9 +7,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rich.text import Text
 
-from .branches import Node, branches
 from .timeline import COLOURS, Bar, OutcomeKind, Span, Timeline, timeline
-from .tree import Headline, Row, preview_lines, previews_of_call, tree
+from .tree import (
+    Headline,
+    Node,
+    Row,
+    branches,
+    preview_lines,
+    previews_of_call,
+    tree,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .._errors import bad_argument
 from .._log.error_text import describe_cause
@@ -238,5 +238,5 @@ def _seconds(duration: float | None) -> str | None:
 
 
 def _json_object(kind: str, log: RequestLog, keys: Iterable[str]) -> str:
-    values: dict[str, Any] = log.to_dict()
+    values = log.to_dict()
     return json.dumps({"type": kind, **{key: values[key] for key in keys}})

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, Final, TypeAlias, TypedDict, Unpack
 
 from .._errors import bad_argument, is_finite, positive_integer
 from .._meant import call_it, check_unit, refuses_unknown_names
@@ -262,7 +262,7 @@ _FOR_SMITHY = {
 }
 
 
-def _classifiers(value: Any) -> tuple[Classifier, ...]:
+def _classifiers(value: object) -> tuple[Classifier, ...]:
     if isinstance(value, Iterable):
         classifiers = tuple(value)
         if all(map(callable, classifiers)):
@@ -286,7 +286,7 @@ def _strategies(strategy: object) -> tuple[AnyStrategy, ...]:
     return ()
 
 
-def _what_to_write(given: Any) -> str:
+def _what_to_write(given: object) -> str:
     """Return how to make a strategy of what was given in its place."""
     if isinstance(given, Backoff):
         return "; write RetryStrategy.failsafe(backoff)"

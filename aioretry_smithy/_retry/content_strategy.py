@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from .._context.context import ClientRequestContext
 
 
+Content: TypeAlias = Any
+"""The beginning of a body, as bytes, or None; or what a function of rpc returned."""
+
+
 class RetryStrategyWithContent(ABC):
     """Decides, after each attempt, by the body of its response too.
 
@@ -48,7 +52,7 @@ class RetryStrategyWithContent(ABC):
         self,
         ctx: ClientRequestContext,
         cause: Exception | None,
-        content: Any,
+        content: Content,
     ) -> RetryAnswer | Awaitable[RetryAnswer]:
         """Say whether to retry; plain or ``async``.
 
@@ -118,7 +122,7 @@ class StrategyChainWithContent(RetryStrategyWithContent):
         self,
         ctx: ClientRequestContext,
         cause: Exception | None,
-        content: Any,
+        content: Content,
     ) -> RetryAnswer | Awaitable[RetryAnswer]:
         return first_answer(self._answers(ctx, cause, content))
 
@@ -126,7 +130,7 @@ class StrategyChainWithContent(RetryStrategyWithContent):
         self,
         ctx: ClientRequestContext,
         cause: Exception | None,
-        content: Any,
+        content: Content,
     ) -> Iterator[RetryAnswer | Awaitable[RetryAnswer]]:
         for member in self.members:
             if isinstance(member, RetryStrategyWithContent):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .._errors import bad_argument, is_finite
 from ..smithy.shared import Shared
@@ -179,7 +179,7 @@ class RetryLimiter(ABC):
         """
         return None
 
-    def _note_success(self, request: Any) -> bool:
+    def _note_success(self, request: object) -> bool:
         """Note a success without its context; False where that takes the context."""
         return False
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 from .._call.hooks import Changed, Hooks
@@ -67,7 +67,7 @@ class _SdkHeaders(Hooks):
         call: Call,
         scope: Scope,
         permit: None,
-        result: Any,
+        result: object,
         cause: Exception | None,
     ) -> None:
         pass

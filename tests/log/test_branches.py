@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aioretry_smithy._log.branches import Node, branches
+from aioretry_smithy._log.tree import Node, branches
 
 
 def test_branches_of_any_depth():
