@@ -85,7 +85,12 @@ def new_response(
         for name, value in given.items()
     )
     response._raw_cookie_headers = tuple(given.getall("Set-Cookie", ())) or None
-    response.content = _content(body, loop)
+    # Above the size of the body: there is no transport to pause.
+    limit = len(body) + 1
+    content = aiohttp.StreamReader(ResponseHandler(loop), limit=limit, loop=loop)
+    content.feed_data(body)
+    content.feed_eof()
+    response.content = content
     return response
 
 
@@ -94,12 +99,3 @@ def _reason(status: int) -> str:
         return HTTPStatus(status).phrase
     except ValueError:
         return ""
-
-
-def _content(body: bytes, loop: asyncio.AbstractEventLoop) -> aiohttp.StreamReader:
-    protocol = ResponseHandler(loop)
-    # Above the size of the body: there is no transport to pause.
-    content = aiohttp.StreamReader(protocol, limit=len(body) + 1, loop=loop)
-    content.feed_data(body)
-    content.feed_eof()
-    return content

@@ -99,7 +99,7 @@ def _response_of(
 
     A stream does not know its response, and a link would cost each call that succeeds.
     """
-    for frame in reversed([*_awaiting(callers), *callers]):
+    for frame in _nearest_first(callers):
         variables = frame.f_locals
         attributes = getattr(variables.get("self"), "__dict__", {})
         found = {
@@ -114,11 +114,10 @@ def _response_of(
     return None
 
 
-def _awaiting(callers: list[FrameType]) -> list[FrameType]:
-    """Return the frames, the outermost first, that wait for the one that caught it."""
-    frames = []
+def _nearest_first(callers: list[FrameType]) -> Iterator[FrameType]:
+    """Yield these frames, then those that wait for the one that caught it."""
+    yield from reversed(callers)
     frame = callers[0].f_back if callers else None
     while frame is not None:
-        frames.append(frame)
+        yield frame
         frame = frame.f_back
-    return frames[::-1]

@@ -161,7 +161,11 @@ class HedgingClient(DecoratingClient[HttpClient]):
     async def _hedged(
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> aiohttp.ClientResponse:
-        times = self._delays.of(request) if _may_be_hedged(ctx, request) else None
+        data = request.arguments.get("data")
+        may_be_hedged = is_idempotent(ctx, request) and (
+            data is None or can_be_sent_at_once(data)
+        )
+        times = self._delays.of(request) if may_be_hedged else None
         if times is None:
             return await self.delegate.execute(ctx, request)
         delay = times.delay()
@@ -214,8 +218,3 @@ def _timed_out(call: Call, cause: BaseException) -> ResponseTimeoutError:
     stands_for(error, cause)
     record_failure(call, call, error)
     return error
-
-
-def _may_be_hedged(ctx: ClientRequestContext, request: HttpRequest) -> bool:
-    data = request.arguments.get("data")
-    return is_idempotent(ctx, request) and (data is None or can_be_sent_at_once(data))

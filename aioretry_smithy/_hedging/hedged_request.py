@@ -245,18 +245,14 @@ class HedgedRequest:
         finally:
             for sent in rest:
                 sent.settle()
-            await self._end_permits()
-
-    async def _end_permits(self) -> None:
-        limiter = self._limiter
-        for sent in self._sent:
-            leave, sent.leave = sent.leave, None
-            if limiter is not None and leave is not None:
-                await notify(limiter, limiter.on_retry_end, leave)
+            for sent in self._sent:
+                leave, sent.leave = sent.leave, None
+                if self._limiter is not None and leave is not None:
+                    await notify(self._limiter, self._limiter.on_retry_end, leave)
 
     def _hand_over(self) -> aiohttp.ClientResponse:
         """Give the attempt the log of what counts, and return or raise that."""
-        best = self._standing.best or self._first
+        best = self._standing.best
         counts = state_of(best.ctx)[1]
         self._scope.record, self._scope.number = counts.record, counts.number
         if best is not self._last:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from .._call.recorder import record_failure
@@ -22,33 +22,31 @@ if TYPE_CHECKING:
     Answer: TypeAlias = aiohttp.ClientResponse | None
     """None where a limiter has not said yes."""
 
+# The ranks of outcomes, the best first.
+_WINNER, _STAND_IN, _BAD, _FAILURE, _REFUSAL = range(5)
+
 _given_up: Final[set[asyncio.Task[Answer]]] = set()
 """Tasks that are to end, some in their own time: the loop alone does not keep them."""
 
 
+@dataclass(slots=True, eq=False)
 class SentRequest:
     """One of the requests, from when it is decided on."""
 
-    __slots__ = ("cause", "ctx", "is_sent", "leave", "response", "started", "task")
+    task: asyncio.Task[Answer] = field(init=False)
 
-    task: asyncio.Task[Answer]
-
-    ctx: ClientRequestContext
+    ctx: ClientRequestContext = field(init=False)
     """Its attempt, once it is sent."""
 
-    is_sent: bool
+    is_sent: bool = False
     """Whether it is not waiting for a limiter any more."""
 
-    leave: ClientRequestContext | None
+    leave: ClientRequestContext | None = None
     """The attempt for which a limiter gave a permit."""
 
-    cause: Exception | None
-    response: aiohttp.ClientResponse | None
-
-    def __init__(self) -> None:
-        self.is_sent = False
-        self.started = loop_time()
-        self.leave = self.cause = self.response = None
+    cause: Exception | None = None
+    response: aiohttp.ClientResponse | None = None
+    started: float = field(init=False)
 
     def send(self, ctx: ClientRequestContext) -> None:
         """Note that it is sent now."""
@@ -91,7 +89,6 @@ class SentRequest:
         record.is_settled = True
 
 
-@dataclass(slots=True, eq=False)
 class Standing:
     """Keeps the outcomes of the requests so far, and ranks them.
 
@@ -100,68 +97,55 @@ class Standing:
     answer, then the first failure, then the first refusal on this side.
     """
 
-    _winner: SentRequest | None = None
-    _stand_in: SentRequest | None = None
-    _bad: SentRequest | None = None
-    _failure: SentRequest | None = None
-    _refusal: SentRequest | None = None
+    __slots__ = ("_kept",)
+
+    def __init__(self) -> None:
+        self._kept: dict[int, SentRequest] = {}
 
     @property
-    def best(self) -> SentRequest | None:
+    def best(self) -> SentRequest:
         """The request that counts, if nothing better follows."""
-        return (
-            self._winner
-            or self._stand_in
-            or self._bad
-            or self._failure
-            or self._refusal
-        )
+        return self._kept[min(self._kept)]
 
     def win(self, sent: SentRequest) -> None:
         """Take a good answer of a server; the others are closed."""
         self.close()
-        self._winner = sent
+        self._kept[_WINNER] = sent
 
     def stand_in(self, sent: SentRequest) -> None:
         """Keep a good answer of something on this side, such as a fallback."""
         self.let_go()
-        if self._stand_in is None:
-            self._stand_in = sent
-        else:
+        if self._kept.setdefault(_STAND_IN, sent) is not sent:
             sent.close()
 
     def answer_badly(self, sent: SentRequest) -> None:
         """Keep an answer that is not good, in place of the one before."""
         self.let_go()
-        if self._stand_in is None:
-            self._bad = sent
-        else:
+        if _STAND_IN in self._kept:
             sent.close()
+        else:
+            self._kept[_BAD] = sent
 
     def fail(self, sent: SentRequest) -> None:
         """Note a failure."""
         is_injected = sent.is_sent and sent.ctx.log.injected
-        if is_refusal(sent.cause) and not is_injected:
-            self._refusal = self._refusal or sent
-        else:
-            self._failure = self._failure or sent
+        is_refused = is_refusal(sent.cause) and not is_injected
+        self._kept.setdefault(_REFUSAL if is_refused else _FAILURE, sent)
 
     def free_connection(self) -> None:
         """Close a bad answer whose connection other requests may wait for."""
-        if self._bad is not None and self._bad.stays_open():
+        if _BAD in self._kept and self._kept[_BAD].stays_open():
             self.let_go()
 
     def let_go(self) -> None:
         """Close the bad answer, if there is one; it no longer counts."""
-        if self._bad is not None:
-            self._bad.close()
-            self._bad = None
+        if _BAD in self._kept:
+            self._kept.pop(_BAD).close()
 
     def close(self) -> None:
         """Close all answers."""
-        for sent in (self._winner, self._stand_in, self._bad):
-            if sent is not None:
-                sent.close()
+        for sent in self._kept.values():
+            sent.close()
 
 
 def came_from_server(

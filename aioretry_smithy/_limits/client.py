@@ -38,6 +38,7 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
     """
 
     _serves = "sessions"
+    _hooks: PlaceHooks
 
     def __init__(
         self,
@@ -47,9 +48,6 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
         timeout: float | None,
     ) -> None:
         super().__init__(delegate)
-        self._limits = limits
-        self._max_pending = max_pending
-        self._timeout = timeout
         self._hooks = PlaceHooks(limits, max_pending, timeout)
 
     @classmethod
@@ -144,12 +142,13 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
         >>> [limit.in_flight for limit in limits.values()]
         [0]
         """
-        return MappingProxyType(self._limits.in_use())
+        return MappingProxyType(self._hooks.limits.in_use())
 
     def describe(self) -> str:
         """Return the name and the settings of this client."""
-        queue = f"max_pending={self._max_pending!r}, timeout={self._timeout!r}"
-        return f"{type(self).__name__}({self._limits!r}, {queue})"
+        hooks = self._hooks
+        queue = f"max_pending={hooks.max_pending!r}, timeout={hooks.timeout!r}"
+        return f"{type(self).__name__}({hooks.limits!r}, {queue})"
 
 
 class RateLimitingClient(DecoratingClient[HttpClient]):
@@ -164,13 +163,12 @@ class RateLimitingClient(DecoratingClient[HttpClient]):
     """
 
     _serves = "sessions"
+    _hooks: TurnHooks
 
     def __init__(
         self, delegate: HttpClient, limits: RateLimits, timeout: float | None
     ) -> None:
         super().__init__(delegate)
-        self._limits = limits
-        self._timeout = timeout
         self._hooks = TurnHooks(limits, timeout)
 
     @classmethod
@@ -233,11 +231,12 @@ class RateLimitingClient(DecoratingClient[HttpClient]):
 
         The key of the one given to :meth:`new_decorator` is ``all``.
         """
-        return MappingProxyType(self._limits.in_use())
+        return MappingProxyType(self._hooks.limits.in_use())
 
     def describe(self) -> str:
         """Return the name and the settings of this client."""
-        return f"{type(self).__name__}({self._limits!r}, timeout={self._timeout!r})"
+        hooks = self._hooks
+        return f"{type(self).__name__}({hooks.limits!r}, timeout={hooks.timeout!r})"
 
 
 def _limit_of(limit: object, name: str | None) -> ConcurrencyLimit:

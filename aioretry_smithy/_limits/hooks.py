@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import aiohttp
@@ -39,6 +40,7 @@ _AT_ONCE: Final = 1e-3
 """Seconds that a refusal without any wait may take."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class PlaceHooks(Hooks):
     """Lets requests wait until there is a place for them.
 
@@ -48,18 +50,13 @@ class PlaceHooks(Hooks):
         timeout: Longest wait in seconds; None for no such limit.
     """
 
-    __slots__ = ("_limits", "_max_pending", "_timeout")
-
-    def __init__(
-        self, limits: Any, max_pending: int | None, timeout: float | None
-    ) -> None:
-        self._limits = limits
-        self._max_pending = max_pending
-        self._timeout = timeout
+    limits: Any
+    max_pending: int | None
+    timeout: float | None
 
     def enter(self, call: Call, scope: Scope, request: HttpRequest) -> Place | Sign:
         """Take a place, if there is one."""
-        limit: ConcurrencyLimit | None = self._limits.of(request)
+        limit: ConcurrencyLimit | None = self.limits.of(request)
         return PASS if limit is None else limit._try_enter(call.loop.time()) or WAIT
 
     async def admit(self, call: Call, scope: Scope, request: HttpRequest) -> Place:
@@ -68,10 +65,10 @@ class PlaceHooks(Hooks):
         Raises:
             ConcurrencyLimitError: None came in time.
         """
-        limit: ConcurrencyLimit = self._limits.of(request)
+        limit: ConcurrencyLimit = self.limits.of(request)
         started = loop_time()
-        if self._max_pending is None or limit.pending < self._max_pending:
-            longest = math.inf if self._timeout is None else self._timeout
+        if self.max_pending is None or limit.pending < self.max_pending:
+            longest = math.inf if self.timeout is None else self.timeout
             until = started + min(longest, call.remaining(scope.record))
             place = await limit._wait(until)
             _note_queue(call, started)
@@ -112,6 +109,7 @@ class PlaceHooks(Hooks):
         place.leave()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class TurnHooks(Hooks):
     """Lets requests wait for their turn.
 
@@ -120,15 +118,12 @@ class TurnHooks(Hooks):
         timeout: Longest wait in seconds; None for no such limit.
     """
 
-    __slots__ = ("_limits", "_timeout")
-
-    def __init__(self, limits: Any, timeout: float | None) -> None:
-        self._limits = limits
-        self._timeout = timeout
+    limits: Any
+    timeout: float | None
 
     def enter(self, call: Call, scope: Scope, request: HttpRequest) -> Permit | Sign:
         """Take a turn, if it has come."""
-        limit: RateLimit | None = self._limits.of(request)
+        limit: RateLimit | None = self.limits.of(request)
         return PASS if limit is None else limit._try_take(call.loop.time()) or WAIT
 
     async def admit(self, call: Call, scope: Scope, request: HttpRequest) -> Permit:
@@ -137,11 +132,11 @@ class TurnHooks(Hooks):
         Raises:
             RateLimitError: It does not come in time.
         """
-        limit: RateLimit = self._limits.of(request)
+        limit: RateLimit = self.limits.of(request)
         started = loop_time()
         # That of the attempt has not begun.
         deadline = started + call.remaining(call)
-        latest = math.inf if self._timeout is None else started + self._timeout
+        latest = math.inf if self.timeout is None else started + self.timeout
         ctx = context_of(call, scope)
         turn = await limit._turn(ctx, request, latest, deadline)
         if not turn.is_given:

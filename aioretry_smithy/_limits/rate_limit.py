@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from .._clock import NEAR, loop_time
 from .._errors import bad_argument, check_positive, is_finite
 from .line import Line
-from .next_turn import Bucket, Resets
 from .rate_headers import seconds_to_reset
 
 if TYPE_CHECKING:
@@ -32,6 +33,115 @@ class Turn(NamedTuple):
 
     permit: Permit | None = None
     """The permit of the request, where it is not the limit itself."""
+
+
+class Bucket:
+    """A token bucket, known by the time at which it will be full.
+
+    Args:
+        interval: Seconds in which a token comes.
+        burst: The tokens that it holds when it is full.
+    """
+
+    __slots__ = ("_full_at", "_interval", "_slack")
+
+    def __init__(self, interval: float, burst: float) -> None:
+        self._interval = interval
+        self._slack = (burst - 1) * interval
+        self._full_at = -math.inf
+
+    def turn(self, now: float, ahead: int) -> float:
+        """Return when a request may go out that has *ahead* others before it."""
+        full_at = max(self._full_at, now) + ahead * self._interval
+        return max(now, full_at - self._slack)
+
+    def take(self, now: float) -> None:
+        """Let a request go out."""
+        self._full_at = max(self._full_at, now) + self._interval
+
+    def try_take(self, now: float) -> bool:
+        """Let a request go out, if its turn has come."""
+        full_at = self._full_at
+        full_at = max(full_at, now)
+        if full_at - self._slack > now + NEAR:
+            return False
+        self._full_at = full_at + self._interval
+        return True
+
+    def give_back(self) -> None:
+        """Take leave back that was not used."""
+        self._full_at -= self._interval
+
+
+@dataclass(slots=True, eq=False)
+class Resets:
+    """Keep requests back until the time that a server named, or for the longest wait.
+
+    After a wait that was cut one request goes out, the probe, and the others wait for
+    what it learns: for the longest wait once more, then another probe goes out.
+
+    Args:
+        max_wait: The longest wait in seconds.
+    """
+
+    max_wait: float
+    _reset_at: float = -math.inf
+
+    _cut_until: float = -math.inf
+    """Not infinite until the answer to a probe says more."""
+
+    _is_probed: bool = False
+
+    _round: int = 1
+    """The number that all probes have until one of them is answered."""
+
+    def turn(self, now: float, ahead: int) -> float:
+        """Return when a request may go out unasked; those *ahead* do not matter."""
+        return max(now, self._reset_at, self._cut_until)
+
+    def known_turn(self, now: float) -> float:
+        """Return the time before which no request goes out for sure."""
+        # The probe may be answered at any moment.
+        return now if self._is_probed else self.turn(now, 0)
+
+    def take(self, now: float) -> int | None:
+        """Let a request go out; return the round that it is the probe of, if it is."""
+        if self._cut_until == -math.inf:
+            # The server does the counting.
+            return None
+        self._cut_until = now + self.max_wait
+        self._is_probed = True
+        return self._round
+
+    def try_take(self, now: float) -> bool:
+        """Let a request go out, if no probe has to go before it."""
+        return self._reset_at <= now + NEAR and self._cut_until == -math.inf
+
+    def give_back(self) -> None:
+        """Take leave back that was not used."""
+
+    def lose(self, probed: int, now: float) -> bool:
+        """Let another probe go out; return False if one has been answered before."""
+        if probed != self._round:
+            return False
+        self._cut_until, self._is_probed = now, False
+        return True
+
+    def open(self, probed: int) -> bool:
+        """Let all go out; return False if a probe has been answered before."""
+        if probed != self._round:
+            return False
+        self._round += 1
+        self._reset_at = self._cut_until = -math.inf
+        self._is_probed = False
+        return True
+
+    def close(self, now: float, seconds: float) -> None:
+        """Let no request go out for some seconds; earlier calls hold too."""
+        if seconds > self.max_wait:
+            self._cut_until = max(self._cut_until, now + self.max_wait)
+        else:
+            self._reset_at = max(self._reset_at, now + seconds)
 
 
 class RateLimit:
@@ -143,7 +253,7 @@ class RateLimit:
         if self._timer is None:
             self._set_timer()
         try:
-            return await self._line.wait(until, give_back)
+            return await self._line.wait(until, lambda each: each._give_back())
         finally:
             if not self._line:
                 self._stop_timer()
@@ -193,11 +303,10 @@ class _Learned(RateLimit):
         return self._rule.known_turn(loop_time())
 
     def _try_take(self, now: float) -> Permit | None:
-        return super()._try_take(now) or self._try_probe(now)
-
-    def _try_probe(self, now: float) -> Permit | None:
-        is_due = not self._line.turns and self._rule.turn(now, 0) <= now + NEAR
-        return self._take() if is_due else None
+        permit = super()._try_take(now)
+        if permit is None and not self._line and self._rule.turn(now, 0) <= now + NEAR:
+            return self._take()
+        return permit
 
     def _take(self) -> Permit:
         probed = self._rule.take(loop_time())
@@ -209,18 +318,13 @@ class _Learned(RateLimit):
             self._rule.close(loop_time(), seconds)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Probe:
-    """The permit of the one request that goes out after a wait that was cut.
+    """The permit of the one request that goes out after a wait that was cut."""
 
-    Args:
-        limit: Gave it.
-        probed: The round of the limit that it is a probe of.
-    """
-
-    __slots__ = ("_limit", "_probed")
-
-    def __init__(self, limit: _Learned, probed: int) -> None:
-        self._limit, self._probed = limit, probed
+    _limit: _Learned
+    _probed: int
+    """The round of the limit that it is a probe of."""
 
     def _learn(self, response: aiohttp.ClientResponse) -> None:
         """Learn from the answer anew, and let the others go as it says."""
@@ -239,8 +343,3 @@ class Probe:
 
 Permit: TypeAlias = RateLimit | Probe
 """What a request goes out with: it is told how that ended."""
-
-
-def give_back(permit: Permit) -> None:
-    """Give the turn of a request back that does not go out."""
-    permit._give_back()

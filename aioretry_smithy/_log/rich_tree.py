@@ -147,16 +147,15 @@ def _nodes(
     first, bars = _first_wait(bars)
     for bar in bars:
         block = sheet.block(_words(bar), _drawn(bar, first, sheet), indent)
-        block += _dimmed(_previews(bar))
+        is_call = isinstance(bar.row, Headline)
+        block += _dimmed(
+            previews_of_call(bar.log, bar.log.children)
+            if is_call
+            else preview_lines(bar.log, "<")
+        )
         inside = [*_nodes(bar.inside, sheet, indent + _MARGIN)]
         yield Node(sheet.wrapped(block, indent), inside)
         first = {}
-
-
-def _previews(bar: Bar) -> list[str]:
-    if isinstance(bar.row, Headline):
-        return previews_of_call(bar.log, bar.log.children)
-    return preview_lines(bar.log, "<")
 
 
 def _words(bar: Bar) -> Text:

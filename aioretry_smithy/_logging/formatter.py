@@ -131,6 +131,7 @@ class _TextFormatter(LogFormatter):
         return printable(f"Request: {_braced(fields)}")
 
     def format_response(self, log: RequestLog) -> str:
+        was_sent = log.sent or log.injected
         fields = {
             "startTime": _response_start(log),
             "length": log.response_length,
@@ -138,7 +139,8 @@ class _TextFormatter(LogFormatter):
             "totalDuration": _seconds(log.total_duration),
             "cause": None if log.superseded else describe_cause(log),
             "superseded": "yes" if log.superseded else None,
-            **_where_from(log),
+            "injected": "yes" if log.injected else None,
+            "sent": "no" if log.duration is not None and not was_sent else None,
             "headers": _response_headers(log),
             "preview": _quoted(content_preview(log.response_content_preview, log.mask)),
         }
@@ -194,13 +196,6 @@ def _target(log: RequestLog) -> dict[str, object]:
         "path": log.mask.text(url.raw_path_qs if url.host else str(url)),
         "headers": _headers(log.mask.headers(log.request_headers)),
     }
-
-
-def _where_from(log: RequestLog) -> dict[str, str]:
-    """Say where an outcome comes from that is not the server's."""
-    if log.injected:
-        return {"injected": "yes"}
-    return {} if log.sent or log.duration is None else {"sent": "no"}
 
 
 def _braced(fields: Mapping[str, object]) -> str:

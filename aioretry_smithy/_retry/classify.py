@@ -49,6 +49,12 @@ TRANSIENT_CODES: frozenset[str] = frozenset(
 )
 """The error codes by which AWS STS says that it cannot reach an identity provider."""
 
+_KINDS_OF_CODES = {
+    **dict.fromkeys(THROTTLING_CODES, ErrorKind.THROTTLING),
+    **dict.fromkeys(TIMEOUT_CODES, ErrorKind.TIMEOUT),
+    **dict.fromkeys(TRANSIENT_CODES, ErrorKind.TRANSIENT),
+}
+
 _KINDS = {
     408: ErrorKind.TIMEOUT,
     429: ErrorKind.THROTTLING,
@@ -95,13 +101,8 @@ def by_code(failure: Failure, previous: RetryAction | None) -> RetryAction | Non
 
     Source: the Rust SDK's RFC on adaptive retries, and the AWS SDKs of today.
     """
-    if failure.code in THROTTLING_CODES:
-        return RetryAction(ErrorKind.THROTTLING)
-    if failure.code in TIMEOUT_CODES:
-        return RetryAction(ErrorKind.TIMEOUT)
-    if failure.code in TRANSIENT_CODES:
-        return RetryAction(ErrorKind.TRANSIENT)
-    return None
+    kind = _KINDS_OF_CODES.get(failure.code or "")
+    return None if kind is None else RetryAction(kind)
 
 
 def only_idempotent(
@@ -162,12 +163,11 @@ def classify(
 def _error(
     failure: Failure, verdict: RetryAction | None, *, is_retry_safe: bool | None
 ) -> CallError:
-    info = _retry_info_of(failure)
     kind = hint = None
     if verdict is not None:
         kind, hint = verdict.kind, verdict.retry_after
         hint = failure.retry_after if hint is None else hint
-    elif is_retry_safe is False and info.is_throttling_error:
+    elif is_retry_safe is False and _retry_info_of(failure).is_throttling_error:
         # No retry, but the rate limiter needs to know.
         kind = ErrorKind.THROTTLING
     error = CallError(

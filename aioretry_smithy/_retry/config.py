@@ -160,10 +160,6 @@ class RetryConfig:
                 raise bad_argument(name, value, f"{expected}{hint}")
         if self.attempt_timeout is not None:
             check_unit("attempt_timeout", self.attempt_timeout)
-        self._derive()
-
-    def _derive(self) -> None:
-        """Compute once what each call needs to know."""
         object.__setattr__(self, "classifiers", _classifiers(self.classifiers))
         strategies = _strategies(self.strategy)
         for name, default in _FOR_SMITHY.items() if strategies else ():

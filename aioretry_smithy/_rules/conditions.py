@@ -72,15 +72,14 @@ class Conditions:
     )
 
     def __post_init__(self) -> None:
-        for name, value in (
-            ("methods", methods_of(self.methods)),
-            ("statuses", integers_of("statuses", self.statuses, 100, 599)),
-            (
-                "status_classes",
-                integers_of("status_classes", self.status_classes, 1, 5),
-            ),
-            ("exceptions", exceptions_of(self.exceptions)),
-        ):
+        classes = integers_of("status_classes", self.status_classes, 1, 5)
+        checked = {
+            "methods": methods_of(self.methods),
+            "statuses": integers_of("statuses", self.statuses, 100, 599),
+            "status_classes": classes,
+            "exceptions": exceptions_of(self.exceptions),
+        }
+        for name, value in checked.items():
             object.__setattr__(self, name, value)
         check_function("request_filter", self.request_filter, "the request")
         check_function("on_response", self.on_response, "the context")
