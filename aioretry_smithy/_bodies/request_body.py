@@ -63,9 +63,7 @@ def can_be_sent_at_once(data: object) -> bool:
     return not isinstance(data, AsyncIterable) and _can_be_sent_again(data)
 
 
-def bytes_in_memory(
-    data: object,
-) -> tuple[bytes | bytearray | memoryview, str] | None:
+def bytes_in_memory(data: object) -> tuple[bytes | bytearray | memoryview, str] | None:
     """Return a body that is bytes, with the Content-Type that aiohttp gives it."""
     if isinstance(data, bytes | bytearray | memoryview):
         return data, "application/octet-stream"

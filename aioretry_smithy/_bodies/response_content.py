@@ -156,10 +156,7 @@ class _CopyingChunks(deque[bytes]):
 
 
 def record_body_failure(
-    call: Call,
-    record: Record,
-    response: aiohttp.ClientResponse,
-    cause: BaseException,
+    call: Call, record: Record, response: aiohttp.ClientResponse, cause: BaseException
 ) -> None:
     """Record that reading a body failed with *cause*, and close the response.
 

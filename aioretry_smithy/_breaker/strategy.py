@@ -320,9 +320,7 @@ def _chain(
     return CircuitBreakerRuleChain(chained(_members_of(left), _members_of(right)))
 
 
-def _members_of(
-    strategy: CircuitBreakerStrategy,
-) -> tuple[CircuitBreakerStrategy, ...]:
+def _members_of(strategy: CircuitBreakerStrategy) -> tuple[CircuitBreakerStrategy, ...]:
     if isinstance(strategy, CircuitBreakerRuleChain):
         return strategy.members
     return (strategy,)

@@ -144,10 +144,7 @@ class HedgedRequest:
         sent.task = asyncio.get_running_loop().create_task(answer)
 
     async def _ask_and_send(
-        self,
-        hedge: SentRequest,
-        before: ClientRequestContext,
-        cause: Exception | None,
+        self, hedge: SentRequest, before: ClientRequestContext, cause: Exception | None
     ) -> Answer:
         """Send a hedge; return None where the limiter gives no leave, or too late."""
         limiter, ctx = self._limiter, self._ctx

@@ -119,10 +119,7 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
 
     @classmethod
     def _decorator(
-        cls,
-        limits: ConcurrencyLimits,
-        max_pending: int | None,
-        timeout: float | None,
+        cls, limits: ConcurrencyLimits, max_pending: int | None, timeout: float | None
     ) -> Decorator:
         if max_pending is not None and (
             type(max_pending) is not int or max_pending < 0

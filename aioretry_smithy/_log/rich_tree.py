@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from rich.text import Text
 
 from .timeline import COLOURS, Bar, OutcomeKind, Span, Timeline, timeline
-from .tree import (
-    Headline,
-    Node,
-    Row,
-    branches,
-    preview_lines,
-    previews_of_call,
-    tree,
-)
+from .tree import Headline, Node, Row, branches, preview_lines, previews_of_call, tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -130,9 +122,7 @@ def _indented(bars: tuple[Bar, ...], indent: int = 0) -> Iterator[tuple[int, Tex
         yield from _indented(bar.inside, indent + _MARGIN)
 
 
-def _first_wait(
-    bars: tuple[Bar, ...],
-) -> tuple[Mapping[str, Span], tuple[Bar, ...]]:
+def _first_wait(bars: tuple[Bar, ...]) -> tuple[Mapping[str, Span], tuple[Bar, ...]]:
     """Take away the wait before the first attempt, which belongs to its line."""
     for bar in bars[:1]:
         if isinstance(bar.row, Row) and bar.parts.keys() == {"wait"}:

@@ -18,13 +18,7 @@ from .._failures.safety import (
 )
 from .._log.error_text import describe_error
 from ..smithy.errors import CallError
-from .failure import (
-    Classifier,
-    ErrorKind,
-    Failure,
-    RetryAction,
-    raised_for_status,
-)
+from .failure import Classifier, ErrorKind, Failure, RetryAction, raised_for_status
 from .given_up import is_given_up
 from .strategy import is_idempotent
 

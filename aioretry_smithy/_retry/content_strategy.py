@@ -49,10 +49,7 @@ class RetryStrategyWithContent(ABC):
 
     @abstractmethod
     def should_retry(
-        self,
-        ctx: ClientRequestContext,
-        cause: Exception | None,
-        content: Content,
+        self, ctx: ClientRequestContext, cause: Exception | None, content: Content
     ) -> RetryAnswer | Awaitable[RetryAnswer]:
         """Say whether to retry; plain or ``async``.
 
@@ -119,18 +116,12 @@ class StrategyChainWithContent(RetryStrategyWithContent):
         object.__setattr__(self, "max_content_length", max(lengths))
 
     def should_retry(
-        self,
-        ctx: ClientRequestContext,
-        cause: Exception | None,
-        content: Content,
+        self, ctx: ClientRequestContext, cause: Exception | None, content: Content
     ) -> RetryAnswer | Awaitable[RetryAnswer]:
         return first_answer(self._answers(ctx, cause, content))
 
     def _answers(
-        self,
-        ctx: ClientRequestContext,
-        cause: Exception | None,
-        content: Content,
+        self, ctx: ClientRequestContext, cause: Exception | None, content: Content
     ) -> Iterator[RetryAnswer | Awaitable[RetryAnswer]]:
         for member in self.members:
             if isinstance(member, RetryStrategyWithContent):

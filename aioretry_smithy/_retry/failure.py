@@ -137,9 +137,7 @@ class Failure:
         return None if hint is None else min(hint, _LONGEST_HINT)
 
 
-def raised_for_status(
-    cause: Exception | None,
-) -> aiohttp.ClientResponseError | None:
+def raised_for_status(cause: Exception | None) -> aiohttp.ClientResponseError | None:
     """Return the error in *cause* if it has the status and headers of a response."""
     error = None if cause is None else peel(cause)
     if not isinstance(error, aiohttp.ClientResponseError) or error.status < 400:

@@ -193,10 +193,7 @@ class RetryRuleWithContent(RetryConditions, RetryStrategyWithContent):
         return _NoRetryRuleWithContent(**conditions)
 
     def should_retry(
-        self,
-        ctx: ClientRequestContext,
-        cause: Exception | None,
-        content: Content,
+        self, ctx: ClientRequestContext, cause: Exception | None, content: Content
     ) -> RetryAnswer:
         """Return the backoff, or no_retry, if a condition is met; else None."""
         if not self._is_about(ctx.request):

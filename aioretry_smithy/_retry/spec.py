@@ -13,10 +13,7 @@ from .._errors import bad_argument
 
 _MAX_LENGTH = 256
 _BASES = ("exponential", "fibonacci", "fixed", "random")
-_DELAYS = {
-    "ms": "delays as 200, 200ms or 1.5s",
-    "s": "delays as 1.5, 1.5s or 200ms",
-}
+_DELAYS = {"ms": "delays as 200, 200ms or 1.5s", "s": "delays as 1.5, 1.5s or 200ms"}
 _FORMS = {
     "exponential": "exponential=initial:max[:multiplier], initial <= max, "
     "multiplier > 1",
