@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from http import HTTPStatus
+from http.client import responses
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -77,7 +77,7 @@ def new_response(
     response = aiohttp.ClientResponse(request.method, url, **arguments)
     given = CIMultiDict(headers or ())
     response.status = status
-    response.reason = _reason(status)
+    response.reason = responses.get(status, "")
     response.version = aiohttp.HttpVersion11
     response._headers = CIMultiDictProxy(given)
     response._raw_headers = tuple(
@@ -92,10 +92,3 @@ def new_response(
     content.feed_eof()
     response.content = content
     return response
-
-
-def _reason(status: int) -> str:
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return ""

@@ -6,6 +6,7 @@ import asyncio
 import sys
 import weakref
 from contextlib import suppress
+from functools import lru_cache
 from types import CoroutineType, FrameType, MemberDescriptorType, TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
@@ -52,8 +53,6 @@ _LEFT_OUT = (
     FrameType,
     TracebackType,
 )
-
-_MEMBERS: weakref.WeakKeyDictionary[type, tuple[str, ...]] = weakref.WeakKeyDictionary()
 
 
 class KeptCause:
@@ -143,7 +142,8 @@ def _kept(value: object, inside: Collection[int]) -> object:
 
 def _copy_members(error: BaseException, copy: BaseException) -> None:
     """Copy attributes that are not in a ``__dict__``, such as ``errno``."""
-    for name in _members_of(type(error)):
+    kind: type = type(error)
+    for name in _members_of(kind):
         value = getattr(error, name, None)
         if value is not None:
             # An attribute may be read-only.
@@ -151,17 +151,15 @@ def _copy_members(error: BaseException, copy: BaseException) -> None:
                 setattr(copy, name, value)
 
 
+@lru_cache(maxsize=256)
 def _members_of(kind: type) -> tuple[str, ...]:
     """Return the names of such attributes; looked up once for each class."""
-    names = _MEMBERS.get(kind)
-    if names is None:
-        names = _MEMBERS[kind] = tuple(
-            name
-            for each in kind.__mro__
-            for name, member in vars(each).items()
-            if isinstance(member, MemberDescriptorType)
-        )
-    return names
+    return tuple(
+        name
+        for each in kind.__mro__
+        for name, member in vars(each).items()
+        if isinstance(member, MemberDescriptorType)
+    )
 
 
 def _stand_in(error: BaseException) -> BaseException:

@@ -18,9 +18,9 @@ _FADE = 0.95
 _STEEPEST = 0.5
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Bounds:
-    """The first, the lowest and the highest value of a limit.
+@dataclass(slots=True, repr=False, eq=False)
+class _Adaptive:
+    """A limit that adapts within bounds.
 
     Raises:
         ValueError: *minimum* is no int >= 1, or the others are not above it in turn.
@@ -30,6 +30,11 @@ class Bounds:
     minimum: int
     maximum: float
 
+    limit: float = field(init=False)
+    """The limit with its fraction."""
+
+    decreased_at: float = field(init=False, default=-math.inf)
+
     def __post_init__(self) -> None:
         minimum, maximum = self.minimum, self.maximum
         check_int("minimum", minimum, 1)
@@ -38,30 +43,17 @@ class Bounds:
         if not is_finite(self.initial) or not minimum <= self.initial <= maximum:
             expected = f"from minimum, {minimum}, to maximum, {maximum}"
             raise bad_argument("initial", self.initial, expected)
+        self.limit = float(self.initial)
 
-    def clamp(self, limit: float) -> float:
-        """Return what is nearest to *limit* within the bounds."""
-        return min(max(limit, float(self.minimum)), float(self.maximum))
+    def change(self, limit: float) -> None:
+        """Set the limit to what is nearest to *limit* within the bounds."""
+        self.limit = min(max(limit, float(self.minimum)), float(self.maximum))
 
-    def __repr__(self) -> str:
+    def described(self, kind: str, settings: str) -> str:
+        """Return how such a limit is made."""
         low, high = self.minimum, self.maximum
-        return f"initial={self.initial!r}, minimum={low!r}, maximum={high!r}"
-
-
-@dataclass(slots=True, repr=False, eq=False)
-class _Adaptive:
-    """A limit that adapts, and when it was decreased last."""
-
-    bounds: Bounds
-    """Where the limit begins and ends."""
-
-    limit: float = field(init=False)
-    """The limit with its fraction."""
-
-    decreased_at: float = field(init=False, default=-math.inf)
-
-    def __post_init__(self) -> None:
-        self.limit = float(self.bounds.initial)
+        bounds = f"initial={self.initial!r}, minimum={low!r}, maximum={high!r}"
+        return f"{kind}({bounds}, {settings})"
 
     def may_decrease(self, now: float, round_trip: float) -> bool:
         """Note a drop; return whether the limit is to be decreased for it.
@@ -90,12 +82,12 @@ class Aimd(_Adaptive):
     """Seconds after which an answer counts as a drop; None for never."""
 
     def __post_init__(self) -> None:
+        _Adaptive.__post_init__(self)
         ratio, slow_after = self.backoff_ratio, self.slow_after
         if not is_finite(ratio) or not 0 < ratio < 1:
             raise bad_argument("backoff_ratio", ratio, "> 0 and < 1")
         if slow_after is not None and not (is_finite(slow_after) and slow_after > 0):
             raise bad_argument("slow_after", slow_after, "finite and > 0, or None")
-        _Adaptive.__post_init__(self)
 
     def add(
         self, now: float, round_trip: float, in_flight: int, *, dropped: bool
@@ -104,14 +96,14 @@ class Aimd(_Adaptive):
         limit, slow_after = self.limit, self.slow_after
         if dropped or (slow_after is not None and round_trip > slow_after):
             if self.may_decrease(now, round_trip):
-                self.limit = self.bounds.clamp(limit * self.backoff_ratio)
+                self.change(limit * self.backoff_ratio)
         elif in_flight * 2 >= limit:
-            self.limit = self.bounds.clamp(limit + 1 / limit)
+            self.change(limit + 1 / limit)
 
     def __repr__(self) -> str:
         ratio, slow_after = self.backoff_ratio, self.slow_after
         own = f"backoff_ratio={ratio!r}, slow_after={slow_after!r}"
-        return f"aimd({self.bounds!r}, {own})"
+        return self.described("aimd", own)
 
 
 @dataclass(slots=True, repr=False, eq=False)
@@ -143,13 +135,13 @@ class Gradient(_Adaptive):
     count: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
+        _Adaptive.__post_init__(self)
         if not is_finite(self.tolerance) or self.tolerance < 1:
             raise bad_argument("tolerance", self.tolerance, "finite and >= 1")
         if not is_finite(self.smoothing) or not 0 < self.smoothing <= 1:
             raise bad_argument("smoothing", self.smoothing, "> 0 and <= 1")
         check_not_negative("queue", self.queue)
         check_int("window", self.window, 1)
-        _Adaptive.__post_init__(self)
 
     def add(
         self, now: float, round_trip: float, in_flight: int, *, dropped: bool
@@ -162,7 +154,7 @@ class Gradient(_Adaptive):
         if not counts:
             return
         aim = self.limit * gradient + self.queue
-        self.limit = self.bounds.clamp(self.limit + (aim - self.limit) * self.smoothing)
+        self.change(self.limit + (aim - self.limit) * self.smoothing)
 
     def _compare(self, round_trip: float) -> float:
         """Add a round trip to the average, and return the gradient."""
@@ -180,4 +172,4 @@ class Gradient(_Adaptive):
     def __repr__(self) -> str:
         own = f"tolerance={self.tolerance!r}, smoothing={self.smoothing!r}"
         more = f"queue={self.queue!r}, window={self.window!r}"
-        return f"gradient({self.bounds!r}, {own}, {more})"
+        return self.described("gradient", f"{own}, {more}")

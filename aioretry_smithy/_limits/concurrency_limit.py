@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 from .._clock import loop_time
 from .._errors import bad_argument, checked_name, is_plain_function
 from .._listeners import Listeners
-from .adaptive import Aimd, Bounds, Gradient
+from .adaptive import Aimd, Gradient
 from .line import Line
 
 if TYPE_CHECKING:
@@ -152,8 +152,8 @@ class ConcurrencyLimit(ABC):
         >>> ConcurrencyLimit.aimd(initial=4).limit
         4
         """
-        bounds = Bounds(initial, minimum, maximum)
-        return _Learning(Aimd(bounds, backoff_ratio, slow_after), name, listeners)
+        rule = Aimd(initial, minimum, maximum, backoff_ratio, slow_after)
+        return _Learning(rule, name, listeners)
 
     @staticmethod
     def gradient(
@@ -194,8 +194,8 @@ class ConcurrencyLimit(ABC):
         >>> ConcurrencyLimit.gradient(tolerance=2.0).limit
         20
         """
-        bounds = Bounds(initial, minimum, maximum)
-        rule = Gradient(bounds, tolerance, smoothing, queue, window)
+        bounds = initial, minimum, maximum
+        rule = Gradient(*bounds, tolerance, smoothing, queue, window)
         return _Learning(rule, name, listeners)
 
     @property

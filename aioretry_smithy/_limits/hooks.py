@@ -92,8 +92,9 @@ class PlaceHooks(Hooks):
         if isinstance(result, Sign):
             self._drop(permit, cause)
             return
-        dropped = is_overloaded(result.status)
-        if dropped is not None:
+        dropped = result.status in _OVERLOADED
+        # Other errors of the server say nothing of its load.
+        if dropped or result.status < _SERVER_ERROR:
             permit.learn(dropped=dropped)
         _leave_after_body(permit, result)
 
@@ -178,13 +179,6 @@ def was_dropped(cause: BaseException) -> bool:
         return False
     is_lost = isinstance(cause, _LOST) and not isinstance(cause, _NOT_THE_LOAD)
     return is_lost or is_timeout(cause)
-
-
-def is_overloaded(status: int) -> bool | None:
-    """Say whether an answer is a drop; None where it is neither that nor a success."""
-    if status in _OVERLOADED:
-        return True
-    return None if status >= _SERVER_ERROR else False
 
 
 def _leave_after_body(place: Place, response: aiohttp.ClientResponse) -> None:

@@ -193,23 +193,18 @@ def _answer_or_cause(log: LogFacts) -> str:
         return answer if cause is None else f"{answer}, {_beside_status(log, cause)}"
     if cause is None:
         return "no response yet" if log.duration is None else "returned"
+    described = describe_error(cause, log.mask)
     if (
         log.attempt
         and isinstance(cause, ResponseTimeoutError)
-        and not _came_from_inside(log, cause)
+        and described not in map(describe_cause, log.calls)
     ):
         # Its message, the number and the seconds, stands beside it.
         return type(cause).__name__
-    described = describe_error(cause, log.mask)
     if isinstance(cause, aiohttp.ClientConnectorError):
         # The reason is at the end, and the host stands at the beginning of the line.
         return without_middle(described)
     return excerpt(described)
-
-
-def _came_from_inside(log: LogFacts, cause: BaseException) -> bool:
-    described = describe_error(cause, log.mask)
-    return any(describe_cause(call) == described for call in log.calls)
 
 
 def _time(log: LogFacts, outcome: str, after_answer: str, after_time: str) -> str:
