@@ -10,7 +10,7 @@ from .._clock import loop_time
 from .._errors import bad_argument, checked_name, is_plain_function
 from .._listeners import Listeners
 from .adaptive import Aimd, Gradient
-from .line import Line
+from .wait_queue import WaitQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -65,7 +65,7 @@ class ConcurrencyLimit(ABC):
 
     _name: str
     _listeners: Listeners[ConcurrencyLimitListener]
-    _line: Line[Place]
+    _queue: WaitQueue[Place]
     _in_flight: int
 
     _seen: int | None
@@ -82,7 +82,7 @@ class ConcurrencyLimit(ABC):
         self = super().__new__(cls)
         self._learns = cls.on_sample is not ConcurrencyLimit.on_sample
         self._changes_alone = True
-        self._in_flight, self._seen, self._line = 0, None, Line()
+        self._in_flight, self._seen, self._queue = 0, None, WaitQueue()
         self._name_and_listeners(None, ())
         return self
 
@@ -216,7 +216,7 @@ class ConcurrencyLimit(ABC):
     @property
     def pending(self) -> int:
         """How many requests wait for a place."""
-        return len(self._line)
+        return len(self._queue)
 
     def on_sample(  # noqa: B027
         self, round_trip: float, in_flight: int, dropped: bool
@@ -246,14 +246,14 @@ class ConcurrencyLimit(ABC):
         limit = self._seen
         if limit is None or self._changes_alone:
             limit = self._look()
-        if self._line.turns or self._in_flight >= limit:
+        if self._queue.waiting or self._in_flight >= limit:
             return None
         self._in_flight += 1
         return Place(self, now)
 
     async def _wait(self, until: float) -> Place | None:
         """Wait for a place; None where there is none in time."""
-        return await self._line.wait(until, Place.leave)
+        return await self._queue.wait(until, Place.leave)
 
     def _enter(self) -> Place:
         self._in_flight += 1
@@ -263,8 +263,8 @@ class ConcurrencyLimit(ABC):
         """Return the limit, and let waiting requests in while there is room."""
         limit = self.limit
         before, self._seen = self._seen, limit
-        if self._line.turns:
-            while self._in_flight < limit and self._line.serve(self._enter):
+        if self._queue.waiting:
+            while self._in_flight < limit and self._queue.serve(self._enter):
                 pass
         if limit != before:
             self._listeners.notify(lambda each: each.on_limit_changed(self))
@@ -318,7 +318,7 @@ class Place:
             return
         self.places = None
         places._in_flight -= 1
-        if not (places._line.turns or places._changes_alone):
+        if not (places._queue.waiting or places._changes_alone):
             return
         try:
             places._look()

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from .._clock import NEAR, loop_time
 from .._errors import bad_argument, check_positive, is_finite
-from .line import Line
 from .rate_headers import seconds_to_reset
+from .wait_queue import WaitQueue
 
 if TYPE_CHECKING:
     import aiohttp
@@ -213,7 +213,7 @@ class RateLimit:
     @property
     def pending(self) -> int:
         """How many requests wait for their turn."""
-        return len(self._line)
+        return len(self._queue)
 
     def __repr__(self) -> str:
         return self._description
@@ -221,16 +221,16 @@ class RateLimit:
     def _begin(self, rule: Bucket | Resets, description: str) -> None:
         self._rule = rule
         self._description = description
-        self._line: Line[Permit] = Line()
+        self._queue: WaitQueue[Permit] = WaitQueue()
         self._timer: asyncio.TimerHandle | None = None
 
     def _try_take(self, now: float) -> Permit | None:
         """Return a permit for a request, if its turn is now."""
-        return self if not self._line.turns and self._rule.try_take(now) else None
+        return self if not self._queue.waiting and self._rule.try_take(now) else None
 
     def _next_turn(self) -> float:
         """Return when a request that comes now would have its turn."""
-        return self._rule.turn(loop_time(), len(self._line))
+        return self._rule.turn(loop_time(), len(self._queue))
 
     async def _turn(
         self,
@@ -253,9 +253,9 @@ class RateLimit:
         if self._timer is None:
             self._set_timer()
         try:
-            return await self._line.wait(until, lambda each: each._give_back())
+            return await self._queue.wait(until, lambda each: each._give_back())
         finally:
-            if not self._line:
+            if not self._queue:
                 self._stop_timer()
 
     def _learn(self, response: aiohttp.ClientResponse) -> None:
@@ -276,9 +276,9 @@ class RateLimit:
     def _serve(self) -> None:
         self._stop_timer()
         now = loop_time()
-        while self._rule.turn(now, 0) <= now + NEAR and self._line.serve(self._take):
+        while self._rule.turn(now, 0) <= now + NEAR and self._queue.serve(self._take):
             pass
-        if self._line:
+        if self._queue:
             self._set_timer()
 
     def _set_timer(self) -> None:
@@ -304,7 +304,7 @@ class _Learned(RateLimit):
 
     def _try_take(self, now: float) -> Permit | None:
         permit = super()._try_take(now)
-        if permit is None and not self._line and self._rule.turn(now, 0) <= now + NEAR:
+        if permit is None and not self._queue and self._rule.turn(now, 0) <= now + NEAR:
             return self._take()
         return permit
 
