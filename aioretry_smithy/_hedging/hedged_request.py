@@ -146,7 +146,7 @@ class HedgedRequest:
     async def _ask_and_send(
         self, hedge: SentRequest, before: ClientRequestContext, cause: Exception | None
     ) -> Answer:
-        """Send a hedge; return None where the limiter gives no leave, or too late."""
+        """Send a hedge; return None where the limiter gives no permit, or too late."""
         limiter, ctx = self._limiter, self._ctx
         if limiter is not None:
             if not await acquired(limiter, before, cause):
@@ -156,7 +156,7 @@ class HedgedRequest:
             if hedge not in self._under_way or self._time_left() <= 0:
                 await notify(limiter, limiter.release, before)
                 return None
-            hedge.leave = before
+            hedge.permit = before
         call = self._call
         name = getattr(call.retry_config, "retry_count_header", RETRY_COUNT_HEADER)
         request = self._request
@@ -206,7 +206,7 @@ class HedgedRequest:
             self._standing.free_connection()
 
     def _withdraw(self) -> None:
-        """Give up the hedges that still wait for leave."""
+        """Give up the hedges that still wait for a permit."""
         waiting = [sent for sent in self._under_way if not sent.is_sent]
         for hedge in waiting:
             if not hedge.task.done():
@@ -243,9 +243,9 @@ class HedgedRequest:
             for sent in rest:
                 sent.settle()
             for sent in self._sent:
-                leave, sent.leave = sent.leave, None
-                if self._limiter is not None and leave is not None:
-                    await notify(self._limiter, self._limiter.on_retry_end, leave)
+                permit, sent.permit = sent.permit, None
+                if self._limiter is not None and permit is not None:
+                    await notify(self._limiter, self._limiter.on_retry_end, permit)
 
     def _hand_over(self) -> aiohttp.ClientResponse:
         """Give the attempt the log of what counts, and return or raise that."""

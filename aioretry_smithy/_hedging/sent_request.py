@@ -41,7 +41,7 @@ class SentRequest:
     is_sent: bool = False
     """Whether it is not waiting for a limiter any more."""
 
-    leave: ClientRequestContext | None = None
+    permit: ClientRequestContext | None = None
     """The attempt for which a limiter gave a permit."""
 
     cause: Exception | None = None

@@ -10,7 +10,7 @@ from .._errors import bad_argument, is_finite
 from .._request.keys import host_key
 from .._request.per_key import OneForAll, PerKey
 from .concurrency_limit import ConcurrencyLimit
-from .hooks import PlaceHooks, TurnHooks
+from .hooks import ConcurrencyHooks, RateHooks
 from .rate_limit import RateLimit
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
     """
 
     _serves = "sessions"
-    _hooks: PlaceHooks
+    _hooks: ConcurrencyHooks
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
         timeout: float | None,
     ) -> None:
         super().__init__(delegate)
-        self._hooks = PlaceHooks(limits, max_pending, timeout)
+        self._hooks = ConcurrencyHooks(limits, max_pending, timeout)
 
     @classmethod
     def new_decorator(
@@ -160,13 +160,13 @@ class RateLimitingClient(DecoratingClient[HttpClient]):
     """
 
     _serves = "sessions"
-    _hooks: TurnHooks
+    _hooks: RateHooks
 
     def __init__(
         self, delegate: HttpClient, limits: RateLimits, timeout: float | None
     ) -> None:
         super().__init__(delegate)
-        self._hooks = TurnHooks(limits, timeout)
+        self._hooks = RateHooks(limits, timeout)
 
     @classmethod
     def new_decorator(

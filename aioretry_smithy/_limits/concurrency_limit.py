@@ -65,7 +65,7 @@ class ConcurrencyLimit(ABC):
 
     _name: str
     _listeners: Listeners[ConcurrencyLimitListener]
-    _queue: WaitQueue[Place]
+    _queue: WaitQueue[Permit]
     _in_flight: int
 
     _seen: int | None
@@ -233,31 +233,31 @@ class ConcurrencyLimit(ABC):
                 connection that was refused, cut or reset.
         """
 
-    def _sample(self, now: float, place: Place, dropped: bool) -> None:
+    def _sample(self, now: float, permit: Permit, dropped: bool) -> None:
         """Learn from a request, and let others in if the limit has risen."""
         try:
-            self.on_sample(now - place.begun, place.in_flight, dropped)
+            self.on_sample(now - permit.begun, permit.in_flight, dropped)
             self._look()
         except Exception:
             _logger.warning("%r raised, which is ignored", self, exc_info=True)
 
-    def _try_enter(self, now: float) -> Place | None:
-        """Take a place, if one is free and no other request waits."""
+    def _try_enter(self, now: float) -> Permit | None:
+        """Return a permit, if one is free and no other request waits."""
         limit = self._seen
         if limit is None or self._changes_alone:
             limit = self._look()
         if self._queue.waiting or self._in_flight >= limit:
             return None
         self._in_flight += 1
-        return Place(self, now)
+        return Permit(self, now)
 
-    async def _wait(self, until: float) -> Place | None:
-        """Wait for a place; None where there is none in time."""
-        return await self._queue.wait(until, Place.leave)
+    async def _wait(self, until: float) -> Permit | None:
+        """Wait for a permit; None where there is none in time."""
+        return await self._queue.wait(until, Permit.release)
 
-    def _enter(self) -> Place:
+    def _enter(self) -> Permit:
         self._in_flight += 1
-        return Place(self, loop_time())
+        return Permit(self, loop_time())
 
     def _look(self) -> int:
         """Return the limit, and let waiting requests in while there is room."""
@@ -281,49 +281,49 @@ class ConcurrencyLimit(ABC):
         self._listeners = Listeners(owner, listeners, ConcurrencyLimitListener)
 
 
-class Place:
-    """The place of a request in flight.
+class Permit:
+    """The permit of a request in flight.
 
     Args:
-        places: Where it is one of several.
+        limit: Gave it.
         begun: The time of the event loop.
     """
 
-    __slots__ = ("begun", "in_flight", "places")
+    __slots__ = ("begun", "in_flight", "limit")
 
-    places: ConcurrencyLimit | None
-    """Where it is one of several; None once it is left."""
+    limit: ConcurrencyLimit | None
+    """What gave it; None once it is released."""
 
     begun: float
-    """When the place was taken."""
+    """When it was given."""
 
     in_flight: int
     """How many requests were in flight then, this one among them."""
 
-    def __init__(self, places: ConcurrencyLimit, begun: float) -> None:
-        self.places = places
+    def __init__(self, limit: ConcurrencyLimit, begun: float) -> None:
+        self.limit = limit
         self.begun = begun
-        self.in_flight = places._in_flight
+        self.in_flight = limit._in_flight
 
     def learn(self, *, dropped: bool) -> None:
-        """Report to the limit how the request was answered, before it leaves."""
-        places = self.places
-        if places is not None and places._learns:
-            places._sample(loop_time(), self, dropped)
+        """Report to the limit how the request was answered, before it is released."""
+        limit = self.limit
+        if limit is not None and limit._learns:
+            limit._sample(loop_time(), self, dropped)
 
-    def leave(self) -> None:
-        """Give up the place, to the next request that waits; once."""
-        places = self.places
-        if places is None:
+    def release(self) -> None:
+        """Give it back, for the next request that waits; once."""
+        limit = self.limit
+        if limit is None:
             return
-        self.places = None
-        places._in_flight -= 1
-        if not (places._queue.waiting or places._changes_alone):
+        self.limit = None
+        limit._in_flight -= 1
+        if not (limit._queue.waiting or limit._changes_alone):
             return
         try:
-            places._look()
+            limit._look()
         except Exception:
-            _logger.warning("%r raised, which is ignored", places, exc_info=True)
+            _logger.warning("%r raised, which is ignored", limit, exc_info=True)
 
 
 class _Fixed(ConcurrencyLimit):
@@ -368,10 +368,10 @@ class _Learning(ConcurrencyLimit):
     def on_sample(self, round_trip: float, in_flight: int, dropped: bool) -> None:
         self._rule.add(loop_time(), round_trip, in_flight, dropped=dropped)
 
-    def _sample(self, now: float, place: Place, dropped: bool) -> None:
+    def _sample(self, now: float, permit: Permit, dropped: bool) -> None:
         rule = self._rule
         before = rule.limit
-        rule.add(now, now - place.begun, place.in_flight, dropped=dropped)
+        rule.add(now, now - permit.begun, permit.in_flight, dropped=dropped)
         if rule.limit != before and int(rule.limit) != self._seen:
             self._look()
 

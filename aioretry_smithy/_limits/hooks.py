@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from .._call.call import Call
     from .._call.hooks import Scope
     from .._request.request import HttpRequest
-    from .concurrency_limit import ConcurrencyLimit, Place
-    from .rate_limit import Permit, RateLimit
+    from .concurrency_limit import ConcurrencyLimit, Permit
+    from .rate_limit import RateLimit, RatePermit
 
 _E = TypeVar("_E", ConcurrencyLimitError, RateLimitError)
 
@@ -41,8 +41,8 @@ _AT_ONCE: Final = 1e-3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PlaceHooks(Hooks):
-    """Lets requests wait until there is a place for them.
+class ConcurrencyHooks(Hooks):
+    """Lets requests wait for a permit to be in flight.
 
     Args:
         limits: Finds the limit of a request.
@@ -54,13 +54,13 @@ class PlaceHooks(Hooks):
     max_pending: int | None
     timeout: float | None
 
-    def enter(self, call: Call, scope: Scope, request: HttpRequest) -> Place | Sign:
-        """Take a place, if there is one."""
+    def enter(self, call: Call, scope: Scope, request: HttpRequest) -> Permit | Sign:
+        """Take a permit, if there is one."""
         limit: ConcurrencyLimit | None = self.limits.of(request)
         return PASS if limit is None else limit._try_enter(call.loop.time()) or WAIT
 
-    async def admit(self, call: Call, scope: Scope, request: HttpRequest) -> Place:
-        """Wait for a place.
+    async def admit(self, call: Call, scope: Scope, request: HttpRequest) -> Permit:
+        """Wait for a permit.
 
         Raises:
             ConcurrencyLimitError: None came in time.
@@ -70,10 +70,10 @@ class PlaceHooks(Hooks):
         if self.max_pending is None or limit.pending < self.max_pending:
             longest = math.inf if self.timeout is None else self.timeout
             until = started + min(longest, call.remaining(scope.record))
-            place = await limit._wait(until)
+            permit = await limit._wait(until)
             _note_queue(call, started)
-            if place is not None:
-                return place
+            if permit is not None:
+                return permit
         limit._refuse(context_of(call, scope))
         # Not by way of a variable: the error has this frame.
         raise _unsent(
@@ -84,11 +84,11 @@ class PlaceHooks(Hooks):
         self,
         call: Call,
         scope: Scope,
-        permit: Place,
+        permit: Permit,
         result: aiohttp.ClientResponse | Sign,
         cause: Exception | None,
     ) -> None:
-        """Let the limit learn, and leave the place when the body has ended."""
+        """Let the limit learn, and give the permit back when the body has ended."""
         if isinstance(result, Sign):
             self._drop(permit, cause)
             return
@@ -96,22 +96,22 @@ class PlaceHooks(Hooks):
         # Other errors of the server say nothing of its load.
         if dropped or result.status < _SERVER_ERROR:
             permit.learn(dropped=dropped)
-        _leave_after_body(permit, result)
+        _release_after_body(permit, result)
 
     def cancel(
-        self, call: Call, scope: Scope, permit: Place, cause: BaseException
+        self, call: Call, scope: Scope, permit: Permit, cause: BaseException
     ) -> None:
-        """Leave the place."""
+        """Give the permit back."""
         self._drop(permit, cause)
 
-    def _drop(self, place: Place, cause: BaseException | None) -> None:
+    def _drop(self, permit: Permit, cause: BaseException | None) -> None:
         if cause is not None and was_dropped(cause):
-            place.learn(dropped=True)
-        place.leave()
+            permit.learn(dropped=True)
+        permit.release()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TurnHooks(Hooks):
+class RateHooks(Hooks):
     """Lets requests wait for their turn.
 
     Args:
@@ -122,12 +122,14 @@ class TurnHooks(Hooks):
     limits: Any
     timeout: float | None
 
-    def enter(self, call: Call, scope: Scope, request: HttpRequest) -> Permit | Sign:
+    def enter(
+        self, call: Call, scope: Scope, request: HttpRequest
+    ) -> RatePermit | Sign:
         """Take a turn, if it has come."""
         limit: RateLimit | None = self.limits.of(request)
         return PASS if limit is None else limit._try_take(call.loop.time()) or WAIT
 
-    async def admit(self, call: Call, scope: Scope, request: HttpRequest) -> Permit:
+    async def admit(self, call: Call, scope: Scope, request: HttpRequest) -> RatePermit:
         """Wait for a turn.
 
         Raises:
@@ -151,7 +153,7 @@ class TurnHooks(Hooks):
         self,
         call: Call,
         scope: Scope,
-        permit: Permit,
+        permit: RatePermit,
         result: aiohttp.ClientResponse | Sign,
         cause: Exception | None,
     ) -> None:
@@ -162,7 +164,7 @@ class TurnHooks(Hooks):
             permit._learn(result)
 
     def cancel(
-        self, call: Call, scope: Scope, permit: Permit, cause: BaseException
+        self, call: Call, scope: Scope, permit: RatePermit, cause: BaseException
     ) -> None:
         """Note that no answer comes; the turn stays taken."""
         permit._lose()
@@ -181,16 +183,16 @@ def was_dropped(cause: BaseException) -> bool:
     return is_lost or is_timeout(cause)
 
 
-def _leave_after_body(place: Place, response: aiohttp.ClientResponse) -> None:
-    """Let a request leave its place when the body has ended."""
+def _release_after_body(permit: Permit, response: aiohttp.ClientResponse) -> None:
+    """Give a permit back when the body has ended."""
     # The body of a mock never ends.
     if response.connection is None or not issubclass(
         type(response), aiohttp.ClientResponse
     ):
-        place.leave()
+        permit.release()
     else:
         # aiohttp calls it then, and where a response is closed or collected before.
-        response.connection.add_callback(place.leave)
+        response.connection.add_callback(permit.release)
 
 
 def _note_queue(call: Call, started: float) -> None:

@@ -31,7 +31,7 @@ class Turn(NamedTuple):
     seconds: float
     """How long it waited for its turn; where there was none, until there may be one."""
 
-    permit: Permit | None = None
+    permit: RatePermit | None = None
     """The permit of the request, where it is not the limit itself."""
 
 
@@ -69,7 +69,7 @@ class Bucket:
         return True
 
     def give_back(self) -> None:
-        """Take leave back that was not used."""
+        """Take a permit back that was not used."""
         self._full_at -= self._interval
 
 
@@ -118,7 +118,7 @@ class Resets:
         return self._reset_at <= now + NEAR and self._cut_until == -math.inf
 
     def give_back(self) -> None:
-        """Take leave back that was not used."""
+        """Take a permit back that was not used."""
 
     def lose(self, probed: int, now: float) -> bool:
         """Let another probe go out; return False if one has been answered before."""
@@ -221,10 +221,10 @@ class RateLimit:
     def _begin(self, rule: Bucket | Resets, description: str) -> None:
         self._rule = rule
         self._description = description
-        self._queue: WaitQueue[Permit] = WaitQueue()
+        self._queue: WaitQueue[RatePermit] = WaitQueue()
         self._timer: asyncio.TimerHandle | None = None
 
-    def _try_take(self, now: float) -> Permit | None:
+    def _try_take(self, now: float) -> RatePermit | None:
         """Return a permit for a request, if its turn is now."""
         return self if not self._queue.waiting and self._rule.try_take(now) else None
 
@@ -248,7 +248,7 @@ class RateLimit:
             return Turn(is_given=False, seconds=self._next_turn() - loop_time())
         return Turn(is_given=True, seconds=loop_time() - started, permit=permit)
 
-    async def _wait(self, until: float) -> Permit | None:
+    async def _wait(self, until: float) -> RatePermit | None:
         """Wait for a turn; return None where it does not come in time after all."""
         if self._timer is None:
             self._set_timer()
@@ -264,7 +264,7 @@ class RateLimit:
     def _lose(self) -> None:
         """Note that a request had no answer."""
 
-    def _take(self) -> Permit:
+    def _take(self) -> RatePermit:
         self._rule.take(loop_time())
         return self
 
@@ -302,13 +302,13 @@ class _Learned(RateLimit):
     def _next_turn(self) -> float:
         return self._rule.known_turn(loop_time())
 
-    def _try_take(self, now: float) -> Permit | None:
+    def _try_take(self, now: float) -> RatePermit | None:
         permit = super()._try_take(now)
         if permit is None and not self._queue and self._rule.turn(now, 0) <= now + NEAR:
             return self._take()
         return permit
 
-    def _take(self) -> Permit:
+    def _take(self) -> RatePermit:
         probed = self._rule.take(loop_time())
         return self if probed is None else Probe(self, probed)
 
@@ -341,5 +341,5 @@ class Probe:
     _give_back = _lose
 
 
-Permit: TypeAlias = RateLimit | Probe
+RatePermit: TypeAlias = RateLimit | Probe
 """What a request goes out with: it is told how that ended."""

@@ -136,7 +136,7 @@ def _bars(
 ) -> tuple[Bar, ...]:
     """Lay out the attempts of a call, in seconds from *origin*."""
     delay = log.delay
-    # A call that was waiting for leave to begin has made no attempt.
+    # A call that was waiting for a permit to begin has made no attempt.
     shown = attempts or ((log,) if delay is None or log.sent else ())
     rows = aligned_rows(attempts) or [Row(outcome=describe_outcome(log))]
     now = log.started - origin
