@@ -141,13 +141,13 @@ class RateHooks(Hooks):
         deadline = started + call.remaining(call)
         latest = math.inf if self.timeout is None else started + self.timeout
         ctx = context_of(call, scope)
-        turn = await limit._turn(ctx, request, latest, deadline)
-        if not turn.is_given:
+        admission = await limit._admit(ctx, request, latest, deadline)
+        if not admission.is_given:
             _note_queue(call, started)
-            raise _unsent(RateLimitError(limit, turn.seconds))
-        if turn.seconds:
-            begin_after_wait(call, scope.record, turn.seconds)
-        return turn.permit or limit
+            raise _unsent(RateLimitError(limit, admission.seconds))
+        if admission.seconds:
+            begin_after_wait(call, scope.record, admission.seconds)
+        return admission.permit or limit
 
     def leave(
         self,

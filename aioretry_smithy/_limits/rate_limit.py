@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _MAX_WAIT = 60.0
 
 
-class Turn(NamedTuple):
+class Admission(NamedTuple):
     """The outcome of a wait for a turn."""
 
     is_given: bool
@@ -232,21 +232,21 @@ class RateLimit:
         """Return when a request that comes now would have its turn."""
         return self._rule.turn(loop_time(), len(self._queue))
 
-    async def _turn(
+    async def _admit(
         self,
         ctx: ClientRequestContext,
         request: HttpRequest,
         latest: float,
         deadline: float,
-    ) -> Turn:
+    ) -> Admission:
         """Wait for the turn of a request, where it comes by *latest* and in time."""
         started = loop_time()
         turn = self._next_turn()
         is_late = turn > latest or turn >= deadline
         permit = None if is_late else await self._wait(min(latest, deadline))
         if permit is None:
-            return Turn(is_given=False, seconds=self._next_turn() - loop_time())
-        return Turn(is_given=True, seconds=loop_time() - started, permit=permit)
+            return Admission(is_given=False, seconds=self._next_turn() - loop_time())
+        return Admission(is_given=True, seconds=loop_time() - started, permit=permit)
 
     async def _wait(self, until: float) -> RatePermit | None:
         """Wait for a turn; return None where it does not come in time after all."""

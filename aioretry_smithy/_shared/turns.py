@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING
 
 from .._clock import loop_time
-from .._limits.rate_limit import Turn
+from .._limits.rate_limit import Admission
 from .._limits.wait_queue import WaitQueue
 from .link import PATIENCE, PAUSE
 
@@ -61,7 +61,7 @@ class Turns:
     def __len__(self) -> int:
         return len(self._queue) + self._is_asked
 
-    async def turn(self, latest: float, deadline: float) -> Turn:
+    async def turn(self, latest: float, deadline: float) -> Admission:
         """Wait for a turn that comes by *latest*, and before the deadline."""
         started = loop_time()
         is_given = await self._is_given(started, latest, deadline)
@@ -69,9 +69,11 @@ class Turns:
         if is_given:
             # The time of a question is no wait for a turn.
             has_waited = self._closed_until > started
-            return Turn(is_given=True, seconds=now - started if has_waited else 0.0)
+            return Admission(
+                is_given=True, seconds=now - started if has_waited else 0.0
+            )
         seconds = PAUSE if self._link.is_away else max(0.0, self._closed_until - now)
-        return Turn(is_given=False, seconds=seconds)
+        return Admission(is_given=False, seconds=seconds)
 
     async def _is_given(self, started: float, latest: float, deadline: float) -> bool:
         if self._link.is_away:
