@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote_plus
 
-from .._body_text import CUT
+from .._body_text import ELLIPSIS
 from .._text import encodable
 
 if TYPE_CHECKING:
@@ -274,7 +274,7 @@ def _secret_parts(text: str, is_secret: Callable[[str], bool]) -> Iterator[Span]
     else:
         pieces = (_FORM_FIELD if _FORM.match(text) else _ALL).finditer(text)
         parts = ((p.start() + _secret_start(p[0], is_secret), p.end()) for p in pieces)
-    end = len(text.removesuffix(CUT))
+    end = len(text.removesuffix(ELLIPSIS))
     return ((start, min(stop, end)) for start, stop in parts if start < min(stop, end))
 
 
