@@ -49,7 +49,7 @@ FLOORS = (
 """The rooms, from the bottom up; those of one floor do not know each other."""
 
 TOUCH_AIOHTTP = {
-    "_bodies.cut_body",
+    "_bodies.truncated_body",
     "_bodies.drain",
     "_bodies.new_response",
     "_bodies.replayable_payload",
