@@ -14,7 +14,7 @@ from .._context.chain import sends_again
 from .._context.client import DecoratingClient, Decorator, HttpClient, chain_of
 from .._context.context import state_of
 from .._errors import ResponseTimeoutError, bad_argument, check_int, is_finite
-from .._failures.ran_out import was_cut_beside
+from .._failures.ran_out import sibling_timed_out
 from .._failures.safety import stands_for
 from .._meant import call_it
 from .._retry.limiter import RetryLimiter
@@ -151,8 +151,8 @@ class HedgingClient(DecoratingClient[HttpClient]):
         except BaseException as cause:
             _end(call, scope.record)
             judge_attempt(call, scope.record, cause)
-            is_cut = type(cause) is not ResponseTimeoutError and was_cut_beside(cause)
-            if is_cut and time_left(call) <= 0:
+            is_other = type(cause) is not ResponseTimeoutError
+            if is_other and sibling_timed_out(cause) and time_left(call) <= 0:
                 raise _timed_out(call, cause) from cause
             raise
         _end(call, scope.record)

@@ -13,7 +13,7 @@ from .._call.time_limits import time_left
 from .._clock import loop_time
 from .._context.context import context_of, record_of, state_of
 from .._failures.kept_cause import drop_frames
-from .._failures.ran_out import mark_cut_beside, ran_out
+from .._failures.ran_out import mark_sibling_timed_out, ran_out
 from .._failures.retry_info import RetryInfo
 from .._failures.safety import (
     RetrySafety,
@@ -256,19 +256,19 @@ class HedgedRequest:
             record_race(self._call)
         response = best.response
         cause: Any = best.cause
-        was_sent = was_cut = False
+        was_sent = timed_out = False
         for sent in self._sent:
             if sent is not best:
                 drop_frames(sent.cause)
                 was_sent |= sent.is_sent and sent.ctx.log.sent
-                was_cut |= ran_out(sent.cause)
+                timed_out |= ran_out(sent.cause)
             sent.cause = None
         if response is not None:
             return response
         if was_sent:
             mark_reached_server(cause)
-        if was_cut and time_left(self._call) <= 0:
-            mark_cut_beside(cause)
+        if timed_out and time_left(self._call) <= 0:
+            mark_sibling_timed_out(cause)
         try:
             raise cause
         finally:

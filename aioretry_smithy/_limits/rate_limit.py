@@ -87,7 +87,7 @@ class Resets:
     max_wait: float
     _reset_at: float = -math.inf
 
-    _cut_until: float = -math.inf
+    _probe_at: float = -math.inf
     """Not infinite until the answer to a probe says more."""
 
     _is_probed: bool = False
@@ -97,7 +97,7 @@ class Resets:
 
     def turn(self, now: float, ahead: int) -> float:
         """Return when a request may go out unasked; those *ahead* do not matter."""
-        return max(now, self._reset_at, self._cut_until)
+        return max(now, self._reset_at, self._probe_at)
 
     def known_turn(self, now: float) -> float:
         """Return the time before which no request goes out for sure."""
@@ -106,16 +106,16 @@ class Resets:
 
     def take(self, now: float) -> int | None:
         """Let a request go out; return the round that it is the probe of, if it is."""
-        if self._cut_until == -math.inf:
+        if self._probe_at == -math.inf:
             # The server does the counting.
             return None
-        self._cut_until = now + self.max_wait
+        self._probe_at = now + self.max_wait
         self._is_probed = True
         return self._round
 
     def try_take(self, now: float) -> bool:
         """Let a request go out, if no probe has to go before it."""
-        return self._reset_at <= now + NEAR and self._cut_until == -math.inf
+        return self._reset_at <= now + NEAR and self._probe_at == -math.inf
 
     def give_back(self) -> None:
         """Take a permit back that was not used."""
@@ -124,7 +124,7 @@ class Resets:
         """Let another probe go out; return False if one has been answered before."""
         if probed != self._round:
             return False
-        self._cut_until, self._is_probed = now, False
+        self._probe_at, self._is_probed = now, False
         return True
 
     def open(self, probed: int) -> bool:
@@ -132,14 +132,14 @@ class Resets:
         if probed != self._round:
             return False
         self._round += 1
-        self._reset_at = self._cut_until = -math.inf
+        self._reset_at = self._probe_at = -math.inf
         self._is_probed = False
         return True
 
     def close(self, now: float, seconds: float) -> None:
         """Let no request go out for some seconds; earlier calls hold too."""
         if seconds > self.max_wait:
-            self._cut_until = max(self._cut_until, now + self.max_wait)
+            self._probe_at = max(self._probe_at, now + self.max_wait)
         else:
             self._reset_at = max(self._reset_at, now + seconds)
 
