@@ -126,10 +126,11 @@ def classify(
 ) -> CallError:
     """Ask the classifiers in turn, and make an error for the strategy.
 
-    A later verdict replaces an earlier one, but keeps its hint unless it has one of its
-    own. After a verdict that forbids, no further classifier is asked. A verdict without
-    a hint gets that of the response headers. Without a verdict a failure of the server,
-    such as any other 5xx, is not safe to retry; for any other failure that is unknown.
+    A later verdict replaces an earlier one, but keeps its ``retry_after`` unless it has
+    one of its own. After a verdict that forbids, no further classifier is asked. A
+    verdict without one gets that of the response headers. Without a verdict a failure
+    of the server, such as any other 5xx, is not safe to retry; for any other failure
+    that is unknown.
 
     Raises:
         ValueError: A classifier returns something other than a verdict or None.
@@ -157,10 +158,10 @@ def classify(
 def _error(
     failure: Failure, verdict: RetryAction | None, *, is_retry_safe: bool | None
 ) -> CallError:
-    kind = hint = None
+    kind = wait = None
     if verdict is not None:
-        kind, hint = verdict.kind, verdict.retry_after
-        hint = failure.retry_after if hint is None else hint
+        kind, wait = verdict.kind, verdict.retry_after
+        wait = failure.retry_after if wait is None else wait
     elif is_retry_safe is False and _retry_info_of(failure).is_throttling_error:
         # No retry, but the rate limiter needs to know.
         kind = ErrorKind.THROTTLING
@@ -168,7 +169,7 @@ def _error(
         _message(failure),
         fault=_fault(failure),
         is_retry_safe=is_retry_safe,
-        retry_after=hint,
+        retry_after=wait,
         is_throttling_error=kind is ErrorKind.THROTTLING,
         is_timeout_error=kind is ErrorKind.TIMEOUT,
         status=failure.status,
