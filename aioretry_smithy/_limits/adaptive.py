@@ -23,7 +23,7 @@ class _Adaptive:
     """A limit that adapts within bounds.
 
     Raises:
-        ValueError: *minimum* is no int >= 1, or the others are not above it in turn.
+        ValueError: *minimum* is not an int >= 1, or the others are not above it.
     """
 
     initial: float

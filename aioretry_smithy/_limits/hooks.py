@@ -75,7 +75,7 @@ class ConcurrencyHooks(Hooks):
             if permit is not None:
                 return permit
         limit._refuse(context_of(call, scope))
-        # Not by way of a variable: the error has this frame.
+        # A variable would keep the error alive, since the error keeps this frame.
         raise _unsent(
             ConcurrencyLimitError(limit, loop_time() - started, limit.pending)
         )

@@ -73,7 +73,7 @@ def _whole(headers: MultiMapping[str], name: str) -> str:
 
 
 def _policies(value: str) -> dict[str, Mapping[str, str]]:
-    """Return the parameters of each policy; nothing of a value that is no list."""
+    """Return the parameters of each policy; nothing where the value is not a list."""
     found: dict[str, Mapping[str, str]] = {}
     at = 0
     while at < len(value):

@@ -69,7 +69,7 @@ def message_of(error: BaseException, mask: Mask) -> str:
 
 
 def excerpt(text: str, longest: int = _LONGEST_CAUSE) -> str:
-    """Return so many printable characters of a text, the last one a sign of a cut."""
+    """Return at most so many printable characters, with an ellipsis if more follow."""
     # Cut before all else; it is masked by now.
     text = printable(text[: longest + 1])
     return text if len(text) <= longest else f"{text[: longest - 1]}{ELLIPSIS}"

@@ -163,7 +163,7 @@ def _bars(
 def until_next(
     attempts: Sequence[LogFacts], now: float, origin: float = 0.0
 ) -> list[Span]:
-    """Return when each attempt began, and when the next one did that is no hedge."""
+    """Return when each attempt began, and when the next that is not a hedge began."""
     spans: list[Span] = []
     following = now
     for attempt in reversed(attempts):

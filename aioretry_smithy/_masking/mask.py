@@ -57,7 +57,7 @@ _COUNT_OF_TOKENS = re.compile(
 _SEPARATORS = re.compile(r"[\W_]+")
 _WORD_BREAK = re.compile(r"[\W_]+|(?<=[a-z0-9])(?=[A-Z])")
 
-# Printable ASCII. A quoted blank stays quoted, for it ends nothing that is quoted.
+# Printable ASCII. A quoted blank stays quoted: it does not end what is quoted.
 _QUOTED = re.compile(
     r"%(2[1-9A-Fa-f]|[3-6][0-9A-Fa-f]|7[0-9A-Ea-e])|\\+(?:u([0-9A-Fa-f]{4})|(/)|.?)",
     re.DOTALL,

@@ -302,7 +302,7 @@ def _check_number(
     low: float,
     high: float = sys.float_info.max,
 ) -> None:
-    """Refuse what is no finite number from *low* to *high*."""
+    """Refuse anything but a finite number from *low* to *high*."""
     if not is_finite(value):
         raise bad_argument(name, value, "a finite number")
     if not low <= value <= high:
@@ -322,7 +322,7 @@ def _check_range(lower_name: str, lower: float, max_delay: float) -> None:
 
 
 def _check_count(name: str, value: object) -> None:
-    """Refuse what is no positive integer."""
+    """Refuse anything but a positive integer."""
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise bad_argument(name, value, "an integer >= 1")
 

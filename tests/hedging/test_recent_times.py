@@ -1,4 +1,4 @@
-"""The quantile of the times that requests took of late."""
+"""The quantile of the times that recent requests took."""
 
 from __future__ import annotations
 
