@@ -35,26 +35,24 @@ class RetrySafety(StrEnum):
 
 # Bugs of the caller. Only these very classes: a user's error class that derives from
 # one of them may well be worth another attempt.
-_MISUSE: frozenset[type[BaseException]] = frozenset(
-    {
-        ArithmeticError,
-        AssertionError,
-        AttributeError,
-        IndexError,
-        KeyError,
-        LookupError,
-        NameError,
-        NotImplementedError,
-        RuntimeError,
-        TypeError,
-        UnboundLocalError,
-        UnicodeDecodeError,
-        UnicodeEncodeError,
-        UnicodeError,
-        ValueError,
-        ZeroDivisionError,
-    }
-)
+_MISUSE: set[type[BaseException]] = {
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    IndexError,
+    KeyError,
+    LookupError,
+    NameError,
+    NotImplementedError,
+    RuntimeError,
+    TypeError,
+    UnboundLocalError,
+    UnicodeDecodeError,
+    UnicodeEncodeError,
+    UnicodeError,
+    ValueError,
+    ZeroDivisionError,
+}
 _BAD_URL = (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError)
 _BAD_REDIRECT = (
     aiohttp.InvalidUrlRedirectClientError,

@@ -21,7 +21,7 @@ from aioretry_smithy import (
     new_response,
 )
 from aioretry_smithy._log.notes import add_notes
-from aioretry_smithy._log.tree import describe_outcome
+from aioretry_smithy._log.tree import Node, branches, describe_outcome
 from aioretry_smithy._masking.mask import DEFAULT_MASK, Mask
 from aioretry_smithy._text import printable
 from aioretry_smithy.testing import ScriptedTransport
@@ -311,3 +311,34 @@ async def test_no_view_shows_a_secret():
 
     assert not [view for view in views if SECRET in view]
     assert "page=1" in ctx.log.render()
+
+
+def test_branches_of_any_depth():
+    """Each part hangs on the one around it, and further lines hang below the first."""
+    leaf = Node(["leaf", "below"], [])
+    node = Node(["node", "below"], [leaf, leaf])
+    tree = Node(["root", "below"], [node, leaf, node])
+
+    assert [
+        "root",
+        "│  below",
+        "├─ node",
+        "│  │  below",
+        "│  ├─ leaf",
+        "│  │     below",
+        "│  └─ leaf",
+        "│        below",
+        "├─ leaf",
+        "│     below",
+        "└─ node",
+        "   │  below",
+        "   ├─ leaf",
+        "   │     below",
+        "   └─ leaf",
+        "         below",
+    ] == [f"{branch}{line}" for branch, line in branches(tree)]
+
+
+def test_line_without_branches():
+    """A part with nothing inside is its lines."""
+    assert [("", "a"), ("   ", "b")] == [*branches(Node(["a", "b"], []))]
