@@ -11,9 +11,8 @@ from ._bodies.new_response import new_response
 from ._breaker.breaker import CircuitBreaker, CircuitBreakerListener
 from ._breaker.client import CircuitBreakerClient
 from ._breaker.fail_fast_error import FailFastError
-from ._breaker.rule import CircuitBreakerRule
 from ._breaker.state import CircuitPermit, CircuitState
-from ._breaker.strategy import CircuitBreakerStrategy
+from ._breaker.strategy import CircuitBreakerRule, CircuitBreakerStrategy
 from ._breaker.window import EventCount
 from ._call.stop_reason import RetryStopReason
 from ._content_preview.client import ContentPreviewingClient
@@ -35,12 +34,10 @@ from ._failures.safety import (
 )
 from ._hedging.client import HedgingClient
 from ._hedging.delay import HedgingDelay
-from ._limits.client import ConcurrencyLimitingClient
+from ._limits.client import ConcurrencyLimitingClient, RateLimitingClient
 from ._limits.concurrency_limit import ConcurrencyLimit, ConcurrencyLimitListener
-from ._limits.concurrency_limit_error import ConcurrencyLimitError
-from ._limits.rate_client import RateLimitingClient
+from ._limits.errors import ConcurrencyLimitError, RateLimitError
 from ._limits.rate_limit import RateLimit
-from ._limits.rate_limit_error import RateLimitError
 from ._log.capture import capture_logs
 from ._log.request_log import RequestLog
 from ._logging.client import LoggingClient
@@ -52,11 +49,10 @@ from ._retry.budget import PerHostRetryBudget, RetryBudget, RetryBudgetListener
 from ._retry.client import RetryingClient
 from ._retry.config import RetryConfig
 from ._retry.config_mapping import RetryConfigMapping
-from ._retry.content_rule import RetryRuleWithContent
 from ._retry.content_strategy import RetryStrategyWithContent
 from ._retry.decision import RetryDecision
 from ._retry.limiter import RetryLimiter
-from ._retry.rule import RetryRule
+from ._retry.rule import RetryRule, RetryRuleWithContent
 from ._retry.strategy import IDEMPOTENT_METHODS, RetryStrategy
 from ._rpc.circuit_breaker_client import CircuitBreakerRpcClient
 from ._rpc.decorate import rpc

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 
-CUT = "…"
+ELLIPSIS = "…"
 """The end of a preview that does not show the whole text."""
 
 _CHARSET = re.compile(r""";\s*charset\s*=\s*["']?([^\s;"']+)""", re.IGNORECASE)
@@ -31,7 +31,7 @@ def is_text(content_type: str) -> bool:
 
 def shortened(text: str, max_length: int) -> str | None:
     """Return the first *max_length* characters of a text, or None if it is empty."""
-    return f"{text[:max_length]}{CUT}" if len(text) > max_length else text or None
+    return f"{text[:max_length]}{ELLIPSIS}" if len(text) > max_length else text or None
 
 
 class BodyHead:
@@ -66,7 +66,7 @@ class BodyHead:
         preview = shortened(text, self._max_length)
         if preview == text and self.is_full:
             # Charsets with escape sequences take more bytes for a character.
-            return text + CUT
+            return text + ELLIPSIS
         return preview
 
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import time
 from asyncio import get_running_loop
+from typing import Final
+
+NEAR: Final = 1e-6
+"""Seconds that times may differ by because they are sums of floats."""
 
 
 class VirtualClock:

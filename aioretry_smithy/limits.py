@@ -21,7 +21,7 @@ from limits.aio.storage import Storage
 from limits.errors import ConfigurationError
 from limits.storage import storage_from_string
 
-from ._limits.rate_limit import RateLimit, Turn
+from ._limits.rate_limit import Admission, RateLimit
 from ._lru import BoundedMap
 from ._shared.link import Link
 from ._shared.stored_rate import StoredRate
@@ -129,13 +129,13 @@ class SharedRateLimit(RateLimit):
     def _try_take(self, now: float) -> None:
         """Let no request go out unasked."""
 
-    async def _turn(
+    async def _admit(
         self,
         ctx: ClientRequestContext,
         request: HttpRequest,
         latest: float,
         deadline: float,
-    ) -> Turn:
+    ) -> Admission:
         key = self._key
         if not isinstance(key, str):
             key = key(ctx, request)

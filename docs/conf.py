@@ -57,7 +57,8 @@ OTHER_NAMES = (
 # What signatures name and the text beside them explains.
 OUR_NAMES = (
     "AdaptiveSettings Chain CircuitBreakerFactory CircuitBreakers ClientT "
-    "Concurrency ConcurrencyLimitFactory ConcurrencyLimits ContentRuleConditions "
+    "Concurrency ConcurrencyLimitFactory ConcurrencyLimits Content "
+    "ContentRuleConditions "
     "DecoratingFunction Delays Enabled Exceptions Fallback FurtherSettings LogLevel "
     "Logger LoggingSettings Mask Rate RateLimits RedisClient RetryAnswer "
     "RetrySettings Retrying RpcDecoratingFunction RpcDecorator RuleConditions "

@@ -49,7 +49,7 @@ FLOORS = (
 """The rooms, from the bottom up; those of one floor do not know each other."""
 
 TOUCH_AIOHTTP = {
-    "_bodies.cut_body",
+    "_bodies.truncated_body",
     "_bodies.drain",
     "_bodies.new_response",
     "_bodies.replayable_payload",
@@ -104,7 +104,7 @@ PRIVATE_OF_OTHERS = {
     ("_session.deadline", "_timeout"),
     ("testing._transport", "_request"),
     # Users derive from these classes, or see them, and these are not for users.
-    ("_breaker.rule", "_applies"),
+    ("_breaker.strategy", "_applies"),
     ("_retry.strategy_tokens", "_may_wait"),
     ("_retry.strategy_tokens", "_release"),
     ("_rpc.retrying_client", "_name"),

@@ -22,7 +22,6 @@ FOR_LISTENERS = (
     "_body_text",
     "_content_preview",
     "_log/error_text",
-    "_log/json_values",
     "_log/rich_tree",
     "_log/timeline",
     "_log/tree",

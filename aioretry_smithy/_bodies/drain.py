@@ -20,19 +20,17 @@ async def discard(
     or slow is not worth a connection. It never takes more than 0.1 s.
     """
     try:
-        if _is_at_end(response) or await _drain(response, seconds):
+        is_at_end = response.connection is None or response.content.at_eof()
+        if is_at_end or await _drain(response, seconds):
             response.release()
     finally:
         response.close()  # does nothing after release()
 
 
-def _is_at_end(response: aiohttp.ClientResponse) -> bool:
-    return response.connection is None or response.content.at_eof()
-
-
 async def _drain(response: aiohttp.ClientResponse, seconds: float) -> bool:
     content = response.content
-    if response.status == _SWITCHING_PROTOCOLS or _declares_too_much(response):
+    declared = response.content_length or 0
+    if response.status == _SWITCHING_PROTOCOLS or declared > _DRAIN_BYTES:
         return False
     limit = content.total_bytes + _DRAIN_BYTES
     try:
@@ -42,8 +40,3 @@ async def _drain(response: aiohttp.ClientResponse, seconds: float) -> bool:
     except (aiohttp.ClientError, OSError):
         return False
     return content.at_eof()
-
-
-def _declares_too_much(response: aiohttp.ClientResponse) -> bool:
-    length = response.content_length
-    return length is not None and length > _DRAIN_BYTES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from http import HTTPStatus
+from http.client import responses
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -77,7 +77,7 @@ def new_response(
     response = aiohttp.ClientResponse(request.method, url, **arguments)
     given = CIMultiDict(headers or ())
     response.status = status
-    response.reason = _reason(status)
+    response.reason = responses.get(status, "")
     response.version = aiohttp.HttpVersion11
     response._headers = CIMultiDictProxy(given)
     response._raw_headers = tuple(
@@ -85,21 +85,10 @@ def new_response(
         for name, value in given.items()
     )
     response._raw_cookie_headers = tuple(given.getall("Set-Cookie", ())) or None
-    response.content = _content(body, loop)
-    return response
-
-
-def _reason(status: int) -> str:
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return ""
-
-
-def _content(body: bytes, loop: asyncio.AbstractEventLoop) -> aiohttp.StreamReader:
-    protocol = ResponseHandler(loop)
     # Above the size of the body: there is no transport to pause.
-    content = aiohttp.StreamReader(protocol, limit=len(body) + 1, loop=loop)
+    limit = len(body) + 1
+    content = aiohttp.StreamReader(ResponseHandler(loop), limit=limit, loop=loop)
     content.feed_data(body)
     content.feed_eof()
-    return content
+    response.content = content
+    return response

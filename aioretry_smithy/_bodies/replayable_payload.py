@@ -124,11 +124,11 @@ class _SerialFile:
 
     def __init__(self, part: IOBasePayload) -> None:
         self._part = part
-        self._file: Any = part._value
+        self._file = part._value
         self._reading = threading.Lock()
         part._value = self  # type: ignore[assignment]
 
-    def read(self, size: int = -1) -> Any:
+    def read(self, size: int = -1) -> object:
         with self._reading:
             return self._file.read(size)
 
@@ -143,7 +143,7 @@ class _SerialFile:
         with self._reading:
             pass
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._file, name)
 
 

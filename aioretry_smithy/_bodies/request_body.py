@@ -63,9 +63,7 @@ def can_be_sent_at_once(data: object) -> bool:
     return not isinstance(data, AsyncIterable) and _can_be_sent_again(data)
 
 
-def bytes_in_memory(
-    data: object,
-) -> tuple[bytes | bytearray | memoryview, str] | None:
+def bytes_in_memory(data: object) -> tuple[bytes | bytearray | memoryview, str] | None:
     """Return a body that is bytes, with the Content-Type that aiohttp gives it."""
     if isinstance(data, bytes | bytearray | memoryview):
         return data, "application/octet-stream"
@@ -74,7 +72,7 @@ def bytes_in_memory(
     return None
 
 
-def form_pairs(data: object) -> list[tuple[Any, Any]] | None:
+def form_pairs(data: object) -> list[tuple[str, object]] | None:
     """Return the fields of a body that aiohttp sends urlencoded, None of any other."""
     if isinstance(data, aiohttp.FormData):
         if data.is_multipart:
@@ -152,5 +150,7 @@ def _payload(data: Any) -> Payload | None:
 
 
 def _find(call: Call, data: object) -> ReplayablePayload | None:
-    bodies: Any = () if call.resources is None else call.resources.bodies
-    return next((body for body in bodies if body.source is data), None)
+    for body in () if call.resources is None else call.resources.bodies:
+        if body.source is data and isinstance(body, ReplayablePayload):
+            return body
+    return None

@@ -65,34 +65,15 @@ async def read_head_within(
     return read.head(limit)
 
 
-async def _read_chunks(
-    response: aiohttp.ClientResponse,
-    limit: int,
-    read: _ChunksRead,
-    enough: Callable[[bytes], bool] | None = None,
-) -> None:
-    if response.status == _SWITCHING_PROTOCOLS:
-        return
-    body = getattr(response, "_body", None)
-    if body is None and not isinstance(response.content, aiohttp.StreamReader):
-        # A user's response class promises only that it can be read whole.
-        body = await response.read()
-    if body is None:
-        await _read_stream(response.content, limit, read, enough)
-    else:
-        read.chunks.append(body)
-
-
 async def buffer(response: aiohttp.ClientResponse) -> None:
     """Read a body whole, as ``read()`` does, and put it back into the stream too."""
-    if response.status == _SWITCHING_PROTOCOLS:
+    read = _ChunksRead([], [])
+    had_body = getattr(response, "_body", None) is not None
+    await _read_chunks(response, math.inf, read)
+    if had_body or response.status == _SWITCHING_PROTOCOLS:
         return
     content = response.content
-    if not isinstance(content, aiohttp.StreamReader):
-        await response.read()
-    elif response._body is None:
-        read = _ChunksRead([], [])
-        await _read_stream(content, math.inf, read)
+    if isinstance(content, aiohttp.StreamReader):
         body = await response.read()
         # The same object in both, to hold the body once.
         _put_back(content, [body], read.ends)
@@ -156,10 +137,7 @@ class _CopyingChunks(deque[bytes]):
 
 
 def record_body_failure(
-    call: Call,
-    record: Record,
-    response: aiohttp.ClientResponse,
-    cause: BaseException,
+    call: Call, record: Record, response: aiohttp.ClientResponse, cause: BaseException
 ) -> None:
     """Record that reading a body failed with *cause*, and close the response.
 
@@ -175,13 +153,23 @@ def record_body_failure(
     response.close()
 
 
-async def _read_stream(
-    content: aiohttp.StreamReader,
+async def _read_chunks(
+    response: aiohttp.ClientResponse,
     limit: float,
     read: _ChunksRead,
     enough: Callable[[bytes], bool] | None = None,
 ) -> None:
     """Read *limit* bytes, to the end, or enough of them, and put them back."""
+    if response.status == _SWITCHING_PROTOCOLS:
+        return
+    content = response.content
+    body = getattr(response, "_body", None)
+    if body is None and not isinstance(content, aiohttp.StreamReader):
+        # A user's response class promises only that it can be read whole.
+        body = await response.read()
+    if body is not None:
+        read.chunks.append(body)
+        return
     size = next_look = 0
     try:
         while size < limit and not content.at_eof():

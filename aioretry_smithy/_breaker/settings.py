@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from .._errors import bad_argument, is_finite
+from .._errors import bad_argument, check_int, is_finite
 
 _SECONDS = (
     "trial_request_interval",
@@ -33,9 +33,7 @@ class CircuitBreakerSettings:
         threshold = self.failure_rate_threshold
         if not is_finite(threshold) or not 0 < threshold <= 1:
             raise bad_argument("failure_rate_threshold", threshold, "> 0 and <= 1")
-        minimum = self.minimum_request_threshold
-        if type(minimum) is not int or minimum < 0:
-            raise bad_argument("minimum_request_threshold", minimum, "an int >= 0")
+        check_int("minimum_request_threshold", self.minimum_request_threshold, 0)
         for name in _SECONDS:
             seconds = getattr(self, name)
             if not is_finite(seconds) or seconds <= 0:

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
+from .._bodies.request_body import bytes_in_memory, form_charset, form_pairs
+from .._bodies.response_content import copy_head
+from .._body_text import BodyHead, is_text, shortened
+from .._call.hooks import Hooks, Sign
 from .._context.client import DecoratingClient, find_client
-from .._errors import bad_argument
-from .hooks import PreviewHooks
+from .._errors import bad_argument, check_int
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import aiohttp
+
+    from .._call.call import Call
+    from .._call.hooks import Scope
     from .._context.client import Decorator, HttpClient
+    from .._request.request import HttpRequest
+
+_SCALARS = (str, int, float, type(None))
 
 
 class ContentPreviewingClient(DecoratingClient):
@@ -40,7 +56,7 @@ class ContentPreviewingClient(DecoratingClient):
     def __init__(self, delegate: HttpClient, max_length: int) -> None:
         super().__init__(delegate)
         self._max_length = max_length
-        self._hooks = PreviewHooks(max_length)
+        self._hooks = _PreviewHooks(max_length)
 
     @classmethod
     def new_decorator(cls, max_length: int) -> Decorator:
@@ -64,8 +80,7 @@ class ContentPreviewingClient(DecoratingClient):
             ...
         ValueError: max_length: 0 (expected: an int >= 1)
         """
-        if type(max_length) is not int or max_length < 1:
-            raise bad_argument("max_length", max_length, "an int >= 1")
+        check_int("max_length", max_length, 1)
 
         def decorator(delegate: HttpClient) -> HttpClient:
             if find_client(delegate, ContentPreviewingClient) is not None:
@@ -78,3 +93,118 @@ class ContentPreviewingClient(DecoratingClient):
     def describe(self) -> str:
         """Return one line for ``SessionBuilder.describe()``: name and settings."""
         return f"{type(self).__name__}(max_length={self._max_length})"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _PreviewHooks(Hooks):
+    max_length: int
+
+    def enter(self, call: Call, scope: Scope, request: HttpRequest) -> None:
+        scope.record.request_preview = preview_of_request(
+            request, call.default_headers, self.max_length
+        )
+
+    def leave(
+        self,
+        call: Call,
+        scope: Scope,
+        permit: None,
+        result: aiohttp.ClientResponse | Sign,
+        cause: Exception | None,
+    ) -> None:
+        if isinstance(result, Sign):
+            return
+        content_type = result.headers.get("Content-Type", "")
+        if is_text(content_type):
+            head = BodyHead(content_type, self.max_length)
+            if copy_head(result, head):
+                # That of a resend or a hedge, if one took the place of the first.
+                scope.record.outcome.preview = head
+
+
+def preview_of_request(
+    request: HttpRequest, defaults: Mapping[str, str] | None, max_length: int
+) -> str | None:
+    """Return the first characters of what aiohttp is about to send, or None.
+
+    A file, a stream, a factory, a multipart form are not touched. Never raises.
+    """
+    options = request.options
+    if options.get("data") is None and options.get("json") is None:
+        return None
+    headers = request.merged_headers(defaults)
+    if "Content-Encoding" in headers:
+        return None
+    try:
+        return _preview(options, headers.get("Content-Type"), max_length)
+    except Exception:
+        # Either aiohttp complains too, or the session's own JSON can do more.
+        return None
+
+
+def _preview(
+    options: Mapping[str, object], content_type: str | None, max_length: int
+) -> str | None:
+    data = options.get("data")
+    held = bytes_in_memory(data)
+    if held is not None:
+        body, usual_type = held
+        return _of_bytes(body, content_type or usual_type, max_length)
+    if content_type is not None and not is_text(content_type):
+        return None
+    if isinstance(data, str):
+        return shortened(data[: max_length + 1], max_length)
+    if data is None:
+        text = json.dumps(_Pruning(max_length + 1).prune(options["json"]))
+        return shortened(text, max_length)
+    pairs = form_pairs(data)
+    return None if pairs is None else _of_form(pairs, form_charset(data), max_length)
+
+
+def _of_bytes(
+    body: bytes | bytearray | memoryview, content_type: str, max_length: int
+) -> str | None:
+    if not is_text(content_type):
+        return None
+    head = BodyHead(content_type, max_length)
+    head.add(memoryview(body).cast("B"))
+    return head.text()
+
+
+def _of_form(
+    pairs: list[tuple[str, object]], charset: str, max_length: int
+) -> str | None:
+    if not all(isinstance(value, _SCALARS) for _, value in pairs):
+        # Bytes and files make it multipart, with any other fields.
+        return None
+    longest = max_length + 1
+    shown = [
+        (name, value[:longest] if isinstance(value, str) else value)
+        for name, value in islice(pairs, longest)
+    ]
+    return shortened(urlencode(shown, encoding=charset), max_length)
+
+
+class _Pruning:
+    """Leaves out of a document what stands behind its first characters in JSON."""
+
+    def __init__(self, room: int) -> None:
+        self._longest = self._room = room
+
+    def prune(self, value: object) -> object:
+        """Return *value*, or as much of it as there is room for."""
+        self._room -= 1
+        if isinstance(value, str):
+            value = value[: self._longest]
+            self._room -= len(value)
+        elif isinstance(value, dict):
+            return {
+                self.prune(name): self.prune(item)
+                for name, item in takewhile(self._has_room, value.items())
+            }
+        elif isinstance(value, list | tuple):
+            return [self.prune(item) for item in takewhile(self._has_room, value)]
+        return value
+
+    def _has_room(self, _: object) -> bool:
+        return self._room > 0

@@ -54,7 +54,7 @@ def went_out(cause: BaseException) -> bool:
     )
 
 
-def was_answered(request: Any) -> bool:
+def was_answered(request: object) -> bool:
     """Say whether a request of aiohttp's has a response.
 
     A middleware that sends again uses the same request, which keeps what came of it.
@@ -62,17 +62,13 @@ def was_answered(request: Any) -> bool:
     return getattr(request, "response", None) is not None
 
 
-def _is_later_send(variables: Mapping[str, Any]) -> bool:
+def _is_later_send(variables: Mapping[str, object]) -> bool:
     # The answered hops; and a first send that aiohttp repeated behind our back.
-    return bool(variables.get("history")) or _was_repeated(variables)
-
-
-def _was_repeated(variables: Mapping[str, Any]) -> bool:
-    session = variables.get("self")
-    may_repeat = getattr(session, "_retry_connection", False) and (
-        variables.get("method") in _REPEATED
-    )
-    return bool(may_repeat) and not variables.get("retry_persistent_connection", True)
+    if variables.get("history"):
+        return True
+    may_repeat = getattr(variables.get("self"), "_retry_connection", False)
+    is_first = variables.get("retry_persistent_connection", True)
+    return may_repeat and variables.get("method") in _REPEATED and not is_first
 
 
 def sources_of(cause: BaseException) -> Iterator[tuple[Any, bool]]:
@@ -103,7 +99,7 @@ def _response_of(
 
     A stream does not know its response, and a link would cost each call that succeeds.
     """
-    for frame in reversed([*_awaiting(callers), *callers]):
+    for frame in _nearest_first(callers):
         variables = frame.f_locals
         attributes = getattr(variables.get("self"), "__dict__", {})
         found = {
@@ -118,11 +114,10 @@ def _response_of(
     return None
 
 
-def _awaiting(callers: list[FrameType]) -> list[FrameType]:
-    """Return the frames, the outermost first, that wait for the one that caught it."""
-    frames = []
+def _nearest_first(callers: list[FrameType]) -> Iterator[FrameType]:
+    """Yield these frames, then those that wait for the one that caught it."""
+    yield from reversed(callers)
     frame = callers[0].f_back if callers else None
     while frame is not None:
-        frames.append(frame)
+        yield frame
         frame = frame.f_back
-    return frames[::-1]

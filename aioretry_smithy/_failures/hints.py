@@ -1,4 +1,4 @@
-"""Read the hints of a response: ``Retry-After`` and ``x-amz-retry-after``."""
+"""Read how long a response asks to wait: ``Retry-After`` and ``x-amz-retry-after``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def retry_after(headers: MultiMapping[str], *, now: float) -> float | None:
 
     ``Retry-After`` is a number of seconds, or a date in one of HTTP's three forms. A
     date is compared with the response's own ``Date``, because the two clocks may
-    differ. ``x-amz-retry-after`` is a number of milliseconds. The longest hint counts.
+    differ. ``x-amz-retry-after`` is a number of milliseconds. The longest counts.
 
     Args:
         headers: The response headers.
@@ -43,7 +43,7 @@ def retry_after(headers: MultiMapping[str], *, now: float) -> float | None:
 
     Returns:
         Seconds, 0.0 for a date in the past, infinity for a number of more than ten
-        digits (thirteen for milliseconds); None without a readable hint.
+        digits (thirteen for milliseconds); None without a readable one.
 
     Source: RFC 9110, sections 5.6.7 and 10.2.3; the AWS SDKs for the second header.
 
@@ -53,14 +53,14 @@ def retry_after(headers: MultiMapping[str], *, now: float) -> float | None:
     """
     if "Retry-After" not in headers and "x-amz-retry-after" not in headers:
         return None
-    hints = [
+    asked = [
         _whole_number(value, max_digits=13, per_second=1000)
         for value in headers.getall("x-amz-retry-after", ())
     ]
     for value in headers.getall("Retry-After", ()):
-        hints.append(_whole_number(value, max_digits=10))
-        hints.append(_seconds_until(value, headers.get("Date", ""), now))
-    return max((hint for hint in hints if hint is not None), default=None)
+        asked.append(_whole_number(value, max_digits=10))
+        asked.append(_seconds_until(value, headers.get("Date", ""), now))
+    return max((each for each in asked if each is not None), default=None)
 
 
 def _whole_number(value: str, *, max_digits: int, per_second: int = 1) -> float | None:

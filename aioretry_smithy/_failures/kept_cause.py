@@ -6,15 +6,16 @@ import asyncio
 import sys
 import weakref
 from contextlib import suppress
+from functools import lru_cache
 from types import CoroutineType, FrameType, MemberDescriptorType, TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import aiohttp
 
 from .._errors import raised_from
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
 LOG_KEY: Final = "_aioretry_smithy_log"
 """The attribute of an exception or a response with the log of its call."""
@@ -53,8 +54,6 @@ _LEFT_OUT = (
     TracebackType,
 )
 
-_MEMBERS: weakref.WeakKeyDictionary[type, tuple[str, ...]] = weakref.WeakKeyDictionary()
-
 
 class KeptCause:
     """Refers to an exception without keeping it or its frames alive.
@@ -68,8 +67,9 @@ class KeptCause:
 
     def __init__(self, cause: BaseException) -> None:
         self._copy = without_frames(cause)
+        self._reference: Callable[[], BaseException | None]
         try:
-            self._reference: Any = weakref.ref(cause)
+            self._reference = weakref.ref(cause)
         except TypeError:
             # Most of Python's own classes allow no weak reference.
             self._reference = type(None)
@@ -84,7 +84,7 @@ class KeptCause:
 
     def get(self) -> BaseException:
         """Return the exception, or a copy of the same class and text."""
-        cause: BaseException | None = self._reference()
+        cause = self._reference()
         return self._copy if cause is None else cause
 
 
@@ -109,29 +109,32 @@ def without_frames(
     Its attributes are copied too, except objects of the call: responses, requests,
     contexts, logs, tasks, frames. *inside* are the ids of exceptions that contain it.
     """
-    kind: Any = type(error)
+    kind = type(error)
     inside = {*inside, id(error)}
     # A user's class may not allow such a copy.
     with suppress(Exception):
-        copy: BaseException = kind.__new__(kind, *_kept(error.args, inside))
+        copy = kind.__new__(kind, *(_kept(each, inside) for each in error.args))
         for name, value in vars(error).items():
             if name != LOG_KEY:
                 vars(copy)[name] = _kept(value, inside)
         _copy_members(error, copy)
-        if error.__cause__ is not None:
-            copy.__cause__ = _kept(error.__cause__, inside)
+        cause = error.__cause__
+        if cause is not None and id(cause) not in inside:
+            copy.__cause__ = without_frames(cause, inside)
         if str(copy) == str(error):
             return copy
     return _stand_in(error)
 
 
-def _kept(value: Any, inside: Collection[int]) -> Any:
+def _kept(value: object, inside: Collection[int]) -> object:
     if isinstance(value, BaseException):
         return None if id(value) in inside else without_frames(value, inside)
     if isinstance(value, _LEFT_OUT):
         return None
-    if type(value) in {tuple, list}:
-        return type(value)(_kept(each, inside) for each in value)
+    if type(value) is tuple:
+        return tuple(_kept(each, inside) for each in value)
+    if type(value) is list:
+        return [_kept(each, inside) for each in value]
     if type(value) is dict:
         return {key: _kept(each, inside) for key, each in value.items()}
     return value
@@ -139,7 +142,8 @@ def _kept(value: Any, inside: Collection[int]) -> Any:
 
 def _copy_members(error: BaseException, copy: BaseException) -> None:
     """Copy attributes that are not in a ``__dict__``, such as ``errno``."""
-    for name in _members_of(type(error)):
+    kind: type = type(error)
+    for name in _members_of(kind):
         value = getattr(error, name, None)
         if value is not None:
             # An attribute may be read-only.
@@ -147,17 +151,15 @@ def _copy_members(error: BaseException, copy: BaseException) -> None:
                 setattr(copy, name, value)
 
 
+@lru_cache(maxsize=256)
 def _members_of(kind: type) -> tuple[str, ...]:
     """Return the names of such attributes; looked up once for each class."""
-    names = _MEMBERS.get(kind)
-    if names is None:
-        names = _MEMBERS[kind] = tuple(
-            name
-            for each in kind.__mro__
-            for name, member in vars(each).items()
-            if isinstance(member, MemberDescriptorType)
-        )
-    return names
+    return tuple(
+        name
+        for each in kind.__mro__
+        for name, member in vars(each).items()
+        if isinstance(member, MemberDescriptorType)
+    )
 
 
 def _stand_in(error: BaseException) -> BaseException:

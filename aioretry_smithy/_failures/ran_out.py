@@ -6,7 +6,7 @@ from typing import Final
 
 from .safety import is_timeout, peel, was_queued
 
-_CUT_BESIDE: Final = "_aioretry_smithy_cut_beside"
+_SIBLING_TIMED_OUT: Final = "_aioretry_smithy_sibling_timed_out"
 
 
 def ran_out(cause: BaseException | None) -> bool:
@@ -14,14 +14,14 @@ def ran_out(cause: BaseException | None) -> bool:
 
     Also one in the queue of a connection pool or of a limit.
     """
-    return is_timeout(cause) or was_queued(cause) or was_cut_beside(cause)
+    return is_timeout(cause) or was_queued(cause) or sibling_timed_out(cause)
 
 
-def mark_cut_beside(cause: BaseException) -> None:
+def mark_sibling_timed_out(cause: BaseException) -> None:
     """Note that the deadline of the call cut another request for the same answer."""
-    vars(peel(cause))[_CUT_BESIDE] = True
+    vars(peel(cause))[_SIBLING_TIMED_OUT] = True
 
 
-def was_cut_beside(cause: BaseException | None) -> bool:
-    """Say whether :func:`mark_cut_beside` was called for an exception."""
-    return cause is not None and _CUT_BESIDE in vars(peel(cause))
+def sibling_timed_out(cause: BaseException | None) -> bool:
+    """Say whether :func:`mark_sibling_timed_out` was called for an exception."""
+    return cause is not None and _SIBLING_TIMED_OUT in vars(peel(cause))

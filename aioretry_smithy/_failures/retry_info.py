@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from .._errors import is_finite
 
@@ -41,11 +41,11 @@ class RetryInfo(NamedTuple):
     @classmethod
     def of(cls, error: object) -> RetryInfo:
         """Read the attributes of *error*; missing or invalid ones get the default."""
-        hint = _attribute(error, "retry_after")
+        wait = _attribute(error, "retry_after")
         fault = _attribute(error, "fault")
         return cls(
             _as_bool(_attribute(error, "is_retry_safe")),
-            hint if is_finite(hint) and hint >= 0 else None,
+            wait if is_finite(wait) and wait >= 0 else None,
             _as_bool(_attribute(error, "is_throttling_error")) or False,
             _as_bool(_attribute(error, "is_timeout_error")) or False,
             _FAULTS.get(fault) if isinstance(fault, str) else None,
@@ -65,7 +65,7 @@ class RetryInfo(NamedTuple):
         )
 
 
-def _attribute(error: object, name: str) -> Any:
+def _attribute(error: object, name: str) -> object:
     # A user's error whose attributes raise must not end a call.
     try:
         return getattr(error, name, None)

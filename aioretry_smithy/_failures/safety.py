@@ -35,26 +35,24 @@ class RetrySafety(StrEnum):
 
 # Bugs of the caller. Only these very classes: a user's error class that derives from
 # one of them may well be worth another attempt.
-_MISUSE: frozenset[type[BaseException]] = frozenset(
-    {
-        ArithmeticError,
-        AssertionError,
-        AttributeError,
-        IndexError,
-        KeyError,
-        LookupError,
-        NameError,
-        NotImplementedError,
-        RuntimeError,
-        TypeError,
-        UnboundLocalError,
-        UnicodeDecodeError,
-        UnicodeEncodeError,
-        UnicodeError,
-        ValueError,
-        ZeroDivisionError,
-    }
-)
+_MISUSE: set[type[BaseException]] = {
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    IndexError,
+    KeyError,
+    LookupError,
+    NameError,
+    NotImplementedError,
+    RuntimeError,
+    TypeError,
+    UnboundLocalError,
+    UnicodeDecodeError,
+    UnicodeEncodeError,
+    UnicodeError,
+    ValueError,
+    ZeroDivisionError,
+}
 _BAD_URL = (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError)
 _BAD_REDIRECT = (
     aiohttp.InvalidUrlRedirectClientError,
@@ -77,6 +75,10 @@ _PERMANENT = (
     *_BAD_CERTIFICATE,
     *_ABORTED,
 )
+# aiohttp has no classes for these. The second: the server redirects, and the body was
+# read for the first hop.
+_CLOSED = aiohttp.ClientConnectionError, "Connector is closed"
+_SPENT = aiohttp.ClientPayloadError, "Cannot follow redirect with a consumed"
 _BEFORE_SENDING = (
     UnprocessedRequestError,
     aiohttp.ClientConnectorError,
@@ -141,7 +143,7 @@ def safety_by_kind(cause: BaseException) -> RetrySafety:
         return RetrySafety.NO
     if isinstance(cause, _PERMANENT) or type(cause) in _MISUSE:
         return RetrySafety.NO
-    if _is_connector_closed(cause) or _is_broken_body(cause) or _is_spent(cause):
+    if _says(cause, *_CLOSED) or _says(cause, *_SPENT) or _is_broken_body(cause):
         return RetrySafety.NO
     return RetrySafety.YES if is_unprocessed(cause) else RetrySafety.MAYBE
 
@@ -177,7 +179,7 @@ def is_unprocessed(cause: BaseException | None) -> bool:
         return False
     return (
         isinstance(cause, _BEFORE_SENDING)
-        or _is_connector_closed(cause)
+        or _says(cause, *_CLOSED)
         or was_queued(cause)
     )
 
@@ -268,10 +270,8 @@ def was_refused(cause: BaseException | None) -> bool:
     return cause is not None and isinstance(peel(cause), RefusedRequestError)
 
 
-def _is_connector_closed(cause: BaseException) -> bool:
-    return type(cause) is aiohttp.ClientConnectionError and str(cause).startswith(
-        "Connector is closed"
-    )
+def _says(cause: BaseException, kind: type[BaseException], words: str) -> bool:
+    return type(cause) is kind and str(cause).startswith(words)
 
 
 def _is_broken_body(cause: BaseException) -> bool:
@@ -281,11 +281,4 @@ def _is_broken_body(cause: BaseException) -> bool:
         type(cause) is aiohttp.ClientConnectionError
         and cause.__cause__ is not None
         and not isinstance(cause.__cause__, aiohttp.ClientError | OSError)
-    )
-
-
-def _is_spent(cause: BaseException) -> bool:
-    # The server redirects, and the body was read for the first hop.
-    return type(cause) is aiohttp.ClientPayloadError and str(cause).startswith(
-        "Cannot follow redirect with a consumed"
     )

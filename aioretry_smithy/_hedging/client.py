@@ -13,8 +13,8 @@ from .._clock import loop_time
 from .._context.chain import sends_again
 from .._context.client import DecoratingClient, Decorator, HttpClient, chain_of
 from .._context.context import state_of
-from .._errors import ResponseTimeoutError, bad_argument, is_finite
-from .._failures.ran_out import was_cut_beside
+from .._errors import ResponseTimeoutError, bad_argument, check_int, is_finite
+from .._failures.ran_out import sibling_timed_out
 from .._failures.safety import stands_for
 from .._meant import call_it
 from .._retry.limiter import RetryLimiter
@@ -124,8 +124,7 @@ class HedgingClient(DecoratingClient[HttpClient]):
             expected = "seconds, finite and >= 0, or a HedgingDelay"
             expected += call_it(delay, HedgingDelay)
             raise bad_argument("delay", delay, expected)
-        if type(max_hedges) is not int or max_hedges < 1:
-            raise bad_argument("max_hedges", max_hedges, "an int >= 1")
+        check_int("max_hedges", max_hedges, 1)
         if limiter is not None and not isinstance(limiter, RetryLimiter):
             raise bad_argument("limiter", limiter, "a RetryLimiter, or None")
         checked, delays = delay, delay._new_delays()
@@ -152,8 +151,8 @@ class HedgingClient(DecoratingClient[HttpClient]):
         except BaseException as cause:
             _end(call, scope.record)
             judge_attempt(call, scope.record, cause)
-            is_cut = type(cause) is not ResponseTimeoutError and was_cut_beside(cause)
-            if is_cut and time_left(call) <= 0:
+            is_other = type(cause) is not ResponseTimeoutError
+            if is_other and sibling_timed_out(cause) and time_left(call) <= 0:
                 raise _timed_out(call, cause) from cause
             raise
         _end(call, scope.record)
@@ -162,7 +161,11 @@ class HedgingClient(DecoratingClient[HttpClient]):
     async def _hedged(
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> aiohttp.ClientResponse:
-        times = self._delays.of(request) if _may_be_hedged(ctx, request) else None
+        data = request.arguments.get("data")
+        may_be_hedged = is_idempotent(ctx, request) and (
+            data is None or can_be_sent_at_once(data)
+        )
+        times = self._delays.of(request) if may_be_hedged else None
         if times is None:
             return await self.delegate.execute(ctx, request)
         delay = times.delay()
@@ -215,8 +218,3 @@ def _timed_out(call: Call, cause: BaseException) -> ResponseTimeoutError:
     stands_for(error, cause)
     record_failure(call, call, error)
     return error
-
-
-def _may_be_hedged(ctx: ClientRequestContext, request: HttpRequest) -> bool:
-    data = request.arguments.get("data")
-    return is_idempotent(ctx, request) and (data is None or can_be_sent_at_once(data))

@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
 
-from .._errors import bad_argument, is_finite
+from .._clock import loop_time
+from .._errors import (
+    bad_argument,
+    check_int,
+    check_not_negative,
+    check_positive,
+    is_finite,
+)
 from .._meant import check_unit
 from .._request.keys import host_key
 from .._request.per_key import OneForAll, PerKey
-from .recent_times import FixedDelay, RecentTimes
 
-Delays: TypeAlias = OneForAll[FixedDelay] | PerKey[RecentTimes]
-"""Finds the delay for a request, and learns from its answer."""
+_GROWTH: Final = 1.05
+"""How many times as long as the bucket before it a bucket reaches.
+
+A quantile is the upper end of a bucket: never shorter than the true one, and less than
+5 % longer. There are buckets for any time, so none is too long to be counted.
+"""
+
+_PER_BUCKET: Final = 1 / math.log(_GROWTH)
+
+_SHORTEST: Final = 1e-6
+"""The logarithm needs a time above 0, and no clock tells shorter ones apart."""
+
+_SEEN_ENOUGH: Final = 100
+"""The quantile is found anew when there is a hundredth more of the times."""
 
 
 class HedgingDelay(ABC):
@@ -85,8 +105,7 @@ class _Fixed(HedgingDelay):
     seconds: float
 
     def __post_init__(self) -> None:
-        if not (is_finite(self.seconds) and self.seconds >= 0):
-            raise bad_argument("seconds", self.seconds, "finite and >= 0")
+        check_not_negative("seconds", self.seconds)
         check_unit("delay", self.seconds)
 
     def _new_delays(self) -> Delays:
@@ -106,20 +125,12 @@ class _Percentile(HedgingDelay):
     def __post_init__(self) -> None:
         if not (is_finite(self.quantile) and 0 < self.quantile < 1):
             raise bad_argument("quantile", self.quantile, "> 0 and < 1")
-        if type(self.minimum_samples) is not int or self.minimum_samples < 1:
-            raise bad_argument("minimum_samples", self.minimum_samples, "an int >= 1")
-        if not (is_finite(self.window) and self.window > 0):
-            raise bad_argument("window", self.window, "finite and > 0")
-        if not (is_finite(self.floor) and self.floor >= 0):
-            raise bad_argument("floor", self.floor, "finite and >= 0")
+        check_int("minimum_samples", self.minimum_samples, 1)
+        check_positive("window", self.window)
+        check_not_negative("floor", self.floor)
 
     def _new_delays(self) -> Delays:
-        def make(key: str) -> RecentTimes:
-            return RecentTimes(
-                self.quantile, self.minimum_samples, self.window, self.floor
-            )
-
-        return PerKey("host", host_key, make, self)
+        return PerKey("host", host_key, lambda key: RecentTimes(self), self)
 
     def __repr__(self) -> str:
         return (
@@ -127,3 +138,86 @@ class _Percentile(HedgingDelay):
             f" minimum_samples={self.minimum_samples!r}, window={self.window!r},"
             f" floor={self.floor!r})"
         )
+
+
+@dataclass(slots=True, eq=False)
+class RecentTimes:
+    """The times of the last one to two windows, counted in logarithmic buckets.
+
+    Two windows take turns: one gathers, the one before it is complete.
+
+    Args:
+        _settings: Which quantile to find, and how.
+    """
+
+    _settings: _Percentile
+    _now: Counter[int] = field(init=False, default_factory=Counter)
+    _past: Counter[int] = field(init=False, default_factory=Counter)
+    _size: int = field(init=False, default=0)
+    _past_size: int = field(init=False, default=0)
+    _ends: float = field(init=False)
+    _found: float = field(init=False, default=0.0)
+    _found_of: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        self._ends = loop_time() + self._settings.window
+
+    def note(self, seconds: float) -> None:
+        """Add a time."""
+        self._turn()
+        self._now[math.ceil(math.log(max(seconds, _SHORTEST)) * _PER_BUCKET)] += 1
+        self._size += 1
+
+    def delay(self) -> float | None:
+        """Return the quantile in seconds; None while there are too few times."""
+        self._turn()
+        size = self._size + self._past_size
+        if size < self._settings.minimum_samples:
+            return None
+        if (size - self._found_of) * _SEEN_ENOUGH > self._found_of:
+            self._found, self._found_of = self._find(size), size
+        return max(self._found, self._settings.floor)
+
+    def _find(self, size: int) -> float:
+        rank = math.ceil(self._settings.quantile * size)
+        counts = self._now + self._past
+        buckets = iter(sorted(counts))
+        bucket = next(buckets)
+        counted = counts[bucket]
+        while counted < rank:
+            bucket = next(buckets)
+            counted += counts[bucket]
+        return _GROWTH**bucket
+
+    def _turn(self) -> None:
+        """Let the next window begin, if it is time."""
+        late, window = loop_time() - self._ends, self._settings.window
+        if late < 0:
+            return
+        is_next = late < window
+        self._past, self._past_size = self._now, self._size
+        if not is_next:
+            self._past, self._past_size = Counter(), 0
+        self._now, self._size = Counter(), 0
+        self._ends += window if is_next else late + window
+        self._found_of = 0
+
+
+class FixedDelay:
+    """The same delay for all requests."""
+
+    __slots__ = ("_seconds",)
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def note(self, seconds: float) -> None:
+        """Learn nothing."""
+
+    def delay(self) -> float:
+        """Return the seconds."""
+        return self._seconds
+
+
+Delays: TypeAlias = OneForAll[FixedDelay] | PerKey[RecentTimes]
+"""Finds the delay for a request, and learns from its answer."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from copy import copy
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from .._call.race import Race
 from .._call.recorder import record_race, record_superseded
 from .._call.time_limits import time_left
 from .._clock import loop_time
-from .._context.context import context_of, state_of
+from .._context.context import context_of, record_of, state_of
 from .._failures.kept_cause import drop_frames
-from .._failures.ran_out import mark_cut_beside, ran_out
+from .._failures.ran_out import mark_sibling_timed_out, ran_out
 from .._failures.retry_info import RetryInfo
 from .._failures.safety import (
     RetrySafety,
@@ -24,8 +25,7 @@ from .._failures.safety import (
 from .._retry.config import RETRY_COUNT_HEADER
 from .._retry.http_adapter import HTTP
 from .._retry.limiter_calls import acquired, notify
-from .sent_request import SentRequest, came_from_server
-from .standing import Standing
+from .sent_request import SentRequest, Standing, came_from_server
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
     from .._retry.limiter import RetryLimiter
-    from .recent_times import FixedDelay, RecentTimes
+    from .delay import FixedDelay, RecentTimes
+    from .sent_request import Answer
 
 _THROTTLED: Final = frozenset({408, 429})
 
@@ -46,6 +47,7 @@ def is_good(status: int) -> bool:
     return status < 500 and status not in _THROTTLED
 
 
+@dataclass(eq=False)
 class HedgedRequest:
     """One request on its way through a hedging client, with its hedges.
 
@@ -53,38 +55,27 @@ class HedgedRequest:
     cancelled must not hold up the caller, whose own task is left alone.
 
     Args:
-        delegate: What sends them.
-        ctx: The attempt. It gets the log of the request whose outcome counts.
-        request: The request.
-        times: Learn from the answers.
-        delay: Seconds to wait for an answer before each hedge.
-        max_hedges: How many there may be.
-        limiter: Asked before each hedge.
+        _delegate: What sends them.
+        _ctx: The attempt. It gets the log of the request whose outcome counts.
+        _request: The request.
+        _times: Learn from the answers.
+        _delay: Seconds to wait for an answer before each hedge.
+        _hedges_left: How many there may be.
+        _limiter: Asked before each hedge.
     """
 
-    def __init__(
-        self,
-        delegate: HttpClient,
-        ctx: ClientRequestContext,
-        request: HttpRequest,
-        times: FixedDelay | RecentTimes,
-        delay: float,
-        max_hedges: int,
-        limiter: RetryLimiter | None,
-    ) -> None:
-        self._delegate = delegate
-        self._ctx = ctx
-        self._request = request
-        self._times = times
-        self._delay = delay
-        self._hedges_left = max_hedges
-        self._limiter = limiter
-        self._call, scope = state_of(ctx)
+    _delegate: HttpClient
+    _ctx: ClientRequestContext
+    _request: HttpRequest
+    _times: FixedDelay | RecentTimes
+    _delay: float
+    _hedges_left: int
+    _limiter: RetryLimiter | None
+
+    def __post_init__(self) -> None:
+        self._call, scope = state_of(self._ctx)
         self._scope: Any = scope
-        # The attempt itself, and its context, get the request that counts.
-        first = copy(self._scope)
-        first.context = None
-        self._first = SentRequest(context_of(self._call, first))
+        self._first = SentRequest()
         self._sent = [self._first]
         self._under_way: list[SentRequest] = []
         self._standing = Standing()
@@ -97,13 +88,17 @@ class HedgedRequest:
         failure. A good answer that something on this side gave in place of the server
         serves where no other request brings one.
         """
-        first: Any = self._first.ctx
-        self._start(self._first, self._delegate.execute(first, self._request))
+        # The attempt itself, and its context, get the request that counts.
+        first = copy(self._scope)
+        first.context = None
+        self._first.send(context_of(self._call, first))
+        answer = self._delegate.execute(self._first.ctx, self._request)
+        self._start(self._first, answer)
         try:
             await self._race()
             for sent in self._under_way:
-                if sent.ctx is not None:
-                    record_superseded(state_of(sent.ctx)[1].record)
+                if sent.is_sent:
+                    record_superseded(record_of(sent.ctx)[1])
             await self._end()
         except BaseException as error:
             self._standing.close()
@@ -121,7 +116,7 @@ class HedgedRequest:
                 timeout=pause,
                 return_when=asyncio.FIRST_COMPLETED,
             )
-            before = next(sent for sent in reversed(self._sent) if sent.ctx is not None)
+            before = next(sent for sent in reversed(self._sent) if sent.is_sent)
             for sent in [each for each in self._under_way if each.task in done]:
                 self._under_way.remove(sent)
                 if self._take(sent):
@@ -131,7 +126,10 @@ class HedgedRequest:
                 self._hedge(before)
 
     def _may_hedge(self) -> bool:
-        return self._hedges_left > 0 and time_left(self._call, self._scope.record) > 0
+        return self._hedges_left > 0 and self._time_left() > 0
+
+    def _time_left(self) -> float:
+        return time_left(self._call, self._scope.record)
 
     def _hedge(self, before: SentRequest) -> None:
         self._hedges_left -= 1
@@ -140,43 +138,36 @@ class HedgedRequest:
         self._start(hedge, self._ask_and_send(hedge, before.ctx, before.cause))
 
     def _start(
-        self,
-        sent: SentRequest,
-        answer: Coroutine[Any, Any, aiohttp.ClientResponse | None],
+        self, sent: SentRequest, answer: Coroutine[object, None, Answer]
     ) -> None:
         self._under_way.append(sent)
         sent.task = asyncio.get_running_loop().create_task(answer)
 
     async def _ask_and_send(
-        self, hedge: SentRequest, before: Any, cause: Exception | None
-    ) -> aiohttp.ClientResponse | None:
-        """Send a hedge; return None where the limiter gives no leave, or too late."""
+        self, hedge: SentRequest, before: ClientRequestContext, cause: Exception | None
+    ) -> Answer:
+        """Send a hedge; return None where the limiter gives no permit, or too late."""
         limiter, ctx = self._limiter, self._ctx
         if limiter is not None:
             if not await acquired(limiter, before, cause):
                 self._call.refused_hedges += 1
                 return None
             # It may have taken its time, and may even have ignored that it is over.
-            if (
-                hedge not in self._under_way
-                or time_left(self._call, self._scope.record) <= 0
-            ):
+            if hedge not in self._under_way or self._time_left() <= 0:
                 await notify(limiter, limiter.release, before)
                 return None
-            hedge.leave = before
+            hedge.permit = before
         call = self._call
-        config: Any = call.retry_config
-        name = getattr(config, "retry_count_header", RETRY_COUNT_HEADER)
+        name = getattr(call.retry_config, "retry_count_header", RETRY_COUNT_HEADER)
         request = self._request
         if name is not None:
             request = HTTP.with_count(request, name, call.attempts_made)
-        hedge.started = loop_time()
-        hedge.ctx = attempt = ctx.derive(request)
+        hedge.send(ctx.derive(request))
         self._standing.free_connection()
-        record, first = state_of(attempt)[1].record, self._scope.record
+        record, first = record_of(hedge.ctx)[1], self._scope.record
         record.deadline = first.deadline
         record.race = Race(record.started - first.started)
-        return await self._delegate.execute(attempt, request)
+        return await self._delegate.execute(hedge.ctx, request)
 
     def _take(self, sent: SentRequest) -> bool:
         """Look at the outcome of a request; say whether it wins."""
@@ -184,13 +175,13 @@ class HedgedRequest:
         del sent.task  # it has the failure, whose frames have this object
         self._last = sent
         failure = task.exception()
-        if isinstance(failure, Exception) and sent.ctx is not None:
+        if isinstance(failure, Exception) and sent.is_sent:
             self._fail(sent, failure)
             return False
         del failure
         # Raises what did not come from a request.
         response = task.result()
-        if response is None or sent.ctx is None:
+        if response is None:
             self._hedges_left = 0
             return False
         sent.response = response
@@ -211,12 +202,12 @@ class HedgedRequest:
         self._standing.answer_badly(sent)
         if HTTP.retry_after(response) is not None:
             self._hedges_left = 0
-        if any(other.ctx is not None for other in self._under_way):
+        if any(other.is_sent for other in self._under_way):
             self._standing.free_connection()
 
     def _withdraw(self) -> None:
-        """Give up the hedges that still wait for leave."""
-        waiting = [sent for sent in self._under_way if sent.ctx is None]
+        """Give up the hedges that still wait for a permit."""
+        waiting = [sent for sent in self._under_way if not sent.is_sent]
         for hedge in waiting:
             if not hedge.task.done():
                 self._under_way.remove(hedge)
@@ -251,36 +242,33 @@ class HedgedRequest:
         finally:
             for sent in rest:
                 sent.settle()
-            await self._end_permits()
-
-    async def _end_permits(self) -> None:
-        limiter = self._limiter
-        for sent in self._sent:
-            leave, sent.leave = sent.leave, None
-            if limiter is not None and leave is not None:
-                await notify(limiter, limiter.on_retry_end, leave)
+            for sent in self._sent:
+                permit, sent.permit = sent.permit, None
+                if self._limiter is not None and permit is not None:
+                    await notify(self._limiter, self._limiter.on_retry_end, permit)
 
     def _hand_over(self) -> aiohttp.ClientResponse:
         """Give the attempt the log of what counts, and return or raise that."""
-        best: Any = self._standing.best
+        best = self._standing.best
         counts = state_of(best.ctx)[1]
         self._scope.record, self._scope.number = counts.record, counts.number
         if best is not self._last:
             record_race(self._call)
-        cause, response = best.cause, best.response
-        was_sent = was_cut = False
+        response = best.response
+        cause: Any = best.cause
+        was_sent = timed_out = False
         for sent in self._sent:
             if sent is not best:
                 drop_frames(sent.cause)
-                was_sent |= sent.ctx is not None and sent.ctx.log.sent
-                was_cut |= ran_out(sent.cause)
+                was_sent |= sent.is_sent and sent.ctx.log.sent
+                timed_out |= ran_out(sent.cause)
             sent.cause = None
         if response is not None:
-            return response  # type: ignore[no-any-return]
+            return response
         if was_sent:
             mark_reached_server(cause)
-        if was_cut and time_left(self._call) <= 0:
-            mark_cut_beside(cause)
+        if timed_out and time_left(self._call) <= 0:
+            mark_sibling_timed_out(cause)
         try:
             raise cause
         finally:

@@ -1,13 +1,15 @@
-"""One of the requests that are sent for one answer, and how it is given up."""
+"""The requests that are sent for one answer: how they end, and which of them counts."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from .._call.recorder import record_failure
 from .._clock import loop_time
 from .._context.context import state_of
+from .._retry.refusal import is_refusal
 
 if TYPE_CHECKING:
     import aiohttp
@@ -17,45 +19,51 @@ if TYPE_CHECKING:
     from .._call.record import Record
     from .._context.context import ClientRequestContext
 
-_given_up: Final[set[asyncio.Task[Any]]] = set()
+    Answer: TypeAlias = aiohttp.ClientResponse | None
+    """None where a limiter has not said yes."""
+
+# The ranks of outcomes, the best first.
+_WINNER, _STAND_IN, _BAD, _FAILURE, _REFUSAL = range(5)
+
+_given_up: Final[set[asyncio.Task[Answer]]] = set()
 """Tasks that are to end, some in their own time: the loop alone does not keep them."""
 
 
+@dataclass(slots=True, eq=False)
 class SentRequest:
     """One of the requests, from when it is decided on."""
 
-    __slots__ = ("cause", "ctx", "leave", "response", "started", "task")
+    task: asyncio.Task[Answer] = field(init=False)
 
-    task: asyncio.Task[aiohttp.ClientResponse | None]
+    ctx: ClientRequestContext = field(init=False)
+    """Its attempt, once it is sent."""
 
-    ctx: ClientRequestContext | None
-    """None where a limiter has not said yes."""
+    is_sent: bool = False
+    """Whether it is not waiting for a limiter any more."""
 
-    leave: ClientRequestContext | None
+    permit: ClientRequestContext | None = None
     """The attempt for which a limiter gave a permit."""
 
-    cause: Exception | None
-    response: aiohttp.ClientResponse | None
+    cause: Exception | None = None
+    response: aiohttp.ClientResponse | None = None
+    started: float = field(init=False)
 
-    def __init__(self, ctx: ClientRequestContext | None = None) -> None:
-        self.ctx = ctx
-        self.started = loop_time()
-        self.leave = self.cause = self.response = None
+    def send(self, ctx: ClientRequestContext) -> None:
+        """Note that it is sent now."""
+        self.ctx, self.is_sent, self.started = ctx, True, loop_time()
 
     def close(self) -> None:
-        """Close the answer, which is there."""
-        response: Any = self.response
-        response.close()
+        """Close the answer."""
+        if self.response is not None:
+            self.response.close()
 
     def stays_open(self) -> bool:
         """Say whether the body may keep its connection until it is read."""
         response = self.response
         if response is None or response.connection is None:
             return False
-        length, (buffer, _) = (
-            response.content_length,
-            response.content.get_read_buffer_limits(),
-        )
+        length = response.content_length
+        buffer, _ = response.content.get_read_buffer_limits()
         return length is None or length > buffer
 
     def give_up(self) -> None:
@@ -68,7 +76,7 @@ class SentRequest:
         """Let the log be complete, after the request was given up."""
         task = self.task
         del self.task  # it may have a failure, whose frames have this object
-        if self.ctx is None:
+        if not self.is_sent:
             return
         call, scope = state_of(self.ctx)
         record = scope.record
@@ -79,6 +87,65 @@ class SentRequest:
             record.was_sent = record.was_sent or not task.done()
             record_failure(call, record, asyncio.CancelledError())
         record.is_settled = True
+
+
+class Standing:
+    """Keeps the outcomes of the requests so far, and ranks them.
+
+    The first good answer of a server wins. Where there is none, when all requests are
+    over, comes the first good answer of something on this side, then the last bad
+    answer, then the first failure, then the first refusal on this side.
+    """
+
+    __slots__ = ("_kept",)
+
+    def __init__(self) -> None:
+        self._kept: dict[int, SentRequest] = {}
+
+    @property
+    def best(self) -> SentRequest:
+        """The request that counts, if nothing better follows."""
+        return self._kept[min(self._kept)]
+
+    def win(self, sent: SentRequest) -> None:
+        """Take a good answer of a server; the others are closed."""
+        self.close()
+        self._kept[_WINNER] = sent
+
+    def stand_in(self, sent: SentRequest) -> None:
+        """Keep a good answer of something on this side, such as a fallback."""
+        self.let_go()
+        if self._kept.setdefault(_STAND_IN, sent) is not sent:
+            sent.close()
+
+    def answer_badly(self, sent: SentRequest) -> None:
+        """Keep an answer that is not good, in place of the one before."""
+        self.let_go()
+        if _STAND_IN in self._kept:
+            sent.close()
+        else:
+            self._kept[_BAD] = sent
+
+    def fail(self, sent: SentRequest) -> None:
+        """Note a failure."""
+        is_injected = sent.is_sent and sent.ctx.log.injected
+        is_refused = is_refusal(sent.cause) and not is_injected
+        self._kept.setdefault(_REFUSAL if is_refused else _FAILURE, sent)
+
+    def free_connection(self) -> None:
+        """Close a bad answer whose connection other requests may wait for."""
+        if _BAD in self._kept and self._kept[_BAD].stays_open():
+            self.let_go()
+
+    def let_go(self) -> None:
+        """Close the bad answer, if there is one; it no longer counts."""
+        if _BAD in self._kept:
+            self._kept.pop(_BAD).close()
+
+    def close(self) -> None:
+        """Close all answers."""
+        for sent in self._kept.values():
+            sent.close()
 
 
 def came_from_server(
@@ -103,7 +170,7 @@ def _met_server(record: Record) -> bool:
     return record.was_sent or record.outcome.is_injected
 
 
-def _discard(task: asyncio.Task[aiohttp.ClientResponse | None]) -> None:
+def _discard(task: asyncio.Task[Answer]) -> None:
     _given_up.discard(task)
     if not task.cancelled() and task.exception() is None:
         response = task.result()

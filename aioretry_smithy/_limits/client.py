@@ -1,17 +1,17 @@
-"""Let only so many requests be in flight at once."""
+"""Let only so many requests be in flight at once, or go out at a rate."""
 
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from .._context.client import DecoratingClient, HttpClient
-from .._errors import bad_argument
+from .._errors import bad_argument, is_finite
 from .._request.keys import host_key
 from .._request.per_key import OneForAll, PerKey
 from .concurrency_limit import ConcurrencyLimit
-from .place_hooks import PlaceHooks
-from .waiting import check_timeout
+from .hooks import ConcurrencyHooks, RateHooks
+from .rate_limit import RateLimit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     ConcurrencyLimits: TypeAlias = (
         OneForAll[ConcurrencyLimit] | PerKey[ConcurrencyLimit]
     )
+    RateLimits: TypeAlias = OneForAll[RateLimit] | PerKey[RateLimit]
 
 
 class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
@@ -37,6 +38,7 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
     """
 
     _serves = "sessions"
+    _hooks: ConcurrencyHooks
 
     def __init__(
         self,
@@ -46,10 +48,7 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
         timeout: float | None,
     ) -> None:
         super().__init__(delegate)
-        self._limits = limits
-        self._max_pending = max_pending
-        self._timeout = timeout
-        self._hooks = PlaceHooks(limits, max_pending, timeout)
+        self._hooks = ConcurrencyHooks(limits, max_pending, timeout)
 
     @classmethod
     def new_decorator(
@@ -120,16 +119,13 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
 
     @classmethod
     def _decorator(
-        cls,
-        limits: ConcurrencyLimits,
-        max_pending: int | None,
-        timeout: float | None,
+        cls, limits: ConcurrencyLimits, max_pending: int | None, timeout: float | None
     ) -> Decorator:
         if max_pending is not None and (
             type(max_pending) is not int or max_pending < 0
         ):
             raise bad_argument("max_pending", max_pending, "an int >= 0, or None")
-        check_timeout(timeout)
+        _check_timeout(timeout)
         return lambda delegate: cls(delegate, limits, max_pending, timeout)
 
     @property
@@ -143,17 +139,111 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
         >>> [limit.in_flight for limit in limits.values()]
         [0]
         """
-        return MappingProxyType(self._limits.in_use())
+        return MappingProxyType(self._hooks.limits.in_use())
 
     def describe(self) -> str:
         """Return the name and the settings of this client."""
-        queue = f"max_pending={self._max_pending!r}, timeout={self._timeout!r}"
-        return f"{type(self).__name__}({self._limits!r}, {queue})"
+        hooks = self._hooks
+        queue = f"max_pending={hooks.max_pending!r}, timeout={hooks.timeout!r}"
+        return f"{type(self).__name__}({hooks.limits!r}, {queue})"
 
 
-def _limit_of(limit: Any, name: str | None) -> ConcurrencyLimit:
+class RateLimitingClient(DecoratingClient[HttpClient]):
+    """Lets each request wait for its turn at a rate, first come, first served.
+
+    Inside a retrying client, as usual, each attempt waits for a turn of its own. The
+    wait is the ``delay`` of the attempt before, or of the call, with ``"rate_limit"``
+    as its ``delay_source``; the attempt and its timeout begin after it. A request whose
+    turn comes too late raises a :class:`RateLimitError` at once.
+
+    >>> decorator = RateLimitingClient.new_decorator(RateLimit(50))
+    """
+
+    _serves = "sessions"
+    _hooks: RateHooks
+
+    def __init__(
+        self, delegate: HttpClient, limits: RateLimits, timeout: float | None
+    ) -> None:
+        super().__init__(delegate)
+        self._hooks = RateHooks(limits, timeout)
+
+    @classmethod
+    def new_decorator(
+        cls, limit: RateLimit, *, timeout: float | None = None
+    ) -> Decorator:
+        """Return a decorator with one rate for all requests.
+
+        Args:
+            limit: The rate.
+            timeout: Longest wait of a request in seconds, finite and >= 0; its deadline
+                may end it sooner. None: only the deadline ends it.
+
+        Returns:
+            The decorator.
+
+        Raises:
+            ValueError: An argument is not as described.
+        """
+        if not isinstance(limit, RateLimit):
+            raise bad_argument("limit", limit, "a RateLimit")
+        return cls._decorator(OneForAll("all", limit), timeout)
+
+    @classmethod
+    def new_per_host_decorator(
+        cls, factory: Callable[[str], RateLimit], *, timeout: float | None = None
+    ) -> Decorator:
+        """Return a decorator with a rate for each host and port.
+
+        All sessions built with the decorator share the rates. The 1024 most recently
+        used are kept. A URL without a host goes through unasked.
+
+        Args:
+            factory: Makes the limit of a key, such as ``example.com:443``.
+            timeout: As for :meth:`new_decorator`.
+
+        Returns:
+            The decorator.
+
+        Raises:
+            ValueError: An argument is not as described.
+
+        >>> decorator = RateLimitingClient.new_per_host_decorator(
+        ...     lambda key: RateLimit(100, per=60.0)
+        ... )
+        """
+        if not callable(factory):
+            raise bad_argument("factory", factory, "a callable that takes the key")
+        limits = PerKey("host", host_key, factory, factory, RateLimit)
+        return cls._decorator(limits, timeout)
+
+    @classmethod
+    def _decorator(cls, limits: RateLimits, timeout: float | None) -> Decorator:
+        _check_timeout(timeout)
+        return lambda delegate: cls(delegate, limits, timeout)
+
+    @property
+    def limits(self) -> Mapping[str, RateLimit]:
+        """The limits in use by their keys, as of now, for health pages.
+
+        The key of the one given to :meth:`new_decorator` is ``all``.
+        """
+        return MappingProxyType(self._hooks.limits.in_use())
+
+    def describe(self) -> str:
+        """Return the name and the settings of this client."""
+        hooks = self._hooks
+        return f"{type(self).__name__}({hooks.limits!r}, timeout={hooks.timeout!r})"
+
+
+def _limit_of(limit: object, name: str | None) -> ConcurrencyLimit:
     if isinstance(limit, ConcurrencyLimit):
         return limit
     if type(limit) is int and limit >= 1:
         return ConcurrencyLimit.fixed(limit, name=name)
     raise bad_argument("limit", limit, "an int >= 1, or a ConcurrencyLimit")
+
+
+def _check_timeout(seconds: float | None) -> None:
+    if seconds is not None and not (is_finite(seconds) and seconds >= 0):
+        raise bad_argument("timeout", seconds, "finite and >= 0, or None")

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+import logging
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Self
 
 from .._clock import loop_time
 from .._errors import bad_argument, checked_name, is_plain_function
 from .._listeners import Listeners
-from .aimd import Aimd
-from .bounds import Bounds
-from .gradient import Gradient
-from .places import Place, Places
+from .adaptive import Aimd, Gradient
+from .wait_queue import WaitQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from .._context.context import ClientRequestContext
+
+_logger = logging.getLogger("aioretry_smithy")
 
 
 class ConcurrencyLimitListener:
@@ -39,7 +41,7 @@ class ConcurrencyLimitListener:
         """Called when a request got no place in time, or none in the queue."""
 
 
-class ConcurrencyLimit(Places):
+class ConcurrencyLimit(ABC):
     """Limits and counts the requests in flight.
 
     :meth:`fixed` makes one that stays; :meth:`aimd` and :meth:`gradient` make limits
@@ -63,11 +65,24 @@ class ConcurrencyLimit(Places):
 
     _name: str
     _listeners: Listeners[ConcurrencyLimitListener]
+    _queue: WaitQueue[Permit]
+    _in_flight: int
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Give it a name, which a subclass need not do."""
+    _seen: int | None
+    """The limit that was found last."""
+
+    _learns: bool
+    """Whether it does anything with samples."""
+
+    _changes_alone: bool
+    """Whether the limit may change without a sample."""
+
+    def __new__(cls, *args: object, **kwargs: object) -> Self:
+        """Make the state that a subclass need not know of, such as a name."""
         self = super().__new__(cls)
         self._learns = cls.on_sample is not ConcurrencyLimit.on_sample
+        self._changes_alone = True
+        self._in_flight, self._seen, self._queue = 0, None, WaitQueue()
         self._name_and_listeners(None, ())
         return self
 
@@ -137,8 +152,8 @@ class ConcurrencyLimit(Places):
         >>> ConcurrencyLimit.aimd(initial=4).limit
         4
         """
-        bounds = Bounds(initial, minimum, maximum)
-        return _Learning(Aimd(bounds, backoff_ratio, slow_after), name, listeners)
+        rule = Aimd(initial, minimum, maximum, backoff_ratio, slow_after)
+        return _Learning(rule, name, listeners)
 
     @staticmethod
     def gradient(
@@ -179,16 +194,33 @@ class ConcurrencyLimit(Places):
         >>> ConcurrencyLimit.gradient(tolerance=2.0).limit
         20
         """
-        bounds = Bounds(initial, minimum, maximum)
-        rule = Gradient(bounds, tolerance, smoothing, queue, window)
+        bounds = initial, minimum, maximum
+        rule = Gradient(*bounds, tolerance, smoothing, queue, window)
         return _Learning(rule, name, listeners)
+
+    @property
+    @abstractmethod
+    def limit(self) -> int:
+        """How many requests may be in flight at once."""
 
     @property
     def name(self) -> str:
         """The name of the limit in logs and to listeners."""
         return self._name
 
-    def on_sample(self, round_trip: float, in_flight: int, dropped: bool) -> None:
+    @property
+    def in_flight(self) -> int:
+        """How many requests are in flight."""
+        return self._in_flight
+
+    @property
+    def pending(self) -> int:
+        """How many requests wait for a place."""
+        return len(self._queue)
+
+    def on_sample(  # noqa: B027
+        self, round_trip: float, in_flight: int, dropped: bool
+    ) -> None:
         """Learn from a request that was answered, or that the server has dropped.
 
         Cancelled requests, refused ones and failures that say nothing about the load
@@ -201,11 +233,45 @@ class ConcurrencyLimit(Places):
                 connection that was refused, cut or reset.
         """
 
+    def _sample(self, now: float, permit: Permit, dropped: bool) -> None:
+        """Learn from a request, and let others in if the limit has risen."""
+        try:
+            self.on_sample(now - permit.begun, permit.in_flight, dropped)
+            self._look()
+        except Exception:
+            _logger.warning("%r raised, which is ignored", self, exc_info=True)
+
+    def _try_enter(self, now: float) -> Permit | None:
+        """Return a permit, if one is free and no other request waits."""
+        limit = self._seen
+        if limit is None or self._changes_alone:
+            limit = self._look()
+        if self._queue.waiting or self._in_flight >= limit:
+            return None
+        self._in_flight += 1
+        return Permit(self, now)
+
+    async def _wait(self, until: float) -> Permit | None:
+        """Wait for a permit; None where there is none in time."""
+        return await self._queue.wait(until, Permit.release)
+
+    def _enter(self) -> Permit:
+        self._in_flight += 1
+        return Permit(self, loop_time())
+
+    def _look(self) -> int:
+        """Return the limit, and let waiting requests in while there is room."""
+        limit = self.limit
+        before, self._seen = self._seen, limit
+        if self._queue.waiting:
+            while self._in_flight < limit and self._queue.serve(self._enter):
+                pass
+        if limit != before:
+            self._listeners.notify(lambda each: each.on_limit_changed(self))
+        return limit
+
     def _refuse(self, ctx: ClientRequestContext) -> None:
         self._listeners.notify(lambda listener: listener.on_refused(self, ctx))
-
-    def _note_change(self) -> None:
-        self._listeners.notify(lambda listener: listener.on_limit_changed(self))
 
     def _name_and_listeners(
         self, name: object, listeners: Iterable[ConcurrencyLimitListener]
@@ -213,6 +279,51 @@ class ConcurrencyLimit(Places):
         self._name = checked_name(name, "concurrency-limit")
         owner = f"concurrency limit {self._name!r}"
         self._listeners = Listeners(owner, listeners, ConcurrencyLimitListener)
+
+
+class Permit:
+    """The permit of a request in flight.
+
+    Args:
+        limit: Gave it.
+        begun: The time of the event loop.
+    """
+
+    __slots__ = ("begun", "in_flight", "limit")
+
+    limit: ConcurrencyLimit | None
+    """What gave it; None once it is released."""
+
+    begun: float
+    """When it was given."""
+
+    in_flight: int
+    """How many requests were in flight then, this one among them."""
+
+    def __init__(self, limit: ConcurrencyLimit, begun: float) -> None:
+        self.limit = limit
+        self.begun = begun
+        self.in_flight = limit._in_flight
+
+    def learn(self, *, dropped: bool) -> None:
+        """Report to the limit how the request was answered, before it is released."""
+        limit = self.limit
+        if limit is not None and limit._learns:
+            limit._sample(loop_time(), self, dropped)
+
+    def release(self) -> None:
+        """Give it back, for the next request that waits; once."""
+        limit = self.limit
+        if limit is None:
+            return
+        self.limit = None
+        limit._in_flight -= 1
+        if not (limit._queue.waiting or limit._changes_alone):
+            return
+        try:
+            limit._look()
+        except Exception:
+            _logger.warning("%r raised, which is ignored", limit, exc_info=True)
 
 
 class _Fixed(ConcurrencyLimit):
@@ -257,10 +368,10 @@ class _Learning(ConcurrencyLimit):
     def on_sample(self, round_trip: float, in_flight: int, dropped: bool) -> None:
         self._rule.add(loop_time(), round_trip, in_flight, dropped=dropped)
 
-    def _sample(self, now: float, place: Place, dropped: bool) -> None:
+    def _sample(self, now: float, permit: Permit, dropped: bool) -> None:
         rule = self._rule
         before = rule.limit
-        rule.add(now, now - place.begun, place.in_flight, dropped=dropped)
+        rule.add(now, now - permit.begun, permit.in_flight, dropped=dropped)
         if rule.limit != before and int(rule.limit) != self._seen:
             self._look()
 
@@ -268,7 +379,7 @@ class _Learning(ConcurrencyLimit):
         return f"ConcurrencyLimit.{self._rule!r}"
 
 
-def _check(name: str, limit: Any, expected: str) -> int:
+def _check(name: str, limit: object, expected: str) -> int:
     if type(limit) is int and limit >= 1:
         return limit
     raise bad_argument(name, limit, expected)

@@ -37,9 +37,9 @@ def seconds_to_reset(status: int, headers: MultiMapping[str]) -> float | None:
     7.0
     """
     if status == _TOO_MANY_REQUESTS:
-        hint = retry_after(headers, now=time.time())
-        if hint is not None:
-            return hint
+        seconds = retry_after(headers, now=time.time())
+        if seconds is not None:
+            return seconds
     return max((*_of_draft(headers), *_of_custom(headers)), default=None)
 
 
@@ -73,7 +73,7 @@ def _whole(headers: MultiMapping[str], name: str) -> str:
 
 
 def _policies(value: str) -> dict[str, Mapping[str, str]]:
-    """Return the parameters of each policy; nothing of a value that is no list."""
+    """Return the parameters of each policy; nothing where the value is not a list."""
     found: dict[str, Mapping[str, str]] = {}
     at = 0
     while at < len(value):

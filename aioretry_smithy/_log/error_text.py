@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 
-from .._body_text import CUT
-from .._masking.cut import beginning
+from .._body_text import ELLIPSIS
+from .._masking.mask import beginning
 from .._text import one_word, printable
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def masked_message(message: str, mask: Mask) -> str:
     shown = mask.text(shown)
     if not more:
         return shown
-    return f"{shown[:_LONGEST_MESSAGE]}{CUT} ({more} more characters)"
+    return f"{shown[:_LONGEST_MESSAGE]}{ELLIPSIS} ({more} more characters)"
 
 
 def message_of(error: BaseException, mask: Mask) -> str:
@@ -69,10 +69,10 @@ def message_of(error: BaseException, mask: Mask) -> str:
 
 
 def excerpt(text: str, longest: int = _LONGEST_CAUSE) -> str:
-    """Return so many printable characters of a text, the last one a sign of a cut."""
+    """Return at most so many printable characters, with an ellipsis if more follow."""
     # Cut before all else; it is masked by now.
     text = printable(text[: longest + 1])
-    return text if len(text) <= longest else f"{text[: longest - 1]}{CUT}"
+    return text if len(text) <= longest else f"{text[: longest - 1]}{ELLIPSIS}"
 
 
 def without_middle(text: str) -> str:
@@ -80,4 +80,4 @@ def without_middle(text: str) -> str:
     text = printable(text)
     if len(text) <= _LONGEST_CAUSE:
         return text
-    return f"{text[: _HEAD - 1]}{CUT}{text[_HEAD - _LONGEST_CAUSE :]}"
+    return f"{text[: _HEAD - 1]}{ELLIPSIS}{text[_HEAD - _LONGEST_CAUSE :]}"

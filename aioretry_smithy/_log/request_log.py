@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, overload
 from .._errors import bad_argument
 from .attachment import find_call
 from .facts import LogFacts
-from .json_values import to_dict
-from .tree import headline, render
+from .tree import headline, to_dict, tree
 
 if TYPE_CHECKING:
     import asyncio
@@ -37,7 +36,7 @@ class RequestLog(LogFacts):
 
     def render(self) -> str:
         """Draw the call and its attempts as a tree of lines, credentials hidden."""
-        return render(self)
+        return tree(self, self.children)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the log and its attempts as JSON values, credentials hidden."""
@@ -81,7 +80,7 @@ class RequestLog(LogFacts):
     @staticmethod
     def of(source: object, default: _D) -> RequestLog | _D: ...
     @staticmethod
-    def of(source: object, default: Any = _MISSING) -> Any:
+    def of(source: object, default: object = _MISSING) -> object:
         """Find the log of the call that *source* came from.
 
         Args:

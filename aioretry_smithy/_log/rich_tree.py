@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rich.text import Text
 
-from .branches import Node, branches
 from .timeline import COLOURS, Bar, OutcomeKind, Span, Timeline, timeline
-from .tree import Headline, Row, preview_lines, previews_of_call, tree
+from .tree import Headline, Node, Row, branches, preview_lines, previews_of_call, tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -123,9 +122,7 @@ def _indented(bars: tuple[Bar, ...], indent: int = 0) -> Iterator[tuple[int, Tex
         yield from _indented(bar.inside, indent + _MARGIN)
 
 
-def _first_wait(
-    bars: tuple[Bar, ...],
-) -> tuple[Mapping[str, Span], tuple[Bar, ...]]:
+def _first_wait(bars: tuple[Bar, ...]) -> tuple[Mapping[str, Span], tuple[Bar, ...]]:
     """Take away the wait before the first attempt, which belongs to its line."""
     for bar in bars[:1]:
         if isinstance(bar.row, Row) and bar.parts.keys() == {"wait"}:
@@ -140,16 +137,15 @@ def _nodes(
     first, bars = _first_wait(bars)
     for bar in bars:
         block = sheet.block(_words(bar), _drawn(bar, first, sheet), indent)
-        block += _dimmed(_previews(bar))
+        is_call = isinstance(bar.row, Headline)
+        block += _dimmed(
+            previews_of_call(bar.log, bar.log.children)
+            if is_call
+            else preview_lines(bar.log, "<")
+        )
         inside = [*_nodes(bar.inside, sheet, indent + _MARGIN)]
         yield Node(sheet.wrapped(block, indent), inside)
         first = {}
-
-
-def _previews(bar: Bar) -> list[str]:
-    if isinstance(bar.row, Headline):
-        return previews_of_call(bar.log, bar.log.children)
-    return preview_lines(bar.log, "<")
 
 
 def _words(bar: Bar) -> Text:

@@ -136,7 +136,7 @@ def _bars(
 ) -> tuple[Bar, ...]:
     """Lay out the attempts of a call, in seconds from *origin*."""
     delay = log.delay
-    # A call that was waiting for leave to begin has made no attempt.
+    # A call that was waiting for a permit to begin has made no attempt.
     shown = attempts or ((log,) if delay is None or log.sent else ())
     rows = aligned_rows(attempts) or [Row(outcome=describe_outcome(log))]
     now = log.started - origin
@@ -163,7 +163,7 @@ def _bars(
 def until_next(
     attempts: Sequence[LogFacts], now: float, origin: float = 0.0
 ) -> list[Span]:
-    """Return when each attempt began, and when the next one did that is no hedge."""
+    """Return when each attempt began, and when the next that is not a hedge began."""
     spans: list[Span] = []
     following = now
     for attempt in reversed(attempts):

@@ -81,12 +81,9 @@ def draw(log: LogFacts) -> str:
         *_deadline(times, axis, bottom),
     ]
     # Paper covers the scale, not the tint of a frame.
-    lines += sorted(_rows(times.bars, axis, top), key=_is_paper, reverse=True)
+    rows = _rows(times.bars, axis, top)
+    lines += sorted(rows, key=lambda part: not part.startswith(_PAPER))
     return "\n".join([*lines, "</svg>", ""])
-
-
-def _is_paper(part: str) -> bool:
-    return part.startswith(_PAPER)
 
 
 class _Axis(NamedTuple):

@@ -1,16 +1,15 @@
-"""The view of a log in words: a tree of lines."""
+"""The views of a log: a tree of lines, and plain values."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 from unicodedata import east_asian_width
 
 import aiohttp
 
 from .._errors import ResponseTimeoutError
 from .._text import printable
-from .branches import Node, branches
 from .error_text import (
     describe_cause,
     describe_error,
@@ -21,19 +20,37 @@ from .error_text import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from .._masking.mask import Mask
     from .facts import LogFacts
+
+_T = TypeVar("_T")
 
 _NO_TIME = "0.000 s"
 # What our own strategies say when they refuse, where the stop reason says it too.
 _REPEATED = re.compile(r"all attempts are made: \d+|no delay left after \d+ attempts")
 
 
-def render(log: LogFacts) -> str:
-    """Draw a call and its attempts."""
-    return tree(log, log.children)
+class Node(NamedTuple, Generic[_T]):
+    """A part of a tree: its lines, of any kind, and the parts inside."""
+
+    lines: list[_T]
+    inside: list[Node[_T]]
+
+
+def branches(node: Node[_T]) -> Iterator[tuple[str, _T]]:
+    """Yield all lines, each after its branch."""
+    start = ""
+    for line in node.lines:
+        yield start, line
+        start = "│  " if node.inside else "   "
+    for number, part in enumerate(node.inside, 1):
+        is_last = number == len(node.inside)
+        start, trunk = ("└─ ", "   ") if is_last else ("├─ ", "│  ")
+        for branch, line in branches(part):
+            yield f"{start}{branch}", line
+            start = trunk
 
 
 def tree(log: LogFacts, attempts: Sequence[LogFacts]) -> str:
@@ -176,23 +193,18 @@ def _answer_or_cause(log: LogFacts) -> str:
         return answer if cause is None else f"{answer}, {_beside_status(log, cause)}"
     if cause is None:
         return "no response yet" if log.duration is None else "returned"
+    described = describe_error(cause, log.mask)
     if (
         log.attempt
         and isinstance(cause, ResponseTimeoutError)
-        and not _came_from_inside(log, cause)
+        and described not in map(describe_cause, log.calls)
     ):
         # Its message, the number and the seconds, stands beside it.
         return type(cause).__name__
-    described = describe_error(cause, log.mask)
     if isinstance(cause, aiohttp.ClientConnectorError):
         # The reason is at the end, and the host stands at the beginning of the line.
         return without_middle(described)
     return excerpt(described)
-
-
-def _came_from_inside(log: LogFacts, cause: BaseException) -> bool:
-    described = describe_error(cause, log.mask)
-    return any(describe_cause(call) == described for call in log.calls)
 
 
 def _time(log: LogFacts, outcome: str, after_answer: str, after_time: str) -> str:
@@ -247,3 +259,52 @@ def describe_waits(log: LogFacts) -> str:
     elif log.delay is not None:
         parts.append(f"then waited {log.delay:.3f} s ({log.delay_source})")
     return ", ".join(parts)
+
+
+def to_dict(log: LogFacts) -> dict[str, object]:
+    """Return a log and its attempts as plain JSON values."""
+    mask = log.mask
+    values: dict[str, object] = {
+        "name": mask.text(log.name),
+        "request_method": _text(log.request_method, mask),
+        "request_url": _text(log.request_url, mask),
+        "request_headers": _headers(log.request_headers, mask),
+        "request_content_preview": content_preview(log.request_content_preview, mask),
+        "request_started_at": log.request_started_at.isoformat(),
+        "request_length": log.request_length,
+        "request_duration": log.request_duration,
+        "sent": log.sent,
+        "injected": log.injected,
+        "response_timeout": log.response_timeout,
+        "response_status": log.response_status,
+        "response_reason": _text(log.response_reason, mask),
+        "response_headers": _headers(log.response_headers, mask),
+        "response_cause": describe_cause(log),
+        "response_length": log.response_length,
+        "response_content_preview": content_preview(log.response_content_preview, mask),
+        "duration": log.duration,
+        "total_duration": log.total_duration,
+        "is_complete": log.is_complete,
+        "attempt": log.attempt,
+        "is_hedge": log.is_hedge,
+        "superseded": log.superseded,
+        "total_attempts": log.total_attempts,
+        "delay": log.delay,
+        "delay_source": log.delay_source,
+        "stop_reason": log.stop_reason and str(log.stop_reason),
+        "retry_error": log.retry_error and describe_error(log.retry_error, mask),
+        "children": [to_dict(child) for child in log.children],
+    }
+    if log.request_method is None:
+        # Of a function.
+        values["calls"] = [to_dict(call) for call in log.calls]
+        values["dropped_calls"] = log.dropped_calls
+    return values
+
+
+def _text(value: object, mask: Mask) -> str | None:
+    return None if value is None else mask.text(str(value))
+
+
+def _headers(headers: Mapping[str, str] | None, mask: Mask) -> dict[str, str] | None:
+    return None if headers is None else mask.headers(headers)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import random
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .._context.client import ClientT, DecoratingClient, HttpClient
@@ -28,9 +27,6 @@ if TYPE_CHECKING:
     from .logger import Logger
 
 _LOGGER = logging.getLogger("aioretry_smithy")
-
-_SUCCESS = "successful_response_log_level"
-_FAILURE = "failure_response_log_level"
 
 
 class LoggedCalls(DecoratingClient[ClientT]):
@@ -121,8 +117,10 @@ function of the log)
             random=random,
         )
 
-        decorator: Any = partial(cls, settings=settings)
-        return decorator  # type: ignore[no-any-return]
+        def decorator(delegate: ClientT) -> Any:
+            return cls(delegate, settings)
+
+        return decorator
 
     def describe(self) -> str:
         """Return one line for ``SessionBuilder.describe()``: name and settings."""

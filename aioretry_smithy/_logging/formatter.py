@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .._errors import bad_argument
 from .._log.error_text import describe_cause
@@ -131,6 +131,7 @@ class _TextFormatter(LogFormatter):
         return printable(f"Request: {_braced(fields)}")
 
     def format_response(self, log: RequestLog) -> str:
+        was_sent = log.sent or log.injected
         fields = {
             "startTime": _response_start(log),
             "length": log.response_length,
@@ -138,7 +139,8 @@ class _TextFormatter(LogFormatter):
             "totalDuration": _seconds(log.total_duration),
             "cause": None if log.superseded else describe_cause(log),
             "superseded": "yes" if log.superseded else None,
-            **_where_from(log),
+            "injected": "yes" if log.injected else None,
+            "sent": "no" if log.duration is not None and not was_sent else None,
             "headers": _response_headers(log),
             "preview": _quoted(content_preview(log.response_content_preview, log.mask)),
         }
@@ -196,13 +198,6 @@ def _target(log: RequestLog) -> dict[str, object]:
     }
 
 
-def _where_from(log: RequestLog) -> dict[str, str]:
-    """Say where an outcome comes from that is not the server's."""
-    if log.injected:
-        return {"injected": "yes"}
-    return {} if log.sent or log.duration is None else {"sent": "no"}
-
-
 def _braced(fields: Mapping[str, object]) -> str:
     known = (
         f"{name}={value}" for name, value in fields.items() if value not in {None, ""}
@@ -238,5 +233,5 @@ def _seconds(duration: float | None) -> str | None:
 
 
 def _json_object(kind: str, log: RequestLog, keys: Iterable[str]) -> str:
-    values: dict[str, Any] = log.to_dict()
+    values = log.to_dict()
     return json.dumps({"type": kind, **{key: values[key] for key in keys}})

@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, MutableMapping
 
     from .._log.request_log import RequestLog
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class _OtherLogger(Protocol):
     """A logger of structlog, which is not a :class:`logging.Logger`."""
 
-    def log(self, level: int, event: str, **values: Any) -> Any: ...
+    def log(self, level: int, event: str, **values: object) -> object: ...
 
 
 Logger: TypeAlias = "logging.Logger | logging.LoggerAdapter[Any] | _OtherLogger"
@@ -27,7 +27,7 @@ def level_method(logger: object) -> str:
     return next((name for name in names if hasattr(logger, name)), names[0])
 
 
-def level_check(logger: Any) -> Callable[[int], bool]:
+def level_check(logger: object) -> Callable[[int], bool]:
     """Return a function that says whether a level of *logger* is on."""
     if isinstance(logger, logging.Logger):
         return logger.isEnabledFor
@@ -39,19 +39,18 @@ def level_check(logger: Any) -> Callable[[int], bool]:
     return is_on
 
 
-def emit(logger: Any, level: int, line: str, log: RequestLog) -> None:
+def emit(logger: Logger, level: int, line: str, log: RequestLog) -> None:
     """Write *line*, with *log* on the record or in structlog's event."""
-    message: Any = line
-    options: Any = {"extra": {"request_log": log}}
+    options: MutableMapping[str, Any] = {"extra": {"request_log": log}}
     while _only_processes(logger):
         # Such an adapter replaces our ``extra`` by its own.
-        message, options = logger.process(message, options)
+        line, options = logger.process(line, options)
         options["extra"] = {**(options.get("extra") or {}), "request_log": log}
         logger = logger.logger
     if hasattr(type(logger), "try_unbind"):
         # A logger of structlog takes values by name, and ``extra`` for one of them.
         options = {**options.pop("extra"), **options}
-    logger.log(level, message, **options)
+    logger.log(level, line, **options)
 
 
 def _only_processes(logger: object) -> TypeGuard[logging.LoggerAdapter[Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from .._errors import bad_argument, is_finite, is_plain_function
 from .logger import Logger, level_method
@@ -65,13 +65,31 @@ class LoggingSettings:
         if not callable(self.random):
             raise bad_argument("random", self.random, "a function without arguments")
         for name in DEFAULTS:
-            _check_level(name, getattr(self, name))
+            if not (
+                is_plain_function(level := getattr(self, name)) or _is_level(level)
+            ):
+                expected = "a logging level, an int > 0, or a plain function of the log"
+                raise bad_argument(name, level, expected)
         self.sampler("success_sampling_rate")
         self.sampler("failure_sampling_rate")
 
     def sampler(self, name: str) -> Callable[[RequestLog], bool]:
         """Return a function that says whether a call is logged."""
-        return _sampler_of(name, getattr(self, name), self.random)
+        sampling, random = getattr(self, name), self.random
+        if is_finite(sampling) and 0 <= sampling <= 1:
+            return lambda log: random() < sampling
+        function = getattr(sampling, "is_sampled", sampling)
+        if isinstance(sampling, type) or not is_plain_function(function):
+            expected = ">= 0 and <= 1, or a plain function of the log"
+            raise bad_argument(name, sampling, expected)
+
+        def is_sampled(log: RequestLog) -> bool:
+            answer = function(log)
+            if isinstance(answer, bool):
+                return answer
+            raise bad_argument(f"{name}()", answer, "True or False")
+
+        return is_sampled
 
     def __str__(self) -> str:
         shown = {
@@ -96,12 +114,6 @@ def _has_methods(value: object, *methods: str) -> bool:
     return all(callable(getattr(value, method, None)) for method in methods)
 
 
-def _check_level(name: str, value: object) -> None:
-    if not (is_plain_function(value) or _is_level(value)):
-        expected = "a logging level, an int > 0, or a plain function of the log"
-        raise bad_argument(name, value, expected)
-
-
 def level_from(
     name: str, function: Callable[[RequestLog], int | None], log: RequestLog
 ) -> int:
@@ -120,22 +132,3 @@ def _level_name(value: LogLevel) -> str:
 
 def _is_level(value: object) -> bool:
     return type(value) is int and value > 0
-
-
-def _sampler_of(
-    name: str, sampling: Any, random: Callable[[], float]
-) -> Callable[[RequestLog], bool]:
-    if is_finite(sampling) and 0 <= sampling <= 1:
-        return lambda log: random() < sampling
-    function = getattr(sampling, "is_sampled", sampling)
-    if isinstance(sampling, type) or not is_plain_function(function):
-        expected = ">= 0 and <= 1, or a plain function of the log"
-        raise bad_argument(name, sampling, expected)
-
-    def is_sampled(log: RequestLog) -> bool:
-        answer = function(log)
-        if isinstance(answer, bool):
-            return answer
-        raise bad_argument(f"{name}()", answer, "True or False")
-
-    return is_sampled

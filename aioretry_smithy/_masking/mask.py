@@ -1,17 +1,16 @@
-"""Hide credentials in headers, URLs and the texts of errors."""
+"""Hide credentials in headers, URLs, the texts of errors and bodies."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote_plus
 
+from .._body_text import ELLIPSIS
 from .._text import encodable
-from .body_secrets import secret_parts, secret_start
-from .quoting import QUOTED, is_found_below
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     Span = tuple[int, int]
 
@@ -28,7 +27,7 @@ _USER_WITH_BLANKS = re.compile(
     r"(?<=//)(?![/\[\s])[^/?#:@\n]*+:(?!\s|\d*+(?:[\s/?#]|\Z))[^/?#\n]*@"
 )
 _PARAMETER = re.compile(r"(?<=[?&;#=])([^=&;#\s?]+)=")
-_JSON = re.compile(r"(?<=[?&;#=])[{\[].*", re.DOTALL)
+_JSON_VALUE = re.compile(r"(?<=[?&;#=])[{\[].*", re.DOTALL)
 _VALUE = re.compile(r"[^&#\s]*")
 _FIELD = re.compile(r"[^\s&#]+")
 _WORD = re.compile(r"[\w-]+")
@@ -57,6 +56,52 @@ _COUNT_OF_TOKENS = re.compile(
 )
 _SEPARATORS = re.compile(r"[\W_]+")
 _WORD_BREAK = re.compile(r"[\W_]+|(?<=[a-z0-9])(?=[A-Z])")
+
+# Printable ASCII. A quoted blank stays quoted: it does not end what is quoted.
+_QUOTED = re.compile(
+    r"%(2[1-9A-Fa-f]|[3-6][0-9A-Fa-f]|7[0-9A-Ea-e])|\\+(?:u([0-9A-Fa-f]{4})|(/)|.?)",
+    re.DOTALL,
+)
+_MOST_LAYERS = 5
+
+_BLANK: Final = re.compile(r"\s")
+# Of a URL with a user, and of what is quoted in one: no blank is in these.
+_IN_WORD: Final = re.compile(r"//|[%\\]")
+# The user and the password of a URL with blanks in them, up to the end.
+_IN_WORDS: Final = re.compile(
+    r"//(?![/\[\s])[^/?#:@\n]*+:(?!\s|\d*+[\s/?#])[^/?#\n]*+\Z"
+)
+
+# Possessive throughout: a hostile text makes nothing look twice at the same place.
+_JSON_BODY = re.compile(
+    r"""(?x) \s*+ (?=[{\["])
+    (?: [\s{}\[\],:]
+      | (?: "(?:[^"\\\x00-\x1f]|\\.)*+" | -?+(?:\d[\d.eE+-]*+|Infinity|NaN)
+          | true | false | null )
+        (?= \s*+ (?: [\]},:] | …?\Z ) )
+    )*+
+    # A value that was cut.
+    (?: "(?:[^"\\\x00-\x1f]|\\.)*+\\? | [\w.+-]*+ ) …?\Z"""
+)
+_STRING = re.compile(r""""((?:[^"\\]|\\.)*+\\?)(?:"(\s*+:\s*+)?)?""")
+_TOKEN = re.compile(r""""(?:[^"\\]|\\.)*+\\?"?|[{}\[\]]|[^\s"{}\[\],:]++""")
+_FORM = re.compile(r"""[^\s=<>{}"]*+=\S*+\s*\Z""")
+_FORM_FIELD = re.compile("[^&]+")
+_ALL = re.compile(".+", re.DOTALL)
+_NAME = re.compile(r"[\w%.\[\]-]+")
+# Most strings have none of these, and need no closer look.
+_STRUCTURE = re.compile(r"[:=>/%\\-]")
+_BEFORE_VALUE = re.compile(r"[:=>]+\s*")
+# Of a private key in PEM, and of a URL with a user. That is one with an "@", or with a
+# ":" and no port (the preview may end before the "@"), or one that was cut.
+_BEFORE_CREDENTIAL = re.compile(
+    r"""-----(?=BEGIN[A-Z0-9\ +%]{1,40}PRIVATE[\ +%20]{1,3}KEY)
+    | //(?![\[/]) (?= [^\s/?#"<>@:]*+
+      (?: @ | (?<=…)\Z | :(?!\d*+\.?(?:[\s/?#"'`<>,;)}\]\\&]|\Z))
+      # With a blank in it, only up to an "@".
+      | [^\S\n] [^/?#"<>@:\n]*+ :(?!\s|\d*+(?:[\s/?#]|\Z)) [^/?#"<>@\n]*+ @ ) )""",
+    re.VERBOSE,
+)
 
 
 class Mask:
@@ -110,7 +155,7 @@ class Mask:
         is hidden.
         """
         text = self._in_plain_sight(encodable(text))
-        return _FIELD.sub(self._field, text) if QUOTED.search(text) else text
+        return _FIELD.sub(self._field, text) if _QUOTED.search(text) else text
 
     def content(self, text: str) -> str:
         """Return *text*, the beginning of a body, with the secrets in it hidden.
@@ -119,7 +164,7 @@ class Mask:
         that stands behind a secret name.
         """
         text = encodable(text)
-        return _hide(text, secret_parts(text, self._is_secret_member))
+        return _hide(text, _secret_parts(text, self._is_secret_member))
 
     def _in_plain_sight(self, text: str) -> str:
         """Return *text* without what is secret in URLs that nothing quotes."""
@@ -134,19 +179,19 @@ class Mask:
                 value = next(_VALUE.finditer(text, position))
                 yield value.span()
                 position = value.end()
-        if json := _JSON.search(text):
-            start = json.start() + secret_start(json[0], self._is_secret_member)
+        if json := _JSON_VALUE.search(text):
+            start = json.start() + _secret_start(json[0], self._is_secret_member)
             if start < len(text):
                 yield start, len(text)
 
     def _field(self, match: re.Match[str]) -> str:
         """Hide what a field of a URL quotes, if something in that is secret."""
         field = match[0]
-        quoted = QUOTED.search(field)
+        quoted = _QUOTED.search(field)
         if quoted is None:
             return field
         start = 1 + max(field.rfind(mark, 0, quoted.start()) for mark in "?;=")
-        is_hidden = is_found_below(
+        is_hidden = _is_found_below(
             f"?{field[start:]}", lambda below: below != self._in_plain_sight(below)
         )
         return f"{field[:start]}{HIDDEN}" if is_hidden else field
@@ -198,6 +243,109 @@ def _hide(text: str, spans: Iterable[Span]) -> str:
             shown += [text[position:start], HIDDEN]
         position = hidden = max(hidden, end)
     return "".join([*shown, text[position:]])
+
+
+def beginning(text: str, longest: int) -> str:
+    """Return so many characters of a text, or fewer, which can be masked safely.
+
+    Most secrets are known by what stands before them. The user and the password of a
+    URL are known by the "@" behind them: what may be such a part is left out.
+
+    >>> beginning("see https://user:secret@example.com/", 20)
+    'see https:'
+    """
+    if len(text) <= longest:
+        return text
+    head = text[:longest]
+    blank = _BLANK.search(head[::-1])
+    last_word = 0 if blank is None else longest - blank.start()
+    parts = _IN_WORD.search(head, last_word), _IN_WORDS.search(head)
+    return head[: min((part.start() for part in parts if part), default=longest)]
+
+
+def _secret_parts(text: str, is_secret: Callable[[str], bool]) -> Iterator[Span]:
+    """Find the secrets in the beginning of a body.
+
+    In JSON, cut or not, the values of secret members are, and in its strings, in the
+    fields of a form and in any other text all that stands behind a secret name.
+    """
+    if _JSON_BODY.match(text):
+        parts = _parts_of_json(text, is_secret)
+    else:
+        pieces = (_FORM_FIELD if _FORM.match(text) else _ALL).finditer(text)
+        parts = ((p.start() + _secret_start(p[0], is_secret), p.end()) for p in pieces)
+    end = len(text.removesuffix(ELLIPSIS))
+    return ((start, min(stop, end)) for start, stop in parts if start < min(stop, end))
+
+
+def _secret_start(text: str, is_secret: Callable[[str], bool]) -> int:
+    """Return where the first secret in a text begins, its length if there is none.
+
+    Where it is quoted, that is where the quoting begins.
+    """
+    if _STRUCTURE.search(text) is None:
+        return len(text)
+    start = _plain_secret_start(text, is_secret)
+    quoted = _QUOTED.search(text, 0, start)
+    if quoted is not None and _is_found_below(
+        text[:start], lambda below: _plain_secret_start(below, is_secret) < len(below)
+    ):
+        return quoted.start()
+    return start
+
+
+def _plain_secret_start(text: str, is_secret: Callable[[str], bool]) -> int:
+    """Return where the first credential or the first value of a secret name begins."""
+    credential = _BEFORE_CREDENTIAL.search(text)
+    end = len(text) if credential is None else credential.end()
+    last = max(text.rfind(separator, 0, end) for separator in ":=>")
+    for name in _NAME.finditer(text, 0, last):
+        if is_secret(name[0]):
+            return next(_BEFORE_VALUE.finditer(text, name.end())).end()
+    return end
+
+
+def _parts_of_json(text: str, is_secret: Callable[[str], bool]) -> Iterator[Span]:
+    position = 0
+    while string := _STRING.search(text, position):
+        position = string.end()
+        content, is_name = string[1], string[2]
+        yield string.start(1) + _secret_start(content, is_secret), string.end(1)
+        if is_name and (is_secret(content) or _is_found_below(content, is_secret)):
+            start, position = position, _value_end(text, position)
+            yield start, position
+
+
+def _value_end(text: str, start: int) -> int:
+    depth = 0
+    for token in _TOKEN.finditer(text, start):
+        depth += (token[0] in "{[") - (token[0] in "}]")
+        if depth <= 0:
+            return token.end()
+    return len(text)
+
+
+def _is_found_below(text: str, is_found: Callable[[str], bool]) -> bool:
+    """Say whether something is in what a text says with its quoting taken off.
+
+    It is looked for below each layer, not in the text as it is. It counts as found in
+    what is quoted more than five times.
+
+    >>> _is_found_below("a%253Db", lambda text: "=" in text)
+    True
+    """
+    for _ in range(_MOST_LAYERS):
+        text, quoted = _QUOTED.subn(_unquoted, text)
+        if not quoted:
+            return False
+        if is_found(text):
+            return True
+    return _QUOTED.search(text) is not None
+
+
+def _unquoted(match: re.Match[str]) -> str:
+    number = match[1] or match[2]
+    return chr(int(number, 16)) if number else match[3] or "'"
 
 
 DEFAULT_MASK = Mask()

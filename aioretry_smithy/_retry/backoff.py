@@ -7,14 +7,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .._chance import chance
-from .backoff_arguments import (
-    check_count,
-    check_first_delay,
-    check_number,
-    check_range,
-    checked_random,
-)
+from .._chance import chance, to_be_pickled
+from .._errors import bad_argument, is_finite
+from .._meant import check_unit
 from .spec import parse_spec
 
 if TYPE_CHECKING:
@@ -65,7 +60,7 @@ class Backoff(ABC):
         >>> Backoff.fixed(0.5)
         Backoff.fixed(0.5)
         """
-        check_first_delay("delay", delay)
+        _check_first_delay("delay", delay)
         return _Fixed(float(delay))
 
     @staticmethod
@@ -82,8 +77,8 @@ class Backoff(ABC):
         >>> Backoff.random(1, 2, random=lambda: 0.5).next_delay(1)
         1.5
         """
-        check_range("min_delay", min_delay, max_delay)
-        random = checked_random(random)
+        _check_range("min_delay", min_delay, max_delay)
+        random = _checked_random(random)
         return _Random(float(min_delay), float(max_delay), random)
 
     @staticmethod
@@ -103,8 +98,8 @@ class Backoff(ABC):
         >>> [Backoff.exponential(1, 5).next_delay(n) for n in (1, 2, 3, 4)]
         [1.0, 2.0, 4.0, 5.0]
         """
-        check_range("initial_delay", initial_delay, max_delay)
-        check_number("multiplier", multiplier, "> 1", 1 + sys.float_info.epsilon)
+        _check_range("initial_delay", initial_delay, max_delay)
+        _check_number("multiplier", multiplier, "> 1", 1 + sys.float_info.epsilon)
         return _Exponential(float(initial_delay), float(max_delay), float(multiplier))
 
     @staticmethod
@@ -118,7 +113,7 @@ class Backoff(ABC):
         >>> [Backoff.fibonacci(1, 6).next_delay(n) for n in (1, 2, 3, 4, 5, 6)]
         [1.0, 1.0, 2.0, 3.0, 5.0, 6.0]
         """
-        check_range("initial_delay", initial_delay, max_delay)
+        _check_range("initial_delay", initial_delay, max_delay)
         return _Fibonacci(float(initial_delay), float(max_delay))
 
     @staticmethod
@@ -172,12 +167,12 @@ class Backoff(ABC):
         >>> Backoff.fixed(10).with_jitter(0.2, random=lambda: 0.0).next_delay(1)
         8.0
         """
-        random = checked_random(random)
+        random = _checked_random(random)
         if hi is None:
-            check_number("rate", lo, "in [0, 1]", 0, 1)
+            _check_number("rate", lo, "in [0, 1]", 0, 1)
             return _Jittered(self, -float(lo), float(lo), random)
-        check_number("lo", lo, "in [-1, 1]", -1, 1)
-        check_number("hi", hi, f">= lo, {lo}, and <= 1", lo, 1)
+        _check_number("lo", lo, "in [-1, 1]", -1, 1)
+        _check_number("hi", hi, f">= lo, {lo}, and <= 1", lo, 1)
         return _Jittered(self, float(lo), float(hi), random)
 
     def with_full_jitter(self, *, random: Callable[[], float] = chance) -> Backoff:
@@ -197,7 +192,7 @@ class Backoff(ABC):
         Args:
             max_attempts: At least 1, the first attempt included: 3 means two retries.
         """
-        check_count("max_attempts", max_attempts)
+        _check_count("max_attempts", max_attempts)
         return _Limited(self, max_attempts)
 
 
@@ -206,7 +201,7 @@ class _Fixed(Backoff):
     delay: float
 
     def next_delay(self, num_attempts_so_far: int) -> float:
-        check_count("num_attempts_so_far", num_attempts_so_far)
+        _check_count("num_attempts_so_far", num_attempts_so_far)
         return self.delay
 
     def __repr__(self) -> str:
@@ -220,7 +215,7 @@ class _Random(Backoff):
     chance: Callable[[], float]
 
     def next_delay(self, num_attempts_so_far: int) -> float:
-        check_count("num_attempts_so_far", num_attempts_so_far)
+        _check_count("num_attempts_so_far", num_attempts_so_far)
         return self.min_delay + (self.max_delay - self.min_delay) * self.chance()
 
     def __repr__(self) -> str:
@@ -234,7 +229,7 @@ class _Exponential(Backoff):
     multiplier: float
 
     def next_delay(self, num_attempts_so_far: int) -> float:
-        check_count("num_attempts_so_far", num_attempts_so_far)
+        _check_count("num_attempts_so_far", num_attempts_so_far)
         try:
             delay = self.initial_delay * self.multiplier ** (num_attempts_so_far - 1)
         except OverflowError:
@@ -252,7 +247,7 @@ class _Fibonacci(Backoff):
     max_delay: float
 
     def next_delay(self, num_attempts_so_far: int) -> float:
-        check_count("num_attempts_so_far", num_attempts_so_far)
+        _check_count("num_attempts_so_far", num_attempts_so_far)
         previous, delay = 0.0, self.initial_delay
         for _ in range(num_attempts_so_far - 1):
             if not 0 < delay < self.max_delay:  # from here on nothing changes
@@ -272,7 +267,7 @@ class _Jittered(Backoff):
     chance: Callable[[], float]
 
     def next_delay(self, num_attempts_so_far: int) -> float | None:
-        check_count("num_attempts_so_far", num_attempts_so_far)
+        _check_count("num_attempts_so_far", num_attempts_so_far)
         delay = self.delegate.next_delay(num_attempts_so_far)
         if delay is None:
             return None
@@ -291,13 +286,52 @@ class _Limited(Backoff):
     max_attempts: int
 
     def next_delay(self, num_attempts_so_far: int) -> float | None:
-        check_count("num_attempts_so_far", num_attempts_so_far)
+        _check_count("num_attempts_so_far", num_attempts_so_far)
         if num_attempts_so_far >= self.max_attempts:
             return None
         return self.delegate.next_delay(num_attempts_so_far)
 
     def __repr__(self) -> str:
         return f"{self.delegate!r}.with_max_attempts({self.max_attempts})"
+
+
+def _check_number(
+    name: str,
+    value: object,
+    expected: str,
+    low: float,
+    high: float = sys.float_info.max,
+) -> None:
+    """Refuse anything but a finite number from *low* to *high*."""
+    if not is_finite(value):
+        raise bad_argument(name, value, "a finite number")
+    if not low <= value <= high:
+        raise bad_argument(name, value, expected)
+
+
+def _check_first_delay(name: str, seconds: float) -> None:
+    """Refuse a negative or infinite delay; warn of one in milliseconds."""
+    _check_number(name, seconds, ">= 0", 0)
+    check_unit(name, seconds)
+
+
+def _check_range(lower_name: str, lower: float, max_delay: float) -> None:
+    """Refuse delays that are negative, infinite or the wrong way round."""
+    _check_first_delay(lower_name, lower)
+    _check_number("max_delay", max_delay, f">= {lower_name}, {lower}", lower)
+
+
+def _check_count(name: str, value: object) -> None:
+    """Refuse anything but a positive integer."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise bad_argument(name, value, "an integer >= 1")
+
+
+def _checked_random(value: Callable[[], float]) -> Callable[[], float]:
+    """Refuse what cannot be called; return what gives random numbers when unpickled."""
+    if not callable(value):
+        raise bad_argument("random", value, "a callable that returns [0, 1)")
+    return to_be_pickled(value)
 
 
 _DEFAULT = Backoff.exponential().with_jitter(0.2)

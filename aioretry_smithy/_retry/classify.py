@@ -18,13 +18,7 @@ from .._failures.safety import (
 )
 from .._log.error_text import describe_error
 from ..smithy.errors import CallError
-from .failure import (
-    Classifier,
-    ErrorKind,
-    Failure,
-    RetryAction,
-    raised_for_status,
-)
+from .failure import Classifier, ErrorKind, Failure, RetryAction, raised_for_status
 from .given_up import is_given_up
 from .strategy import is_idempotent
 
@@ -48,6 +42,12 @@ TRANSIENT_CODES: frozenset[str] = frozenset(
     {"IDPCommunicationError", "IDPCommunicationErrorException"}
 )
 """The error codes by which AWS STS says that it cannot reach an identity provider."""
+
+_KINDS_OF_CODES = {
+    **dict.fromkeys(THROTTLING_CODES, ErrorKind.THROTTLING),
+    **dict.fromkeys(TIMEOUT_CODES, ErrorKind.TIMEOUT),
+    **dict.fromkeys(TRANSIENT_CODES, ErrorKind.TRANSIENT),
+}
 
 _KINDS = {
     408: ErrorKind.TIMEOUT,
@@ -95,13 +95,8 @@ def by_code(failure: Failure, previous: RetryAction | None) -> RetryAction | Non
 
     Source: the Rust SDK's RFC on adaptive retries, and the AWS SDKs of today.
     """
-    if failure.code in THROTTLING_CODES:
-        return RetryAction(ErrorKind.THROTTLING)
-    if failure.code in TIMEOUT_CODES:
-        return RetryAction(ErrorKind.TIMEOUT)
-    if failure.code in TRANSIENT_CODES:
-        return RetryAction(ErrorKind.TRANSIENT)
-    return None
+    kind = _KINDS_OF_CODES.get(failure.code or "")
+    return None if kind is None else RetryAction(kind)
 
 
 def only_idempotent(
@@ -131,10 +126,11 @@ def classify(
 ) -> CallError:
     """Ask the classifiers in turn, and make an error for the strategy.
 
-    A later verdict replaces an earlier one, but keeps its hint unless it has one of its
-    own. After a verdict that forbids, no further classifier is asked. A verdict without
-    a hint gets that of the response headers. Without a verdict a failure of the server,
-    such as any other 5xx, is not safe to retry; for any other failure that is unknown.
+    A later verdict replaces an earlier one, but keeps its ``retry_after`` unless it has
+    one of its own. After a verdict that forbids, no further classifier is asked. A
+    verdict without one gets that of the response headers. Without a verdict a failure
+    of the server, such as any other 5xx, is not safe to retry; for any other failure
+    that is unknown.
 
     Raises:
         ValueError: A classifier returns something other than a verdict or None.
@@ -162,19 +158,18 @@ def classify(
 def _error(
     failure: Failure, verdict: RetryAction | None, *, is_retry_safe: bool | None
 ) -> CallError:
-    info = _retry_info_of(failure)
-    kind = hint = None
+    kind = wait = None
     if verdict is not None:
-        kind, hint = verdict.kind, verdict.retry_after
-        hint = failure.retry_after if hint is None else hint
-    elif is_retry_safe is False and info.is_throttling_error:
+        kind, wait = verdict.kind, verdict.retry_after
+        wait = failure.retry_after if wait is None else wait
+    elif is_retry_safe is False and _retry_info_of(failure).is_throttling_error:
         # No retry, but the rate limiter needs to know.
         kind = ErrorKind.THROTTLING
     error = CallError(
         _message(failure),
         fault=_fault(failure),
         is_retry_safe=is_retry_safe,
-        retry_after=hint,
+        retry_after=wait,
         is_throttling_error=kind is ErrorKind.THROTTLING,
         is_timeout_error=kind is ErrorKind.TIMEOUT,
         status=failure.status,

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, Final, TypeAlias, TypedDict, Unpack
 
 from .._errors import bad_argument, is_finite, positive_integer
 from .._meant import call_it, check_unit, refuses_unknown_names
@@ -160,10 +160,6 @@ class RetryConfig:
                 raise bad_argument(name, value, f"{expected}{hint}")
         if self.attempt_timeout is not None:
             check_unit("attempt_timeout", self.attempt_timeout)
-        self._derive()
-
-    def _derive(self) -> None:
-        """Compute once what each call needs to know."""
         object.__setattr__(self, "classifiers", _classifiers(self.classifiers))
         strategies = _strategies(self.strategy)
         for name, default in _FOR_SMITHY.items() if strategies else ():
@@ -262,7 +258,7 @@ _FOR_SMITHY = {
 }
 
 
-def _classifiers(value: Any) -> tuple[Classifier, ...]:
+def _classifiers(value: object) -> tuple[Classifier, ...]:
     if isinstance(value, Iterable):
         classifiers = tuple(value)
         if all(map(callable, classifiers)):
@@ -286,7 +282,7 @@ def _strategies(strategy: object) -> tuple[AnyStrategy, ...]:
     return ()
 
 
-def _what_to_write(given: Any) -> str:
+def _what_to_write(given: object) -> str:
     """Return how to make a strategy of what was given in its place."""
     if isinstance(given, Backoff):
         return "; write RetryStrategy.failsafe(backoff)"

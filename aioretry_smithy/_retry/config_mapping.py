@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .._errors import bad_argument
 from .._lru import BoundedMap
@@ -120,7 +120,7 @@ class RetryConfigMapping:
         Raises:
             ValueError: The key is not a str, or the factory returns no settings.
         """
-        key: Any = self._key_fn(ctx, request)
+        key: object = self._key_fn(ctx, request)
         if isinstance(key, str):
             return self._configs.get(key)
         if key is None and self._name != "of":

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from .._context.context import ClientRequestContext
 
 
+Content: TypeAlias = Any
+"""The beginning of a body, as bytes, or None; or what a function of rpc returned."""
+
+
 class RetryStrategyWithContent(ABC):
     """Decides, after each attempt, by the body of its response too.
 
@@ -45,10 +49,7 @@ class RetryStrategyWithContent(ABC):
 
     @abstractmethod
     def should_retry(
-        self,
-        ctx: ClientRequestContext,
-        cause: Exception | None,
-        content: Any,
+        self, ctx: ClientRequestContext, cause: Exception | None, content: Content
     ) -> RetryAnswer | Awaitable[RetryAnswer]:
         """Say whether to retry; plain or ``async``.
 
@@ -115,18 +116,12 @@ class StrategyChainWithContent(RetryStrategyWithContent):
         object.__setattr__(self, "max_content_length", max(lengths))
 
     def should_retry(
-        self,
-        ctx: ClientRequestContext,
-        cause: Exception | None,
-        content: Any,
+        self, ctx: ClientRequestContext, cause: Exception | None, content: Content
     ) -> RetryAnswer | Awaitable[RetryAnswer]:
         return first_answer(self._answers(ctx, cause, content))
 
     def _answers(
-        self,
-        ctx: ClientRequestContext,
-        cause: Exception | None,
-        content: Any,
+        self, ctx: ClientRequestContext, cause: Exception | None, content: Content
     ) -> Iterator[RetryAnswer | Awaitable[RetryAnswer]]:
         for member in self.members:
             if isinstance(member, RetryStrategyWithContent):

@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 
 _MAX_BYTES = 64 * 1024
 _MAX_SECONDS = 1.0
-_MEDIA_TYPE = re.compile(r"(?:application|text)/(?:[\w.-]+\+)?(json|xml)", re.ASCII)
-_AWS_JSON = re.compile(r"application/x-amz-json-[\d.]+", re.ASCII)
+_MEDIA_TYPE = re.compile(
+    r"(?:application|text)/(?:[\w.-]+\+)?(?P<kind>json|xml)"
+    r"|application/x-amz-json-[\d.]+",
+    re.ASCII,
+)
 # Fit for messages and logs: no spaces, no control characters, not too long.
 _CODE = re.compile(r"[!-~]{1,128}")
 _MEMBER = re.compile(r'\s*[{,]\s*"(?P<name>(?:[^"\\]|\\.)*)"\s*:\s*')
@@ -62,10 +65,11 @@ async def read_error_code(
     header = _bare(response.headers.get("x-amzn-errortype"))
     if header is not None:
         return header
-    kind = _kind(response.headers.get("Content-Type", ""))
-    if kind is None:
+    media_type = response.headers.get("Content-Type", "").partition(";")[0]
+    match = _MEDIA_TYPE.fullmatch(media_type.strip().lower())
+    if match is None:
         return None
-    look = _in_json if kind == "json" else _in_xml
+    look = _in_xml if match["kind"] == "xml" else _in_json
     head = await read_head_within(
         response,
         _MAX_BYTES,
@@ -74,14 +78,6 @@ async def read_error_code(
         enough=lambda head: _bare(next(iter(look(head)), None)) is not None,
     )
     return next(filter(None, map(_bare, look(head))), None)
-
-
-def _kind(content_type: str) -> str | None:
-    media_type = content_type.partition(";")[0].strip().lower()
-    if _AWS_JSON.fullmatch(media_type):
-        return "json"
-    match = _MEDIA_TYPE.fullmatch(media_type)
-    return None if match is None else match[1]
 
 
 def _bare(code: object) -> str | None:

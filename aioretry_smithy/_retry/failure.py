@@ -17,8 +17,8 @@ from .._failures.safety import peel
 if TYPE_CHECKING:
     from .._context.context import ClientRequestContext
 
-# Stands for a hint of too many digits, which is read as infinity.
-_LONGEST_HINT = 1e10
+# Stands for a number of too many digits, which is read as infinity.
+_LONGEST_RETRY_AFTER = 1e10
 
 
 class ErrorKind(StrEnum):
@@ -53,9 +53,9 @@ class RetryAction:
     def __post_init__(self) -> None:
         if self.kind is not None and not isinstance(self.kind, ErrorKind):
             raise bad_argument("kind", self.kind, "an ErrorKind")
-        hint = self.retry_after
-        if hint is not None and not (is_finite(hint) and hint >= 0):
-            raise bad_argument("retry_after", hint, "seconds, finite and >= 0, or None")
+        wait = self.retry_after
+        if wait is not None and not (is_finite(wait) and wait >= 0):
+            raise bad_argument("retry_after", wait, "seconds, finite and >= 0, or None")
 
     @staticmethod
     def retry(
@@ -91,8 +91,8 @@ class RetryAction:
     def __repr__(self) -> str:
         if self.kind is None:
             return "RetryAction.forbid()"
-        hint = "" if self.retry_after is None else f", retry_after={self.retry_after!r}"
-        return f"RetryAction.retry(ErrorKind.{self.kind.name}{hint})"
+        wait = "" if self.retry_after is None else f", retry_after={self.retry_after!r}"
+        return f"RetryAction.retry(ErrorKind.{self.kind.name}{wait})"
 
 
 _FORBID = RetryAction(None)
@@ -133,13 +133,11 @@ class Failure:
         """Seconds that the headers ask to wait, or None."""
         log = self.ctx.log
         arrived = log.request_started_at.timestamp() + (log.duration or 0.0)
-        hint = retry_after(self.headers, now=arrived)
-        return None if hint is None else min(hint, _LONGEST_HINT)
+        seconds = retry_after(self.headers, now=arrived)
+        return None if seconds is None else min(seconds, _LONGEST_RETRY_AFTER)
 
 
-def raised_for_status(
-    cause: Exception | None,
-) -> aiohttp.ClientResponseError | None:
+def raised_for_status(cause: Exception | None) -> aiohttp.ClientResponseError | None:
     """Return the error in *cause* if it has the status and headers of a response."""
     error = None if cause is None else peel(cause)
     if not isinstance(error, aiohttp.ClientResponseError) or error.status < 400:

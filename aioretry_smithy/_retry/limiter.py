@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from .._errors import bad_argument, is_finite
+from .._errors import bad_argument, check_int, check_positive, is_finite
 from ..smithy.shared import Shared
 
 if TYPE_CHECKING:
@@ -179,15 +179,14 @@ class RetryLimiter(ABC):
         """
         return None
 
-    def _note_success(self, request: Any) -> bool:
+    def _note_success(self, request: object) -> bool:
         """Note a success without its context; False where that takes the context."""
         return False
 
 
 class _ConcurrencyLimiter(Shared, RetryLimiter):
     def __init__(self, max_retries: int) -> None:
-        if type(max_retries) is not int or max_retries < 1:
-            raise bad_argument("max_retries", max_retries, "an int >= 1")
+        check_int("max_retries", max_retries, 1)
         self._max_retries = max_retries
         self._retries = 0
 
@@ -200,8 +199,7 @@ class _ConcurrencyLimiter(Shared, RetryLimiter):
     def release(self, ctx: ClientRequestContext) -> None:
         self._retries -= 1
 
-    def on_retry_end(self, ctx: ClientRequestContext) -> None:
-        self._retries -= 1
+    on_retry_end = release
 
     def __repr__(self) -> str:
         return f"RetryLimiter.concurrency({self._max_retries})"
@@ -209,13 +207,11 @@ class _ConcurrencyLimiter(Shared, RetryLimiter):
 
 class _TokenBasedLimiter(Shared, RetryLimiter):
     def __init__(self, max_tokens: float, threshold: float, token_ratio: float) -> None:
-        if not is_finite(max_tokens) or max_tokens <= 0:
-            raise bad_argument("max_tokens", max_tokens, "finite and > 0")
+        check_positive("max_tokens", max_tokens)
         if not is_finite(threshold) or not 0 <= threshold < max_tokens:
             expected = f">= 0 and < max_tokens, {max_tokens!r}"
             raise bad_argument("threshold", threshold, expected)
-        if not is_finite(token_ratio) or token_ratio <= 0:
-            raise bad_argument("token_ratio", token_ratio, "finite and > 0")
+        check_positive("token_ratio", token_ratio)
         self._settings = f"{max_tokens!r}, {threshold!r}, token_ratio={token_ratio!r}"
         self._tokens = self._max_tokens = max_tokens
         self._threshold = threshold

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 from .._call.hooks import Changed, Hooks
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from .._call.call import Call
     from .._call.hooks import Scope
     from .._request.request import HttpRequest
-    from .config import RetryConfig
 
 _ID: Final = "amz-sdk-invocation-id"
 _REQUEST: Final = "amz-sdk-request"
@@ -62,14 +61,7 @@ class _SdkHeaders(Hooks):
         headers[_REQUEST] = _request_header(call, scope)
         return Changed(request.replace(headers=headers))
 
-    def leave(
-        self,
-        call: Call,
-        scope: Scope,
-        permit: None,
-        result: Any,
-        cause: Exception | None,
-    ) -> None:
+    def leave(self, *outcome: object) -> None:
         pass
 
 
@@ -81,8 +73,12 @@ class SdkHeadersClient(DecoratingClient):
 
 
 def _request_header(call: Call, scope: Scope) -> str:
-    attempt = scope.number or 1
-    parts, most = [f"attempt={attempt}"], _most_attempts(call.retry_config)
+    attempt, config = scope.number or 1, call.retry_config
+    parts, most = [f"attempt={attempt}"], None
+    if config is not None:
+        most = config.max_total_attempts
+        own = getattr(config.strategy, "max_attempts", most)
+        most = min(own, most) if isinstance(own, int) else most
     # A decorator outside may call again, and count beyond the limit.
     if most is not None and most >= attempt:
         parts.append(f"max={most}")
@@ -94,11 +90,3 @@ def _request_header(call: Call, scope: Scope) -> str:
         ends += timedelta(seconds=1, microseconds=-1)
         parts.append(f"ttl={ends:%Y%m%dT%H%M%SZ}")
     return "; ".join(parts)
-
-
-def _most_attempts(config: RetryConfig | None) -> int | None:
-    if config is None:
-        return None
-    own = getattr(config.strategy, "max_attempts", None)
-    limit = config.max_total_attempts
-    return min(own, limit) if isinstance(own, int) else limit

@@ -7,17 +7,13 @@ this module need not import it.
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import Any, Literal
 
 from .._errors import bad_argument
 
 _MAX_LENGTH = 256
 _BASES = ("exponential", "fibonacci", "fixed", "random")
-_DELAYS = {
-    "ms": "delays as 200, 200ms or 1.5s",
-    "s": "delays as 1.5, 1.5s or 200ms",
-}
+_DELAYS = {"ms": "delays as 200, 200ms or 1.5s", "s": "delays as 1.5, 1.5s or 200ms"}
 _FORMS = {
     "exponential": "exponential=initial:max[:multiplier], initial <= max, "
     "multiplier > 1",
@@ -28,12 +24,18 @@ _FORMS = {
     "maxattempts": "maxAttempts=k, an integer >= 1",
 }
 _KEYS = ", ".join((*_BASES, "jitter", "maxAttempts"))
-_DEFAULT_JITTER = "jitter=0.2"
 
 _NUMBER = r"[0-9]{1,12}(?:\.[0-9]{1,12})?"
-_DELAY = re.compile(rf"({_NUMBER})(ms|s)?")
-_RATE = re.compile(rf"-?{_NUMBER}")
-_COUNT = re.compile(r"[0-9]{1,12}")
+_DELAY = rf"({_NUMBER}(?:ms|s)?)"
+_RATE = rf"(-?{_NUMBER})"
+_VALUES = {
+    "exponential": f"{_DELAY}:{_DELAY}(?::{_RATE})?",
+    "fibonacci": f"{_DELAY}:{_DELAY}",
+    "fixed": _DELAY,
+    "random": f"{_DELAY}:{_DELAY}",
+    "jitter": f"{_RATE}(?::{_RATE})?",
+    "maxattempts": "([0-9]{1,12})",
+}
 
 
 def parse_spec(spec: str, factories: Any, unit: Literal["ms", "s"] = "ms") -> Any:
@@ -50,21 +52,16 @@ def parse_spec(spec: str, factories: Any, unit: Literal["ms", "s"] = "ms") -> An
     options = _options(spec)
     if not options:
         return factories.of_default()
-    options.setdefault("jitter", _DEFAULT_JITTER)
+    options.setdefault("jitter", "jitter=0.2")
     backoff = factories.exponential()
-    for key, form in _FORMS.items():
-        option = options.get(key)
-        if option is None:
-            continue
-        values = option.partition("=")[2].split(":")
+    for key in filter(options.get, _FORMS):
+        option = options[key]
         try:
-            if key in _BASES:
-                backoff = _base(factories, key, values, unit)
-            else:
-                backoff = _wrapped(backoff, key, values)
+            values = _values(key, option.partition("=")[2])
+            backoff = _applied(backoff, factories, key, values, unit)
         except ValueError:
             delays = f", {_DELAYS[unit]}" if key in _BASES else ""
-            raise bad_argument("spec", option, f"{form}{delays}") from None
+            raise bad_argument("spec", option, f"{_FORMS[key]}{delays}") from None
     return backoff
 
 
@@ -88,43 +85,33 @@ def _options(spec: str) -> dict[str, str]:
     return options
 
 
-def _base(factories: Any, key: str, values: list[str], unit: str) -> Any:
-    seconds = partial(_seconds, unit)
-    match key, values:
-        case "exponential", [initial, longest, multiplier]:
-            delays = seconds(initial), seconds(longest)
-            return factories.exponential(*delays, _rate(multiplier))
-        case ("fixed", [_]) | ("exponential" | "fibonacci" | "random", [_, _]):
-            return getattr(factories, key)(*map(seconds, values))
-    raise ValueError
-
-
-def _wrapped(backoff: Any, key: str, values: list[str]) -> Any:
-    match key, values:
-        case "jitter", [_] | [_, _]:
-            rates = [_rate(value) for value in values]
-            return backoff.with_jitter(*rates) if any(rates) else backoff
-        case "maxattempts", [limit]:
-            return backoff.with_max_attempts(int(_matched(_COUNT, limit)[0]))
-    raise ValueError
-
-
-def _seconds(default_unit: str, text: str) -> float:
-    number, unit = _matched(_DELAY, text).groups()
-    if unit is None and default_unit == "s":
-        # As in a program, where a whole number may be meant in milliseconds.
-        return int(number) if number.isdigit() else float(number)
-    if unit is None and not number.isdigit():
-        raise ValueError
-    return float(number) if unit == "s" else float(number) / 1000
-
-
-def _rate(text: str) -> float:
-    return float(_matched(_RATE, text)[0])
-
-
-def _matched(pattern: re.Pattern[str], text: str) -> re.Match[str]:
-    match = pattern.fullmatch(text)
+def _values(key: str, text: str) -> list[str]:
+    match = re.fullmatch(_VALUES[key], text)
     if match is None:
         raise ValueError
-    return match
+    return [value for value in match.groups() if value is not None]
+
+
+def _applied(
+    backoff: Any, factories: Any, key: str, values: list[str], unit: str
+) -> Any:
+    """Return a backoff with an option."""
+    if key == "maxattempts":
+        return backoff.with_max_attempts(int(values[0]))
+    if key == "jitter":
+        rates = [float(value) for value in values]
+        return backoff.with_jitter(*rates) if any(rates) else backoff
+    multiplier = [float(value) for value in values[2:]]
+    delays = [_seconds(value, unit) for value in values[:2]]
+    return getattr(factories, key)(*delays, *multiplier)
+
+
+def _seconds(text: str, default_unit: str) -> float:
+    number = text.rstrip("ms")
+    unit = text.removeprefix(number)
+    if not unit and default_unit == "s":
+        # As in a program, where a whole number may be meant in milliseconds.
+        return int(number) if number.isdigit() else float(number)
+    if not unit and not number.isdigit():
+        raise ValueError
+    return float(number) if unit == "s" else float(number) / 1000

@@ -10,6 +10,7 @@ from .._errors import bad_argument, is_finite
 from ..smithy import sync
 from ..smithy.adaptive_mode import AdaptiveMode
 from ..smithy.interfaces import METHODS
+from ..smithy.standard_mode import StandardMode
 from ..smithy.strategies import StandardRetryStrategy
 
 if TYPE_CHECKING:
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from .._request.request import HttpRequest
     from ..smithy.errors import CallError
     from ..smithy.rate_limiter import ClientRateLimiter
-    from ..smithy.standard_mode import StandardMode
+
+Token: TypeAlias = Any
+"""A token of whichever class its strategy makes."""
 
 TokenScope: TypeAlias = (
     "str | Callable[[ClientRequestContext, HttpRequest], str | None] | None"
@@ -39,21 +42,21 @@ class StrategyTokens:
     def __init__(self, strategy: Any) -> None:
         self._strategy = strategy
 
-    async def acquire(self, scope: str | None) -> Any:
+    async def acquire(self, scope: str | None) -> Token:
         """Return the initial token of a call."""
         acquire = self._strategy.acquire_initial_retry_token
         return await _settled(acquire(token_scope=scope))
 
-    async def refresh(self, token: Any, error: CallError) -> Any:
+    async def refresh(self, token: Token, error: CallError) -> Token:
         """Return the token of the next attempt."""
         refresh = self._strategy.refresh_retry_token_for_retry
         return await _settled(refresh(token_to_renew=token, error=error))
 
-    async def record_success(self, token: Any) -> None:
+    async def record_success(self, token: Token) -> None:
         """Tell the strategy of a success."""
         await _settled(self._strategy.record_success(token=token))
 
-    def release(self, token: Any) -> None:
+    def release(self, token: Token) -> None:
         """Refund the cost of a retry that is not made after all."""
 
     def rate_limiter(self, scope: str | None) -> ClientRateLimiter | None:
@@ -75,13 +78,13 @@ class OwnStrategyTokens(StrategyTokens):
         self.long_polling = strategy.long_polling
         self.waits_for_rate = isinstance(strategy, AdaptiveMode) and strategy._may_wait
 
-    async def acquire(self, scope: str | None) -> Any:
+    async def acquire(self, scope: str | None) -> Token:
         return self._strategy._acquire(scope)
 
-    async def refresh(self, token: Any, error: CallError) -> Any:
+    async def refresh(self, token: Token, error: CallError) -> Token:
         return self._strategy._refresh(token, error)
 
-    def release(self, token: Any) -> None:
+    def release(self, token: Token) -> None:
         self._strategy._release(token)
 
     def rate_limiter(self, scope: str | None) -> ClientRateLimiter | None:
@@ -91,10 +94,11 @@ class OwnStrategyTokens(StrategyTokens):
         return None
 
 
-def tokens_of(strategy: Any) -> StrategyTokens:
+def tokens_of(strategy: object) -> StrategyTokens:
     """Return the tokens of a strategy: by its rules, or by overridden methods."""
-    kind = OwnStrategyTokens if _has_our_methods(strategy) else StrategyTokens
-    return kind(strategy)
+    if isinstance(strategy, StandardMode) and _has_our_methods(strategy):
+        return OwnStrategyTokens(strategy)
+    return StrategyTokens(strategy)
 
 
 def holds_up_the_loop(strategy: object) -> bool:
@@ -106,21 +110,21 @@ def holds_up_the_loop(strategy: object) -> bool:
     )
 
 
-def _has_our_methods(strategy: Any) -> bool:
+def _has_our_methods(strategy: object) -> bool:
     # An overridden method has to be called.
-    kind: Any = type(strategy)
+    kind: type = type(strategy)
     return _inherits_methods(kind) and vars(strategy).keys().isdisjoint(METHODS)
 
 
 @cache
-def _inherits_methods(kind: Any) -> bool:
+def _inherits_methods(kind: type) -> bool:
     return any(
         all(getattr(kind, name, None) is getattr(ours, name) for name in METHODS)
         for ours in (StandardRetryStrategy, sync.StandardRetryStrategy)
     )
 
 
-def delay_of(token: Any, origin: str) -> float:
+def delay_of(token: Token, origin: str) -> float:
     """Return the delay of a token that the method *origin* has returned, checked."""
     if not hasattr(token, "retry_delay"):
         raise bad_argument(origin, token, "a token")
@@ -150,11 +154,11 @@ def scope_of(
         return key(request)
     if isinstance(token_scope, str):
         return token_scope
-    scope: Any = token_scope(ctx, request)
+    scope: object = token_scope(ctx, request)
     if scope is None or isinstance(scope, str):
         return scope
     raise bad_argument("token_scope", scope, "returns a str, or None")
 
 
-async def _settled(answer: Any) -> Any:
+async def _settled(answer: object) -> Token:
     return await answer if inspect.isawaitable(answer) else answer

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import inspect
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypedDict, cast
 
-from .._errors import bad_argument
+from .._errors import bad_argument, is_finite, is_plain_function
 from .._failures.safety import RetrySafety, is_timeout, peel, safety_by_kind
-from .arguments import (
-    Failure,
-    check_function,
-    check_seconds,
-    checked_answer,
-    exceptions_of,
-    integers_of,
-    is_given,
-    methods_of,
-    setting_repr,
-)
 
 if TYPE_CHECKING:
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
+
+Failure: TypeAlias = type[Exception] | Callable[[Exception], bool]
+"""A class of exceptions, or a plain function that says whether an exception matches."""
+
+# Iterables too, but never meant as a collection of names or numbers.
+_TEXT = (str, bytes, bytearray, memoryview)
 
 Exceptions: TypeAlias = Failure | Collection[Failure]
 """Failures by class, as after ``except``, or by function; one of them or several."""
@@ -76,15 +72,14 @@ class Conditions:
     )
 
     def __post_init__(self) -> None:
-        for name, value in (
-            ("methods", methods_of(self.methods)),
-            ("statuses", integers_of("statuses", self.statuses, 100, 599)),
-            (
-                "status_classes",
-                integers_of("status_classes", self.status_classes, 1, 5),
-            ),
-            ("exceptions", exceptions_of(self.exceptions)),
-        ):
+        classes = integers_of("status_classes", self.status_classes, 1, 5)
+        checked = {
+            "methods": methods_of(self.methods),
+            "statuses": integers_of("statuses", self.statuses, 100, 599),
+            "status_classes": classes,
+            "exceptions": exceptions_of(self.exceptions),
+        }
+        for name, value in checked.items():
             object.__setattr__(self, name, value)
         check_function("request_filter", self.request_filter, "the request")
         check_function("on_response", self.on_response, "the context")
@@ -184,3 +179,89 @@ class Conditions:
     def _is_slow(self, seconds: float | None) -> bool:
         limit = self.slower_than
         return limit is not None and seconds is not None and seconds > limit
+
+
+def methods_of(value: object) -> frozenset[str] | None:
+    """Return the methods in upper case, or None for all of them."""
+    if value is None:
+        return None
+    if isinstance(value, Iterable) and not isinstance(value, _TEXT):
+        methods = tuple(value)
+        # A method is one word.
+        if methods and all(isinstance(m, str) and m.split() == [m] for m in methods):
+            return frozenset(method.upper() for method in methods)
+    raise bad_argument("methods", value, 'a collection such as ["GET"], or None')
+
+
+def integers_of(name: str, value: object, low: int, high: int) -> frozenset[int]:
+    """Return a collection of integers, each from *low* to *high*."""
+    if isinstance(value, Iterable) and not isinstance(value, _TEXT):
+        numbers = tuple(value)
+        if all(_is_integer(number) and low <= number <= high for number in numbers):
+            return frozenset(map(int, numbers))
+    raise bad_argument(name, value, f"a collection of integers in [{low}, {high}]")
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def exceptions_of(value: object) -> tuple[Failure, ...]:
+    """Return classes of exceptions and functions of one: one of them or several."""
+    entries = (value,) if callable(value) else value
+    if isinstance(entries, Iterable) and not isinstance(entries, _TEXT):
+        entries = tuple(entries)
+        if all(map(_is_failure, entries)):
+            return entries
+    expected = "classes derived from Exception or plain functions of the cause"
+    raise bad_argument("exceptions", value, expected)
+
+
+def _is_failure(entry: object) -> bool:
+    if isinstance(entry, type):
+        return issubclass(entry, Exception)
+    return is_plain_function(entry)
+
+
+def check_seconds(name: str, value: object) -> None:
+    """Refuse anything but a positive, finite number of seconds or None."""
+    if value is not None and (not is_finite(value) or value <= 0):
+        raise bad_argument(name, value, "seconds, > 0 and finite, or None")
+
+
+def check_function(name: str, value: object, argument: str) -> None:
+    """Refuse anything but a plain function or None."""
+    if value is not None and not is_plain_function(value):
+        raise bad_argument(name, value, f"a plain function of {argument}, or None")
+
+
+def checked_answer(name: str, answer: object) -> bool:
+    """Return the answer of a user's function as a bool; refuse an awaitable."""
+    if isinstance(answer, Awaitable):
+        if inspect.iscoroutine(answer):
+            answer.close()
+        raise bad_argument(name, answer, "True or False, without awaiting it")
+    return bool(answer)
+
+
+def is_given(value: object, default: object = None) -> bool:
+    """Say whether a setting differs from its default."""
+    if isinstance(value, frozenset | tuple):
+        return bool(value)
+    return value is not None and value is not False and value != default
+
+
+def setting_repr(value: object) -> str:
+    """Return a setting as it would be written in code."""
+    if isinstance(value, frozenset):
+        return repr(sorted(value))
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_name_of, value))}]"
+    return repr(value)
+
+
+def _name_of(entry: object) -> str:
+    if not isinstance(entry, type):
+        return repr(entry)
+    module = "" if entry.__module__ == "builtins" else f"{entry.__module__}."
+    return f"{module}{entry.__qualname__}"

@@ -6,9 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from .._errors import bad_argument
-from .._limits.client import ConcurrencyLimitingClient
+from .._limits.client import ConcurrencyLimitingClient, RateLimitingClient
 from .._limits.concurrency_limit import ConcurrencyLimit
-from .._limits.rate_client import RateLimitingClient
 from .._limits.rate_limit import RateLimit
 
 if TYPE_CHECKING:

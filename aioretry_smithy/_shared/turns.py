@@ -7,8 +7,8 @@ import math
 from typing import TYPE_CHECKING
 
 from .._clock import loop_time
-from .._limits.line import Line
-from .._limits.rate_limit import Turn
+from .._limits.rate_limit import Admission
+from .._limits.wait_queue import WaitQueue
 from .link import PATIENCE, PAUSE
 
 if TYPE_CHECKING:
@@ -37,9 +37,9 @@ class Turns:
         "_asked",
         "_closed_until",
         "_is_asked",
-        "_line",
         "_link",
         "_look",
+        "_queue",
         "_take",
     )
 
@@ -53,15 +53,15 @@ class Turns:
     ) -> None:
         self._take, self._look = take, look
         self._link, self._allow = link, allow
-        self._line: Line[bool] = Line()
+        self._queue: WaitQueue[bool] = WaitQueue()
         self._is_asked = False
         self._asked: asyncio.Task[float | None] | None = None
         self._closed_until = -math.inf
 
     def __len__(self) -> int:
-        return len(self._line) + self._is_asked
+        return len(self._queue) + self._is_asked
 
-    async def turn(self, latest: float, deadline: float) -> Turn:
+    async def turn(self, latest: float, deadline: float) -> Admission:
         """Wait for a turn that comes by *latest*, and before the deadline."""
         started = loop_time()
         is_given = await self._is_given(started, latest, deadline)
@@ -69,9 +69,11 @@ class Turns:
         if is_given:
             # The time of a question is no wait for a turn.
             has_waited = self._closed_until > started
-            return Turn(is_given=True, seconds=now - started if has_waited else 0.0)
+            return Admission(
+                is_given=True, seconds=now - started if has_waited else 0.0
+            )
         seconds = PAUSE if self._link.is_away else max(0.0, self._closed_until - now)
-        return Turn(is_given=False, seconds=seconds)
+        return Admission(is_given=False, seconds=seconds)
 
     async def _is_given(self, started: float, latest: float, deadline: float) -> bool:
         if self._link.is_away:
@@ -81,7 +83,7 @@ class Turns:
                 return False
             # Until those before it have asked; that is no wait for a turn either.
             until = min(max(latest, started + PATIENCE), deadline)
-            if not await self._line.wait(until, self._pass_on):
+            if not await self._queue.wait(until, self._pass_on):
                 return False
         self._is_asked = True
         try:
@@ -103,7 +105,7 @@ class Turns:
             if not seconds:
                 return True
             self._closed_until = loop_time() + seconds
-            self._line.expire(self._closed_until)
+            self._queue.expire(self._closed_until)
         return False
 
     def _unasked(self) -> bool:
@@ -116,4 +118,4 @@ class Turns:
 
     def _pass_on(self, given: bool = True) -> None:
         """Let the next in line ask."""
-        self._is_asked = self._line.serve(lambda: True)
+        self._is_asked = self._queue.serve(lambda: True)

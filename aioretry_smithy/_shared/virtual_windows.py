@@ -10,8 +10,7 @@ from weakref import WeakKeyDictionary
 
 from limits.aio.storage import MemoryStorage
 
-from .._clock import VirtualClock
-from .._limits.bucket import NEAR
+from .._clock import NEAR, VirtualClock
 
 if TYPE_CHECKING:
     from limits import RateLimitItem

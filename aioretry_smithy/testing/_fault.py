@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .._errors import bad_argument, is_finite
-from .._rules.arguments import check_function, checked_answer
+from .._rules.conditions import check_function, checked_answer
 from .._text import name_of
 from ._fault_kinds import Cut, Failure, Hang, Latency, Status
 

@@ -12,7 +12,7 @@ from .._context.client import DecoratingClient, Decorator, HttpClient
 from .._context.context import context_of
 from .._context.recorded import record_result
 from .._errors import bad_argument, is_plain_function
-from .._rules.arguments import checked_answer
+from .._rules.conditions import checked_answer
 from .._text import name_of
 from ._fault import InjectedFault
 from ._fault_kinds import FaultKind, Latency, wait_for_answer

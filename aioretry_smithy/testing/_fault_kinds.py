@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import aiohttp
 
-from .._bodies.cut_body import CutBody
+from .._bodies.truncated_body import TruncatedBody
 from .._call.time_limits import passed_limit
 from .._context.client import chain_of
 from .._context.context import record_of, state_of
@@ -159,7 +159,7 @@ class Cut(FaultKind):
         """Let the body of *response* be cut."""
         call, record = record_of(ctx)
         cut = partial(record_cut, call, record.outcome, self._after)
-        response.content = CutBody(response, self._after, cut)
+        response.content = TruncatedBody(response, self._after, cut)
 
 
 async def wait_for_answer(

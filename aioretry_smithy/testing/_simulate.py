@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from .._errors import bad_argument, is_plain_function
-from .._rules.arguments import check_function
+from .._rules.conditions import check_function
 from .._simulation.comparison import COMPARED, standard_chain
 from .._simulation.fleet import nobody, run_fleet
 from .._simulation.result import SimulatedRun, SimulationResult

@@ -1,4 +1,4 @@
-"""The quantile of the times that requests took of late."""
+"""The quantile of the times that recent requests took."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aioretry_smithy._hedging.recent_times import RecentTimes
+from aioretry_smithy import HedgingDelay
+from aioretry_smithy._hedging.delay import RecentTimes
 from aioretry_smithy.testing import VirtualTimeLoop
 
 WINDOW = 60.0
@@ -19,7 +20,10 @@ QUANTILES = st.floats(0.001, 0.999)
 
 
 def recent(quantile=0.95, minimum_samples=1, floor=0.0):
-    return RecentTimes(quantile, minimum_samples, WINDOW, floor)
+    settings = HedgingDelay.percentile(
+        quantile, minimum_samples=minimum_samples, window=WINDOW, floor=floor
+    )
+    return RecentTimes(settings)
 
 
 def in_virtual_time(test):

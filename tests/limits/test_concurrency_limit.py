@@ -59,19 +59,19 @@ class TestPlaces:
         assert limit._try_enter(loop_time()) is None
         assert (2, 0) == (limit.in_flight, limit.pending)
 
-        first.leave()
+        first.release()
         third = limit._try_enter(loop_time())
 
         assert third is not None
         assert limit._try_enter(loop_time()) is None
-        second.leave()
+        second.release()
 
     async def test_a_place_is_given_back_once(self):
         """The end of a body and the close of a connection may both say so."""
         limit = ConcurrencyLimit.fixed(2)
         place, _ = limit._try_enter(loop_time()), limit._try_enter(loop_time())
-        place.leave()
-        place.leave()
+        place.release()
+        place.release()
 
         assert 1 == limit.in_flight
 
@@ -90,7 +90,7 @@ class TestPlaces:
         assert [("o", 1), ("o", 2)] == diary.entries
 
         many = 1
-        place.leave()
+        place.release()
 
         assert (1, 1) == (limit.limit, limit.in_flight)
         assert [("o", 1), ("o", 2), ("o", 1)] == diary.entries
@@ -192,7 +192,7 @@ class TestLine:
             place = await enter(limit, until=100.0 - number)
             await asyncio.sleep(1.0)
             order.append((number, now()))
-            place.leave()
+            place.release()
 
         await asyncio.gather(*map(call, range(4)))
 
@@ -215,7 +215,7 @@ class TestLine:
         assert [(None, 1.0), (None, 2.0), (None, 3.0)] == ends
         assert 1 == limit.pending
 
-        place.leave()
+        place.release()
 
         assert (await patient) is not None
 
@@ -227,7 +227,7 @@ class TestLine:
             waiter = asyncio.create_task(enter(limit, until))
             await asyncio.sleep(0)
             await asyncio.sleep(until - now())
-            place.leave()
+            place.release()
 
             assert (await waiter) is not None
 
@@ -239,7 +239,7 @@ class TestLine:
         await asyncio.sleep(0)
         second.cancel()
         await asyncio.sleep(0)
-        place.leave()
+        place.release()
         await first
         timers = [
             timer
@@ -256,7 +256,7 @@ class TestLine:
         first, second = (asyncio.create_task(enter(limit, 10.0)) for _ in range(2))
         await asyncio.sleep(0)
         first.cancel()
-        place.leave()
+        place.release()
 
         assert (await second) is not None
         assert first.cancelled()
@@ -268,7 +268,7 @@ class TestLine:
         waiter = asyncio.create_task(enter(limit, 0.0))
         await asyncio.sleep(0)
         waiter.cancel()
-        place.leave()
+        place.release()
 
         assert 0 == limit.in_flight
         assert limit._try_enter(loop_time()) is not None
@@ -290,7 +290,7 @@ class TestLine:
         place = limit._try_enter(loop_time())
         waiter = asyncio.create_task(enter(limit))
         await asyncio.sleep(0)
-        place.leave()
+        place.release()
         waiter.cancel()
         await asyncio.sleep(0)
 
@@ -305,7 +305,7 @@ class TestLine:
         waiting.close()
 
         assert 0 == limit.pending
-        place.leave()
+        place.release()
 
     @settings(max_examples=200)
     @given(st.integers(0, 2**32).map(random.Random))
@@ -328,7 +328,7 @@ class TestLine:
             try:
                 await asyncio.sleep(chance.choice([0.0, 0.5, 1.0]))
             finally:
-                place.leave()
+                place.release()
 
         calls = map(call, range(chance.randint(1, 12)))
         with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:

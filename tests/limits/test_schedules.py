@@ -207,7 +207,7 @@ async def test_call_that_is_cancelled_at_any_await_leaves_its_place(inside, wait
                 task = asyncio.create_task(call_in_turns(client))
                 if place is not None:
                     await take_turns(3)
-                    place.leave()
+                    place.release()
                 await take_turns(many)
                 task.cancel()
                 await asyncio.wait([task])

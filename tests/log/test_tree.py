@@ -20,9 +20,8 @@ from aioretry_smithy import (
     SessionBuilder,
     new_response,
 )
-from aioretry_smithy._log.json_values import to_dict
 from aioretry_smithy._log.notes import add_notes
-from aioretry_smithy._log.tree import describe_outcome, render
+from aioretry_smithy._log.tree import Node, branches, describe_outcome
 from aioretry_smithy._masking.mask import DEFAULT_MASK, Mask
 from aioretry_smithy._text import printable
 from aioretry_smithy.testing import ScriptedTransport
@@ -82,7 +81,7 @@ async def test_columns_are_aligned():
         await asyncio.sleep(100.0 if number == 4 else 0.5)
         end(attempt, 200)
 
-    lines = render(ctx.log).splitlines()
+    lines = ctx.log.render().splitlines()
     assert 11 == len(lines)
     assert "├─  1  200 OK     0.500 s" == lines[1]
     assert "├─  5  200 OK   100.000 s" == lines[5]
@@ -100,7 +99,7 @@ async def test_columns_are_aligned_by_what_a_terminal_shows():
     assert [
         "├─ 1  200 好的   0.000 s",
         "└─ 2  200 OK     0.000 s",
-    ] == render(ctx.log).splitlines()[1:]
+    ] == ctx.log.render().splitlines()[1:]
 
 
 async def test_call_without_attempts_is_one_line():
@@ -108,18 +107,18 @@ async def test_call_without_attempts_is_one_line():
     ctx = call()
     end(ctx, 404)
 
-    assert "GET http://example.com/  ->  404 Not Found  in 0.000 s" == render(ctx.log)
+    assert "GET http://example.com/  ->  404 Not Found  in 0.000 s" == ctx.log.render()
 
 
 async def test_call_in_flight():
     """A log can be drawn at any time."""
     ctx = call()
-    assert "GET http://example.com/  ->  no response yet" == render(ctx.log)
+    assert "GET http://example.com/  ->  no response yet" == ctx.log.render()
     ctx.derive(ctx.request)
 
     assert (
         "GET http://example.com/  ->  no response yet, 1 attempt\n└─ 1  no response yet"
-        == render(ctx.log)
+        == ctx.log.render()
     )
 
 
@@ -129,7 +128,7 @@ async def test_reason_for_stopping_is_shown():
     end(ctx, 503)
     end_call(ctx, stop_reason=RetryStopReason.DEADLINE)
 
-    assert render(ctx.log).endswith("in 0.000 s, stopped: deadline")
+    assert ctx.log.render().endswith("in 0.000 s, stopped: deadline")
 
 
 @pytest.mark.parametrize("status", [0, 99, 600, 999])
@@ -178,7 +177,7 @@ async def test_long_messages_are_cut():
 
     assert f"ValueError: {'x' * 59}…" == describe_outcome(ctx.log)
     assert 72 == len(describe_outcome(ctx.log))
-    assert f"ValueError: {'x' * 100}" == to_dict(ctx.log)["response_cause"]
+    assert f"ValueError: {'x' * 100}" == ctx.log.to_dict()["response_cause"]
 
 
 async def test_secret_is_masked_before_it_is_cut():
@@ -214,7 +213,7 @@ async def test_hostile_texts_keep_their_line():
     end(attempt, response)
     end(ctx.derive(ctx.request), ValueError("a\nb\x1b"))
     end(ctx, ValueError("a\nb"))
-    drawn = render(ctx.log)
+    drawn = ctx.log.render()
 
     assert 3 == len(drawn.splitlines())
     assert all(line.isprintable() for line in drawn.splitlines())
@@ -228,7 +227,7 @@ async def test_values_are_json():
     second = ctx.derive(ctx.request)
     end(second, 503, headers={"Retry-After": "1"}, body=b"busy")
     end_call(ctx, second, RetryStopReason.NO_RETRY)
-    values = to_dict(ctx.log)
+    values = ctx.log.to_dict()
 
     assert values == json.loads(json.dumps(values))
     assert {
@@ -275,7 +274,7 @@ async def test_values_are_json():
 
 async def test_values_of_a_call_in_flight():
     """A value that is not known yet is null."""
-    values = to_dict(call().log)
+    values = call().log.to_dict()
 
     assert values == json.loads(json.dumps(values))
     assert values["response_headers"] is None
@@ -287,7 +286,7 @@ async def test_keys_are_attributes():
     """Each key names the attribute that has the value itself."""
     log = call().log
 
-    assert [] == [key for key in to_dict(log) if not hasattr(log, key)]
+    assert [] == [key for key in log.to_dict() if not hasattr(log, key)]
 
 
 async def test_no_view_shows_a_secret():
@@ -307,8 +306,39 @@ async def test_no_view_shows_a_secret():
     end(failed, error)
     end_call(ctx, failed)
     add_notes(ctx.log, error)
-    views = [render(ctx.log), json.dumps(to_dict(ctx.log)), *error.__notes__]
+    views = [ctx.log.render(), json.dumps(ctx.log.to_dict()), *error.__notes__]
     views.append(repr(ctx.log))
 
     assert not [view for view in views if SECRET in view]
-    assert "page=1" in render(ctx.log)
+    assert "page=1" in ctx.log.render()
+
+
+def test_branches_of_any_depth():
+    """Each part hangs on the one around it, and further lines hang below the first."""
+    leaf = Node(["leaf", "below"], [])
+    node = Node(["node", "below"], [leaf, leaf])
+    tree = Node(["root", "below"], [node, leaf, node])
+
+    assert [
+        "root",
+        "│  below",
+        "├─ node",
+        "│  │  below",
+        "│  ├─ leaf",
+        "│  │     below",
+        "│  └─ leaf",
+        "│        below",
+        "├─ leaf",
+        "│     below",
+        "└─ node",
+        "   │  below",
+        "   ├─ leaf",
+        "   │     below",
+        "   └─ leaf",
+        "         below",
+    ] == [f"{branch}{line}" for branch, line in branches(tree)]
+
+
+def test_line_without_branches():
+    """A part with nothing inside is its lines."""
+    assert [("", "a"), ("   ", "b")] == [*branches(Node(["a", "b"], []))]

@@ -21,7 +21,6 @@ from aioretry_smithy import (
     capture_logs,
     rpc,
 )
-from aioretry_smithy._log.json_values import to_dict
 from aioretry_smithy._masking.mask import Mask
 
 SECRET = "S3CR3T"
@@ -140,7 +139,7 @@ async def test_values_have_the_calls():
     """Calls are in the values of their attempt, and what HTTP alone has is null."""
     log = await report()
     drop_calls(log.children[1], 2)
-    values = to_dict(log)
+    values = log.to_dict()
     first, second = values["children"]
 
     assert values == json.loads(json.dumps(values))
@@ -169,14 +168,14 @@ async def test_values_of_http_have_no_calls():
     """A program that reads them today finds what it found."""
     log = (await report()).children[0].calls[0]
 
-    assert {"calls", "dropped_calls"}.isdisjoint(to_dict(log))
+    assert {"calls", "dropped_calls"}.isdisjoint(log.to_dict())
 
 
 async def test_keys_are_attributes():
     """Each key names the attribute that has the value itself."""
     log = function("fetch").log
 
-    assert [] == [key for key in to_dict(log) if not hasattr(log, key)]
+    assert [] == [key for key in log.to_dict() if not hasattr(log, key)]
 
 
 async def test_no_view_shows_a_secret_of_a_call_inside(tmp_path):
@@ -194,7 +193,7 @@ async def test_no_view_shows_a_secret_of_a_call_inside(tmp_path):
     end_call(outer, attempt)
     log, picture = outer.log, tmp_path / "call.svg"
     log.to_svg(picture)
-    views = [log.render(), json.dumps(to_dict(log)), repr(log), *error.__notes__]
+    views = [log.render(), json.dumps(log.to_dict()), repr(log), *error.__notes__]
     views.append(picture.read_text())
 
     assert [] == [view for view in views if SECRET in view]
@@ -235,7 +234,7 @@ async def test_functions_hide_what_their_sessions_hide(caplog):
         with pytest.raises(aiohttp.ClientResponseError) as caught:
             await ask_twice()
     log = RequestLog.of(caught.value)
-    views = [log.render(), json.dumps(to_dict(log)), *caught.value.__notes__]
+    views = [log.render(), json.dumps(log.to_dict()), *caught.value.__notes__]
     views += caplog.messages
 
     assert "ClientResponseError: 404, message='Not Found'" in log.render()

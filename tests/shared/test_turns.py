@@ -10,21 +10,21 @@ import pytest
 from chains import now
 from hypothesis import strategies as st
 
-from aioretry_smithy._limits.rate_limit import Turn
+from aioretry_smithy._limits.rate_limit import Admission
 from aioretry_smithy._shared.link import Link
 from aioretry_smithy._shared.turns import Turns
 from aioretry_smithy.testing import VirtualTimeLoop
 
-AT_ONCE = Turn(is_given=True, seconds=0.0)
+AT_ONCE = Admission(is_given=True, seconds=0.0)
 LOST = ConnectionError("no route")
 
 
 def given(seconds):
-    return Turn(is_given=True, seconds=seconds)
+    return Admission(is_given=True, seconds=seconds)
 
 
 def refused(seconds):
-    return Turn(is_given=False, seconds=seconds)
+    return Admission(is_given=False, seconds=seconds)
 
 
 class Storage:

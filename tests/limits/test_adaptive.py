@@ -9,9 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aioretry_smithy import ConcurrencyLimit
-from aioretry_smithy._limits.aimd import Aimd
-from aioretry_smithy._limits.bounds import Bounds
-from aioretry_smithy._limits.gradient import Gradient
+from aioretry_smithy._limits.adaptive import Aimd, Gradient
 
 histories = st.integers(0, 2**32).map(random.Random)
 
@@ -19,7 +17,7 @@ histories = st.integers(0, 2**32).map(random.Random)
 def bounds(chance):
     minimum = chance.randint(1, 10)
     maximum = chance.randint(minimum, 300)
-    return Bounds(chance.uniform(minimum, maximum), minimum, maximum)
+    return chance.uniform(minimum, maximum), minimum, maximum
 
 
 def samples(chance, limit):
@@ -37,8 +35,8 @@ def test_aimd_agrees_with_a_plain_model(chance):
     """One more a round trip, a share less a round trip with drops."""
     limits = bounds(chance)
     slow_after = chance.choice([None, 1.5])
-    rule = Aimd(limits, 0.8, slow_after)
-    expected, cuts = limits.initial, []
+    rule = Aimd(*limits, 0.8, slow_after)
+    (expected, minimum, maximum), cuts = limits, []
     for now, round_trip, in_flight, dropped in samples(chance, lambda: rule.limit):
         rule.add(now, round_trip, in_flight, dropped=dropped)
         if dropped or (slow_after and round_trip > slow_after):
@@ -47,7 +45,7 @@ def test_aimd_agrees_with_a_plain_model(chance):
                 cuts.append(now)
         elif 2 * in_flight >= expected:
             expected += 1 / expected
-        expected = min(max(expected, limits.minimum), limits.maximum)
+        expected = min(max(expected, minimum), maximum)
 
         assert expected == rule.limit
 
@@ -58,8 +56,9 @@ def test_gradient_agrees_with_a_plain_model(chance):
     """It is Netflix's class in other words; a drop has no round trip."""
     limits = bounds(chance)
     window = chance.choice([1, 5, 20, 600])
-    rule = Gradient(limits, 1.5, 0.2, 4, window)
-    limit, average, measured, cuts = limits.initial, 0.0, [], []
+    rule = Gradient(*limits, 1.5, 0.2, 4, window)
+    limit, minimum, maximum = limits
+    average, measured, cuts = 0.0, [], []
     for now, round_trip, in_flight, dropped in samples(chance, lambda: rule.limit):
         rule.add(now, round_trip, in_flight, dropped=dropped)
         gradient = 0.5
@@ -82,14 +81,14 @@ def test_gradient_agrees_with_a_plain_model(chance):
         if changes:
             new = limit * gradient + 4
             limit = limit * 0.8 + new * 0.2
-            limit = max(limits.minimum, min(limits.maximum, limit))
+            limit = max(minimum, min(maximum, limit))
 
         assert pytest.approx(limit) == rule.limit
 
 
 def test_answers_that_take_no_time_do_not_break_the_gradient():
     """A mock may answer in the same instant."""
-    rule = Gradient(Bounds(20, 1, 200), 1.5, 0.2, 4, 600)
+    rule = Gradient(20, 1, 200, 1.5, 0.2, 4, 600)
     rule.add(0.0, 0.0, 20, dropped=False)
 
     assert 20.8 == pytest.approx(rule.limit)
@@ -97,7 +96,7 @@ def test_answers_that_take_no_time_do_not_break_the_gradient():
 
 def test_a_call_that_began_in_the_instant_of_a_cut_does_not_cut_again():
     """The sums of floats that tell so may differ a little."""
-    rule = Aimd(Bounds(20, 1, 200), 0.5, None)
+    rule = Aimd(20, 1, 200, 0.5, None)
     rule.add(0.7, 0.7, 20, dropped=True)
     rule.add(0.7 + 0.1, 0.1, 20, dropped=True)
 

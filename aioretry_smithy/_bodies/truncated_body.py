@@ -1,4 +1,4 @@
-"""Cut off the body of a response."""
+"""Truncate the body of a response."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PIECE = 2**16
 """The bytes that are read at a time."""
 
 
-class CutBody(aiohttp.StreamReader):
+class TruncatedBody(aiohttp.StreamReader):
     """The body of a response, up to where it is cut off.
 
     A body that is no longer than that comes whole.
@@ -59,9 +59,9 @@ class CutBody(aiohttp.StreamReader):
         elif left > 0:
             self.feed_data(piece)
         else:
-            await self._cut()
+            await self._truncate()
 
-    async def _cut(self) -> None:
+    async def _truncate(self) -> None:
         self._whole.set_exception(self._failure)
         if self._connection is not None:
             self._connection.close()

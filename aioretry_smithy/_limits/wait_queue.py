@@ -15,28 +15,28 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Line(Generic[T]):
+class WaitQueue(Generic[T]):
     """A queue of calls of one event loop, served in order of arrival.
 
     One timer serves all of them: timers that are due at the same time go off in any
     order. There is none while nobody waits.
     """
 
-    __slots__ = ("_due", "_ends", "_numbers", "_timer", "turns")
+    __slots__ = ("_due", "_ends", "_numbers", "_timer", "waiting")
 
-    turns: OrderedDict[int, asyncio.Future[T | None]]
+    waiting: OrderedDict[int, asyncio.Future[T | None]]
     """The calls that wait, by their numbers."""
 
     def __init__(self) -> None:
         self._numbers = count()
-        self.turns = OrderedDict()
+        self.waiting = OrderedDict()
         # When each gives up; a call that has left stays in it until then.
         self._ends: list[tuple[float, int]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._due = math.inf
 
     def __len__(self) -> int:
-        return len(self.turns)
+        return len(self.waiting)
 
     async def wait(self, until: float, give_back: Callable[[T], None]) -> T | None:
         """Wait until :meth:`serve` hands something out.
@@ -48,29 +48,29 @@ class Line(Generic[T]):
         Returns:
             The thing handed out, or None where time ran out.
         """
-        turn: asyncio.Future[T | None] = asyncio.get_running_loop().create_future()
+        call: asyncio.Future[T | None] = asyncio.get_running_loop().create_future()
         number = next(self._numbers)
-        self.turns[number] = turn
+        self.waiting[number] = call
         if until < math.inf:
             heappush(self._ends, (until, number))
             self._set_timer()
         try:
-            return await turn
+            return await call
         except BaseException:
-            self.turns.pop(number, None)
+            self.waiting.pop(number, None)
             self._set_timer()
-            given = turn.result() if turn.done() and not turn.cancelled() else None
+            given = call.result() if call.done() and not call.cancelled() else None
             if given is not None:
                 give_back(given)
             raise
 
     def serve(self, make: Callable[[], T]) -> bool:
-        """Make a thing for the first call in line; return False if there is none."""
-        while self.turns:
-            _, turn = self.turns.popitem(last=False)
+        """Make a thing for the first call that waits; return False if there is none."""
+        while self.waiting:
+            _, call = self.waiting.popitem(last=False)
             # A call that is cancelled has not left yet.
-            if not turn.done():
-                turn.set_result(make())
+            if not call.done():
+                call.set_result(make())
                 self._set_timer()
                 return True
         self._set_timer()
@@ -79,14 +79,14 @@ class Line(Generic[T]):
     def expire(self, due: float) -> None:
         """Let the calls give up that have waited long enough by then."""
         while self._ends and self._ends[0][0] <= due:
-            turn = self.turns.pop(heappop(self._ends)[1], None)
-            if turn is not None and not turn.done():
-                turn.set_result(None)
+            call = self.waiting.pop(heappop(self._ends)[1], None)
+            if call is not None and not call.done():
+                call.set_result(None)
         self._set_timer()
 
     def _set_timer(self) -> None:
         """Set the timer to the moment when the next call gives up, if any waits."""
-        if not self.turns:
+        if not self.waiting:
             self._ends.clear()
         ends, timer = self._ends, self._timer
         due = ends[0][0] if ends else math.inf
