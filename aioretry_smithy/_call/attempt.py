@@ -50,6 +50,8 @@ class Attempt:
         """Make the attempt that the call itself was up to now, since it began."""
         record = call.begin_first_request(began)
         call.outcome, call.was_sent, call.was_refused = PENDING, False, False
+        if record.was_sent:
+            call.has_begun_to_send = True
         attempt = cls.__new__(cls)
         attempt.number, attempt.to_send, attempt.record = 1, call.to_send, record
         attempt.context = attempt.count_header = attempt.cut = None
@@ -64,7 +66,7 @@ class Attempt:
     ) -> None:
         # Most attempts send the very request that the caller made.
         is_same = request is call.to_send
-        kept = call.request if is_same else request.without_body()
+        kept = call.shown_request if is_same else request.without_body()
         self.record = record = call.begin_request(kept, timeout)
         self.number = record.number - call.resends
         self.to_send = request

@@ -108,7 +108,6 @@ class Call(_Rarely, Record):
 
     Args:
         to_send: The request of the caller.
-        bare: The same without its body, to be kept.
         loop: The event loop.
         timeout: Seconds that it may take; None for no limit.
         defaults: What it has in common with others.
@@ -171,15 +170,13 @@ class Call(_Rarely, Record):
     def __init__(
         self,
         to_send: Request,
-        bare: Request,
         loop: asyncio.AbstractEventLoop,
         timeout: float | None,
         defaults: CallDefaults,
         session: aiohttp.ClientSession | None = None,
         care: Care = OF_ALL,
     ) -> None:
-        self.to_send = to_send
-        self.request = bare
+        self.to_send = self.request = to_send
         self.loop = loop
         self.started = started = loop.time()
         self.deadline = None if timeout is None else started + timeout
@@ -215,6 +212,13 @@ class Call(_Rarely, Record):
     def counted_request(self) -> Request:
         """The request of the caller."""
         return self.to_send
+
+    @property
+    def shown_request(self) -> Request:
+        """The request without its body, made when it is asked for."""
+        if self.request is self.to_send:
+            self.request = self.to_send.without_body()
+        return self.request
 
     @property
     def record(self) -> Record:
@@ -277,7 +281,7 @@ class Call(_Rarely, Record):
 
     def begin_first_request(self, began: float) -> Sent:
         """Give the facts of the first attempt, which began then, to a request."""
-        sent = Sent(self.request, began, None, 1)
+        sent = Sent(self.shown_request, began, None, 1)
         self.attempt_began = None
         self.care = OF_ALL
         self.sent.append(sent)

@@ -13,7 +13,7 @@ from .._failures.frames import came_from_aiohttp, went_out
 from .._failures.kept_cause import KeptCause, drop_frames
 from .._failures.safety import is_unprocessed
 from .attachment import attach
-from .call import NO_CARE
+from .call import NO_CARE, OF_ARGUMENTS
 from .outcome import Answered, Ended
 from .race import Race
 
@@ -201,10 +201,17 @@ def end_call(call: Call) -> None:
     """Keep no exception of the call alive, no frames, and nothing of the caller's."""
     call.is_over = call.is_settled = True
     call.session = call.resources = None
+    if call.care != NO_CARE or call.outcome.cause is not None:
+        _let_go_of_call(call)
+
+
+def _let_go_of_call(call: Call) -> None:
     outcome = call.outcome
-    if call.care == NO_CARE and outcome.cause is None:
+    if call.care == OF_ARGUMENTS and outcome.cause is None:
+        # Nobody has seen it.
+        call.to_send.drop_body()
         return
-    call.to_send = call.request
+    call.to_send = call.shown_request
     if call.options is not None:
         call.options = None
     if call.attributes is not None:

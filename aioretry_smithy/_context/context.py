@@ -91,8 +91,7 @@ class ClientRequestContext(CallBound):
         if parent is None:
             loop = asyncio.get_running_loop()
             defaults = CallDefaults(mask, default_headers)
-            bare = request.without_body()
-            call = scope = Call(request, bare, loop, timeout, defaults)
+            call = scope = Call(request, loop, timeout, defaults)
             self._show(call, scope, None)
         else:
             call = parent._call

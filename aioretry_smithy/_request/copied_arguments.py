@@ -30,15 +30,14 @@ def copy_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
     next attempts send the text of the first one. Nor are files and read-only objects.
     """
     copies: dict[str, Any] | None = None
-    for name in MUTABLE_ARGUMENTS.intersection(arguments):
-        value = arguments[name]
+    for name, value in arguments.items():
+        if name not in MUTABLE_ARGUMENTS or value is None:
+            continue
         if type(value) is dict and has_fixed_values(value):
             copied = value.copy()
-        elif value is None:
-            continue
         else:
             if not (type(value) in USUAL_CONTAINERS or name in _READ_BY_KIND):
-                value = arguments[name] = _lasting(value)
+                value = arguments[name] = _lasting(value)  # noqa: PLW2901
             copied = _copy(name, value)
         if copied is not value:
             copies = copies or arguments.copy()

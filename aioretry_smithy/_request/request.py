@@ -179,6 +179,12 @@ class HttpRequest(CallBound):
         copy._url = self._url
         return copy
 
+    def drop_body(self) -> None:
+        """Keep the body no longer; for a request that nobody else has."""
+        arguments = self.given = self.arguments
+        if not _BODIES.isdisjoint(arguments):
+            arguments.update(data=None, json=None)
+
     def described(self, mask: Mask) -> str:
         """Return the method and the URL, credentials hidden."""
         return f"{self.method} {mask.text(str(self.full_url()))}"

@@ -197,8 +197,7 @@ class _Calls:
         if around is not None:
             options = around.within(options)
         timeout: Any = options.response_timeout
-        bare = request.without_body()
-        call = Call(request, bare, get_running_loop(), timeout, self._defaults)
+        call = Call(request, get_running_loop(), timeout, self._defaults)
         call.brings_response = False
         begin_call(call, options)
         return call

@@ -101,8 +101,10 @@ class AiohttpTransport(Transport):
         session = call.session or self.session()
         if session is None:
             _refuse_as_closed(call, scope)
-        kind, arguments = type(session), request.arguments
-        if call.care == NO_CARE and self.replaced is None:
+        kind, arguments = type(session), request.given
+        if self.replaced is None and (
+            call.care == NO_CARE or _is_sent_as_it_is(call, arguments)
+        ):
             return kind._request(session, request.method, request.target, **arguments)
         try:
             arguments = _prepared(call, scope, request, session)
@@ -141,10 +143,31 @@ class AiohttpTransport(Transport):
         return sending(record, json, send)
 
 
+def _is_sent_as_it_is(call: Call, arguments: dict[str, Any]) -> bool:
+    """Say whether neither a body nor a limit of time wants care."""
+    if call.care == OF_ALL or not call.aiohttp_keeps_time:
+        return False
+    return _NEED_CARE.isdisjoint(arguments)
+
+
 def _prepared(
     call: Call, scope: Scope, request: HttpRequest, session: ClientSession
 ) -> dict[str, Any]:
     """Return the arguments to send a request with, right now."""
+    arguments = request.given
+    if call.care == OF_ALL:
+        arguments = _later_arguments(call, scope, request, session)
+    if call.attempt_began is None or not call.aiohttp_keeps_time:
+        arguments = _with_timeout(call, scope.record, request, session, arguments)
+    if not _NEED_CARE.isdisjoint(arguments):
+        arguments = _with_bodies(call, request, arguments)
+    return arguments
+
+
+def _later_arguments(
+    call: Call, scope: Scope, request: HttpRequest, session: ClientSession
+) -> dict[str, Any]:
+    """Return the arguments where something may have changed since the call began."""
     headers, arguments = session._default_headers, request.arguments
     if version_of(headers) != call.defaults.version:
         is_counted = scope.count_header is not None
@@ -154,10 +177,6 @@ def _prepared(
         arguments = _arguments(call, request)
     if scope is not call and scope.count_header is not None:
         arguments = with_header(arguments, *scope.count_header)
-    if call.attempt_began is None or not call.aiohttp_keeps_time:
-        arguments = _with_timeout(call, scope.record, request, session, arguments)
-    if not _NEED_CARE.isdisjoint(arguments):
-        arguments = _with_bodies(call, request, arguments)
     return arguments
 
 
@@ -211,9 +230,6 @@ def _arguments(call: Call, request: HttpRequest) -> dict[str, Any]:
     if call.has_begun_to_send:
         return request.arguments
     call.has_begun_to_send = True
-    if call.care < OF_ALL:
-        # Nothing has waited since the call began.
-        return request.given
     is_same = is_unchanged(request.given, request.arguments)
     return request.given if is_same else request.arguments
 

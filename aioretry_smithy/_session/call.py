@@ -134,14 +134,13 @@ def _begin(
     base, timeout = session._base_url, defaults.limit
     if around is None and _WANT_CARE.isdisjoint(options):
         request = HttpRequest.of_arguments(method, target, options, options, base)
-        call = Call(request, request, loop, timeout, defaults, session, NO_CARE)
+        call = Call(request, loop, timeout, defaults, session, NO_CARE)
     else:
         copies = copy_arguments(options)
         request = HttpRequest.of_arguments(method, target, options, copies, base)
         if around is not None or "timeout" in options:
             timeout = response_timeout(options, session, around)
-        bare = request.without_body()
-        call = Call(request, bare, loop, timeout, defaults, session, OF_ARGUMENTS)
+        call = Call(request, loop, timeout, defaults, session, OF_ARGUMENTS)
         if around is not None or "timeout" in options:
             call.aiohttp_keeps_time = False
     if around is not None or collecting():
