@@ -176,7 +176,8 @@ class Call(_Rarely, Record):
         session: aiohttp.ClientSession | None = None,
         care: Care = OF_ALL,
     ) -> None:
-        self.to_send = self.request = to_send
+        self.to_send = to_send
+        self.request = to_send if care == NO_CARE else None
         self.loop = loop
         self.started = started = loop.time()
         self.deadline = None if timeout is None else started + timeout
@@ -216,9 +217,10 @@ class Call(_Rarely, Record):
     @property
     def shown_request(self) -> Request:
         """The request without its body, made when it is asked for."""
-        if self.request is self.to_send:
-            self.request = self.to_send.without_body()
-        return self.request
+        request = self.request
+        if request is None:
+            request = self.request = self.to_send.without_body()
+        return request
 
     @property
     def record(self) -> Record:

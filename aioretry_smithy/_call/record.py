@@ -81,7 +81,7 @@ class Record(_Rarely):
     )
 
     request: Request
-    """The request, without its body."""
+    """The request, without its body; of a call None until it is asked for."""
 
     started: float
     """When it began, in seconds of the event loop's clock."""

@@ -210,6 +210,7 @@ def _let_go_of_call(call: Call) -> None:
     if call.care == OF_ARGUMENTS and outcome.cause is None:
         # Nobody has seen it.
         call.to_send.drop_body()
+        call.request = call.request or call.to_send
         return
     call.to_send = call.shown_request
     if call.options is not None:

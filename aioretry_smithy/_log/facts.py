@@ -165,17 +165,17 @@ class LogFacts(NeverCopied):
     @property
     def name(self) -> str:
         """The name of the call in logs: its method, or that of the function."""
-        return self._first.request.name  # type: ignore[no-any-return]
+        return self._first.shown_request.name  # type: ignore[no-any-return]
 
     @property
     def request_method(self) -> str | Any:
         """The method, in upper case; None of a function."""
-        return self._first.request.method
+        return self._first.shown_request.method
 
     @property
     def request_url(self) -> URL | Any:
         """The joined URL, with ``params`` and credentials; None of a function."""
-        return self._first.request.full_url()
+        return self._first.shown_request.full_url()
 
     @property
     def request_headers(self) -> Mapping[str, str] | Any:

@@ -127,7 +127,7 @@ def headline(log: LogFacts, attempts: Sequence[LogFacts]) -> Headline:
     stop = describe_stop(log)
     if stop is not None:
         parts.append(f", stopped: {stop}")
-    request = printable(log._first.request.described(log.mask))
+    request = printable(log._first.shown_request.described(log.mask))
     return Headline(request, outcome, "".join(parts))
 
 
