@@ -8,9 +8,8 @@ from typing import Any as _Any
 # First: what it shows from above needs its own modules.
 from . import smithy  # noqa: F401
 from ._bodies.new_response import new_response
-from ._breaker.breaker import CircuitBreaker, CircuitBreakerListener
+from ._breaker.breaker import CircuitBreaker, CircuitBreakerListener, FailFastError
 from ._breaker.client import CircuitBreakerClient
-from ._breaker.fail_fast_error import FailFastError
 from ._breaker.state import CircuitPermit, CircuitState
 from ._breaker.strategy import CircuitBreakerRule, CircuitBreakerStrategy
 from ._breaker.window import EventCount

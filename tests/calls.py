@@ -13,10 +13,11 @@ from chains import URL
 from aioretry_smithy import ClientRequestContext, HttpRequest, RequestLog, new_response
 from aioretry_smithy._body_text import BodyHead
 from aioretry_smithy._call import recorder
+from aioretry_smithy._call.record import Race as Race
 from aioretry_smithy._call.upload import Upload
 from aioretry_smithy._context.body_watch import fail_body
 from aioretry_smithy._context.context import record_of
-from aioretry_smithy._context.recorded import record_error, record_result
+from aioretry_smithy._context.recording import record_error, record_result
 from aioretry_smithy._log.notes import annotate
 from aioretry_smithy._request.rpc_request import RpcRequest
 

@@ -80,7 +80,7 @@ PUBLIC_AIOHTTP = {"abc", "payload", "test_utils", "typedefs", "web"}
 ASK_OUTSIDE = {
     "_limits.rate_headers": {"time.time"},  # for a reset without a Date
     "_call.call": {"time.time"},  # the time of day, for people
-    "_retry.http_adapter": {"time.time"},  # for a Retry-After without a Date
+    "_retry.call_adapter": {"time.time"},  # for a Retry-After without a Date
     "_shared.stored_rate": {"time.time"},  # by which storages count
     "_chance": {"random.random"},  # what is used unless other dice are given
     "_clock": {"time.monotonic"},  # what is used outside of any event loop

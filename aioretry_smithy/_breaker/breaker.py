@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 from .._clock import loop_time
-from .._errors import bad_argument, checked_name
+from .._errors import (
+    RefusedRequestError,
+    bad_argument,
+    check_int,
+    checked_name,
+    is_finite,
+)
 from .._listeners import Listeners
-from .settings import CircuitBreakerSettings
 from .state import CircuitPermit, CircuitState, State
 from .window import EventCount, SlidingWindow
 
@@ -16,6 +21,75 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from .._call.rounds import FailedAttempt
+
+
+class FailFastError(RefusedRequestError):
+    """The circuit breaker is open; the request was not sent.
+
+    Args:
+        circuit_breaker: The circuit breaker that refused.
+        retry_in: Seconds until it may grant a trial, or None when only
+            ``enter_state()`` will open the way again.
+    """
+
+    circuit_breaker: CircuitBreaker
+    """The circuit breaker that refused."""
+
+    retry_in: float | None
+    """Seconds until a trial may be granted, counted from the refusal, or None."""
+
+    def __init__(
+        self, circuit_breaker: CircuitBreaker, retry_in: float | None = None
+    ) -> None:
+        super().__init__(circuit_breaker, retry_in)
+        self.circuit_breaker = circuit_breaker
+        self.retry_in = retry_in
+
+    def __str__(self) -> str:
+        when = "" if self.retry_in is None else f", next trial in {self.retry_in:.3f} s"
+        return f"circuit breaker {self.circuit_breaker.name!r} is open{when}"
+
+
+_SECONDS = (
+    "trial_request_interval",
+    "circuit_open_window",
+    "counter_sliding_window",
+    "counter_update_interval",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CircuitBreakerSettings:
+    """The settings that :class:`CircuitBreaker` describes.
+
+    Raises:
+        ValueError: One of them is out of range.
+    """
+
+    failure_rate_threshold: float
+    minimum_request_threshold: int
+    trial_request_interval: float
+    circuit_open_window: float
+    counter_sliding_window: float
+    counter_update_interval: float
+
+    def __post_init__(self) -> None:
+        threshold = self.failure_rate_threshold
+        if not is_finite(threshold) or not 0 < threshold <= 1:
+            raise bad_argument("failure_rate_threshold", threshold, "> 0 and <= 1")
+        check_int("minimum_request_threshold", self.minimum_request_threshold, 0)
+        for name in _SECONDS:
+            seconds = getattr(self, name)
+            if not is_finite(seconds) or seconds <= 0:
+                raise bad_argument(name, seconds, "> 0 and finite")
+        window, interval = self.counter_sliding_window, self.counter_update_interval
+        if window <= interval:
+            expected = f"> counter_update_interval, {interval!r}"
+            raise bad_argument("counter_sliding_window", window, expected)
+
+    def __str__(self) -> str:
+        settings = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return ", ".join(f"{name}={value!r}" for name, value in settings)
 
 
 _NONE = EventCount(success=0, failure=0)

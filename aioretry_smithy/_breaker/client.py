@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from .._context.context import ClientRequestContext
-    from .per_key import CircuitBreakers
+    from .per_key_decorators import CircuitBreakers
 
 
 class GuardedCalls(DecoratingClient[ClientT]):

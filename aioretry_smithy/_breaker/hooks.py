@@ -9,8 +9,7 @@ from .._call.hooks import PASS, WAIT, Answer, Hooks
 from .._call.recorder import record_failure
 from .._call.rounds import FailedAttempt
 from .._context.context import context_of
-from .breaker import count_failure
-from .fail_fast_error import FailFastError
+from .breaker import FailFastError, count_failure
 from .strategy import checked_verdict
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from .._call.kinds import Request, Result
     from .._context.context import ClientRequestContext
     from .breaker import CircuitBreaker
-    from .per_key import CircuitBreakers
+    from .per_key_decorators import CircuitBreakers
     from .state import CircuitPermit
     from .strategy import CircuitBreakerStrategy
 

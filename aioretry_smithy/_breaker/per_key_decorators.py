@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from .._errors import unqualified
 from .._request.keys import host_and_method_key, host_and_path_key, host_key, method_key
-from .per_key import circuit_breakers_per
+from .._request.per_key import OneForAll, PerKey
+from .breaker import CircuitBreaker
 
 if TYPE_CHECKING:
     import aiohttp
@@ -16,8 +17,22 @@ if TYPE_CHECKING:
     from .._context.client import Decorator
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
-    from .per_key import CircuitBreakerFactory, CircuitBreakers
     from .strategy import CircuitBreakerStrategy
+
+
+CircuitBreakerFactory: TypeAlias = Callable[[str], CircuitBreaker]
+CircuitBreakers: TypeAlias = OneForAll[CircuitBreaker] | PerKey[CircuitBreaker]
+
+
+def circuit_breakers_per(
+    per: str,
+    key: Callable[[HttpRequest], str | None],
+    factory: CircuitBreakerFactory | None,
+) -> CircuitBreakers:
+    """Return the circuit breakers that a factory makes, by default plain ones."""
+    make = CircuitBreaker if factory is None else factory
+    return PerKey(per, key, make, make, CircuitBreaker)
+
 
 Fallback: TypeAlias = Callable[
     ["ClientRequestContext", "HttpRequest"],

@@ -19,8 +19,7 @@ from .._failures.safety import (
     safety_by_kind,
     was_queued,
 )
-from .._rules.chain import chained
-from .._rules.conditions import Conditions, RuleConditions
+from .._rules.conditions import Conditions, RuleConditions, chained
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

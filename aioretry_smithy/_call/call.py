@@ -7,9 +7,9 @@ import time
 import weakref
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from .calls_inside import CallsInside
+from .._masking.mask import DEFAULT_MASK
 from .outcome import PENDING
-from .record import Record, Sent
+from .record import CallsInside, Record, Sent
 from .resources import CallResources
 
 if TYPE_CHECKING:
@@ -20,9 +20,35 @@ if TYPE_CHECKING:
 
     from .._failures.kept_cause import KeptCause
     from .._masking.mask import Mask
-    from .defaults import CallDefaults
     from .kinds import Request
     from .stop_reason import RetryStopReason
+
+
+class CallDefaults:
+    """What calls have in common that begin alike; never changed.
+
+    Args:
+        mask: What their views hide.
+        headers: A copy of the session's headers; None of a function.
+    """
+
+    __slots__ = ("headers", "mask", "version")
+
+    mask: Mask
+    """What the views of a call hide."""
+
+    headers: Mapping[str, str] | None
+    """A copy of the session's headers; None of a function."""
+
+    version: int
+    """The version of the session's headers; -1 where nobody knows."""
+
+    def __init__(
+        self, mask: Mask = DEFAULT_MASK, headers: Mapping[str, str] | None = None
+    ) -> None:
+        self.mask = mask
+        self.headers = headers
+        self.version = -1
 
 
 Care: TypeAlias = Literal[0, 1, 2]

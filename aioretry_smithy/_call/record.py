@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import math
+from typing import TYPE_CHECKING, Any, Final
 
 from .._failures.kept_cause import NeverCopied
 from .outcome import PENDING
@@ -12,11 +13,52 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from .._failures.kept_cause import KeptCause
-    from .calls_inside import CallsInside
     from .kinds import Request
     from .outcome import Outcome
-    from .race import Race
     from .upload import Upload
+
+
+_MOST_CALLS: Final = 100
+
+
+class CallsInside:
+    """The first calls, in order, and the number of the others."""
+
+    __slots__ = ("dropped", "kept")
+
+    dropped: int
+    """How many more there were than are kept."""
+
+    def __init__(self) -> None:
+        self.kept: list[Any] = []
+        self.dropped = 0
+
+    def add(self, call: Any) -> None:
+        """Keep a call that begins, or count it."""
+        if len(self.kept) < _MOST_CALLS:
+            self.kept.append(call)
+        else:
+            self.dropped += 1
+
+
+class Race:
+    """The part of a request in a race of several that are sent for one answer."""
+
+    __slots__ = ("after", "ended", "is_superseded")
+
+    after: float | None
+    """Seconds from the start of the first one; None of that one itself."""
+
+    ended: float
+    """When the last of them was over, for the record of the call; else long ago."""
+
+    is_superseded: bool
+    """Whether it was given up because another one had a good answer."""
+
+    def __init__(self, after: float | None = None, ended: float = -math.inf) -> None:
+        self.after = after
+        self.ended = ended
+        self.is_superseded = False
 
 
 class _Rarely(NeverCopied):

@@ -15,7 +15,7 @@ from .._failures.safety import is_unprocessed
 from .attachment import attach
 from .call import NO_CARE, OF_ARGUMENTS
 from .outcome import Answered, Ended
-from .race import Race
+from .record import Race
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

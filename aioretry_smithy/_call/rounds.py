@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from .._failures.broken_connection import is_broken_connection
+from .._failures.safety import is_broken_connection
 
 if TYPE_CHECKING:
     from .call import Call

@@ -22,7 +22,7 @@ from .._errors import bad_argument
 from .context import state_of
 from .ending import ONCE
 from .loop import run
-from .recorded import record_error, record_result
+from .recording import record_error, record_result
 from .row import Row, Watched, changes
 from .sender import ForeignClient, Sender
 

@@ -8,8 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from .._call.attempt import Attempt
-from .._call.call import OF_ALL, Call
-from .._call.defaults import CallDefaults
+from .._call.call import OF_ALL, Call, CallDefaults
 from .._errors import bad_argument, is_finite
 from .._failures.kept_cause import CallBound
 from .._log.request_log import RequestLog, log_of

@@ -14,17 +14,33 @@ from .._call.recorder import (
     note_length,
     record_answer,
     record_end_of_body,
+    record_failure,
     record_return,
     with_outcome,
 )
 from .._meant import is_ours
 from .body_watch import fail_body
+from .context import record_of
 
 if TYPE_CHECKING:
     from .._call.call import Call
     from .._call.kinds import Result
     from .._call.outcome import Outcome
     from .._call.record import Record
+    from .context import ClientRequestContext
+
+
+def record_result(
+    ctx: ClientRequestContext, result: Result, source: object = None
+) -> None:
+    """Record what *source* has returned; see :func:`.record_response`."""
+    record_response(*record_of(ctx), result, source)
+
+
+def record_error(ctx: ClientRequestContext, cause: BaseException) -> None:
+    """Record what was raised; see :func:`.record_failure`."""
+    record_failure(*record_of(ctx), cause)
+
 
 _SWITCHING_PROTOCOLS = 101
 

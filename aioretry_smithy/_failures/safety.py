@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import aiohttp
 
@@ -14,6 +14,61 @@ from .retry_info import RetryInfo
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+_BROKEN = (ConnectionResetError, ConnectionAbortedError, BrokenPipeError)
+_ERRNOS = {errno.ECONNRESET, errno.ECONNABORTED, errno.EPIPE, errno.ESHUTDOWN}
+
+
+def is_broken_connection(cause: BaseException) -> bool:
+    """Say whether the server, or what is before it, cut a connection that was there.
+
+    True for a disconnect before a byte of the answer and for a reset; not for a refused
+    connection, a timeout, or a body that was cut. Whether a reset came before or after
+    the first byte, the exception does not tell.
+
+    Args:
+        cause: The exception of the attempt.
+
+    >>> is_broken_connection(aiohttp.ServerDisconnectedError())
+    True
+    """
+    cause = peel(cause)
+    if isinstance(cause, aiohttp.ClientConnectorError) or raised_by_caller(cause):
+        return False
+    if isinstance(cause, aiohttp.ServerDisconnectedError):
+        # Otherwise it is the part of the head that came; a user's class may have none.
+        return isinstance(getattr(cause, "message", ""), str)
+    return isinstance(cause, _BROKEN) or (
+        isinstance(cause, aiohttp.ClientOSError)
+        and (cause.errno in _ERRNOS or isinstance(cause.__cause__, _BROKEN))
+    )
+
+
+SERVER_ERRORS: Final = frozenset(range(500, 600))
+"""5xx; HTTP has no classes above, though servers send some."""
+
+
+_SIBLING_TIMED_OUT: Final = "_aioretry_smithy_sibling_timed_out"
+
+
+def ran_out(cause: BaseException | None) -> bool:
+    """Say whether a limit of time ended a request, or another for the same answer.
+
+    Also one in the queue of a connection pool or of a limit.
+    """
+    return is_timeout(cause) or was_queued(cause) or sibling_timed_out(cause)
+
+
+def mark_sibling_timed_out(cause: BaseException) -> None:
+    """Note that the deadline of the call cut another request for the same answer."""
+    vars(peel(cause))[_SIBLING_TIMED_OUT] = True
+
+
+def sibling_timed_out(cause: BaseException | None) -> bool:
+    """Say whether :func:`mark_sibling_timed_out` was called for an exception."""
+    return cause is not None and _SIBLING_TIMED_OUT in vars(peel(cause))
+
 
 _RAISED_BY_CALLER = "_aioretry_smithy_raised_by_caller"
 _QUEUED = "_aioretry_smithy_queued"

@@ -14,8 +14,7 @@ from .._context.chain import sends_again
 from .._context.client import DecoratingClient, Decorator, HttpClient, chain_of
 from .._context.context import state_of
 from .._errors import ResponseTimeoutError, bad_argument, check_int, is_finite
-from .._failures.ran_out import sibling_timed_out
-from .._failures.safety import stands_for
+from .._failures.safety import sibling_timed_out, stands_for
 from .._meant import call_it
 from .._retry.limiter import RetryLimiter
 from .._retry.strategy import is_idempotent

@@ -7,23 +7,24 @@ from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from .._call.race import Race
+from .._call.record import Race
 from .._call.recorder import record_race, record_superseded
 from .._call.time_limits import time_left
 from .._clock import loop_time
 from .._context.context import context_of, record_of, state_of
 from .._failures.kept_cause import drop_frames
-from .._failures.ran_out import mark_sibling_timed_out, ran_out
 from .._failures.retry_info import RetryInfo
 from .._failures.safety import (
     RetrySafety,
     mark_reached_server,
+    mark_sibling_timed_out,
     peel,
+    ran_out,
     retry_safety,
     was_queued,
 )
+from .._retry.call_adapter import HTTP
 from .._retry.config import RETRY_COUNT_HEADER
-from .._retry.http_adapter import HTTP
 from .._retry.limiter_calls import acquired, notify
 from .sent_request import SentRequest, Standing, came_from_server
 

@@ -24,7 +24,7 @@ from .settings import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from .logger import Logger
+    from .settings import Logger
 
 _LOGGER = logging.getLogger("aioretry_smithy")
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .._call.hooks import Hooks
 from .._errors import raised_from
 from .._log.request_log import RequestLog, log_of
-from .logger import emit, level_check
-from .settings import level_from
+from .settings import emit, level_check, level_from
 
 if TYPE_CHECKING:
     from .._call.call import Call

@@ -1,16 +1,30 @@
-"""Define the steps of a retry that differ for HTTP calls and for functions."""
+"""Handle the requests and the results of retried calls, of HTTP and of functions."""
 
 from __future__ import annotations
 
+import asyncio
+import time
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from .._bodies import response_content as _content
+from .._bodies.drain import discard
+from .._bodies.replayable_payload import SpentBodyError
+from .._bodies.request_body import is_spent
+from .._call.time_limits import IN_BODY, passed_limit
+from .._failures.hints import retry_after
+from .._request.keys import host_key
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    import aiohttp
+
     from .._call.call import Call
     from .._call.hooks import Scope
     from .._call.kinds import Request, Result
+    from .._request.request import HttpRequest
+    from .._request.rpc_request import RpcRequest
 
 _T = TypeVar("_T")
 
@@ -69,3 +83,123 @@ class CallAdapter(ABC):
     @abstractmethod
     def close(self, result: Result) -> None:
         """Close the connection of *result* at once."""
+
+
+class HttpAdapter(CallAdapter):
+    """All that a retried call does to requests and responses of HTTP."""
+
+    __slots__ = ()
+
+    def key(self, request: HttpRequest) -> str | None:
+        """Return the ``host:port`` of *request*, or None without one."""
+        return host_key(request)
+
+    def with_count(self, request: HttpRequest, name: str, count: int) -> HttpRequest:
+        """Return *request* with a header for the number of attempts before it."""
+        return request.with_header(name, str(count))
+
+    def is_spent(
+        self, call: Call, request: HttpRequest, cause: Exception | None
+    ) -> bool:
+        """Say whether the body of *request* cannot be sent again."""
+        return isinstance(cause, SpentBodyError) or is_spent(call, request)
+
+    def retry_after(self, response: aiohttp.ClientResponse) -> float | None:
+        """Return the seconds that the server asks to be left alone, or None."""
+        return retry_after(response.headers, now=time.time())
+
+    async def content(self, response: aiohttp.ClientResponse, limit: int) -> bytes:
+        """Return the first *limit* bytes of a body; the response stays readable."""
+        return await _content.read_head(response, limit)
+
+    async def read(
+        self,
+        call: Call,
+        attempt: Scope,
+        response: aiohttp.ClientResponse,
+        look: Callable[[aiohttp.ClientResponse], Awaitable[_T]] | None,
+        *,
+        whole: bool,
+    ) -> _T | None:
+        """Read a body within its attempt: whole, by *look*, or both.
+
+        Raises:
+            Exception: The body failed; so the attempt has failed, also in its log.
+        """
+        try:
+            try:
+                # For bodies that are not from aiohttp, which has its own timer.
+                async with asyncio.timeout_at(call.deadline_of(attempt.record)):
+                    if whole:
+                        await _content.buffer(response)
+                    return None if look is None else await look(response)
+            except TimeoutError as cut:
+                if (passed := passed_limit(call, attempt, cut, IN_BODY)) is None:
+                    raise
+                raise passed() from cut
+        except Exception as cause:
+            _content.record_body_failure(call, attempt.record, response, cause)
+            raise
+
+    def release(
+        self, response: aiohttp.ClientResponse, seconds: float
+    ) -> Awaitable[None] | None:
+        """Release *response* and its connection, in at most *seconds*."""
+        if response.connection is not None:
+            return discard(response, seconds=seconds)
+        response.release()
+        return None
+
+    def close(self, response: aiohttp.ClientResponse) -> None:
+        """Close *response* and its connection."""
+        response.close()
+
+
+HTTP = HttpAdapter()
+
+
+class RpcAdapter(CallAdapter):
+    """Takes any result for a success: it is whole, holds nothing and asks for no wait.
+
+    A function may be called again with the same arguments. Strategies with content look
+    at what it returned.
+    """
+
+    __slots__ = ()
+
+    def key(self, request: RpcRequest) -> str:
+        return request.name
+
+    def with_count(self, request: RpcRequest, name: str, count: int) -> RpcRequest:
+        return request
+
+    def is_spent(
+        self, call: Call, request: RpcRequest, cause: Exception | None
+    ) -> bool:
+        return False
+
+    def retry_after(self, result: object) -> None:
+        return None
+
+    async def content(self, result: Any, limit: int) -> Any:
+        return result
+
+    async def read(
+        self,
+        call: Call,
+        attempt: Scope,
+        result: object,
+        look: Callable[[Any], Awaitable[_T]] | None,
+        *,
+        whole: bool,
+    ) -> _T | None:
+        return None if look is None else await look(result)
+
+    def release(self, result: object, seconds: float) -> None:
+        return None
+
+    def close(self, result: object) -> None:
+        pass
+
+
+RPC = RpcAdapter()

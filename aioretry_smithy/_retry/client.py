@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack
 from .._context.client import ClientT, DecoratingClient, HttpClient
 from .._context.options import UNSET, Unset
 from .._errors import bad_argument, unqualified
+from .call_adapter import HTTP
 from .config import RetryConfig
 from .config_mapping import RetryConfigMapping
-from .http_adapter import HTTP
 from .retrier import Retrier
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from .strategy import RetryStrategy
 from .strategy_tokens import TokenScope, holds_up_the_loop, names_scope
 
 if TYPE_CHECKING:
-    from .failure import Classifier
+    from .classify import Classifier
 
 Strategy: TypeAlias = RetryStrategy | RetryStrategyWithContent | TokenSource
 """A strategy of any kind."""

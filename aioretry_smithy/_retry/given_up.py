@@ -11,8 +11,7 @@ from .._log.attachment import call_of
 
 if TYPE_CHECKING:
     from .._call.call import Call
-    from .._call.calls_inside import CallsInside
-    from .._call.record import Record
+    from .._call.record import CallsInside, Record
     from .._context.context import ClientRequestContext
 
 _GIVEN_UP: Final = frozenset(

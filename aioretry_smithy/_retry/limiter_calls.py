@@ -7,8 +7,13 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from .._context.context import record_of
-from .._failures.safety import RetrySafety, safety_by_kind, was_queued, was_refused
-from .._failures.server_error import SERVER_ERRORS
+from .._failures.safety import (
+    SERVER_ERRORS,
+    RetrySafety,
+    safety_by_kind,
+    was_queued,
+    was_refused,
+)
 from .._shown import shown
 
 if TYPE_CHECKING:

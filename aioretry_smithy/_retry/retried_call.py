@@ -17,9 +17,8 @@ from .._context.context import context_of
 from .._context.ending import Ending
 from .._errors import ResponseTimeoutError, raised_from
 from .._failures.kept_cause import drop_frames
-from .._failures.ran_out import ran_out
 from .._failures.retry_info import RetryInfo
-from .._failures.safety import peel, stands_for
+from .._failures.safety import peel, ran_out, stands_for
 from .limiter_calls import acquired, notify, report
 from .refusal import reason_after
 from .wait import AT_ONCE, LATER, SUCCEEDED, Stop, plan_wait

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from .._context.context import context_of, state_of
 from .._errors import bad_argument
-from .._failures.safety import RetrySafety
-from .._failures.server_error import SERVER_ERRORS
+from .._failures.safety import SERVER_ERRORS, RetrySafety
 from .._meant import call_it
-from .._rules.chain import Member, chained
+from .._rules.conditions import Member, chained
 from .backoff import Backoff
 from .decision import RetryAnswer, first_answer
 from .given_up import safety_in

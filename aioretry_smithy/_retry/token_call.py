@@ -20,9 +20,8 @@ from ..smithy.errors import (
     CapacityNotAvailableError,
     refusals,
 )
-from .classify import classify
+from .classify import Failure, classify
 from .error_code import read_error_code
-from .failure import Failure
 from .retried_call import RetriedCall
 from .strategy_tokens import delay_of, scope_of, tokens_of
 from .wait import AT_ONCE, LATER, NOT_WANTED, Decision, Stop, Wait

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Literal, Unpack
 from .._context.client import RpcClient
 from .._context.options import UNSET, Unset
 from .._errors import bad_argument
+from .._retry.call_adapter import RPC
 from .._retry.client import RetriedCalls
 from .._retry.config import RetryConfig
 from .._retry.config_mapping import RetryConfigMapping
-from .._retry.rpc_adapter import RPC
 from .attempt import FunctionAttempts
 
 if TYPE_CHECKING:

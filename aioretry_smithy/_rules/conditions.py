@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypedDict, cast
+from typing import (
+    TYPE_CHECKING,
+    ClassVar,
+    Protocol,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    cast,
+)
 
 from .._errors import bad_argument, is_finite, is_plain_function
 from .._failures.safety import RetrySafety, is_timeout, peel, safety_by_kind
@@ -13,6 +22,37 @@ from .._failures.safety import RetrySafety, is_timeout, peel, safety_by_kind
 if TYPE_CHECKING:
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
+
+
+class Member(Protocol):
+    """A member of a chain, asked in turn."""
+
+    @property
+    def _answers_always(self) -> bool:
+        """Whether members behind this one are never asked."""
+        ...
+
+
+_Member = TypeVar("_Member", bound=Member)
+
+
+def chained(
+    left: tuple[_Member, ...], right: tuple[_Member, ...]
+) -> tuple[_Member, ...]:
+    """Return the members of both, and warn if those of *right* are never asked.
+
+    The warning points at the line with the ``|``: two frames above the caller.
+    """
+    catch_all = next((member for member in left if member._answers_always), None)
+    if right and catch_all is not None:
+        warnings.warn(
+            f"{' | '.join(map(repr, right))} is never asked: {catch_all!r} in front of"
+            " it answers always",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+    return (*left, *right)
+
 
 Failure: TypeAlias = type[Exception] | Callable[[Exception], bool]
 """A class of exceptions, or a plain function that says whether an exception matches."""

@@ -7,12 +7,15 @@ session.
 from .._failures.retry_info import Fault, RetryInfo
 from .._retry.classify import (
     DEFAULT_CLASSIFIERS,
+    Classifier,
+    ErrorKind,
+    Failure,
+    RetryAction,
     by_code,
     by_exception,
     by_status,
     only_idempotent,
 )
-from .._retry.failure import Classifier, ErrorKind, Failure, RetryAction
 from .._retry.sdk_headers import sdk_headers
 from .._retry.smithy_backoff import from_backoff, to_backoff
 from .backoff import (

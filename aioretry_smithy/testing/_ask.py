@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from .._bodies.new_response import new_response
 from .._context.context import ClientRequestContext
-from .._context.recorded import record_error, record_result
+from .._context.recording import record_error, record_result
 from .._errors import bad_argument
 from .._request.request import HttpRequest
 from .._retry.content_strategy import RetryStrategyWithContent

@@ -10,7 +10,7 @@ from .._call.hooks import NOTHING, WAIT, Answer, Hooks
 from .._call.recorder import record_failure, record_injected
 from .._context.client import DecoratingClient, Decorator, HttpClient
 from .._context.context import context_of
-from .._context.recorded import record_result
+from .._context.recording import record_result
 from .._errors import bad_argument, is_plain_function
 from .._rules.conditions import checked_answer
 from .._text import name_of

@@ -6,11 +6,10 @@ import asyncio
 
 import aiohttp
 import pytest
-from calls import REQUEST, begin, call_of, function, note_delay, record_of
+from calls import REQUEST, Race, begin, call_of, function, note_delay, record_of
 from multidict import CIMultiDict
 
 from aioretry_smithy import UnprocessedRequestError, new_response
-from aioretry_smithy._call.race import Race
 from aioretry_smithy._call.recorder import (
     begin_after_wait,
     cause_of,

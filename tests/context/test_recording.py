@@ -10,7 +10,7 @@ from calls import REQUEST, begin, function
 from fake_responses import FakeResponse, FakeStream, FakeTimer
 
 from aioretry_smithy import DecoratingClient, new_response
-from aioretry_smithy._context.recorded import record_result
+from aioretry_smithy._context.recording import record_result
 from aioretry_smithy.testing import ScriptedTransport
 
 
