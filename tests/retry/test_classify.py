@@ -6,6 +6,7 @@ import aiohttp
 import pytest
 from botocore.retries.standard import ThrottledRetryableChecker
 from calls import begin, begin_body, end, end_body
+from chains import bad_argument
 from multidict import CIMultiDict
 from yarl import URL
 
@@ -492,12 +493,8 @@ async def test_what_nobody_judges_is_not_retried(outcome):
 @pytest.mark.parametrize("answer", [True, False, "retry", ErrorKind.THROTTLING])
 async def test_classifier_that_answers_nonsense_is_told(answer):
     """Where the answer is read, not in the depths of a strategy."""
-    with pytest.raises(ValueError) as caught:
+    with bad_argument("classifier", answer, "a RetryAction or None"):
         classify(failed(503), [lambda failure, previous: answer])
-
-    assert f"classifier: {answer!r} (expected: a RetryAction or None)" == str(
-        caught.value
-    )
 
 
 async def test_error_of_a_classifier_goes_to_the_caller():

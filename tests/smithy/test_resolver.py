@@ -7,6 +7,7 @@ import copy
 import threading
 
 import pytest
+from chains import raises_exactly
 
 from aioretry_smithy.smithy.mode import RetryMode
 from aioretry_smithy.smithy.resolver import RetryStrategyOptions, RetryStrategyResolver
@@ -91,11 +92,9 @@ async def test_strategy_is_returned_as_it_is():
 @pytest.mark.parametrize("given", ["standard", 5, SimpleRetryStrategy, object()])
 async def test_what_is_neither_strategy_nor_options_is_refused(given):
     """The name of a mode belongs into the options."""
-    with pytest.raises(TypeError) as caught:
-        await RetryStrategyResolver().resolve_retry_strategy(retry_strategy=given)
-
     expected = "RetryStrategy, RetryStrategyOptions, or None"
-    assert f"retry_strategy must be {expected}, not {given!r}" == str(caught.value)
+    with raises_exactly(f"retry_strategy must be {expected}, not {given!r}", TypeError):
+        await RetryStrategyResolver().resolve_retry_strategy(retry_strategy=given)
 
 
 @pytest.mark.parametrize(

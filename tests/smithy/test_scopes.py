@@ -3,6 +3,7 @@
 import threading
 
 import pytest
+from chains import bad_argument
 
 from aioretry_smithy.smithy.quota import StandardRetryQuota
 from aioretry_smithy.smithy.scopes import PerScope
@@ -66,11 +67,8 @@ def test_scopes_are_forgotten_in_the_end(quotas):
 @pytest.mark.parametrize("given", [None, StandardRetryQuota()])
 def test_scope_is_text(scope, given):
     """A scope that is no name is refused, also where it would make no difference."""
-    with pytest.raises(ValueError) as caught:
+    with bad_argument("token_scope", scope, "a str, or None"):
         PerScope(StandardRetryQuota, given).get(scope)
-
-    expected = f"token_scope: {scope!r} (expected: a str, or None)"
-    assert expected == str(caught.value)
 
 
 @pytest.mark.usefixtures("eager_threads")
