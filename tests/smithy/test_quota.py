@@ -5,10 +5,10 @@ import dataclasses
 import math
 import pickle
 import random
-import threading
+from itertools import count
 
 import pytest
-from chains import bad_argument, raises_exactly
+from chains import bad_argument, in_threads, raises_exactly
 
 from aioretry_smithy.smithy.errors import CallError, RetryError
 from aioretry_smithy.smithy.profile import RetryProfile
@@ -242,13 +242,12 @@ def test_threads_share_a_quota_to_the_last_token():
     """Eight threads at once neither overdraw it nor lose or make tokens."""
     capacity = 200
     quota = StandardRetryQuota(capacity)
-    start = threading.Barrier(8)
+    seeds = count()
     kept, seen = [], []
 
-    def spend(seed):
-        chance = random.Random(seed)
+    def spend():
+        chance = random.Random(next(seeds))
         mine = []
-        start.wait()
         for _ in range(100):
             error = chance.choice([ERROR, THROTTLED])
             if mine and chance.random() < 0.5:
@@ -260,11 +259,7 @@ def test_threads_share_a_quota_to_the_last_token():
                     seen.append(quota.available_capacity)
         kept.append(sum(mine))
 
-    threads = [threading.Thread(target=spend, args=(seed,)) for seed in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(spend)
 
     assert seen, "the quota never ran out"
     assert 0 <= min(seen) <= max(seen) <= capacity
