@@ -8,7 +8,16 @@ from functools import partial
 
 import aiohttp
 import pytest
-from chains import URL, now, response_of, retrying_session, status_and_log
+from chains import (
+    URL,
+    after,
+    log_of_cancelled,
+    now,
+    response_of,
+    retrying_session,
+    silence,
+    status_and_log,
+)
 
 from aioretry_smithy import (
     Backoff,
@@ -22,7 +31,6 @@ from aioretry_smithy import (
     RetryLimiter,
     RetryStopReason,
     RetryStrategy,
-    capture_logs,
     new_response,
     request_options,
     smithy,
@@ -65,21 +73,21 @@ class Recording(RetryLimiter):
 class Slow(Recording):
     """The same, all methods async."""
 
-    def release(self, ctx):
-        return self._then(super().release, ctx)
-
-    def on_retry_end(self, ctx):
-        return self._then(super().on_retry_end, ctx)
-
-    def on_success(self, ctx):
-        return self._then(super().on_success, ctx)
-
-    def on_failure(self, ctx, cause):
-        return self._then(super().on_failure, ctx, cause)
-
-    async def _then(self, function, *arguments):
+    async def release(self, ctx):
         await asyncio.sleep(0)
-        function(*arguments)
+        super().release(ctx)
+
+    async def on_retry_end(self, ctx):
+        await asyncio.sleep(0)
+        super().on_retry_end(ctx)
+
+    async def on_success(self, ctx):
+        await asyncio.sleep(0)
+        super().on_success(ctx)
+
+    async def on_failure(self, ctx, cause):
+        await asyncio.sleep(0)
+        super().on_failure(ctx, cause)
 
 
 def session(answers, limiter, strategy=SOON, *inside, **settings):
@@ -152,37 +160,34 @@ async def test_deadline_is_looked_at_again_when_asking_took_time():
 
 
 @pytest.mark.parametrize("kind", [Recording, Slow])
-async def test_cancelled_wait_gives_the_leave_back(kind):
-    """Nobody will make that retry."""
+@pytest.mark.parametrize(
+    ("answers", "after", "end"),
+    [
+        # Nobody will make that retry.
+        ([503], 0.25, "release 1"),
+        # The permit is used up, so it does not go back; there is no outcome.
+        ([503, silence], 1.0, "end 1"),
+    ],
+)
+async def test_leave_of_a_call_that_is_cancelled(kind, answers, after, end):
+    """In a wait it goes back, and in a retry it ends."""
     limiter = kind()
-    async with session([503], limiter) as client:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.25):
-                await client.get(URL)
+    await log_of_cancelled(session(answers, limiter), after)
 
-    assert ["failure 1 NoneType", "acquire 1", "release 1"] == limiter.heard
+    assert ["failure 1 NoneType", "acquire 1", end] == limiter.heard
 
 
-@pytest.mark.parametrize("kind", [Recording, Slow])
-async def test_retry_that_is_cancelled_is_over(kind):
-    """Its permit is used up, so it does not go back; there is no outcome."""
-    limiter = kind()
-    async with session([503, lambda *_: asyncio.sleep(9)], limiter) as client:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(1.0):
-                await client.get(URL)
-
-    assert ["failure 1 NoneType", "acquire 1", "end 1"] == limiter.heard
+def open_circuit(**settings):
+    breaker = CircuitBreaker()
+    breaker.enter_state(CircuitState.FORCED_OPEN)
+    return CircuitBreakerClient.new_decorator(breaker, **settings)
 
 
 async def test_open_circuit_neither_pays_nor_counts():
     """Nothing was sent."""
     limiter = Recording()
-    breaker = CircuitBreaker()
-    breaker.enter_state(CircuitState.FORCED_OPEN)
-    inside = CircuitBreakerClient.new_decorator(breaker)
     with pytest.raises(FailFastError):
-        await response_of(session([], limiter, SOON, inside))
+        await response_of(session([], limiter, SOON, open_circuit()))
 
     assert [] == limiter.heard
 
@@ -292,9 +297,7 @@ async def test_fallback_of_a_circuit_breaker_neither_pays_nor_counts():
         return new_response(request, 200)
 
     limiter = Recording()
-    breaker = CircuitBreaker()
-    breaker.enter_state(CircuitState.FORCED_OPEN)
-    inside = CircuitBreakerClient.new_decorator(breaker, fallback=fallback)
+    inside = open_circuit(fallback=fallback)
     status, _ = await status_and_log(session([], limiter, SOON, inside))
 
     assert (200, []) == (status, limiter.heard)
@@ -307,13 +310,10 @@ async def test_call_that_is_cancelled_while_a_leave_goes_back_says_so():
         def release(self, ctx):
             return asyncio.sleep(5)
 
-    with capture_logs() as logs:
-        async with session([503], Slow(takes=0.75), timeout=1.0) as client:
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(2.0):
-                    await client.get(URL)
+    client = session([503], Slow(takes=0.75), timeout=1.0)
+    log = await log_of_cancelled(client, 2.0)
 
-    assert RetryStopReason.CANCELLED == logs[0].stop_reason
+    assert RetryStopReason.CANCELLED == log.stop_reason
 
 
 class Broken:
@@ -432,14 +432,7 @@ class Cancelled:
                 go_on = partial(self.coroutine.send, None)
 
 
-def slowly(answer):
-    """Answer after a while."""
-
-    async def answering(ctx, request):
-        await asyncio.sleep(0.125)
-        return answer
-
-    return answering
+slowly = partial(after, 0.125)
 
 
 @pytest.mark.parametrize("kind", [Leaves, SlowLeaves])
@@ -481,9 +474,9 @@ async def test_leave_comes_back_once_wherever_a_call_is_cancelled(kind, strategy
             RetryStrategy.on_server_error_status(FailingBackoff()),
             {},
         ),
-        ([503, lambda *_: asyncio.sleep(9)], SOON, {"timeout": 2.0}),
+        ([503, silence], SOON, {"timeout": 2.0}),
         ([503, slowly(503), 503], SOON, {"timeout": 1.5}),
-        ([503, lambda *_: asyncio.sleep(9), 200], SOON, {"attempt_timeout": 1.0}),
+        ([503, silence, 200], SOON, {"attempt_timeout": 1.0}),
         ([503, 503, 200], SOON, {"buffer_response": True}),
     ],
 )

@@ -13,6 +13,7 @@ from chains import (
     after,
     connected,
     log_of,
+    log_of_cancelled,
     retrying,
     session,
     twice,
@@ -74,8 +75,9 @@ async def doorman(delegate, ctx, request):
 
 
 FAILSAFE = RetryStrategy.failsafe(NOW)
+NEVER = retrying(RetryStrategy.never())
 STOPS = {
-    "no_retry": retrying(RetryStrategy.never()),
+    "no_retry": NEVER,
     "max_total_attempts": retrying(FAILSAFE, max_total_attempts=3),
     "backoff_exhausted": retrying(RetryStrategy.failsafe(NOW.with_max_attempts(2))),
     "smithy": retrying(smithy.SimpleRetryStrategy(max_attempts=2)),
@@ -168,13 +170,9 @@ async def test_reasons_that_a_refusal_does_not_replace(reason, settings, seconds
 async def test_cancelled_call_was_not_refused():
     """The caller ended it as it waited for another attempt."""
     retries = retrying(Always(Backoff.fixed(60.0)))
-    with capture_logs() as logs:
-        async with session([], doorman, retries) as client:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(1.0):
-                    await client.get(URL)
+    log = await log_of_cancelled(session([], doorman, retries), 1.0)
 
-    assert "cancelled" == logs[0].stop_reason
+    assert "cancelled" == log.stop_reason
 
 
 async def test_rate_limiter_of_a_strategy_stays_the_limiter():
@@ -210,7 +208,7 @@ async def test_error_of_a_fallback_is_one_of_its_own():
     def fallback(ctx, request):
         raise KeyError("not in the cache")
 
-    log = await log_of(session([], guarded(fallback), retrying(RetryStrategy.never())))
+    log = await log_of(session([], guarded(fallback), NEVER))
 
     assert "no_retry" == log.stop_reason
 
@@ -221,8 +219,7 @@ async def test_body_that_is_spent_is_no_refusal():
     async def chunks():
         yield b"one"
 
-    retries = retrying(RetryStrategy.never())
-    client = session([200] * 9, twice, retries)
+    client = session([200] * 9, twice, NEVER)
     log = await log_of(client, method="POST", data=chunks())
 
     assert "no_retry" == log.stop_reason
@@ -239,8 +236,7 @@ class TestCallsInside:
         async def operation(client):
             await client.get(URL)
 
-        chain = refusing(), retrying(RetryStrategy.never())
-        async with session([], *chain) as client:
+        async with session([], refusing(), NEVER) as client:
             with capture_logs() as logs, suppress(Exception):
                 await operation(client)
 
@@ -249,7 +245,7 @@ class TestCallsInside:
 
     async def test_request_of_a_decorator(self):
         """It went through another session."""
-        tokens = session([], guarded(), retrying(RetryStrategy.never()))
+        tokens = session([], guarded(), NEVER)
 
         @client_decorator
         async def authorize(delegate, ctx, request):
@@ -257,7 +253,7 @@ class TestCallsInside:
 
         with capture_logs() as logs:
             async with tokens:
-                await log_of(session([], authorize, retrying(RetryStrategy.never())))
+                await log_of(session([], authorize, NEVER))
 
         assert ["no_retry", "refused"] == [log.stop_reason for log in logs]
 
@@ -301,7 +297,7 @@ class TestCallsInside:
             await asyncio.sleep(1.0)
             raise kept
 
-        client = session([], turn_away, retrying(RetryStrategy.never()))
+        client = session([], turn_away, NEVER)
         async with client:
             reasons = [(await log_of_one(client)).stop_reason for _ in range(2)]
 

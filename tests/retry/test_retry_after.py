@@ -5,9 +5,17 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from chains import SAFELY, URL, Always, now, response_of, retrying, session
+from chains import (
+    SAFELY,
+    Always,
+    log_of_cancelled,
+    now,
+    response_of,
+    retrying,
+    session,
+)
 
-from aioretry_smithy import Backoff, RequestLog, RetryStopReason, capture_logs
+from aioretry_smithy import Backoff, RequestLog, RetryStopReason
 
 
 def answered_with(status, **headers):
@@ -100,11 +108,7 @@ class TestRetryAfter:
 async def test_wait_that_was_cancelled_shows_what_was_really_waited():
     """The log adds up: 0.5 s of the 3 s that were planned."""
     await asyncio.sleep(1.0)
-    with capture_logs() as logs:
-        decorator = retrying(Always(Backoff.fixed(3.0)))
-        async with session([503], decorator) as client:
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.5):
-                    await client.get(URL)
+    slow = retrying(Always(Backoff.fixed(3.0)))
+    log = await log_of_cancelled(session([503], slow), 0.5)
 
-    assert (0.5, 0.5) == (logs[0].duration, logs[0].children[0].delay)
+    assert (0.5, 0.5) == (log.duration, log.children[0].delay)
