@@ -26,7 +26,6 @@ from aioretry_smithy import (
     CircuitState,
     FailFastError,
     RequestLog,
-    RetryBudget,
     RetryConfig,
     RetryLimiter,
     RetryStopReason,
@@ -247,26 +246,6 @@ async def test_override_brings_its_own_limiter():
         await status_and_log(session([503], outer))
 
     assert ([], 2) == (outer.heard, len(inner.heard))
-
-
-async def test_budget_allows_two_retries_while_nothing_succeeds():
-    """With the brake after three, for a minute of calls."""
-    budget = RetryBudget()
-    attempts = 0
-    async with session([503] * 62, budget) as client:
-        for _ in range(60):
-            async with client.get(URL) as response:
-                attempts += RequestLog.of(response).total_attempts
-            await asyncio.sleep(1.0)
-
-    assert (62, 8.0) == (attempts, budget.tokens)
-
-
-@pytest.mark.parametrize("limiter", [0.1, RetryBudget])
-def test_limiter_must_be_one(limiter):
-    """A class instead of an object of it is the likely slip."""
-    with pytest.raises(ValueError, match="limiter: .* a RetryLimiter or None"):
-        RetryConfig(SOON, limiter=limiter)
 
 
 async def test_what_the_strategy_wants_to_retry_is_a_failure():
@@ -493,24 +472,6 @@ async def test_leave_comes_back_once_however_a_retry_ends(
     assert limiter.out == limiter.back
 
 
-async def test_one_limiter_of_places_serves_many_clients_at_once():
-    """Of four calls that fail together two may retry, and then others again."""
-    limiter = RetryLimiter.concurrency(2)
-    clients = [session([slowly(503), slowly(200)] * 2, limiter) for _ in range(4)]
-    rounds = []
-    for _ in range(2):
-        async with asyncio.TaskGroup() as tasks:
-            calls = [tasks.create_task(client.get(URL)) for client in clients]
-        logs = [RequestLog.of(call.result()) for call in calls]
-        rounds.append(sorted((log.response_status, log.stop_reason) for log in logs))
-    for client in clients:
-        await client.close()
-
-    refused = (503, RetryStopReason.LIMITER)
-    assert 2 == rounds[0].count(refused)
-    assert 2 == rounds[0].count((200, None))
-
-
 async def test_place_is_free_again_while_a_body_is_read():
     """A response that is kept open keeps no other call from its retry."""
     limiter = RetryLimiter.concurrency(1)
@@ -519,19 +480,6 @@ async def test_place_is_free_again_while_a_body_is_read():
         second = await client.get(URL)
 
     assert [200, 200] == [first.status, second.status]
-
-
-async def test_tokens_are_shared_by_clients():
-    """A failure in one session costs tokens of another."""
-    limiter = RetryLimiter.token_based(4, 2)
-    now = RetryStrategy.on_server_error_status(Backoff.without_delay())
-    attempts = []
-    for _ in range(3):
-        _, log = await status_and_log(session([503] * 3, limiter, now))
-        attempts.append((log.total_attempts, log.stop_reason))
-
-    limited = RetryStopReason.LIMITER
-    assert [(2, limited), (1, limited), (1, limited)] == attempts
 
 
 async def test_limiter_that_fails_at_the_end_of_a_retry_is_logged(caplog):

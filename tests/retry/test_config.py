@@ -10,6 +10,7 @@ from chains import bad_argument
 
 from aioretry_smithy import (
     Backoff,
+    RetryBudget,
     RetryConfig,
     RetryStrategy,
     RetryStrategyWithContent,
@@ -189,11 +190,13 @@ def test_settings_that_never_retry():
     ("name", "value", "expected"),
     [
         ("limiter", 0.1, "a RetryLimiter or None"),
+        ("limiter", RetryBudget, "a RetryLimiter or None; call it: RetryBudget()"),
+        ("classifiers", None, "functions of a failure and a verdict"),
         ("classifiers", 1, "functions of a failure and a verdict"),
         ("classifiers", ["by_status"], "functions of a failure and a verdict"),
     ],
 )
 def test_part_that_is_none_is_told_at_once(name, value, expected):
-    """The value is in the message, and what it should be."""
+    """A class instead of an object of it is the likely slip."""
     with bad_argument(name, value, expected):
         RetryConfig(smithy.SimpleRetryStrategy(), **{name: value})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from random import Random
 
 import pytest
 from chains import URL, log_of_cancelled, now, response_of, status_and_log
@@ -220,40 +219,3 @@ async def test_every_attempt_is_measured(answer):
 
     assert 0.0 < limiter.measured_rate
     assert not limiter.enabled
-
-
-async def test_ten_workers_settle_at_the_rate_that_a_server_admits():
-    """It admits 20 requests a second; within 15 seconds the workers send 10 to 30."""
-    sent: list[float] = []
-
-    def admit(ctx, request):
-        recent = [moment for moment in admitted if moment > now() - 1.0]
-        sent.append(now())
-        if len(recent) >= 20:
-            return 429
-        admitted[:] = [*recent, now()]
-        return 200
-
-    async def work(client):
-        while now() < 20.0:
-            async with client.get(URL):
-                await asyncio.sleep(0.001)
-
-    admitted: list[float] = []
-    seeded = smithy.ExponentialRetryBackoffStrategy(
-        backoff_scale_value=1.0, random=Random(1).random
-    )
-    strategy = smithy.AdaptiveRetryStrategy(
-        backoff_strategy=seeded, throttling_backoff_strategy=seeded
-    )
-    async with (
-        session([admit] * 100_000, strategy) as client,
-        asyncio.TaskGroup() as workers,
-    ):
-        for _ in range(10):
-            workers.create_task(work(client))
-    rates = [
-        sum(second <= moment < second + 1 for moment in sent) for second in range(20)
-    ]
-
-    assert all(10 <= rate <= 30 for rate in rates[15:20]), rates

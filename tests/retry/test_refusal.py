@@ -45,7 +45,6 @@ from aioretry_smithy import (
     rpc,
     smithy,
 )
-from aioretry_smithy.testing import ScriptedTransport
 
 
 def open_breaker():
@@ -304,17 +303,19 @@ class TestCallsInside:
         assert ["refused", "refused"] == reasons
 
 
-async def attempts_outside(*chain, answers=(), busy=0.0, inner=None):
+ATTEMPTS = RetryingRpcClient.new_decorator(FAILSAFE, 3)
+
+
+async def attempts_outside(*chain, inner=None, outer=ATTEMPTS):
     """Return the attempts of a function whose one request is refused in the end."""
 
-    @rpc(RetryingRpcClient.new_decorator(FAILSAFE, 3), idempotent=True)
+    @rpc(outer, idempotent=True)
     async def operation(client):
         with request_options(retry=inner):
             await client.get(URL)
 
-    transport = ScriptedTransport([*answers])
     with capture_logs() as logs:
-        async with session(transport, *chain) as client:
+        async with session([], *chain) as client:
             with suppress(Exception):
                 await operation(client)
     assert {"refused"} == {each.calls[0].stop_reason for each in logs[0].children}
@@ -328,23 +329,24 @@ TWICE = retrying(FAILSAFE, max_total_attempts=2)
 class TestGivenUp:
     """Calls further out know a refusal as given up, where enough was tried."""
 
-    @pytest.mark.parametrize("refusing", [full, lambda: doorman])
-    async def test_refused_at_once_in_the_only_attempt(self, refusing):
-        """Nothing was tried, so a function around it may."""
-        assert 3 == await attempts_outside(refusing(), ONCE)
-
-    @pytest.mark.parametrize("refusing", [full, lambda: doorman])
-    async def test_after_more_than_one_attempt(self, refusing):
-        """Retries of both would multiply."""
-        assert 1 == await attempts_outside(refusing(), TWICE)
-
-    async def test_after_a_wait_in_the_queue_of_a_limit(self):
-        """A wait as long as the limit allows is patience enough."""
-        assert 1 == await attempts_outside(full(timeout=5.0), ONCE)
-
-    async def test_without_a_place_in_the_queue(self):
-        """Nobody has waited."""
-        assert 3 == await attempts_outside(full(timeout=5.0, max_pending=0), ONCE)
+    @pytest.mark.parametrize(
+        ("chain", "attempts"),
+        [
+            # Nothing was tried at all, so a function around it may.
+            ([full(), ONCE], 3),
+            ([doorman, ONCE], 3),
+            # Retries of both would multiply.
+            ([full(), TWICE], 1),
+            ([doorman, TWICE], 1),
+            # A wait as long as the limit allows is patience enough.
+            ([full(timeout=5.0), ONCE], 1),
+            # Without a place in the queue nobody has waited.
+            ([full(timeout=5.0, max_pending=0), ONCE], 3),
+        ],
+    )
+    async def test_attempts_of_a_function_outside(self, chain, attempts):
+        """More than one attempt, or a wait in a queue, is enough."""
+        assert attempts == await attempts_outside(*chain)
 
     async def test_after_a_wait_for_a_turn(self):
         """That goes before the attempt that a limit behind it refused."""
@@ -382,13 +384,6 @@ class TestGivenUp:
     async def test_rule_that_names_the_class_retries_it(self):
         """As for other reasons to give up."""
         rule = RetryRule(exceptions=[UnprocessedRequestError], backoff=NOW)
+        thrice = RetryingRpcClient.new_decorator(rule, 3)
 
-        @rpc(RetryingRpcClient.new_decorator(rule, 3))
-        async def operation(client):
-            await client.get(URL)
-
-        async with session([], doorman, TWICE) as client:
-            with pytest.raises(UnprocessedRequestError) as caught:
-                await operation(client)
-
-        assert 3 == RequestLog.of(caught.value).total_attempts
+        assert 3 == await attempts_outside(doorman, TWICE, outer=thrice)
