@@ -33,11 +33,16 @@ def test_mode_is_read_from_text(mode, text):
     assert mode is RetryMode.of(text)
 
 
-@pytest.mark.parametrize("text", ["", "stand ard", "Default", None, 1, b"x"])
-def test_unknown_mode_is_refused(text):
+@pytest.mark.parametrize(
+    "mode", ["", "stand ard", "Default", "off", None, 1, 3, b"x", StandardRetryStrategy]
+)
+@pytest.mark.parametrize(
+    ("name", "read"), [("text", RetryMode.of), ("mode", new_strategy)]
+)
+def test_unknown_mode_is_refused(name, read, mode):
     """The error says which modes there are."""
-    with bad_argument("text", text, NAMES):
-        RetryMode.of(text)
+    with bad_argument(name, mode, NAMES):
+        read(mode)
 
 
 @pytest.mark.parametrize(
@@ -105,48 +110,37 @@ def test_strategy_is_made_from_the_name_of_its_mode(mode, kind):
     assert (kind, 7) == (type(strategy), strategy.max_attempts)
 
 
-@pytest.mark.parametrize("mode", ["off", None, 3, StandardRetryStrategy])
-def test_strategy_of_no_mode_is_refused(mode):
-    """The error says which modes there are."""
-    with bad_argument("mode", mode, NAMES):
-        new_strategy(mode)
-
-
 @pytest.mark.parametrize(
-    ("settings", "scale", "throttling", "longest"),
+    ("mode", "settings", "scale", "throttling", "longest"),
     [
-        ({}, 0.05, 1.0, 20.0),
-        ({"initial_backoff": 0.2}, 0.2, 1.0, 20.0),
-        ({"initial_backoff": 3}, 3, 3, 20.0),
-        ({"initial_backoff": 0}, 0, 1.0, 20.0),
-        ({"max_backoff": 2.5}, 0.05, 1.0, 2.5),
-        ({"max_backoff": 0}, 0.05, 1.0, 0),
-        ({"initial_backoff": 30.0, "max_backoff": 30.0}, 30.0, 30.0, 30.0),
+        *(
+            (mode, *row)
+            for mode in ("standard", "adaptive")
+            for row in (
+                ({}, 0.05, 1.0, 20.0),
+                ({"initial_backoff": 0.2}, 0.2, 1.0, 20.0),
+                ({"initial_backoff": 3}, 3, 3, 20.0),
+                ({"initial_backoff": 0}, 0, 1.0, 20.0),
+                ({"max_backoff": 2.5}, 0.05, 1.0, 2.5),
+                ({"max_backoff": 0}, 0.05, 1.0, 0),
+                ({"initial_backoff": 30.0, "max_backoff": 30.0}, 30.0, 30.0, 30.0),
+            )
+        ),
+        ("simple", {}, 0.025, None, 20.0),
+        ("simple", {"initial_backoff": 0.2}, 0.2, None, 20.0),
+        ("simple", {"initial_backoff": 1.0, "max_backoff": 2.5}, 1.0, None, 2.5),
     ],
 )
-@pytest.mark.parametrize("mode", ["standard", "adaptive"])
 def test_backoff_can_be_configured(mode, settings, scale, throttling, longest):
     """A server that throttles is never asked again sooner than one that fails."""
     strategy = new_strategy(mode, **settings)
-    usual, slow = strategy.backoff_strategy, strategy.throttling_backoff_strategy
+    usual = strategy.backoff_strategy
+    slow = getattr(strategy, "throttling_backoff_strategy", None)
 
     assert (scale, longest) == (usual.backoff_scale_value, usual.max_backoff)
-    assert (throttling, longest) == (slow.backoff_scale_value, slow.max_backoff)
-
-
-@pytest.mark.parametrize(
-    ("settings", "scale", "longest"),
-    [
-        ({}, 0.025, 20.0),
-        ({"initial_backoff": 0.2}, 0.2, 20.0),
-        ({"initial_backoff": 1.0, "max_backoff": 2.5}, 1.0, 2.5),
-    ],
-)
-def test_backoff_of_the_simple_mode_can_be_configured(settings, scale, longest):
-    """It has one backoff for all errors."""
-    backoff = new_strategy("simple", **settings).backoff_strategy
-
-    assert (scale, longest) == (backoff.backoff_scale_value, backoff.max_backoff)
+    assert (throttling is None) == (slow is None)
+    if slow is not None:
+        assert (throttling, longest) == (slow.backoff_scale_value, slow.max_backoff)
 
 
 def test_strategy_without_settings_has_the_usual_profile():

@@ -72,62 +72,36 @@ def test_refusal_takes_nothing_and_says_how_much_is_missing():
     assert 5 == quota.acquire(error=THROTTLED)
 
 
-def test_last_tokens_can_be_spent():
-    """A price that is exactly what is left is paid."""
-    quota = StandardRetryQuota(14)
-
-    assert 14 == quota.acquire(error=ERROR)
-    assert 0 == quota.available_capacity
-
-
-def test_success_brings_back_what_the_retry_has_cost():
-    """A success puts back the cost of its retry."""
-    quota = StandardRetryQuota(30)
-    quota.acquire(error=ERROR)
-    quota.acquire(error=ERROR)
-    quota.release(release_amount=14)
-
-    assert 16 == quota.available_capacity
-
-
-@pytest.mark.parametrize("refund", [0, 1, 20])
-def test_success_after_a_retry_may_bring_a_flat_refund(refund):
-    """Then the cost of the retry does not matter; without one the increment stays."""
-    profile = RetryProfile(success_refund=refund, no_retry_increment=3)
-    quota = StandardRetryQuota(100, profile=profile)
+@pytest.mark.parametrize(
+    ("settings", "released", "left"),
+    [
+        pytest.param({}, [14], 44 + 14, id="what the retry has cost"),
+        pytest.param({"no_retry_increment": 0}, [0], 44, id="no retry, nothing"),
+        pytest.param({"no_retry_increment": 1}, [0], 44 + 1, id="no retry, one"),
+        pytest.param({"no_retry_increment": 3}, [0], 44 + 3, id="no retry, three"),
+        pytest.param({"success_refund": 0}, [14], 44, id="flat, nothing"),
+        pytest.param({"success_refund": 1}, [14], 44 + 1, id="flat, one"),
+        pytest.param({"success_refund": 20}, [14], 44 + 20, id="flat, more than paid"),
+        pytest.param(
+            {"success_refund": 20, "no_retry_increment": 3},
+            [14, 0],
+            44 + 20 + 3,
+            id="flat, and a call without a retry",
+        ),
+        pytest.param({}, [14] * 4, 100, id="all that was paid"),
+        pytest.param({}, [14] * 4 + [0], 100, id="full, without a retry"),
+        pytest.param({}, [14] * 3 + [50], 100, id="overfull, by a refund"),
+    ],
+)
+def test_success_brings_something_back(settings, released, left):
+    """Four retries took 56 of 100; there is never more than at first."""
+    quota = StandardRetryQuota(100, profile=RetryProfile(**settings))
     for _ in range(4):
         quota.acquire(error=ERROR)
-    quota.release(release_amount=14)
+    for amount in released:
+        quota.release(release_amount=amount)
 
-    assert 100 - 4 * 14 + refund == quota.available_capacity
-
-    quota.release(release_amount=0)
-
-    assert 100 - 4 * 14 + refund + 3 == quota.available_capacity
-
-
-@pytest.mark.parametrize("increment", [0, 1, 3])
-def test_success_without_a_retry_brings_what_the_profile_says(increment):
-    """A call that was paid nothing for brings the increment."""
-    profile = RetryProfile(no_retry_increment=increment)
-    quota = StandardRetryQuota(20, profile=profile)
-    quota.acquire(error=ERROR)
-    quota.release(release_amount=0)
-
-    assert 6 + increment == quota.available_capacity
-
-
-def test_quota_never_holds_more_than_at_first():
-    """Neither a success without a retry nor a refund makes it overflow."""
-    quota = StandardRetryQuota(20)
-    quota.release(release_amount=0)
-
-    assert 20 == quota.available_capacity
-
-    quota.acquire(error=THROTTLED)
-    quota.release(release_amount=14)
-
-    assert 20 == quota.available_capacity
+    assert left == quota.available_capacity
 
 
 @pytest.mark.parametrize("capacity", [-1, 500.0, True, "500", None, math.inf])
