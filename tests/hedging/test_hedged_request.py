@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 from chains import URL, after, now, refused, retrying, session, silence, twice
 from left_over import nothing_to_collect
-from races import hedging, race, sent
+from races import hedging, race, sent, stubborn, watched
 
 from aioretry_smithy import (
     AttemptTimeoutError,
@@ -23,7 +23,6 @@ from aioretry_smithy import (
     ConcurrencyLimitingClient,
     FailFastError,
     HedgingClient,
-    HttpRequest,
     RateLimit,
     RateLimitingClient,
     RequestLog,
@@ -34,19 +33,11 @@ from aioretry_smithy import (
     capture_logs,
     client_decorator,
     is_unprocessed,
-    new_response,
     smithy,
 )
 from aioretry_smithy.testing import ScriptedTransport
 
 NONE = None, None
-
-
-def watched(status, closed):
-    """Make a response that tells when it is closed."""
-    response = new_response(HttpRequest("GET", URL), status)
-    response.close = lambda: closed.append(status)
-    return response
 
 
 class TestWhoWins:
@@ -252,37 +243,22 @@ class TestGivenUp:
     async def test_a_loser_that_ignores_it_holds_nobody_up(self):
         """The caller has the answer in the moment that it comes; the rest is closed."""
         closed = []
-        ended = asyncio.Event()
-
-        async def stubborn(ctx, request):
-            with pytest.raises(asyncio.CancelledError):
-                await asyncio.sleep(9.0)
-            await asyncio.sleep(9.0)
-            ended.set()
-            return watched(202, closed)
-
-        status, moment, log = await race([stubborn, 201], hedging(0.5))
+        loser = stubborn(9.0, watched(202, closed))
+        status, moment, log = await race([loser, 201], hedging(0.5))
         shown = log.render()
-        await ended.wait()
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
+        await asyncio.sleep(8.9)
+        before = [*closed]
+        await asyncio.sleep(0.2)
 
         assert (201, 0.5) == (status, moment)
         assert [(0, None, 0.5), (0.5, 201, 0)] == sent(log)
-        assert (9.5, [202]) == (now(), closed)
+        assert ([], [202]) == (before, closed)
         assert shown == log.render()
         assert log.children[0].sent
 
     async def test_a_loser_changes_its_log_no_more(self):
         """Not even while the call goes on, as here with a second round."""
-
-        async def stubborn(ctx, request):
-            with pytest.raises(asyncio.CancelledError):
-                await asyncio.sleep(9.0)
-            await asyncio.sleep(0.2)
-            return 202
-
-        answers = [stubborn, 201, after(0.4, 200)]
+        answers = [stubborn(0.2), 201, after(0.4, 200)]
         status, ended, log = await race(answers, hedging(0.5), twice)
 
         assert (200, 0.9) == (status, ended)
@@ -294,7 +270,7 @@ class TestGivenUp:
         seen = []
 
         @client_decorator
-        async def stubborn(delegate, ctx, request):
+        async def failing(delegate, ctx, request):
             try:
                 return await delegate.execute(ctx, request)
             except asyncio.CancelledError:
@@ -309,7 +285,7 @@ class TestGivenUp:
             return response
 
         answers = [after(9.0, 200), 201]
-        _, _, log = await race(answers, stubborn, hedging(0.5), slow, retrying())
+        _, _, log = await race(answers, failing, hedging(0.5), slow, retrying())
 
         assert [201] == seen
         assert [(0, None, 0.5), (0.5, 201, 0)] == sent(log)
@@ -318,7 +294,7 @@ class TestGivenUp:
         """The event loop alone would let it be collected while it waits."""
         waited_for = []
 
-        async def stubborn(ctx, request):
+        async def waiting(ctx, request):
             with pytest.raises(asyncio.CancelledError):
                 await asyncio.sleep(9.0)
             future = asyncio.get_running_loop().create_future()
@@ -327,7 +303,7 @@ class TestGivenUp:
             waited_for.append("its end")
             return 202
 
-        await race([stubborn, 201], hedging(0.5), timeout=None)
+        await race([waiting, 201], hedging(0.5), timeout=None)
         gc.collect()
         waited_for.pop()().set_result(None)
         await asyncio.sleep(0)
@@ -336,14 +312,7 @@ class TestGivenUp:
 
     async def test_a_loser_that_fails_is_not_heard_of(self, caplog):
         """The race is over by then."""
-
-        async def stubborn(ctx, request):
-            with pytest.raises(asyncio.CancelledError):
-                await asyncio.sleep(9.0)
-            await asyncio.sleep(1.0)
-            raise OSError("too late")
-
-        await race([stubborn, 201], hedging(0.5))
+        await race([stubborn(1.0, OSError("too late")), 201], hedging(0.5))
         await asyncio.sleep(1.0)
         await asyncio.sleep(0)
         gc.collect()
