@@ -23,7 +23,7 @@ from aioretry_smithy import (
     capture_logs,
     client_decorator,
 )
-from aioretry_smithy.testing import ScriptedTransport
+from aioretry_smithy.testing import ScriptedTransport, VirtualTimeLoop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Sequence
@@ -195,6 +195,12 @@ def in_threads(work: Callable[[], object], number: int = 8) -> None:
     for thread in threads:
         thread.join(timeout=20.0)
         assert not thread.is_alive()
+
+
+def in_virtual_time(work: Coroutine[Any, Any, Any]) -> Any:
+    """Run it in a loop of its own, as each example of Hypothesis needs one."""
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        return runner.run(work)
 
 
 def raises_exactly(
