@@ -139,7 +139,11 @@ def _threads_take_turns():
 def at_once(functions):
     """Run each function in a thread of its own."""
     pending = iter(functions)
-    in_threads(lambda: next(pending)(), len(functions))
+
+    def run():
+        next(pending)()
+
+    in_threads(run, len(functions))
 
 
 @pytest.mark.usefixtures("_threads_take_turns")
