@@ -18,6 +18,7 @@ from chains import (
     silence,
     status_and_log,
 )
+from limiters import Recording
 
 from aioretry_smithy import (
     Backoff,
@@ -36,37 +37,6 @@ from aioretry_smithy import (
 )
 
 SOON = RetryStrategy.on_server_error_status(Backoff.fixed(0.5))
-
-
-class Recording(RetryLimiter):
-    """Remembers what it heard, and answers as told."""
-
-    def __init__(self, *, answer=True, takes=0.0):
-        self.answer = answer
-        self.takes = takes
-        self.heard = []
-
-    def acquire(self, ctx, cause):
-        self.heard.append(f"acquire {ctx.attempt}")
-        if not self.takes:
-            return self.answer
-        return self._slowly()
-
-    async def _slowly(self):
-        await asyncio.sleep(self.takes)
-        return self.answer
-
-    def release(self, ctx):
-        self.heard.append(f"release {ctx.attempt}")
-
-    def on_retry_end(self, ctx):
-        self.heard.append(f"end {ctx.attempt}")
-
-    def on_success(self, ctx):
-        self.heard.append(f"success {ctx.attempt}")
-
-    def on_failure(self, ctx, cause):
-        self.heard.append(f"failure {ctx.attempt} {type(cause).__name__}")
 
 
 class Slow(Recording):
@@ -103,10 +73,10 @@ async def test_it_hears_of_each_attempt_and_is_asked_for_each_retry(kind, strate
 
     assert [
         "failure 1 NoneType",
-        "acquire 1",
+        "acquire 1 NoneType",
         "failure 2 TimeoutError",
         "end 1",
-        "acquire 2",
+        "acquire 2 TimeoutError",
         "success 3",
         "end 2",
     ] == limiter.heard
@@ -114,7 +84,7 @@ async def test_it_hears_of_each_attempt_and_is_asked_for_each_retry(kind, strate
 
 async def test_refusal_ends_the_call_with_its_last_response():
     """Nothing was waited for, and the response is whole."""
-    limiter = Recording(answer=False)
+    limiter = Recording(permits=0)
     async with (
         session([(503, {}, b"busy")], limiter) as client,
         client.get(URL) as response,
@@ -143,7 +113,7 @@ async def test_it_is_not_asked_for_what_other_limits_forbid():
 async def test_smithy_quota_gets_back_what_the_limiter_refused():
     """The retry was paid for and is not made."""
     strategy = smithy.StandardRetryStrategy()
-    await status_and_log(session([503], Recording(answer=False), strategy))
+    await status_and_log(session([503], Recording(permits=0), strategy))
 
     assert 500 == strategy.quota_for("localhost:80").available_capacity
 
@@ -155,7 +125,7 @@ async def test_deadline_is_looked_at_again_when_asking_took_time():
 
     assert (503, 0.75) == (status, now())
     assert RetryStopReason.DEADLINE == log.stop_reason
-    assert ["failure 1 NoneType", "acquire 1", "release 1"] == limiter.heard
+    assert ["failure 1 NoneType", "acquire 1 NoneType", "release 1"] == limiter.heard
 
 
 @pytest.mark.parametrize("kind", [Recording, Slow])
@@ -173,7 +143,7 @@ async def test_leave_of_a_call_that_is_cancelled(kind, answers, after, end):
     limiter = kind()
     await log_of_cancelled(session(answers, limiter), after)
 
-    assert ["failure 1 NoneType", "acquire 1", end] == limiter.heard
+    assert ["failure 1 NoneType", "acquire 1 NoneType", end] == limiter.heard
 
 
 def open_circuit(**settings):
@@ -241,7 +211,7 @@ async def test_what_a_plain_method_returns_is_nobody_s_business(caplog):
 
 async def test_override_brings_its_own_limiter():
     """The configuration of a block counts as a whole."""
-    inner, outer = Recording(answer=False), Recording()
+    inner, outer = Recording(permits=0), Recording()
     with request_options(retry=RetryConfig(SOON, limiter=inner)):
         await status_and_log(session([503], outer))
 
@@ -250,14 +220,7 @@ async def test_override_brings_its_own_limiter():
 
 async def test_what_the_strategy_wants_to_retry_is_a_failure():
     """It is a failure with any status, and the limiter gets its error."""
-    causes = []
-
-    class Listening(Recording):
-        def acquire(self, ctx, cause):
-            causes.append(cause)
-            return super().acquire(ctx, cause)
-
-    limiter = Listening()
+    limiter = Recording()
     now = Backoff.without_delay()
     on_conflict = RetryStrategy.on_status(
         lambda status, cause: None if status == 200 else now
@@ -265,7 +228,7 @@ async def test_what_the_strategy_wants_to_retry_is_a_failure():
     error = aiohttp.ServerDisconnectedError()
     await status_and_log(session([409, error, 200], limiter, on_conflict))
 
-    assert [None, error] == causes
+    assert [None, error] == limiter.causes
     assert "failure 1 NoneType" == limiter.heard[0]
 
 
