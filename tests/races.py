@@ -29,7 +29,7 @@ hedging = HedgingClient.new_decorator
 def watched(status: int, closed: list[int]) -> ClientResponse:
     """Make a response that tells when it is closed."""
     response = new_response(HttpRequest("GET", URL), status)
-    response.close = lambda: closed.append(status)  # type: ignore[method-assign]
+    response.close = lambda: closed.append(status)
     return response
 
 
