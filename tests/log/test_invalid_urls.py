@@ -7,9 +7,9 @@ import time
 
 import aiohttp
 import pytest
-from chains import connected, log_of, retrying, session
+from chains import connected, log_of, response_of, retrying, session
 
-from aioretry_smithy import LogFormatter
+from aioretry_smithy import LogFormatter, RequestLog
 
 pytest.importorskip("rich", reason="needs the extra cli")
 
@@ -51,9 +51,10 @@ def views(log, path):
 @pytest.mark.parametrize("url", INVALID)
 async def test_password_in_an_invalid_url_is_in_no_view(url, tmp_path):
     """A blank in it, or a port that is none, and it is a URL no more."""
-    log = await log_of(connected(None, retrying(0.0, max_total_attempts=1)), url)
+    with pytest.raises(aiohttp.InvalidURL) as caught:
+        await response_of(connected(None, retrying(0.0, max_total_attempts=1)), url)
+    log = RequestLog.of(caught.value)
 
-    assert isinstance(log.response_cause, aiohttp.InvalidURL)
     assert SECRET not in views(log, tmp_path)
     assert "host:99999" in log.render() or "[host" in log.render()
 
