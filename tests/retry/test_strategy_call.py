@@ -158,6 +158,14 @@ async def test_delay_that_is_no_delay_is_an_error_of_the_caller(delay):
     assert RetryStopReason.ERROR == RequestLog.of(caught.value).stop_reason
 
 
+async def test_answer_that_is_no_backoff_is_an_error_of_the_caller():
+    """A strategy that answers True is told what to answer."""
+    strategy = RetryStrategy.on_status(lambda status, cause: True)
+    expected = r"should_retry: True \(expected: a Backoff, a RetryD"
+    with pytest.raises(ValueError, match=expected):
+        await response_of(session([503], retrying(strategy)))
+
+
 async def test_async_strategy_is_awaited():
     """``should_retry`` may be a coroutine function."""
 
