@@ -112,6 +112,21 @@ def end(
         note_delay(ctx, delay, "backoff")
 
 
+async def attempted(
+    ctx: ClientRequestContext,
+    seconds: float = 0.0,
+    outcome: Any = 200,
+    delay: float | None = None,
+    **options: Any,
+) -> ClientRequestContext:
+    """Make an attempt of a call that takes so long, and wait after it."""
+    child = ctx.derive(ctx.request, **options)
+    await asyncio.sleep(seconds)
+    end(child, outcome, delay)
+    await asyncio.sleep(delay or 0.0)
+    return child
+
+
 def begin_body(ctx: ClientRequestContext, outcome: Any = 200, **options: Any) -> None:
     """Let a response arrive whose body is to come."""
     call, record = record_of(ctx)

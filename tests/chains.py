@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
+import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
+import pytest
 
 from aioretry_smithy import (
     Backoff,
@@ -20,10 +23,10 @@ from aioretry_smithy import (
     capture_logs,
     client_decorator,
 )
-from aioretry_smithy.testing import ScriptedTransport
+from aioretry_smithy.testing import ScriptedTransport, VirtualTimeLoop
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable, Sequence
+    from collections.abc import Callable, Coroutine, Iterable, Sequence
     from random import Random
 
     from aioretry_smithy import Decorator, HttpClient
@@ -137,6 +140,16 @@ async def log_of(
     return logs[0]
 
 
+async def log_of_cancelled(client: aiohttp.ClientSession, after: float) -> RequestLog:
+    """Make the one call of a session, which the caller gives up, for its log."""
+    with capture_logs() as logs:
+        async with client:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(after):
+                    await client.get(URL)
+    return logs[0]
+
+
 async def status_and_log(client: aiohttp.ClientSession) -> tuple[int, RequestLog]:
     """Make the one call of a session that is answered."""
     async with client, client.get(URL) as response:
@@ -166,6 +179,42 @@ async def impatient(
         if chance.random() < cancelled:
             chance.choice(tasks).cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def in_threads(work: Callable[[], object], number: int = 8) -> None:
+    """Do the same work in threads that begin at the same time."""
+    start = threading.Barrier(number)
+
+    def begin() -> None:
+        start.wait()
+        work()
+
+    threads = [threading.Thread(target=begin, daemon=True) for _ in range(number)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=20.0)
+        assert not thread.is_alive()
+
+
+def in_virtual_time(work: Coroutine[Any, Any, Any]) -> Any:
+    """Run it in a loop of its own, as each example of Hypothesis needs one."""
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        return runner.run(work)
+
+
+def raises_exactly(
+    text: str, kind: type[BaseException] = ValueError
+) -> pytest.RaisesExc[BaseException]:
+    """Expect an exception with this text, no more and no less."""
+    return pytest.raises(kind, match=rf"\A{re.escape(text)}\Z")
+
+
+def bad_argument(
+    name: str, value: object, expected: str, kind: type[BaseException] = ValueError
+) -> pytest.RaisesExc[BaseException]:
+    """Expect the error of an argument, in the one form that all of them have."""
+    return raises_exactly(f"{name}: {value!r} (expected: {expected})", kind)
 
 
 class Always(RetryStrategy):

@@ -5,16 +5,44 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from chains import URL, now, session
 
-from aioretry_smithy import HedgingClient, RequestLog, capture_logs
+from aioretry_smithy import (
+    HedgingClient,
+    HttpRequest,
+    RequestLog,
+    capture_logs,
+    new_response,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from aiohttp import ClientResponse
+
     from aioretry_smithy import Decorator
 
 hedging = HedgingClient.new_decorator
+
+
+def watched(status: int, closed: list[int]) -> ClientResponse:
+    """Make a response that tells when it is closed."""
+    response = new_response(HttpRequest("GET", URL), status)
+    response.close = lambda: closed.append(status)
+    return response
+
+
+def stubborn(seconds: float, answer: Any = 202) -> Any:
+    """Answer so long after being given up."""
+
+    async def respond(ctx: object, request: object) -> Any:
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.sleep(9.0)
+        await asyncio.sleep(seconds)
+        return answer
+
+    return respond
 
 
 def sent(log: RequestLog) -> list[tuple[float, Any, float | None]]:

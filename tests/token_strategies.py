@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from dataclasses import dataclass
 from typing import Any
 
 from aioretry_smithy import Backoff
 from aioretry_smithy.smithy import (
     AdaptiveRetryStrategy,
+    CallError,
     RetryError,
     RetryInfo,
     StandardRetryStrategy,
@@ -17,6 +19,7 @@ from aioretry_smithy.smithy import (
 
 SCOPE = "localhost:80"
 THROTTLED = (429, {}, b"")
+UNAVAILABLE = CallError("503", fault="server", status=503)
 
 
 @dataclass(frozen=True)
@@ -101,3 +104,26 @@ def adaptive(**settings):
 
 def available(strategy):
     return strategy.quota_for(SCOPE).available_capacity
+
+
+async def settled(answer):
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+async def acquire(strategy, scope=None):
+    """Ask any strategy for the token of a first attempt."""
+    return await settled(strategy.acquire_initial_retry_token(token_scope=scope))
+
+
+async def refresh(strategy, token, error=UNAVAILABLE):
+    """Ask any strategy for the token of the next attempt."""
+    return await settled(
+        strategy.refresh_retry_token_for_retry(token_to_renew=token, error=error)
+    )
+
+
+def drain(limiter):
+    """Let a rate limiter grant one attempt in two seconds, and have none left."""
+    limiter.update(throttled=True)
+    while not limiter.try_acquire():
+        pass

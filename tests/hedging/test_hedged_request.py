@@ -13,7 +13,8 @@ import aiohttp
 import pytest
 from chains import URL, after, now, refused, retrying, session, silence, twice
 from left_over import nothing_to_collect
-from races import hedging, race, sent
+from limiters import Recording
+from races import hedging, race, sent, stubborn, watched
 
 from aioretry_smithy import (
     AttemptTimeoutError,
@@ -23,30 +24,20 @@ from aioretry_smithy import (
     ConcurrencyLimitingClient,
     FailFastError,
     HedgingClient,
-    HttpRequest,
     RateLimit,
     RateLimitingClient,
     RequestLog,
     ResponseTimeoutError,
-    RetryLimiter,
     RetryStrategy,
     UnprocessedRequestError,
     capture_logs,
     client_decorator,
     is_unprocessed,
-    new_response,
     smithy,
 )
 from aioretry_smithy.testing import ScriptedTransport
 
 NONE = None, None
-
-
-def watched(status, closed):
-    """Make a response that tells when it is closed."""
-    response = new_response(HttpRequest("GET", URL), status)
-    response.close = lambda: closed.append(status)
-    return response
 
 
 class TestWhoWins:
@@ -252,37 +243,22 @@ class TestGivenUp:
     async def test_a_loser_that_ignores_it_holds_nobody_up(self):
         """The caller has the answer in the moment that it comes; the rest is closed."""
         closed = []
-        ended = asyncio.Event()
-
-        async def stubborn(ctx, request):
-            with pytest.raises(asyncio.CancelledError):
-                await asyncio.sleep(9.0)
-            await asyncio.sleep(9.0)
-            ended.set()
-            return watched(202, closed)
-
-        status, moment, log = await race([stubborn, 201], hedging(0.5))
+        loser = stubborn(9.0, watched(202, closed))
+        status, moment, log = await race([loser, 201], hedging(0.5))
         shown = log.render()
-        await ended.wait()
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
+        await asyncio.sleep(8.9)
+        before = [*closed]
+        await asyncio.sleep(0.2)
 
         assert (201, 0.5) == (status, moment)
         assert [(0, None, 0.5), (0.5, 201, 0)] == sent(log)
-        assert (9.5, [202]) == (now(), closed)
+        assert ([], [202]) == (before, closed)
         assert shown == log.render()
         assert log.children[0].sent
 
     async def test_a_loser_changes_its_log_no_more(self):
         """Not even while the call goes on, as here with a second round."""
-
-        async def stubborn(ctx, request):
-            with pytest.raises(asyncio.CancelledError):
-                await asyncio.sleep(9.0)
-            await asyncio.sleep(0.2)
-            return 202
-
-        answers = [stubborn, 201, after(0.4, 200)]
+        answers = [stubborn(0.2), 201, after(0.4, 200)]
         status, ended, log = await race(answers, hedging(0.5), twice)
 
         assert (200, 0.9) == (status, ended)
@@ -294,7 +270,7 @@ class TestGivenUp:
         seen = []
 
         @client_decorator
-        async def stubborn(delegate, ctx, request):
+        async def failing(delegate, ctx, request):
             try:
                 return await delegate.execute(ctx, request)
             except asyncio.CancelledError:
@@ -309,7 +285,7 @@ class TestGivenUp:
             return response
 
         answers = [after(9.0, 200), 201]
-        _, _, log = await race(answers, stubborn, hedging(0.5), slow, retrying())
+        _, _, log = await race(answers, failing, hedging(0.5), slow, retrying())
 
         assert [201] == seen
         assert [(0, None, 0.5), (0.5, 201, 0)] == sent(log)
@@ -318,7 +294,7 @@ class TestGivenUp:
         """The event loop alone would let it be collected while it waits."""
         waited_for = []
 
-        async def stubborn(ctx, request):
+        async def waiting(ctx, request):
             with pytest.raises(asyncio.CancelledError):
                 await asyncio.sleep(9.0)
             future = asyncio.get_running_loop().create_future()
@@ -327,7 +303,7 @@ class TestGivenUp:
             waited_for.append("its end")
             return 202
 
-        await race([stubborn, 201], hedging(0.5), timeout=None)
+        await race([waiting, 201], hedging(0.5), timeout=None)
         gc.collect()
         waited_for.pop()().set_result(None)
         await asyncio.sleep(0)
@@ -336,14 +312,7 @@ class TestGivenUp:
 
     async def test_a_loser_that_fails_is_not_heard_of(self, caplog):
         """The race is over by then."""
-
-        async def stubborn(ctx, request):
-            with pytest.raises(asyncio.CancelledError):
-                await asyncio.sleep(9.0)
-            await asyncio.sleep(1.0)
-            raise OSError("too late")
-
-        await race([stubborn, 201], hedging(0.5))
+        await race([stubborn(1.0, OSError("too late")), 201], hedging(0.5))
         await asyncio.sleep(1.0)
         await asyncio.sleep(0)
         gc.collect()
@@ -362,7 +331,7 @@ class TestGivenUp:
                 samples.append((round_trip, dropped))
 
         limit = Limit()
-        heard = Heard()
+        heard = Recording()
         status, _, _ = await race(
             [after(9.0, 200), after(0.25, 201)],
             ConcurrencyLimitingClient.new_decorator(limit),
@@ -374,7 +343,7 @@ class TestGivenUp:
         assert 201 == status
         assert (1, 0) == (breaker.event_count.success, breaker.event_count.failure)
         assert ([(0.25, False)], 0) == (samples, limit.in_flight)
-        assert ["success 2"] == heard.told
+        assert ["success 2"] == heard.heard
 
     async def test_they_are_marked_before_they_hear_of_it(self):
         """A decorator that is cancelled can tell why."""
@@ -409,42 +378,12 @@ class TestGivenUp:
                 await asyncio.sleep(0.1)
 
 
-class Heard(RetryLimiter):
-    """Gives so many permits, and notes its calls."""
-
-    def __init__(self, permits=9, takes=None):
-        self.permits = permits
-        self.takes = takes
-        self.told = []
-
-    def acquire(self, ctx, cause):
-        self.told.append(f"acquire {ctx.attempt} {type(cause).__name__}")
-        self.permits -= 1
-        return self.permits >= 0 if self.takes is None else self.slowly()
-
-    async def slowly(self):
-        await asyncio.sleep(self.takes)
-        return self.permits >= 0
-
-    def release(self, ctx):
-        self.told.append(f"release {ctx.attempt}")
-
-    def on_retry_end(self, ctx):
-        self.told.append(f"end {ctx.attempt}")
-
-    def on_success(self, ctx):
-        self.told.append(f"success {ctx.attempt}")
-
-    def on_failure(self, ctx, cause):
-        self.told.append(f"failure {ctx.attempt}")
-
-
 class TestLimiter:
     """It is asked before each hedge, as before a retry."""
 
     async def test_it_is_asked_with_the_request_before(self):
         """And with its failure; each permit comes to an end."""
-        limiter = Heard()
+        limiter = Recording()
         answers = [after(9.0, 200), after(0.1, OSError()), after(0.1, 202)]
         decorator = hedging(0.5, max_hedges=2, limiter=limiter)
         status, ended, _ = await race(answers, decorator)
@@ -455,38 +394,38 @@ class TestLimiter:
             "acquire 2 OSError",
             "end 1",
             "end 2",
-        ] == limiter.told
+        ] == limiter.heard
 
     async def test_its_refusal_ends_hedging(self):
         """It is not asked again in this attempt."""
-        limiter = Heard(permits=1)
+        limiter = Recording(permits=1)
         answers = [after(9.0, 200), after(0.1, 503)]
         decorator = hedging(0.5, max_hedges=5, limiter=limiter)
         status, ended, log = await race(answers, decorator)
 
         assert (200, 9.0, 2) == (status, ended, log.total_attempts)
-        assert ["acquire 1 NoneType", "acquire 2 NoneType", "end 1"] == limiter.told
+        assert ["acquire 1 NoneType", "acquire 2 NoneType", "end 1"] == limiter.heard
 
     async def test_a_refusal_after_the_last_failure_is_the_end(self):
         """Nothing is under way, and nothing follows."""
-        status, ended, _ = await race([503], hedging(1.0, limiter=Heard(permits=0)))
+        status, ended, _ = await race([503], hedging(1.0, limiter=Recording(permits=0)))
 
         assert (503, 0.0) == (status, ended)
 
     async def test_an_answer_does_not_wait_for_it(self):
         """Nor does the permit that it was asked for count."""
-        limiter = Heard(takes=5.0)
+        limiter = Recording(takes=5.0)
         decorator = hedging(0.5, limiter=limiter)
         status, ended, log = await race([after(1.0, 200)], decorator)
 
         assert (200, 1.0, 1) == (status, ended, log.total_attempts)
-        assert ["acquire 1 NoneType"] == limiter.told
+        assert ["acquire 1 NoneType"] == limiter.heard
 
     @pytest.mark.parametrize(("permits", "told"), [(1, ["release 1"]), (0, [])])
     async def test_a_permit_after_the_answer_is_given_back(self, permits, told):
         """A limiter may ignore that it is cancelled; nothing more is sent."""
 
-        class Stubborn(Heard):
+        class Stubborn(Recording):
             async def slowly(self):
                 with pytest.raises(asyncio.CancelledError):
                     await asyncio.sleep(5.0)
@@ -497,28 +436,28 @@ class TestLimiter:
         status, ended, log = await race([after(1.0, 200)], decorator)
 
         assert (200, 1.0, 1) == (status, ended, log.total_attempts)
-        assert ["acquire 1 NoneType", *told] == limiter.told
+        assert ["acquire 1 NoneType", *told] == limiter.heard
 
     async def test_it_is_asked_for_the_next_hedge_while_it_thinks(self):
         """The request before is the last one that was sent."""
-        limiter = Heard(takes=0.8)
+        limiter = Recording(takes=0.8)
         decorator = hedging(0.5, max_hedges=2, limiter=limiter)
         answers = [after(9.0, 200), after(9.0, 201), after(0.1, 202)]
         status, ended, log = await race(answers, decorator)
 
         assert (202, 1.9) == (status, ended)
-        assert ["acquire 1 NoneType"] * 2 + ["end 1"] * 2 == limiter.told
+        assert ["acquire 1 NoneType"] * 2 + ["end 1"] * 2 == limiter.heard
         assert [0, 1.3, 1.8] == [start for start, *_ in sent(log)]
 
     async def test_a_permit_that_comes_too_late_is_given_back(self):
         """When there is no time left for the hedge."""
-        limiter = Heard(takes=0.9999999)
+        limiter = Recording(takes=0.9999999)
         decorator = hedging(0.5, limiter=limiter)
         failure, ended, log = await race([after(9.0, 200)], decorator, seconds=1.5)
 
         assert (ResponseTimeoutError, 1.5) == (type(failure), ended)
         assert 1 == log.total_attempts
-        assert ["acquire 1 NoneType", "release 1"] == limiter.told
+        assert ["acquire 1 NoneType", "release 1"] == limiter.heard
 
 
 class TestDeadlines:
@@ -529,7 +468,7 @@ class TestDeadlines:
         failure, ended, log = await race(
             [after(9.0, 200), after(9.0, 201)],
             hedging(0.5),
-            retrying(limiter=Heard(0), attempt_timeout=2.0),
+            retrying(limiter=Recording(0), attempt_timeout=2.0),
         )
 
         assert isinstance(failure, AttemptTimeoutError)
@@ -541,7 +480,7 @@ class TestDeadlines:
         failure, ended, log = await race(
             [after(9.0, 200)],
             hedging(2.0, max_hedges=2),
-            retrying(limiter=Heard(0), attempt_timeout=2.0),
+            retrying(limiter=Recording(0), attempt_timeout=2.0),
         )
 
         assert isinstance(failure, AttemptTimeoutError)
@@ -687,7 +626,7 @@ class TestCancellation:
             finally:
                 ended.append(ctx.attempt)
 
-        limiter = Heard()
+        limiter = Recording()
         decorator = hedging(0.5, max_hedges=2, limiter=limiter)
         outcome, stopped, log = await race([slow] * 3, decorator, cancel_after=moment)
 
@@ -698,7 +637,7 @@ class TestCancellation:
         assert all(each.is_complete for each in log.children)
         assert isinstance(log.response_cause, asyncio.CancelledError)
         hedges = len(log.children) - 1
-        assert hedges == sum(told.startswith("end") for told in limiter.told)
+        assert hedges == sum(told.startswith("end") for told in limiter.heard)
 
     async def test_the_answer_is_closed_that_came_too_late(self):
         """Cancelled while the losers end, the caller gets no answer."""
@@ -713,7 +652,7 @@ class TestCancellation:
                 if ctx.log.superseded:
                     caller.cancel()
 
-        limiter = Heard()
+        limiter = Recording()
         decorator = hedging(0.5, limiter=limiter)
         answers = [after(9.0, 200), watched(201, closed)]
         async with session(answers, inside, decorator) as client:
@@ -722,7 +661,7 @@ class TestCancellation:
                 await caller
 
         assert [201] == closed
-        assert ["acquire 1 NoneType", "end 1"] == limiter.told
+        assert ["acquire 1 NoneType", "end 1"] == limiter.heard
 
     async def test_permits_end_also_if_the_caller_is_cancelled_once_more(self):
         """As the requests end."""
@@ -734,7 +673,7 @@ class TestCancellation:
             finally:
                 caller.cancel()
 
-        limiter = Heard()
+        limiter = Recording()
         async with session([slow, slow], hedging(0.5, limiter=limiter)) as client:
             caller = asyncio.create_task(client.request("GET", URL))
             await asyncio.sleep(0.75)
@@ -742,7 +681,7 @@ class TestCancellation:
             with pytest.raises(asyncio.CancelledError):
                 await caller
 
-        assert ["acquire 1 NoneType", "end 1"] == limiter.told
+        assert ["acquire 1 NoneType", "end 1"] == limiter.heard
 
     async def test_a_request_that_is_cancelled_from_within_ends_the_call(self):
         """As without hedging, where its task is cancelled."""

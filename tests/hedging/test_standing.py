@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 from chains import URL, after, now, refused, retrying, session
 from left_over import nothing_to_collect
-from races import hedging, race, sent
+from races import hedging, race, sent, watched
 
 from aioretry_smithy import (
     Backoff,
@@ -21,7 +21,6 @@ from aioretry_smithy import (
     ConcurrencyLimitingClient,
     FailFastError,
     HedgingDelay,
-    HttpRequest,
     RateLimit,
     RateLimitError,
     RateLimitingClient,
@@ -261,12 +260,6 @@ class TestAnswersInPlaceOfTheServer:
     async def test_of_several_the_first_serves(self):
         """The others are closed, and so are bad answers of the server."""
         closed = []
-
-        def watched(status):
-            response = new_response(HttpRequest("GET", URL), status)
-            response.close = lambda: closed.append(status)
-            return response
-
         gate = asyncio.Event()
 
         @client_decorator
@@ -274,10 +267,10 @@ class TestAnswersInPlaceOfTheServer:
             """Give two answers in one moment."""
             if ctx.attempt in {2, 3}:
                 await gate.wait()
-                return watched(FALLBACK + ctx.attempt)
+                return watched(FALLBACK + ctx.attempt, closed)
             return await delegate.execute(ctx, request)
 
-        answers = [after(3.0, watched(500)), after(1.0, watched(502))]
+        answers = [after(3.0, watched(500, closed)), after(1.0, watched(502, closed))]
         asyncio.get_running_loop().call_later(2.0, gate.set)
         decorator = hedging(0.5, max_hedges=3)
         status, ended, _ = await race(answers, at_once, decorator)
@@ -288,8 +281,7 @@ class TestAnswersInPlaceOfTheServer:
     async def test_a_good_answer_of_the_server_closes_it(self):
         """Nobody else would."""
         closed = []
-        response = new_response(HttpRequest("GET", URL), FALLBACK)
-        response.close = lambda: closed.append(FALLBACK)
+        response = watched(FALLBACK, closed)
         status, _, _ = await race([after(2.0, 200)], StandIn(response), hedging(0.5))
 
         assert (200, [FALLBACK]) == (status, closed)
@@ -297,8 +289,7 @@ class TestAnswersInPlaceOfTheServer:
     async def test_a_cancelled_call_closes_it(self):
         """And the request that it waited for is cancelled."""
         closed = []
-        response = new_response(HttpRequest("GET", URL), FALLBACK)
-        response.close = lambda: closed.append(FALLBACK)
+        response = watched(FALLBACK, closed)
         outcome, ended, _ = await race(
             [after(9.0, 200)], StandIn(response), hedging(0.5), cancel_after=2.0
         )

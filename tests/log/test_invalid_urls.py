@@ -7,9 +7,9 @@ import time
 
 import aiohttp
 import pytest
-from chains import retrying
+from chains import connected, log_of, response_of, retrying, session
 
-from aioretry_smithy import LogFormatter, RequestLog, SessionBuilder, client_decorator
+from aioretry_smithy import LogFormatter, RequestLog
 
 pytest.importorskip("rich", reason="needs the extra cli")
 
@@ -51,11 +51,8 @@ def views(log, path):
 @pytest.mark.parametrize("url", INVALID)
 async def test_password_in_an_invalid_url_is_in_no_view(url, tmp_path):
     """A blank in it, or a port that is none, and it is a URL no more."""
-    builder = SessionBuilder().decorator(retrying(0.0, max_total_attempts=1))
-    session = builder.build()
-    async with session:
-        with pytest.raises(aiohttp.InvalidURL) as caught:
-            await session.get(url)
+    with pytest.raises(aiohttp.InvalidURL) as caught:
+        await response_of(connected(None, retrying(0.0, max_total_attempts=1)), url)
     log = RequestLog.of(caught.value)
 
     assert SECRET not in views(log, tmp_path)
@@ -78,15 +75,7 @@ async def test_password_in_an_invalid_url_is_in_no_view(url, tmp_path):
 )
 async def test_password_in_a_text_about_an_invalid_url(said, shown, tmp_path):
     """Code around a session puts the URL into an error of its own."""
-
-    @client_decorator
-    async def failing(delegate, ctx, request):
-        raise LookupError(said)
-
-    async with SessionBuilder().decorator(failing).build() as session:
-        with pytest.raises(LookupError) as caught:
-            await session.get("http://localhost/")
-    log = RequestLog.of(caught.value)
+    log = await log_of(session([LookupError(said)]))
 
     assert SECRET not in views(log, tmp_path)
     assert f"LookupError: {shown}" == log.to_dict()["response_cause"]
@@ -94,15 +83,8 @@ async def test_password_in_a_text_about_an_invalid_url(said, shown, tmp_path):
 
 async def test_long_invalid_url_takes_no_time():
     """Five million blanks take a view no longer than four thousand."""
-
-    @client_decorator
-    async def failing(delegate, ctx, request):
-        raise aiohttp.InvalidURL(f"http://us er:{SECRET}" + "\t" * 5_000_000)
-
-    async with SessionBuilder().decorator(failing).build() as session:
-        with pytest.raises(aiohttp.InvalidURL) as caught:
-            await session.get("http://localhost/")
-    log = RequestLog.of(caught.value)
+    url = f"http://us er:{SECRET}" + "\t" * 5_000_000
+    log = await log_of(session([aiohttp.InvalidURL(url)]))
     started = time.process_time()
     cause = log.to_dict()["response_cause"]
 

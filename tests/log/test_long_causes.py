@@ -18,7 +18,6 @@ from aioretry_smithy import (
     RetryingRpcClient,
     RetryStrategy,
     capture_logs,
-    client_decorator,
     rpc,
     smithy,
 )
@@ -39,16 +38,8 @@ def cut_text(text, many=MANY, kept=LONGEST):
     return f"{text}… ({many - kept} more characters)"
 
 
-def raising(error):
-    @client_decorator
-    async def failing(delegate, ctx, request):
-        raise error
-
-    return failing
-
-
 async def log_of_failure(error, *decorators):
-    return await log_of(session([], raising(error), *decorators))
+    return await log_of(session([error], *decorators))
 
 
 async def test_every_view_of_a_long_failure_is_short(tmp_path):

@@ -9,6 +9,7 @@ import re
 import pytest
 from calls import (
     REQUEST,
+    attempted,
     begin,
     begin_body,
     drop_calls,
@@ -22,18 +23,15 @@ from calls import (
     preview,
     report,
 )
+from chains import after, log_of, retrying_session
 
 from aioretry_smithy import (
     Backoff,
     CircuitBreaker,
     FailFastError,
-    RequestLog,
-    RetryingClient,
     RetryStrategy,
-    SessionBuilder,
     new_response,
 )
-from aioretry_smithy.testing import ScriptedTransport
 
 pytest.importorskip("rich", reason="needs the extra cli")
 
@@ -42,26 +40,13 @@ from rich.console import Console
 from rich.text import Text
 
 
-def after(seconds, answer):
-    async def respond(ctx, request):
-        await asyncio.sleep(seconds)
-        return answer
-
-    return respond
-
-
 @pytest.fixture
 async def log():
     """The log of a call of eight seconds that was answered on its third attempt."""
     strategy = RetryStrategy.failsafe(Backoff.fixed(2.0))
     answers = after(1.0, 503), after(9.0, 200), after(1.0, 200)
-    builder = (
-        SessionBuilder("http://example.com")
-        .decorator(ScriptedTransport(answers))
-        .decorator(RetryingClient.new_decorator(strategy, attempt_timeout=2.0))
-    )
-    async with builder.build() as session, session.get("/") as response:
-        return RequestLog.of(response)
+    client = retrying_session(answers, strategy, attempt_timeout=2.0)
+    return await log_of(client, "http://example.com/")
 
 
 def shown(log, width=80, **settings):
@@ -181,9 +166,7 @@ async def test_first_wait_is_shown_once():
     note_delay(ctx, 2.0, "rate_limit")
     await asyncio.sleep(2.0)
     for _ in range(2):
-        child = ctx.derive(REQUEST)
-        await asyncio.sleep(1.0)
-        end(child, TimeoutError())
+        await attempted(ctx, 1.0, TimeoutError())
     drawn = lines(ctx.log, 30)
 
     assert f"│     {'░' * 12}{'█' * 6}" in drawn
@@ -355,10 +338,7 @@ async def test_calls_inside_have_bars_below_where_there_is_no_room():
     attempt = ctx.derive(ctx.request)
     call = http("http://h/", attempt.log)
     for status in 503, 200:
-        inner = call.derive(call.request)
-        await asyncio.sleep(1.0)
-        end(inner, status, delay=1.0 if status == 503 else None)
-        await asyncio.sleep(inner.log.delay or 0.0)
+        inner = await attempted(call, 1.0, status, 1.0 if status == 503 else None)
     end_call(call, inner)
     drop_calls(attempt.log, 2)
     end(attempt)
@@ -398,9 +378,7 @@ async def test_wait_before_a_call_inside_belongs_to_its_first_attempt():
     call = http("http://h/", ctx.log)
     note_delay(call, 1.0, "rate_limit")
     await asyncio.sleep(1.0)
-    inner = call.derive(call.request)
-    await asyncio.sleep(1.0)
-    end(inner, 200)
+    inner = await attempted(call, 1.0)
     end_call(call, inner)
     *_, last = lines(ctx.log, 130)
 

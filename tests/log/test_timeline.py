@@ -18,44 +18,22 @@ from calls import (
     note_delay,
     report,
 )
+from chains import after, chain, log_of, log_of_cancelled, retrying, retrying_session
 
 from aioretry_smithy import (
     Backoff,
     CircuitBreaker,
     FailFastError,
-    RetryingClient,
     RetryStrategy,
-    SessionBuilder,
     UnprocessedRequestError,
-    capture_logs,
     client_decorator,
 )
 from aioretry_smithy._log.timeline import OutcomeKind, Span, timeline
-from aioretry_smithy.testing import ScriptedTransport
-
-
-def after(seconds, answer):
-    async def respond(ctx, request):
-        await asyncio.sleep(seconds)
-        return answer
-
-    return respond
 
 
 def builder(*answers, **settings):
     strategy = RetryStrategy.failsafe(Backoff.fixed(1.0))
-    return (
-        SessionBuilder("http://example.com")
-        .decorator(ScriptedTransport(answers))
-        .decorator(RetryingClient.new_decorator(strategy, **settings))
-    )
-
-
-async def log_of(chain):
-    with capture_logs() as logs:
-        async with chain.build() as session:
-            await session.get("/")
-    return logs[0]
+    return chain(answers, retrying(strategy, **settings))
 
 
 def spans(times):
@@ -66,7 +44,7 @@ def spans(times):
 async def test_attempts_and_waits_follow_each_other():
     """Each wait begins where its attempt ended, and ends where the next begins."""
     chain = builder(after(0.5, 503), after(0.25, 200)).response_timeout(10.0)
-    log = await log_of(chain)
+    log = await log_of(chain.build())
     times = timeline(log)
 
     assert [(Span(0.0, 0.5), Span(0.5, 1.5)), (Span(1.5, 1.75), None)] == spans(times)
@@ -82,8 +60,7 @@ async def test_wait_ends_where_the_next_attempt_begins():
             await asyncio.sleep(2.0)
             return Backoff.fixed(1.0) if ctx.log.response_status == 503 else None
 
-    chain = SessionBuilder("http://h").decorator(ScriptedTransport([503, 200]))
-    log = await log_of(chain.decorator(RetryingClient.new_decorator(Slow())))
+    log = await log_of(retrying_session([503, 200], Slow()))
 
     assert [(Span(0.0, 0.0), Span(2.0, 3.0)), (Span(3.0, 3.0), None)] == spans(
         timeline(log)
@@ -133,14 +110,10 @@ async def test_call_under_way_ends_now():
 
 async def test_cancelled_wait_ends_with_the_call():
     """A wait is as long as it was, not as it should have been."""
-    with capture_logs() as logs:
-        async with builder(after(0.5, 503), 200).build() as session:
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.75):
-                    await session.get("/")
+    log = await log_of_cancelled(builder(after(0.5, 503), 200).build(), 0.75)
 
-    assert [(Span(0.0, 0.5), Span(0.5, 0.75))] == spans(timeline(logs[0]))
-    assert 0.75 == timeline(logs[0]).end
+    assert [(Span(0.0, 0.5), Span(0.5, 0.75))] == spans(timeline(log))
+    assert 0.75 == timeline(log).end
 
 
 async def test_abandoned_attempt_ends_with_the_call():
@@ -201,7 +174,7 @@ async def test_decorator_outside_that_passes_twice():
         await asyncio.sleep(2.0)
         return await delegate.execute(ctx, request)
 
-    log = await log_of(builder(503, 404, 200).decorator(twice))
+    log = await log_of(builder(503, 404, 200).decorator(twice).build())
 
     assert [
         (Span(0.0, 0.0), Span(0.0, 1.0)),
@@ -241,7 +214,7 @@ async def test_body_under_way_ends_now():
 
 async def test_hundreds_of_attempts_keep_their_order():
     """The bars are as many as the attempts."""
-    log = await log_of(builder(*[503] * 300, max_total_attempts=300))
+    log = await log_of(builder(*[503] * 300, max_total_attempts=300).build())
     times = timeline(log)
 
     assert [*range(1, 301)] == [bar.log.attempt for bar in times.bars]

@@ -13,6 +13,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from calls import (
     REQUEST,
+    attempted,
     begin,
     begin_body,
     drop_calls,
@@ -55,19 +56,11 @@ class BytesPath:
         return b"call.svg"
 
 
-async def attempt(ctx, seconds, status=200, *, delay=None, **options):
-    child = ctx.derive(ctx.request, **options)
-    await asyncio.sleep(seconds)
-    end(child, status, delay)
-    await asyncio.sleep(delay or 0.0)
-    return child
-
-
 async def three_attempts(**options):
     ctx = begin(**options)
-    await attempt(ctx, 0.5, 503, delay=1.5)
-    await attempt(ctx, 1.0, 500, delay=4.0)
-    last = await attempt(ctx, 1.0)
+    await attempted(ctx, 0.5, 503, delay=1.5)
+    await attempted(ctx, 1.0, 500, delay=4.0)
+    last = await attempted(ctx, 1.0)
     end_call(ctx, last)
     return ctx.log
 
@@ -159,7 +152,7 @@ async def test_reader_of_the_screen_hears_the_tree():
 async def test_axis_has_round_seconds(seconds, names):
     """There are a few ticks, at figures that people count in."""
     ctx = begin()
-    await attempt(ctx, seconds)
+    await attempted(ctx, seconds)
     ticks = [text for text in texts(draw(ctx.log), "muted") if text in names]
 
     assert names == ticks
@@ -178,7 +171,7 @@ async def test_axis_has_round_seconds(seconds, names):
 async def test_distant_deadline_has_no_place_on_the_axis(limit, name, kind):
     """A call of a second would be a dot beside a deadline of five minutes."""
     ctx = begin(timeout=limit)
-    await attempt(ctx, 1.0)
+    await attempted(ctx, 1.0)
     picture = draw(ctx.log)
 
     assert name in texts(picture, kind)
@@ -197,7 +190,7 @@ async def test_deadline_before_the_start_stays_in_the_picture():
     """A decorator may have moved it there."""
     ctx = begin(timeout=1.0)
     ctx.set_response_timeout(-5.0, "extend")
-    await attempt(ctx, 1.0)
+    await attempted(ctx, 1.0)
     path = elements(draw(ctx.log), "path", "deadline")[0]
 
     assert path.get("d").startswith("M20.0 ")
@@ -206,8 +199,8 @@ async def test_deadline_before_the_start_stays_in_the_picture():
 async def test_attempt_without_duration_is_seen():
     """Also at the right edge, a bar is two pixels wide at least."""
     ctx = begin()
-    await attempt(ctx, 0.0, 503, delay=1.0)
-    await attempt(ctx, 0.0)
+    await attempted(ctx, 0.0, 503, delay=1.0)
+    await attempted(ctx, 0.0)
 
     assert [("failure", 20.0, 2.0), ("success", 878.0, 2.0)] == bars(draw(ctx.log))[1:]
 
@@ -235,7 +228,7 @@ async def test_first_wait_has_a_row():
     ctx = begin()
     note_delay(ctx, 2.0, "rate_limit")
     await asyncio.sleep(2.0)
-    await attempt(ctx, 2.0)
+    await attempted(ctx, 2.0)
     picture = draw(ctx.log)
 
     assert "waited 2.000 s (rate_limit)" in texts(picture)
@@ -246,9 +239,7 @@ async def test_first_wait_has_a_row():
 async def test_tooltips_tell_what_the_words_leave_out():
     """A message that was cut is whole there."""
     ctx = begin()
-    child = ctx.derive(REQUEST)
-    await asyncio.sleep(1.0)
-    end(child, ValueError("x" * 300))
+    await attempted(ctx, 1.0, ValueError("x" * 300))
     tips = [rect.find(f"{SVG}title") for rect in elements(draw(ctx.log), "rect")]
 
     assert [f"attempt 1: ValueError: {'x' * 300}, 0.000 s to 1.000 s"] == [
@@ -445,9 +436,7 @@ async def test_calls_inside_an_attempt_are_below_it_in_a_frame():
     await asyncio.sleep(1.0)
     call = http("http://example.com/", attempt.log)
     for _ in range(2):
-        inner = call.derive(call.request)
-        await asyncio.sleep(1.0)
-        end(inner, 200)
+        inner = await attempted(call, 1.0)
     end_call(call, inner)
     end(attempt)
     end_call(ctx, attempt)
@@ -525,7 +514,7 @@ async def test_call_inside_is_named_where_it_is_pointed_at():
     """The bar of a call says that it is one, those of its attempts which."""
     ctx = function("fetch")
     call = http("http://example.com/", ctx.log)
-    end_call(call, await attempt(call, 1.0))
+    end_call(call, await attempted(call, 1.0))
     end(http("http://example.com/", ctx.log), 404)
     titles = [each.text for each in elements(draw(ctx.log), "title")][2:]
 

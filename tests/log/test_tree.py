@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 
 import aiohttp
 import pytest
-from calls import REQUEST, begin, begin_body, end, end_body, end_call, note_delay
+from calls import (
+    REQUEST,
+    attempted,
+    begin,
+    begin_body,
+    end,
+    end_body,
+    end_call,
+    note_delay,
+)
+from chains import after, log_of, retrying_session
 
 from aioretry_smithy import (
     Backoff,
     HttpRequest,
-    RequestLog,
     ResponseTimeoutError,
-    RetryingClient,
     RetryStopReason,
     RetryStrategy,
-    SessionBuilder,
     new_response,
 )
 from aioretry_smithy._log.notes import add_notes
 from aioretry_smithy._log.tree import Node, branches, describe_outcome
 from aioretry_smithy._masking.mask import DEFAULT_MASK, Mask
 from aioretry_smithy._text import printable
-from aioretry_smithy.testing import ScriptedTransport
 
 SECRET = "S3CR3T"
 
@@ -39,14 +44,6 @@ class Delays(Backoff):
         return self.delays[num_attempts_so_far - 1]
 
 
-def after(seconds, answer):
-    async def respond(ctx, request):
-        await asyncio.sleep(seconds)
-        return answer
-
-    return respond
-
-
 def call(url="http://example.com/", mask=DEFAULT_MASK, **options):
     return begin(HttpRequest("GET", url, **options), mask=mask)
 
@@ -54,16 +51,9 @@ def call(url="http://example.com/", mask=DEFAULT_MASK, **options):
 async def test_sample_call():
     """The figures of the design give the tree of the design, to the letter."""
     strategy = RetryStrategy.failsafe(Delays(0.204, 0.391))
-    builder = (
-        SessionBuilder("https://api.example.com")
-        .decorator(
-            ScriptedTransport([after(0.003, 503), after(9.0, 200), after(0.004, 200)])
-        )
-        .decorator(RetryingClient.new_decorator(strategy, attempt_timeout=3.0))
-        .response_timeout(10.0)
-    )
-    async with builder.build() as session, session.get("/orders") as response:
-        log = RequestLog.of(response)
+    answers = after(0.003, 503), after(9.0, 200), after(0.004, 200)
+    chain = retrying_session(answers, strategy, timeout=10.0, attempt_timeout=3.0)
+    log = await log_of(chain, "https://api.example.com/orders")
 
     assert log.render() == (
         "GET https://api.example.com/orders  ->  200 OK  in 3.602 s, 3 attempts\n"
@@ -77,9 +67,7 @@ async def test_columns_are_aligned():
     """Numbers of attempts and seconds stand right, whatever their length."""
     ctx = call()
     for number in range(10):
-        attempt = ctx.derive(ctx.request)
-        await asyncio.sleep(100.0 if number == 4 else 0.5)
-        end(attempt, 200)
+        await attempted(ctx, 100.0 if number == 4 else 0.5)
 
     lines = ctx.log.render().splitlines()
     assert 11 == len(lines)

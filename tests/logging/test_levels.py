@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -28,6 +29,12 @@ REQUEST, SUCCESS, FAILURE = (
 )
 EXPECTED = "(expected: a logging level, an int > 0, or None)"
 TWICE = RetryingClient.new_decorator(RetryStrategy.failsafe(), max_total_attempts=2)
+
+
+@pytest.fixture
+def new(logger):
+    """A function that makes the decorator of the logger."""
+    return partial(LoggingClient.new_decorator, logger)
 
 
 @pytest.fixture
@@ -60,64 +67,48 @@ def by_outcome(log: RequestLog) -> int | None:
     return INFO if log.response_status == 404 else None
 
 
-@pytest.mark.parametrize(
-    ("answer", "level"),
-    [(404, INFO), (503, WARNING), (TimeoutError, ERROR), (ConnectionError, WARNING)],
-)
-async def test_failures_have_levels_by_status_and_exception(
-    logger, written, answer, level
-):
-    """None stands for the default of the setting."""
-    decorator = LoggingClient.new_decorator(logger, **{FAILURE: by_outcome})
-    await call([answer], decorator)
-
-    assert [("Request", DEBUG), ("Response", level)] == written
+def nothing(log: RequestLog) -> None:
+    """Leave the level to the default."""
 
 
 @pytest.mark.parametrize(
-    ("name", "answer", "expected"),
+    ("name", "level_of", "answer", "levels"),
     [
-        (REQUEST, 200, [("Request", DEBUG), ("Response", DEBUG)]),
-        (SUCCESS, 200, [("Request", DEBUG), ("Response", DEBUG)]),
-        (FAILURE, 503, [("Request", DEBUG), ("Response", WARNING)]),
+        (FAILURE, by_outcome, 404, (DEBUG, INFO)),
+        (FAILURE, by_outcome, 503, (DEBUG, WARNING)),
+        (FAILURE, by_outcome, TimeoutError, (DEBUG, ERROR)),
+        (FAILURE, by_outcome, ConnectionError, (DEBUG, WARNING)),
+        # A function need only name the exceptions to the rule.
+        (REQUEST, nothing, 200, (DEBUG, DEBUG)),
+        (SUCCESS, nothing, 200, (DEBUG, DEBUG)),
+        (FAILURE, nothing, 503, (DEBUG, WARNING)),
     ],
 )
-async def test_none_is_the_default_of_each_line(
-    logger, written, name, answer, expected
+async def test_levels_by_status_and_exception(
+    new, written, name, level_of, answer, levels
 ):
-    """A function need only name the exceptions to the rule."""
-    decorator = LoggingClient.new_decorator(logger, **{name: lambda log: None})
-    await call([answer], decorator)
+    """None stands for the default of the setting."""
+    await call([answer], new(**{name: level_of}))
 
-    assert expected == written
+    assert [*zip(["Request", "Response"], levels, strict=True)] == written
 
 
-async def test_request_line_may_have_a_level_of_its_own(logger, written):
+async def test_request_line_may_have_a_level_of_its_own(new, written):
     """Both lines are written when the outcome is known, so both may go by it."""
     level = {200: INFO, 503: ERROR}
-    decorator = LoggingClient.new_decorator(
-        logger, request_log_level=lambda log: level[log.response_status]
-    )
+    decorator = new(request_log_level=lambda log: level[log.response_status])
     await call([200], decorator)
     await call([503], decorator)
 
-    assert [
-        ("Request", INFO),
-        ("Response", DEBUG),
-        ("Request", ERROR),
-        ("Response", WARNING),
-    ] == written
+    assert [("Request", INFO), ("Response", DEBUG)] == written[:2]
+    assert [("Request", ERROR), ("Response", WARNING)] == written[2:]
 
 
-async def test_level_that_is_off_writes_nothing(logger, written):
+async def test_level_that_is_off_writes_nothing(logger, new, written):
     """A function can silence a status, like a 404 that is an answer like any other."""
     logger.setLevel(INFO)
-    decorator = LoggingClient.new_decorator(
-        logger,
-        failure_response_log_level=lambda log: (
-            DEBUG if log.response_status == 404 else WARNING
-        ),
-    )
+    level = {404: DEBUG, 503: WARNING}
+    decorator = new(failure_response_log_level=lambda log: level[log.response_status])
     await call([404], decorator)
     quiet = list(written)
     await call([503], decorator)
@@ -126,7 +117,7 @@ async def test_level_that_is_off_writes_nothing(logger, written):
     assert [("Request", WARNING), ("Response", WARNING)] == written
 
 
-async def test_functions_are_asked_once_and_only_about_their_outcome(logger):
+async def test_functions_are_asked_once_and_only_about_their_outcome(new):
     """Functions for successes are not asked of failures, and the other way round."""
     asked: list[tuple[str, int | None]] = []
 
@@ -137,22 +128,17 @@ async def test_functions_are_asked_once_and_only_about_their_outcome(logger):
 
         return level
 
-    names = (REQUEST, SUCCESS, FAILURE)
-    decorator = LoggingClient.new_decorator(
-        logger, **{name: asking(name) for name in names}
-    )
+    decorator = new(**{name: asking(name) for name in (REQUEST, SUCCESS, FAILURE)})
     await call([200], decorator)
     await call([503], decorator)
 
     assert [(REQUEST, 200), (SUCCESS, 200), (REQUEST, 503), (FAILURE, 503)] == asked
 
 
-async def test_inside_retrying_each_attempt_has_its_level(logger, written):
+async def test_inside_retrying_each_attempt_has_its_level(new, written):
     """The log that the function gets is that of the attempt."""
-    decorator = LoggingClient.new_decorator(
-        logger,
-        failure_response_log_level=lambda log: (WARNING, ERROR)[log.attempt - 1],
-    )
+    levels = WARNING, ERROR
+    decorator = new(failure_response_log_level=lambda log: levels[log.attempt - 1])
     await call([503, 503], decorator, TWICE)
 
     assert [WARNING, ERROR] == [level for word, level in written if word == "Response"]

@@ -7,7 +7,7 @@ import logging.handlers
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from chains import log_of, retrying, session
+from chains import bad_argument, log_of, retrying, session
 
 from aioretry_smithy import LogFormatter, LoggingClient, RequestLog
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 URL = "http://example.com/orders"
 NESTED = LogFormatter.json(nested=True)
+SUCCESS = "successful_response_log_level"
+FAILURE = "failure_response_log_level"
 DEBUG, INFO, WARNING, ERROR = 10, 20, 30, 40
 RETRYING = retrying(max_total_attempts=3)
 
@@ -61,13 +63,8 @@ async def call(answers: list[Any], *decorators: Decorator) -> RequestLog:
 )
 async def test_one_line_per_call(logger, written, answers, level):
     """Outside the retrying client a call with all its attempts is one line."""
-    logging_ = LoggingClient.new_decorator(
-        logger,
-        successful_response_log_level=INFO,
-        failure_response_log_level=ERROR,
-        formatter=NESTED,
-    )
-
+    levels = {SUCCESS: INFO, FAILURE: ERROR}
+    logging_ = LoggingClient.new_decorator(logger, formatter=NESTED, **levels)
     log = await call(answers, RETRYING, logging_)
 
     ((written_level, line),) = written()
@@ -104,24 +101,14 @@ async def test_level_of_the_request_line_does_not_matter(
     logger, written, monkeypatch, answer, request_level
 ):
     """A line that is off is not brought along by one that is left out anyway."""
-    asked = []
-    to_dict = RequestLog.to_dict
-    monkeypatch.setattr(
-        RequestLog, "to_dict", lambda log: asked.append(log) or to_dict(log)
-    )
+    monkeypatch.setattr(RequestLog, "to_dict", pytest.fail)
     logger.setLevel(WARNING)
-    logging_ = LoggingClient.new_decorator(
-        logger,
-        request_log_level=request_level,
-        successful_response_log_level=INFO,
-        failure_response_log_level=INFO,
-        formatter=NESTED,
+    levels = {"request_log_level": request_level, SUCCESS: INFO, FAILURE: INFO}
+    await call(
+        [answer], LoggingClient.new_decorator(logger, formatter=NESTED, **levels)
     )
-
-    await call([answer], logging_)
 
     assert [] == written()
-    assert [] == asked
 
 
 @pytest.mark.parametrize(
@@ -143,14 +130,10 @@ async def test_one_line_of_a_failure_has_its_own_level(
     """Only a pair shares a level: what is left out lends and borrows none."""
     logger.setLevel(INFO)
     formatter = Sides(sides)
-    logging_ = LoggingClient.new_decorator(
-        logger,
-        request_log_level=request_level,
-        failure_response_log_level=response_level,
-        formatter=formatter,
+    levels = {"request_log_level": request_level, FAILURE: response_level}
+    await call(
+        [503], LoggingClient.new_decorator(logger, formatter=formatter, **levels)
     )
-
-    await call([503], logging_)
 
     assert lines == written()
     assert asked == len(formatter.asked)
@@ -182,13 +165,8 @@ async def test_empty_line_is_a_line(logger, written):
 async def test_sampling_decides_once_for_the_line(logger, written):
     """A call is one draw, whatever its attempts were."""
     draws = iter([0.6, 0.4])
-    logging_ = LoggingClient.new_decorator(
-        logger,
-        success_sampling_rate=0.5,
-        formatter=NESTED,
-        random=lambda: next(draws),
-    )
-
+    sampling = {"success_sampling_rate": 0.5, "random": lambda: next(draws)}
+    logging_ = LoggingClient.new_decorator(logger, formatter=NESTED, **sampling)
     await call([503, 200], RETRYING, logging_)
     first = len(written())
     await call([503, 503, 200], RETRYING, logging_)
@@ -213,10 +191,8 @@ async def test_line_of_a_call_that_gave_up_says_why(logger, written):
 @pytest.mark.parametrize("nested", [1, None, "yes"])
 def test_nested_is_true_or_false(nested):
     """A number or a text is no answer."""
-    with pytest.raises(ValueError) as info:
+    with bad_argument("nested", nested, "True or False"):
         LogFormatter.json(nested=nested)
-
-    assert f"nested: {nested!r} (expected: True or False)" == str(info.value)
 
 
 def test_nested_formatter_is_shared_and_described():

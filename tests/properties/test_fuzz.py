@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 import time
@@ -12,6 +11,7 @@ from typing import Any
 import aiohttp
 import pytest
 from calls import begin, begin_body, end, end_call
+from chains import in_virtual_time
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from multidict import CIMultiDict, CIMultiDictProxy
@@ -19,7 +19,6 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from aioretry_smithy import Backoff, HttpRequest, LogFormatter, RequestLog
 from aioretry_smithy._failures.hints import retry_after
 from aioretry_smithy._masking.mask import DEFAULT_MASK
-from aioretry_smithy.testing import VirtualTimeLoop
 
 EXAMPLES = settings.default.max_examples
 """As many as the profile says; what is cheap here gets a multiple of it."""
@@ -145,8 +144,7 @@ def log_of(
         end_call(ctx, answered)
         return ctx.log
 
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        return runner.run(call())
+    return in_virtual_time(call())
 
 
 @given(

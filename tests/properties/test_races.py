@@ -8,7 +8,7 @@ from itertools import cycle
 from typing import NamedTuple
 
 import aiohttp
-from chains import retrying
+from chains import in_virtual_time, retrying
 from hypothesis import example, given
 from hypothesis import strategies as st
 from races import hedging, race, sent
@@ -22,7 +22,7 @@ from aioretry_smithy import (
     RetryLimiter,
     RetryStrategy,
 )
-from aioretry_smithy.testing import ScriptedTransport, VirtualTimeLoop
+from aioretry_smithy.testing import ScriptedTransport
 
 TICK = 1 / 8
 """Delays are multiples of it, so that sums are exact."""
@@ -222,8 +222,7 @@ def alike(outcome, seconds, **changes):
 @example(alike("hint", 2.0, cancelled=1 + 2.0**-17))
 def test_a_race_ends_as_reckoned(schedule):
     """The end, its time, each request and each permit are those of plain ifs."""
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        actual = runner.run(run(schedule))
+    actual = in_virtual_time(run(schedule))
 
     assert Reckoning(schedule).run() == actual
 
@@ -296,8 +295,7 @@ chains = st.builds(
 @given(chains)
 def test_races_inside_a_whole_chain_leave_nothing(chain):
     """Within the time limits, with a complete log of each request."""
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        ended, log, seen = runner.run(run_chain(chain))
+    ended, log, seen = in_virtual_time(run_chain(chain))
 
     passes = "".join("h" if each.is_hedge else " " for each in log.children).split(" ")
     assert ended <= min(chain.timeout, chain.schedule.cancelled) + 1e-6

@@ -155,14 +155,20 @@ def test_nothing_is_ever_owed(began_at, history):
         assert 0.5 <= limiter.fill_rate <= max(0.5, 2 * limiter.measured_rate)
 
 
-@given(st.floats(0, 1e6), histories, st.floats(0.25, 100))
-def test_after_the_wait_there_is_leave(began_at, history, amount):
-    """A caller that waits as told is not sent away again, with any rounding."""
-    clock = Clock(began_at)
+def limiter_after(clock, history):
+    """Return a limiter with a history, which has just heard of throttling."""
     limiter = ClientRateLimiter(clock=clock)
     for elapsed, answer in [*history, (0.0, True)]:
         clock.now += elapsed
         limiter.update(throttled=bool(answer))
+    return limiter
+
+
+@given(st.floats(0, 1e6), histories, st.floats(0.25, 100))
+def test_after_the_wait_there_is_leave(began_at, history, amount):
+    """A caller that waits as told is not sent away again, with any rounding."""
+    clock = Clock(began_at)
+    limiter = limiter_after(clock, history)
     while not (wait := limiter.try_acquire(amount)):
         pass
     clock.now += wait
@@ -174,10 +180,7 @@ def test_after_the_wait_there_is_leave(began_at, history, amount):
 def test_asking_in_vain_costs_nothing(history, times):
     """A refusal leaves everything as it was, however often it is given."""
     clock = Clock(0.0)
-    limiter = ClientRateLimiter(clock=clock)
-    for elapsed, answer in [*history, (0.0, True)]:
-        clock.now += elapsed
-        limiter.update(throttled=bool(answer))
+    limiter = limiter_after(clock, history)
     while not (wait := limiter.try_acquire()):
         pass
     capacity = limiter.capacity

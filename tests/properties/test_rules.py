@@ -8,6 +8,7 @@ from operator import or_
 
 import pytest
 from calls import begin, end
+from chains import in_virtual_time
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,7 +24,7 @@ from aioretry_smithy import (
     RetryStrategyWithContent,
 )
 from aioretry_smithy._retry.content_strategy import strategies_of
-from aioretry_smithy.testing import VirtualTimeLoop, ask
+from aioretry_smithy.testing import ask
 
 # A catch-all in front of something is among the chains.
 pytestmark = pytest.mark.filterwarnings("ignore:.* is never asked:RuntimeWarning")
@@ -143,8 +144,7 @@ outcomes = st.fixed_dictionaries(
 
 def answer_to(strategy, outcome):
     """Return what a strategy would do, by the very backoff."""
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        return runner.run(ask(strategy, **outcome))
+    return in_virtual_time(ask(strategy, **outcome))
 
 
 @given(chains, chains, chains, outcomes)
@@ -178,8 +178,7 @@ def test_chain_answers_as_its_members_in_turn(parts, outcome):
                 return backoff
         return None
 
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        expected = runner.run(in_turn())
+    expected = in_virtual_time(in_turn())
 
     assert expected is answer_to(reduce(or_, parts), outcome)
 
@@ -247,8 +246,7 @@ def matches_after(seconds, settings, outcome):
             breaker.should_report_as_success(ctx, cause) is False,
         )
 
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        return runner.run(ask_all())
+    return in_virtual_time(ask_all())
 
 
 @given(st.sampled_from([0.0, 1.0, 1.5, 3.0]), conditions(), outcomes)

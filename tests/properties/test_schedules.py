@@ -7,7 +7,7 @@ import math
 from typing import NamedTuple
 
 import aiohttp
-from chains import chain
+from chains import chain, in_virtual_time
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -19,7 +19,6 @@ from aioretry_smithy import (
     RetryingClient,
     RetryStrategy,
 )
-from aioretry_smithy.testing import VirtualTimeLoop
 
 TICK = 1 / 8
 """Waits and limits are multiples of it, so that sums are exact and edges are met."""
@@ -186,8 +185,7 @@ def at_once(delay, hint, timeout):
 @example(at_once(delay=0.5, hint=2, timeout=math.inf))
 def test_call_ends_as_reckoned(schedule):
     """The end, its time, its reason and the attempts made are those of plain ifs."""
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        actual = runner.run(run(schedule))
+    actual = in_virtual_time(run(schedule))
 
     assert reckon(schedule) == actual
 
@@ -195,7 +193,6 @@ def test_call_ends_as_reckoned(schedule):
 @given(schedules)
 def test_call_never_outlives_its_deadline(schedule):
     """Whatever happens, the caller has an answer when the deadline passes."""
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        now, *_ = runner.run(run(schedule))
+    now, *_ = in_virtual_time(run(schedule))
 
     assert now <= schedule.timeout

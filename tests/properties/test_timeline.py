@@ -6,13 +6,13 @@ import asyncio
 from xml.etree import ElementTree as ET
 
 from calls import begin_body, end, http, note_delay
+from chains import in_virtual_time
 from hypothesis import given
 from hypothesis import strategies as st
 
 from aioretry_smithy import new_response
 from aioretry_smithy._log.timeline import timeline
 from aioretry_smithy._log.timeline_svg import draw
-from aioretry_smithy.testing import VirtualTimeLoop
 
 TEXTS = st.text(st.characters(), max_size=200)
 SECONDS = st.floats(0, 1e6) | st.sampled_from([0.0, 1e-9, 0.001, 3.0])
@@ -56,5 +56,4 @@ def check(log):
 @given(url=TEXTS, limit=st.none() | SECONDS, attempts=ATTEMPTS)
 def test_picture_is_a_document(url, limit, attempts):
     """With any texts and times it is XML, and no bar is outside."""
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        check(runner.run(log_of(f"http://h/{url}", limit, attempts)))
+    check(in_virtual_time(log_of(f"http://h/{url}", limit, attempts)))

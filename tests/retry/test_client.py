@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from chains import Always, response_of, session
+from chains import Always, raises_exactly, response_of, session
 
 from aioretry_smithy import RetryConfig, RetryingClient, RetryStrategy, SessionBuilder
 from aioretry_smithy.testing import ScriptedTransport
@@ -13,12 +13,10 @@ def test_settings_beside_a_config_are_refused():
     """One of the two would be ignored."""
     config = RetryConfig(RetryStrategy.never())
 
-    with pytest.raises(ValueError) as caught:
-        RetryingClient.new_decorator(config, max_total_attempts=3)
-
-    assert (
+    with raises_exactly(
         "settings: {'max_total_attempts': 3} (expected: none beside a RetryConfig)"
-    ) == str(caught.value)
+    ):
+        RetryingClient.new_decorator(config, max_total_attempts=3)
 
 
 @pytest.mark.parametrize("further", [(5,), (5, 3.0), (5, None)])

@@ -8,7 +8,17 @@ from functools import partial
 
 import aiohttp
 import pytest
-from chains import URL, now, response_of, retrying_session, status_and_log
+from chains import (
+    URL,
+    after,
+    log_of_cancelled,
+    now,
+    response_of,
+    retrying_session,
+    silence,
+    status_and_log,
+)
+from limiters import Recording
 
 from aioretry_smithy import (
     Backoff,
@@ -17,12 +27,10 @@ from aioretry_smithy import (
     CircuitState,
     FailFastError,
     RequestLog,
-    RetryBudget,
     RetryConfig,
     RetryLimiter,
     RetryStopReason,
     RetryStrategy,
-    capture_logs,
     new_response,
     request_options,
     smithy,
@@ -31,55 +39,24 @@ from aioretry_smithy import (
 SOON = RetryStrategy.on_server_error_status(Backoff.fixed(0.5))
 
 
-class Recording(RetryLimiter):
-    """Remembers what it heard, and answers as told."""
-
-    def __init__(self, *, answer=True, takes=0.0):
-        self.answer = answer
-        self.takes = takes
-        self.heard = []
-
-    def acquire(self, ctx, cause):
-        self.heard.append(f"acquire {ctx.attempt}")
-        if not self.takes:
-            return self.answer
-        return self._slowly()
-
-    async def _slowly(self):
-        await asyncio.sleep(self.takes)
-        return self.answer
-
-    def release(self, ctx):
-        self.heard.append(f"release {ctx.attempt}")
-
-    def on_retry_end(self, ctx):
-        self.heard.append(f"end {ctx.attempt}")
-
-    def on_success(self, ctx):
-        self.heard.append(f"success {ctx.attempt}")
-
-    def on_failure(self, ctx, cause):
-        self.heard.append(f"failure {ctx.attempt} {type(cause).__name__}")
-
-
 class Slow(Recording):
     """The same, all methods async."""
 
-    def release(self, ctx):
-        return self._then(super().release, ctx)
-
-    def on_retry_end(self, ctx):
-        return self._then(super().on_retry_end, ctx)
-
-    def on_success(self, ctx):
-        return self._then(super().on_success, ctx)
-
-    def on_failure(self, ctx, cause):
-        return self._then(super().on_failure, ctx, cause)
-
-    async def _then(self, function, *arguments):
+    async def release(self, ctx):
         await asyncio.sleep(0)
-        function(*arguments)
+        super().release(ctx)
+
+    async def on_retry_end(self, ctx):
+        await asyncio.sleep(0)
+        super().on_retry_end(ctx)
+
+    async def on_success(self, ctx):
+        await asyncio.sleep(0)
+        super().on_success(ctx)
+
+    async def on_failure(self, ctx, cause):
+        await asyncio.sleep(0)
+        super().on_failure(ctx, cause)
 
 
 def session(answers, limiter, strategy=SOON, *inside, **settings):
@@ -96,10 +73,10 @@ async def test_it_hears_of_each_attempt_and_is_asked_for_each_retry(kind, strate
 
     assert [
         "failure 1 NoneType",
-        "acquire 1",
+        "acquire 1 NoneType",
         "failure 2 TimeoutError",
         "end 1",
-        "acquire 2",
+        "acquire 2 TimeoutError",
         "success 3",
         "end 2",
     ] == limiter.heard
@@ -107,7 +84,7 @@ async def test_it_hears_of_each_attempt_and_is_asked_for_each_retry(kind, strate
 
 async def test_refusal_ends_the_call_with_its_last_response():
     """Nothing was waited for, and the response is whole."""
-    limiter = Recording(answer=False)
+    limiter = Recording(permits=0)
     async with (
         session([(503, {}, b"busy")], limiter) as client,
         client.get(URL) as response,
@@ -136,7 +113,7 @@ async def test_it_is_not_asked_for_what_other_limits_forbid():
 async def test_smithy_quota_gets_back_what_the_limiter_refused():
     """The retry was paid for and is not made."""
     strategy = smithy.StandardRetryStrategy()
-    await status_and_log(session([503], Recording(answer=False), strategy))
+    await status_and_log(session([503], Recording(permits=0), strategy))
 
     assert 500 == strategy.quota_for("localhost:80").available_capacity
 
@@ -148,41 +125,38 @@ async def test_deadline_is_looked_at_again_when_asking_took_time():
 
     assert (503, 0.75) == (status, now())
     assert RetryStopReason.DEADLINE == log.stop_reason
-    assert ["failure 1 NoneType", "acquire 1", "release 1"] == limiter.heard
+    assert ["failure 1 NoneType", "acquire 1 NoneType", "release 1"] == limiter.heard
 
 
 @pytest.mark.parametrize("kind", [Recording, Slow])
-async def test_cancelled_wait_gives_the_leave_back(kind):
-    """Nobody will make that retry."""
+@pytest.mark.parametrize(
+    ("answers", "after", "end"),
+    [
+        # Nobody will make that retry.
+        ([503], 0.25, "release 1"),
+        # The permit is used up, so it does not go back; there is no outcome.
+        ([503, silence], 1.0, "end 1"),
+    ],
+)
+async def test_leave_of_a_call_that_is_cancelled(kind, answers, after, end):
+    """In a wait it goes back, and in a retry it ends."""
     limiter = kind()
-    async with session([503], limiter) as client:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.25):
-                await client.get(URL)
+    await log_of_cancelled(session(answers, limiter), after)
 
-    assert ["failure 1 NoneType", "acquire 1", "release 1"] == limiter.heard
+    assert ["failure 1 NoneType", "acquire 1 NoneType", end] == limiter.heard
 
 
-@pytest.mark.parametrize("kind", [Recording, Slow])
-async def test_retry_that_is_cancelled_is_over(kind):
-    """Its permit is used up, so it does not go back; there is no outcome."""
-    limiter = kind()
-    async with session([503, lambda *_: asyncio.sleep(9)], limiter) as client:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(1.0):
-                await client.get(URL)
-
-    assert ["failure 1 NoneType", "acquire 1", "end 1"] == limiter.heard
+def open_circuit(**settings):
+    breaker = CircuitBreaker()
+    breaker.enter_state(CircuitState.FORCED_OPEN)
+    return CircuitBreakerClient.new_decorator(breaker, **settings)
 
 
 async def test_open_circuit_neither_pays_nor_counts():
     """Nothing was sent."""
     limiter = Recording()
-    breaker = CircuitBreaker()
-    breaker.enter_state(CircuitState.FORCED_OPEN)
-    inside = CircuitBreakerClient.new_decorator(breaker)
     with pytest.raises(FailFastError):
-        await response_of(session([], limiter, SOON, inside))
+        await response_of(session([], limiter, SOON, open_circuit()))
 
     assert [] == limiter.heard
 
@@ -237,43 +211,16 @@ async def test_what_a_plain_method_returns_is_nobody_s_business(caplog):
 
 async def test_override_brings_its_own_limiter():
     """The configuration of a block counts as a whole."""
-    inner, outer = Recording(answer=False), Recording()
+    inner, outer = Recording(permits=0), Recording()
     with request_options(retry=RetryConfig(SOON, limiter=inner)):
         await status_and_log(session([503], outer))
 
     assert ([], 2) == (outer.heard, len(inner.heard))
 
 
-async def test_budget_allows_two_retries_while_nothing_succeeds():
-    """With the brake after three, for a minute of calls."""
-    budget = RetryBudget()
-    attempts = 0
-    async with session([503] * 62, budget) as client:
-        for _ in range(60):
-            async with client.get(URL) as response:
-                attempts += RequestLog.of(response).total_attempts
-            await asyncio.sleep(1.0)
-
-    assert (62, 8.0) == (attempts, budget.tokens)
-
-
-@pytest.mark.parametrize("limiter", [0.1, RetryBudget])
-def test_limiter_must_be_one(limiter):
-    """A class instead of an object of it is the likely slip."""
-    with pytest.raises(ValueError, match="limiter: .* a RetryLimiter or None"):
-        RetryConfig(SOON, limiter=limiter)
-
-
 async def test_what_the_strategy_wants_to_retry_is_a_failure():
     """It is a failure with any status, and the limiter gets its error."""
-    causes = []
-
-    class Listening(Recording):
-        def acquire(self, ctx, cause):
-            causes.append(cause)
-            return super().acquire(ctx, cause)
-
-    limiter = Listening()
+    limiter = Recording()
     now = Backoff.without_delay()
     on_conflict = RetryStrategy.on_status(
         lambda status, cause: None if status == 200 else now
@@ -281,7 +228,7 @@ async def test_what_the_strategy_wants_to_retry_is_a_failure():
     error = aiohttp.ServerDisconnectedError()
     await status_and_log(session([409, error, 200], limiter, on_conflict))
 
-    assert [None, error] == causes
+    assert [None, error] == limiter.causes
     assert "failure 1 NoneType" == limiter.heard[0]
 
 
@@ -292,9 +239,7 @@ async def test_fallback_of_a_circuit_breaker_neither_pays_nor_counts():
         return new_response(request, 200)
 
     limiter = Recording()
-    breaker = CircuitBreaker()
-    breaker.enter_state(CircuitState.FORCED_OPEN)
-    inside = CircuitBreakerClient.new_decorator(breaker, fallback=fallback)
+    inside = open_circuit(fallback=fallback)
     status, _ = await status_and_log(session([], limiter, SOON, inside))
 
     assert (200, []) == (status, limiter.heard)
@@ -307,13 +252,10 @@ async def test_call_that_is_cancelled_while_a_leave_goes_back_says_so():
         def release(self, ctx):
             return asyncio.sleep(5)
 
-    with capture_logs() as logs:
-        async with session([503], Slow(takes=0.75), timeout=1.0) as client:
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(2.0):
-                    await client.get(URL)
+    client = session([503], Slow(takes=0.75), timeout=1.0)
+    log = await log_of_cancelled(client, 2.0)
 
-    assert RetryStopReason.CANCELLED == logs[0].stop_reason
+    assert RetryStopReason.CANCELLED == log.stop_reason
 
 
 class Broken:
@@ -432,14 +374,7 @@ class Cancelled:
                 go_on = partial(self.coroutine.send, None)
 
 
-def slowly(answer):
-    """Answer after a while."""
-
-    async def answering(ctx, request):
-        await asyncio.sleep(0.125)
-        return answer
-
-    return answering
+slowly = partial(after, 0.125)
 
 
 @pytest.mark.parametrize("kind", [Leaves, SlowLeaves])
@@ -481,9 +416,9 @@ async def test_leave_comes_back_once_wherever_a_call_is_cancelled(kind, strategy
             RetryStrategy.on_server_error_status(FailingBackoff()),
             {},
         ),
-        ([503, lambda *_: asyncio.sleep(9)], SOON, {"timeout": 2.0}),
+        ([503, silence], SOON, {"timeout": 2.0}),
         ([503, slowly(503), 503], SOON, {"timeout": 1.5}),
-        ([503, lambda *_: asyncio.sleep(9), 200], SOON, {"attempt_timeout": 1.0}),
+        ([503, silence, 200], SOON, {"attempt_timeout": 1.0}),
         ([503, 503, 200], SOON, {"buffer_response": True}),
     ],
 )
@@ -500,24 +435,6 @@ async def test_leave_comes_back_once_however_a_retry_ends(
     assert limiter.out == limiter.back
 
 
-async def test_one_limiter_of_places_serves_many_clients_at_once():
-    """Of four calls that fail together two may retry, and then others again."""
-    limiter = RetryLimiter.concurrency(2)
-    clients = [session([slowly(503), slowly(200)] * 2, limiter) for _ in range(4)]
-    rounds = []
-    for _ in range(2):
-        async with asyncio.TaskGroup() as tasks:
-            calls = [tasks.create_task(client.get(URL)) for client in clients]
-        logs = [RequestLog.of(call.result()) for call in calls]
-        rounds.append(sorted((log.response_status, log.stop_reason) for log in logs))
-    for client in clients:
-        await client.close()
-
-    refused = (503, RetryStopReason.LIMITER)
-    assert 2 == rounds[0].count(refused)
-    assert 2 == rounds[0].count((200, None))
-
-
 async def test_place_is_free_again_while_a_body_is_read():
     """A response that is kept open keeps no other call from its retry."""
     limiter = RetryLimiter.concurrency(1)
@@ -526,19 +443,6 @@ async def test_place_is_free_again_while_a_body_is_read():
         second = await client.get(URL)
 
     assert [200, 200] == [first.status, second.status]
-
-
-async def test_tokens_are_shared_by_clients():
-    """A failure in one session costs tokens of another."""
-    limiter = RetryLimiter.token_based(4, 2)
-    now = RetryStrategy.on_server_error_status(Backoff.without_delay())
-    attempts = []
-    for _ in range(3):
-        _, log = await status_and_log(session([503] * 3, limiter, now))
-        attempts.append((log.total_attempts, log.stop_reason))
-
-    limited = RetryStopReason.LIMITER
-    assert [(2, limited), (1, limited), (1, limited)] == attempts
 
 
 async def test_limiter_that_fails_at_the_end_of_a_retry_is_logged(caplog):

@@ -8,6 +8,7 @@ import inspect
 import pickle
 
 import pytest
+from chains import bad_argument, raises_exactly
 
 from aioretry_smithy import Backoff, RetryDecision
 from aioretry_smithy._retry.decision import first_answer
@@ -39,11 +40,8 @@ def test_answers_stand_for_decisions(answer, expected):
 @pytest.mark.parametrize("answer", [0.5, True, False, 0, "retry", RetryDecision, ()])
 def test_other_answers_are_refused(answer):
     """A truth value or a number of seconds is told from a decision."""
-    with pytest.raises(ValueError) as caught:
+    with bad_argument("should_retry", answer, "a Backoff, a RetryDecision or None"):
         RetryDecision.of(answer)
-
-    expected = "a Backoff, a RetryDecision or None"
-    assert f"should_retry: {answer!r} (expected: {expected})" == str(caught.value)
 
 
 def test_decision_keeps_its_backoff():
@@ -163,10 +161,8 @@ async def test_bad_answers_are_refused_on_either_way():
 )
 def test_decision_that_is_none_is_told_at_once(arguments, message):
     """Also where it is not made by the three methods."""
-    with pytest.raises(ValueError) as caught:
+    with raises_exactly(message):
         RetryDecision(*arguments)
-
-    assert message == str(caught.value)
 
 
 def test_decision_may_be_spelled_out():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 
 import aiohttp
 import pytest
@@ -18,7 +17,6 @@ from aioretry_smithy import (
     RetryRule,
     RetryRuleWithContent,
     RetryStrategy,
-    capture_logs,
     client_decorator,
     rpc,
     smithy,
@@ -43,7 +41,15 @@ BUILT_IN = {
 }
 
 
-async def attempts_of(strategy, failure, inner, *, wrap=None):
+async def log_of_failure(operation, answers, inner=(), kind=Exception):
+    """Let an operation with a session fail; return the log of its failure."""
+    async with session(answers, *inner) as client:
+        with pytest.raises(kind) as caught:
+            await operation(client)
+    return RequestLog.of(caught.value)
+
+
+async def attempts_of(strategy, failure, *inner, wrap=None):
     """Return the attempts of a function whose one request fails in the end."""
 
     @rpc(RetryingRpcClient.new_decorator(strategy, 3), idempotent=True)
@@ -53,10 +59,8 @@ async def attempts_of(strategy, failure, inner, *, wrap=None):
         except Exception as error:
             raise error if wrap is None else wrap(error) from None
 
-    with capture_logs() as logs, suppress(Exception):
-        async with session([failure] * 12, inner) as client:
-            await operation(client)
-    return logs[0].total_attempts
+    log = await log_of_failure(operation, [failure] * 12, inner)
+    return log.total_attempts
 
 
 @pytest.mark.parametrize("strategy", BUILT_IN.values(), ids=BUILT_IN)
@@ -74,7 +78,7 @@ async def test_built_in_strategies_retry_what_nobody_has_retried(strategy):
     if strategy is BUILT_IN["on_unprocessed"]:
         failure = aiohttp.ConnectionTimeoutError()
 
-    assert 3 == await attempts_of(strategy, failure, lambda delegate: delegate)
+    assert 3 == await attempts_of(strategy, failure)
 
 
 EXHAUSTED = Backoff.fixed(0.0).with_max_attempts(2)
@@ -124,6 +128,18 @@ async def test_failure_that_was_not_worth_a_retry_is_not_given_up():
 
 
 INNER = retrying(0.0, max_total_attempts=2)
+SERVER_ERRORS = BUILT_IN["on_server_error_status"]
+THRICE = RetryingRpcClient.new_decorator(SERVER_ERRORS, 3)
+
+
+async def get(client):
+    await client.get(URL)
+
+
+async def get_two_at_once(client):
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(client.get(URL))
+        tasks.create_task(client.get(URL))
 
 
 async def test_rule_that_names_the_very_class_retries_it():
@@ -152,29 +168,20 @@ def in_groups(error):
 )
 async def test_group_of_one_is_the_failure_itself(wrap, attempts):
     """Any other exception is a new failure, whatever it was raised from."""
-    strategy = BUILT_IN["on_server_error_status"]
-
-    assert attempts == await attempts_of(strategy, GoneError(), INNER, wrap=wrap)
+    assert attempts == await attempts_of(SERVER_ERRORS, GoneError(), INNER, wrap=wrap)
 
 
 async def test_group_that_ended_a_call_inside_is_the_failure_itself():
     """It has the log of that call, and what is in it that of one further in."""
-    strategy = BUILT_IN["on_server_error_status"]
 
     @rpc()
     async def inner(client):
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(client.get(URL))
 
-    @rpc(RetryingRpcClient.new_decorator(strategy, 3))
-    async def outer(client):
-        await inner(client)
+    outer = rpc(THRICE)(inner)
+    log = await log_of_failure(outer, [GoneError()] * 12, [INNER], ExceptionGroup)
 
-    async with session([GoneError()] * 12, INNER) as client:
-        with pytest.raises(ExceptionGroup) as caught:
-            await outer(client)
-
-    log = RequestLog.of(caught.value)
     assert (1, "no_retry") == (log.total_attempts, log.stop_reason)
 
 
@@ -187,61 +194,38 @@ async def test_group_has_been_given_up_when_each_member_has(strategy, nested):
     async def operation(client):
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(client.get(URL))
-            if not nested:
-                tasks.create_task(client.get(URL))
-                return
-            async with asyncio.TaskGroup() as further:
-                further.create_task(client.get(URL))
-                further.create_task(client.get(URL))
+            tasks.create_task((get_two_at_once if nested else get)(client))
 
     transport = ScriptedTransport([GoneError()] * 30)
-    async with session(transport, INNER) as client:
-        with pytest.raises(ExceptionGroup) as caught:
-            await operation(client)
+    log = await log_of_failure(operation, transport, [INNER], ExceptionGroup)
 
     assert 4 + 2 * nested == len(transport.requests)
-    assert 1 == RequestLog.of(caught.value).total_attempts
+    assert 1 == log.total_attempts
 
 
 async def test_group_with_a_member_that_nobody_has_retried_is_a_new_failure():
     """Another attempt may bring that one through."""
     plain = session([GoneError()] * 3)
 
-    @rpc(RetryingRpcClient.new_decorator(BUILT_IN["on_server_error_status"], 3))
+    @rpc(THRICE)
     async def operation(client):
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(client.get(URL))
             tasks.create_task(plain.get(URL))
 
-    async with plain, session([GoneError()] * 6, INNER) as client:
-        with pytest.raises(ExceptionGroup) as caught:
-            await operation(client)
+    async with plain:
+        answers = [GoneError()] * 6
+        log = await log_of_failure(operation, answers, [INNER], ExceptionGroup)
 
-    assert 3 == RequestLog.of(caught.value).total_attempts
+    assert 3 == log.total_attempts
 
 
 async def test_group_is_given_up_all_the_way_out():
     """Through functions with a retrying client and without one."""
-    strategy = BUILT_IN["on_server_error_status"]
-
-    @rpc()
-    async def inmost(client):
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(client.get(URL))
-            tasks.create_task(client.get(URL))
-
-    @rpc(RetryingRpcClient.new_decorator(strategy, 3))
-    async def inner(client):
-        await inmost(client)
-
-    @rpc(RetryingRpcClient.new_decorator(strategy, 3))
-    async def outer(client):
-        await inner(client)
-
+    inmost = rpc()(get_two_at_once)
+    outer = rpc(THRICE)(rpc(THRICE)(inmost))
     transport = ScriptedTransport([GoneError()] * 30)
-    async with session(transport, INNER) as client:
-        with pytest.raises(ExceptionGroup):
-            await outer(client)
+    await log_of_failure(outer, transport, [INNER], ExceptionGroup)
 
     assert 4 == len(transport.requests)
 
@@ -249,55 +233,31 @@ async def test_group_is_given_up_all_the_way_out():
 async def test_rule_that_names_the_group_retries_it():
     """As one that names the very class of a failure does."""
     rule = RetryRule(exceptions=[ExceptionGroup], backoff=NOW)
+    operation = rpc(RetryingRpcClient.new_decorator(rule, 3))(get_two_at_once)
+    answers = [GoneError()] * 30
+    log = await log_of_failure(operation, answers, [INNER], ExceptionGroup)
 
-    @rpc(RetryingRpcClient.new_decorator(rule, 3))
-    async def operation(client):
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(client.get(URL))
-            tasks.create_task(client.get(URL))
-
-    async with session([GoneError()] * 30, INNER) as client:
-        with pytest.raises(ExceptionGroup) as caught:
-            await operation(client)
-
-    assert 3 == RequestLog.of(caught.value).total_attempts
+    assert 3 == log.total_attempts
 
 
 async def test_error_of_a_response_is_that_of_its_call():
     """The session gave up on the 503 that the function raises for."""
 
-    @rpc(RetryingRpcClient.new_decorator(BUILT_IN["on_server_error_status"], 3))
+    @rpc(THRICE)
     async def operation(client):
         (await client.get(URL)).raise_for_status()
 
-    async with session([503] * 12, INNER) as client:
-        with pytest.raises(aiohttp.ClientResponseError) as caught:
-            await operation(client)
+    kind = aiohttp.ClientResponseError
+    log = await log_of_failure(operation, [503] * 12, [INNER], kind)
 
-    assert 1 == RequestLog.of(caught.value).total_attempts
+    assert 1 == log.total_attempts
 
 
 async def test_failure_is_given_up_all_the_way_out():
     """Through functions with a retrying client and without one."""
-    strategy = BUILT_IN["on_server_error_status"]
+    outer = rpc(THRICE)(rpc(THRICE)(rpc()(get)))
+    log = await log_of_failure(outer, [GoneError()] * 12, [INNER], GoneError)
 
-    @rpc()
-    async def inmost(client):
-        await client.get(URL)
-
-    @rpc(RetryingRpcClient.new_decorator(strategy, 3))
-    async def inner(client):
-        await inmost(client)
-
-    @rpc(RetryingRpcClient.new_decorator(strategy, 3))
-    async def outer(client):
-        await inner(client)
-
-    async with session([GoneError()] * 12, INNER) as client:
-        with pytest.raises(GoneError) as caught:
-            await outer(client)
-
-    log = RequestLog.of(caught.value)
     (call,) = log.children[0].calls
     assert (1, "no_retry") == (log.total_attempts, log.stop_reason)
     assert (1, "no_retry") == (call.total_attempts, call.stop_reason)
@@ -310,55 +270,41 @@ async def test_failure_is_given_up_through_a_retrying_decorator_of_one_s_own():
     async def once(delegate, ctx, request):
         return await delegate.execute(ctx.derive(request), request)
 
-    @rpc(once)
-    async def inner(client):
-        await client.get(URL)
+    failure = GoneError()
+    log = await log_of_failure(rpc(THRICE)(rpc(once)(get)), [failure] * 12, [INNER])
 
-    @rpc(RetryingRpcClient.new_decorator(BUILT_IN["on_server_error_status"], 3))
-    async def outer(client):
-        await inner(client)
-
-    async with session([GoneError()] * 12, INNER) as client:
-        with pytest.raises(GoneError) as caught:
-            await outer(client)
-
-    log = RequestLog.of(caught.value)
     notes = ["attempt 1", "attempt 2"]
     assert (1, "no_retry") == (log.total_attempts, log.stop_reason)
-    assert notes == [note.partition(":")[0] for note in caught.value.__notes__]
+    assert notes == [note.partition(":")[0] for note in failure.__notes__]
 
 
 async def test_exception_of_an_earlier_call_is_a_new_failure():
     """Some are kept, and raised again and again."""
     kept = GoneError()
-    strategy = BUILT_IN["on_server_error_status"]
 
-    @rpc(RetryingRpcClient.new_decorator(strategy, 3))
+    @rpc(THRICE)
     async def operation(client):
         await client.get(URL)
         raise kept
 
-    async with session([200] * 12) as client:
-        for _ in range(2):
-            with pytest.raises(GoneError) as caught:
-                await operation(client)
+    for _ in range(2):
+        log = await log_of_failure(operation, [200] * 6, kind=GoneError)
 
-    assert 3 == RequestLog.of(caught.value).total_attempts
+    assert 3 == log.total_attempts
 
 
 async def test_call_that_the_log_did_not_keep_has_given_up_too():
     """Operations of more than a hundred requests multiply least of all."""
 
-    @rpc(RetryingRpcClient.new_decorator(BUILT_IN["on_server_error_status"], 3))
+    @rpc(THRICE)
     async def operation(client):
         for _ in range(101):
             await client.get(URL)
 
-    async with session([200] * 100 + [GoneError()] * 12, INNER) as client:
-        with pytest.raises(GoneError) as caught:
-            await operation(client)
+    answers = [200] * 100 + [GoneError()] * 12
+    log = await log_of_failure(operation, answers, [INNER], GoneError)
 
-    assert 1 == RequestLog.of(caught.value).total_attempts
+    assert 1 == log.total_attempts
 
 
 @pytest.mark.parametrize(
@@ -392,28 +338,23 @@ async def test_function_that_reached_a_server_is_not_unprocessed(first, attempts
 
     refused = aiohttp.ConnectionTimeoutError()
     answers = [refused] * 2 if first is None else [first, refused, refused]
-    async with session([*answers, refused, refused]) as client:
-        with pytest.raises(aiohttp.ConnectionTimeoutError) as caught:
-            await operation(client)
+    kind = aiohttp.ConnectionTimeoutError
+    log = await log_of_failure(operation, [*answers, refused, refused], kind=kind)
 
-    assert attempts == RequestLog.of(caught.value).total_attempts
+    assert attempts == log.total_attempts
 
 
 async def test_task_group_around_a_failure_does_not_make_it_unprocessed():
     """The request before it went through all the same."""
+    failsafe = RetryingRpcClient.new_decorator(RetryStrategy.failsafe(NOW), 3)
 
-    @rpc(
-        RetryingRpcClient.new_decorator(RetryStrategy.failsafe(NOW), 3),
-        idempotent=False,
-    )
+    @rpc(failsafe, idempotent=False)
     async def operation(client):
         await client.post(URL)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(client.post(URL))
 
-    refused = aiohttp.ConnectionTimeoutError()
-    async with session([200, refused, 200, refused, 200, refused]) as client:
-        with pytest.raises(ExceptionGroup) as caught:
-            await operation(client)
+    answers = [200, aiohttp.ConnectionTimeoutError()] * 3
+    log = await log_of_failure(operation, answers, kind=ExceptionGroup)
 
-    assert 1 == RequestLog.of(caught.value).total_attempts
+    assert 1 == log.total_attempts

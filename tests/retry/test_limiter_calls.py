@@ -91,6 +91,16 @@ class BrokenLater(Broken):
 
 
 both_kinds = pytest.mark.parametrize("kind", [Plain, Async])
+OUT_OF_ORDER = RuntimeError("out of order")
+
+
+def told(caplog):
+    """Return the message and the error of the one warning that was logged."""
+    (record,) = caplog.records
+    assert ("aioretry_smithy", logging.WARNING) == (record.name, record.levelno)
+    return record.message, record.exc_info and record.exc_info[1]
+
+
 both_broken = pytest.mark.parametrize("kind", [Broken, BrokenLater])
 
 
@@ -110,13 +120,9 @@ class TestAcquire:
     @both_broken
     async def test_one_that_raises_refuses(self, kind, caplog):
         """A broken limiter must not turn into a storm of retries, nor into an error."""
-        error = RuntimeError("out of order")
-
-        assert False is await acquired(kind(error), ended(503), None)
-        (record,) = caplog.records
-        assert "Broken() raised, so there is no retry" == record.message
-        assert error is record.exc_info[1]
-        assert ("aioretry_smithy", logging.WARNING) == (record.name, record.levelno)
+        assert False is await acquired(kind(OUT_OF_ORDER), ended(503), None)
+        expected = "Broken() raised, so there is no retry"
+        assert (expected, OUT_OF_ORDER) == told(caplog)
 
     @both_kinds
     @pytest.mark.parametrize("answer", [None, 1, 0, "yes"])
@@ -125,10 +131,8 @@ class TestAcquire:
         limiter = kind(answer)
 
         assert False is await acquired(limiter, ended(503), None)
-        (record,) = caplog.records
-        message = f"{limiter!r} answered {answer!r}, so there is no retry"
-        assert message == record.message
-        assert ("aioretry_smithy", logging.WARNING) == (record.name, record.levelno)
+        expected = f"{limiter!r} answered {answer!r}, so there is no retry"
+        assert (expected, None) == told(caplog)
 
     @both_broken
     async def test_interruptions_go_through(self, kind):
@@ -156,15 +160,10 @@ class TestLeave:
     @pytest.mark.parametrize("hook", ["release", "on_retry_end"])
     async def test_an_error_is_ignored(self, kind, hook, caplog):
         """The call goes on, and the log knows."""
-        error = RuntimeError("out of order")
-        limiter = kind(error)
-
+        limiter = kind(OUT_OF_ORDER)
         await notify(limiter, getattr(limiter, hook), ended(503))
 
-        (record,) = caplog.records
-        assert "Broken() raised, which is ignored" == record.message
-        assert error is record.exc_info[1]
-        assert ("aioretry_smithy", logging.WARNING) == (record.name, record.levelno)
+        assert ("Broken() raised, which is ignored", OUT_OF_ORDER) == told(caplog)
 
 
 class TestReport:
@@ -227,14 +226,9 @@ class TestReport:
     @pytest.mark.parametrize("status", [200, 503])
     async def test_an_error_is_ignored(self, kind, status, caplog):
         """The call goes on, and the log knows."""
-        error = RuntimeError("out of order")
+        await report(kind(OUT_OF_ORDER), ended(status), None, wanted=False)
 
-        await report(kind(error), ended(status), None, wanted=False)
-
-        (record,) = caplog.records
-        assert "Broken() raised, which is ignored" == record.message
-        assert error is record.exc_info[1]
-        assert ("aioretry_smithy", logging.WARNING) == (record.name, record.levelno)
+        assert ("Broken() raised, which is ignored", OUT_OF_ORDER) == told(caplog)
 
 
 class TestSubclass:

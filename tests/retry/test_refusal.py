@@ -13,6 +13,7 @@ from chains import (
     after,
     connected,
     log_of,
+    log_of_cancelled,
     retrying,
     session,
     twice,
@@ -44,7 +45,6 @@ from aioretry_smithy import (
     rpc,
     smithy,
 )
-from aioretry_smithy.testing import ScriptedTransport
 
 
 def open_breaker():
@@ -74,8 +74,9 @@ async def doorman(delegate, ctx, request):
 
 
 FAILSAFE = RetryStrategy.failsafe(NOW)
+NEVER = retrying(RetryStrategy.never())
 STOPS = {
-    "no_retry": retrying(RetryStrategy.never()),
+    "no_retry": NEVER,
     "max_total_attempts": retrying(FAILSAFE, max_total_attempts=3),
     "backoff_exhausted": retrying(RetryStrategy.failsafe(NOW.with_max_attempts(2))),
     "smithy": retrying(smithy.SimpleRetryStrategy(max_attempts=2)),
@@ -168,13 +169,9 @@ async def test_reasons_that_a_refusal_does_not_replace(reason, settings, seconds
 async def test_cancelled_call_was_not_refused():
     """The caller ended it as it waited for another attempt."""
     retries = retrying(Always(Backoff.fixed(60.0)))
-    with capture_logs() as logs:
-        async with session([], doorman, retries) as client:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(1.0):
-                    await client.get(URL)
+    log = await log_of_cancelled(session([], doorman, retries), 1.0)
 
-    assert "cancelled" == logs[0].stop_reason
+    assert "cancelled" == log.stop_reason
 
 
 async def test_rate_limiter_of_a_strategy_stays_the_limiter():
@@ -210,7 +207,7 @@ async def test_error_of_a_fallback_is_one_of_its_own():
     def fallback(ctx, request):
         raise KeyError("not in the cache")
 
-    log = await log_of(session([], guarded(fallback), retrying(RetryStrategy.never())))
+    log = await log_of(session([], guarded(fallback), NEVER))
 
     assert "no_retry" == log.stop_reason
 
@@ -221,8 +218,7 @@ async def test_body_that_is_spent_is_no_refusal():
     async def chunks():
         yield b"one"
 
-    retries = retrying(RetryStrategy.never())
-    client = session([200] * 9, twice, retries)
+    client = session([200] * 9, twice, NEVER)
     log = await log_of(client, method="POST", data=chunks())
 
     assert "no_retry" == log.stop_reason
@@ -239,8 +235,7 @@ class TestCallsInside:
         async def operation(client):
             await client.get(URL)
 
-        chain = refusing(), retrying(RetryStrategy.never())
-        async with session([], *chain) as client:
+        async with session([], refusing(), NEVER) as client:
             with capture_logs() as logs, suppress(Exception):
                 await operation(client)
 
@@ -249,7 +244,7 @@ class TestCallsInside:
 
     async def test_request_of_a_decorator(self):
         """It went through another session."""
-        tokens = session([], guarded(), retrying(RetryStrategy.never()))
+        tokens = session([], guarded(), NEVER)
 
         @client_decorator
         async def authorize(delegate, ctx, request):
@@ -257,7 +252,7 @@ class TestCallsInside:
 
         with capture_logs() as logs:
             async with tokens:
-                await log_of(session([], authorize, retrying(RetryStrategy.never())))
+                await log_of(session([], authorize, NEVER))
 
         assert ["no_retry", "refused"] == [log.stop_reason for log in logs]
 
@@ -301,24 +296,26 @@ class TestCallsInside:
             await asyncio.sleep(1.0)
             raise kept
 
-        client = session([], turn_away, retrying(RetryStrategy.never()))
+        client = session([], turn_away, NEVER)
         async with client:
             reasons = [(await log_of_one(client)).stop_reason for _ in range(2)]
 
         assert ["refused", "refused"] == reasons
 
 
-async def attempts_outside(*chain, answers=(), busy=0.0, inner=None):
+ATTEMPTS = RetryingRpcClient.new_decorator(FAILSAFE, 3)
+
+
+async def attempts_outside(*chain, inner=None, outer=ATTEMPTS):
     """Return the attempts of a function whose one request is refused in the end."""
 
-    @rpc(RetryingRpcClient.new_decorator(FAILSAFE, 3), idempotent=True)
+    @rpc(outer, idempotent=True)
     async def operation(client):
         with request_options(retry=inner):
             await client.get(URL)
 
-    transport = ScriptedTransport([*answers])
     with capture_logs() as logs:
-        async with session(transport, *chain) as client:
+        async with session([], *chain) as client:
             with suppress(Exception):
                 await operation(client)
     assert {"refused"} == {each.calls[0].stop_reason for each in logs[0].children}
@@ -332,23 +329,24 @@ TWICE = retrying(FAILSAFE, max_total_attempts=2)
 class TestGivenUp:
     """Calls further out know a refusal as given up, where enough was tried."""
 
-    @pytest.mark.parametrize("refusing", [full, lambda: doorman])
-    async def test_refused_at_once_in_the_only_attempt(self, refusing):
-        """Nothing was tried, so a function around it may."""
-        assert 3 == await attempts_outside(refusing(), ONCE)
-
-    @pytest.mark.parametrize("refusing", [full, lambda: doorman])
-    async def test_after_more_than_one_attempt(self, refusing):
-        """Retries of both would multiply."""
-        assert 1 == await attempts_outside(refusing(), TWICE)
-
-    async def test_after_a_wait_in_the_queue_of_a_limit(self):
-        """A wait as long as the limit allows is patience enough."""
-        assert 1 == await attempts_outside(full(timeout=5.0), ONCE)
-
-    async def test_without_a_place_in_the_queue(self):
-        """Nobody has waited."""
-        assert 3 == await attempts_outside(full(timeout=5.0, max_pending=0), ONCE)
+    @pytest.mark.parametrize(
+        ("chain", "attempts"),
+        [
+            # Nothing was tried at all, so a function around it may.
+            ([full(), ONCE], 3),
+            ([doorman, ONCE], 3),
+            # Retries of both would multiply.
+            ([full(), TWICE], 1),
+            ([doorman, TWICE], 1),
+            # A wait as long as the limit allows is patience enough.
+            ([full(timeout=5.0), ONCE], 1),
+            # Without a place in the queue nobody has waited.
+            ([full(timeout=5.0, max_pending=0), ONCE], 3),
+        ],
+    )
+    async def test_attempts_of_a_function_outside(self, chain, attempts):
+        """More than one attempt, or a wait in a queue, is enough."""
+        assert attempts == await attempts_outside(*chain)
 
     async def test_after_a_wait_for_a_turn(self):
         """That goes before the attempt that a limit behind it refused."""
@@ -386,13 +384,6 @@ class TestGivenUp:
     async def test_rule_that_names_the_class_retries_it(self):
         """As for other reasons to give up."""
         rule = RetryRule(exceptions=[UnprocessedRequestError], backoff=NOW)
+        thrice = RetryingRpcClient.new_decorator(rule, 3)
 
-        @rpc(RetryingRpcClient.new_decorator(rule, 3))
-        async def operation(client):
-            await client.get(URL)
-
-        async with session([], doorman, TWICE) as client:
-            with pytest.raises(UnprocessedRequestError) as caught:
-                await operation(client)
-
-        assert 3 == RequestLog.of(caught.value).total_attempts
+        assert 3 == await attempts_outside(doorman, TWICE, outer=thrice)

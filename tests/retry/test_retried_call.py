@@ -6,8 +6,19 @@ import asyncio
 from dataclasses import dataclass
 
 import aiohttp
+import chains
 import pytest
-from chains import NOW, URL, Always, response_of, retrying, session, silence, twice
+from chains import (
+    NOW,
+    URL,
+    Always,
+    log_of_cancelled,
+    response_of,
+    retrying,
+    session,
+    silence,
+    twice,
+)
 
 from aioretry_smithy import (
     Backoff,
@@ -15,7 +26,6 @@ from aioretry_smithy import (
     RetryStopReason,
     RetryStrategy,
     UnprocessedRequestError,
-    capture_logs,
     client_decorator,
 )
 from aioretry_smithy.testing import ScriptedTransport
@@ -111,17 +121,9 @@ class TestCancellation:
                 await asyncio.sleep(1.0)
                 return self.backoff
 
-        async def slow(ctx, request):
-            await asyncio.sleep(1.0)
-            return 503
+        slow = chains.after(1.0, 503)
+        log = await log_of_cancelled(session([slow], retrying(Slow())), after)
 
-        with capture_logs() as logs:
-            async with session([slow], retrying(Slow())) as client:
-                with pytest.raises(TimeoutError):
-                    async with asyncio.timeout(after):
-                        await client.get(URL)
-
-        (log,) = logs
         assert RetryStopReason.CANCELLED == log.stop_reason
         assert log.is_complete
         assert all(child.is_complete for child in log.children)
@@ -134,13 +136,10 @@ class TestCancellation:
         async def stuck(delegate, ctx, request):
             await asyncio.sleep(10.0)
 
-        with capture_logs() as logs:
-            async with session([], stuck, retrying(Always())) as client:
-                with pytest.raises(TimeoutError):
-                    async with asyncio.timeout(1.0):
-                        await client.get(URL)
+        client = session([], stuck, retrying(Always()))
+        log = await log_of_cancelled(client, 1.0)
 
-        assert [True] == [child.is_complete for child in logs[0].children]
+        assert [True] == [child.is_complete for child in log.children]
 
     async def test_cancelled_error_is_not_a_failure_to_retry(self):
         """A decorator that raises it is the caller going away."""

@@ -5,9 +5,17 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from chains import SAFELY, URL, Always, now, response_of, retrying, session
+from chains import (
+    SAFELY,
+    Always,
+    log_of,
+    log_of_cancelled,
+    now,
+    retrying,
+    session,
+)
 
-from aioretry_smithy import Backoff, RequestLog, RetryStopReason, capture_logs
+from aioretry_smithy import Backoff, RetryStopReason
 
 
 def answered_with(status, **headers):
@@ -19,26 +27,27 @@ class TestRetryAfter:
     """Server hints: a floor for the delay, and a reason to stop."""
 
     @pytest.mark.parametrize(
-        ("backoff", "hint", "delay", "source"),
+        ("strategy", "hint", "settings", "wait"),
         [
-            (0.5, "2", 2.0, "retry_after"),
-            (2.0, "2", 2.0, "retry_after"),
-            (3.0, "2", 3.0, "backoff"),
-            (0.5, "soon", 0.5, "backoff"),
+            (0.5, "2", {}, (2.0, "retry_after")),
+            (2.0, "2", {}, (2.0, "retry_after")),
+            (3.0, "2", {}, (3.0, "backoff")),
+            (0.5, "soon", {}, (0.5, "backoff")),
+            # Only one longer than the limit ends the call.
+            (SAFELY, "5", {"max_retry_after": 5.0}, (5.0, "retry_after")),
+            (SAFELY, "99", {"use_retry_after": False}, (0.0, "backoff")),
         ],
     )
     async def test_longer_of_backoff_and_hint_is_waited(
-        self, backoff, hint, delay, source
+        self, strategy, hint, settings, wait
     ):
-        """It never fires early and never shortens the backoff."""
-        decorator = retrying(backoff)
-        response = await response_of(
-            session([answered_with(503, Retry_After=hint), 200], decorator)
-        )
+        """It never fires early and never shortens the backoff; it can be ignored."""
+        answers = [answered_with(503, Retry_After=hint), 200]
+        log = await log_of(session(answers, retrying(strategy, **settings)))
 
-        first = RequestLog.of(response).children[0]
-        assert (delay, source) == (first.delay, first.delay_source)
-        assert delay == now()
+        first = log.children[0]
+        assert wait == (first.delay, first.delay_source)
+        assert (200, wait[0]) == (log.response_status, now())
 
     @pytest.mark.parametrize(
         ("hint", "settings", "deadline"),
@@ -53,24 +62,12 @@ class TestRetryAfter:
         self, hint, settings, deadline
     ):
         """Longer than the settings or the deadline allow: no use waiting."""
+        answers = [answered_with(429, Retry_After=hint)]
         decorator = retrying(SAFELY, **settings)
-        response = await response_of(
-            session([answered_with(429, Retry_After=hint)], decorator, timeout=deadline)
-        )
+        log = await log_of(session(answers, decorator, timeout=deadline))
 
-        assert (429, 0.0) == (response.status, now())
-        assert (
-            RetryStopReason.RETRY_AFTER_TOO_LONG == RequestLog.of(response).stop_reason
-        )
-
-    async def test_hint_as_long_as_the_limit_is_waited_for(self):
-        """Only a longer one ends the call."""
-        decorator = retrying(SAFELY, max_retry_after=5.0)
-        response = await response_of(
-            session([answered_with(503, Retry_After="5"), 200], decorator)
-        )
-
-        assert (200, 5.0) == (response.status, now())
+        assert (429, 0.0) == (log.response_status, now())
+        assert RetryStopReason.RETRY_AFTER_TOO_LONG == log.stop_reason
 
     @pytest.mark.parametrize(
         ("year", "reason"), [(1994, None), (9999, RetryStopReason.RETRY_AFTER_TOO_LONG)]
@@ -80,31 +77,16 @@ class TestRetryAfter:
     ):
         """A date that is over holds nobody back, one far away ends the call."""
         date = f"Sun, 06 Nov {year} 08:49:37 GMT"
-        decorator = retrying(SAFELY)
-        response = await response_of(
-            session([answered_with(503, Retry_After=date), 200], decorator)
-        )
+        answers = [answered_with(503, Retry_After=date), 200]
+        log = await log_of(session(answers, retrying(SAFELY)))
 
-        assert reason == RequestLog.of(response).stop_reason
-
-    async def test_hint_can_be_ignored(self):
-        """``use_retry_after=False`` leaves the delay to the backoff."""
-        decorator = retrying(SAFELY, use_retry_after=False)
-        response = await response_of(
-            session([answered_with(503, Retry_After="99"), 200], decorator)
-        )
-
-        assert (200, 0.0) == (response.status, now())
+        assert reason == log.stop_reason
 
 
 async def test_wait_that_was_cancelled_shows_what_was_really_waited():
     """The log adds up: 0.5 s of the 3 s that were planned."""
     await asyncio.sleep(1.0)
-    with capture_logs() as logs:
-        decorator = retrying(Always(Backoff.fixed(3.0)))
-        async with session([503], decorator) as client:
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.5):
-                    await client.get(URL)
+    slow = retrying(Always(Backoff.fixed(3.0)))
+    log = await log_of_cancelled(session([503], slow), 0.5)
 
-    assert (0.5, 0.5) == (logs[0].duration, logs[0].children[0].delay)
+    assert (0.5, 0.5) == (log.duration, log.children[0].delay)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from chains import now, response_of, status_and_log
+from chains import bad_argument, now, raises_exactly, response_of, status_and_log
 from chains import retrying_session as session
 from token_strategies import SCOPE, Async, Plain, Token
 
@@ -43,10 +43,8 @@ async def test_strategy_that_returns_no_token_is_told_at_once():
         (Forgetful(), "refresh_retry_token_for_retry"),
         (Absent(), "acquire_initial_retry_token"),
     ):
-        with pytest.raises(ValueError) as caught:
+        with raises_exactly(f"{name}: None (expected: a token)"):
             await response_of(session([503], strategy))
-
-        assert f"{name}: None (expected: a token)" == str(caught.value)
 
 
 @pytest.mark.parametrize("kind", [Plain, Async])
@@ -67,21 +65,15 @@ async def test_thing_without_a_delay_is_no_token(thing):
     """It is named at once, with the method that it comes from."""
     strategy = Plain()
     strategy.acquire_initial_retry_token = lambda *, token_scope: thing
-    with pytest.raises(ValueError) as caught:
+    with bad_argument("acquire_initial_retry_token", thing, "a token"):
         await response_of(session([200], strategy))
-
-    expected = f"acquire_initial_retry_token: {thing!r} (expected: a token)"
-    assert expected == str(caught.value)
 
 
 @pytest.mark.parametrize("delay", [-1.0, float("inf"), "1"])
 async def test_token_with_a_senseless_delay_is_told_at_once(delay):
     """The delay in a strategy's token must be seconds."""
-    with pytest.raises(ValueError) as caught:
+    with bad_argument("retry_delay", delay, "seconds, finite and >= 0, or None"):
         await response_of(session([200], Plain(delay)))
-
-    expected = "seconds, finite and >= 0, or None"
-    assert f"retry_delay: {delay!r} (expected: {expected})" == str(caught.value)
 
 
 async def test_error_in_a_strategy_goes_to_the_caller():

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 
 import aiohttp
 import pytest
-from chains import URL, chain, now, response_of, status_and_log, twice
+from chains import (
+    URL,
+    bad_argument,
+    chain,
+    log_of,
+    log_of_cancelled,
+    now,
+    response_of,
+    silence,
+    status_and_log,
+    twice,
+)
 from chains import retrying_session as session
 from fake_responses import unending
 from token_strategies import (
@@ -21,7 +31,6 @@ from token_strategies import (
 )
 
 from aioretry_smithy import (
-    Backoff,
     CircuitBreaker,
     CircuitBreakerClient,
     CircuitState,
@@ -128,24 +137,28 @@ async def test_reason_at_the_limit_is_the_limit_only_for_what_could_be_retried(
     assert [("acquire", SCOPE)] == strategy.seen
 
 
+async def chunks():
+    yield b"once"
+
+
+def open_circuit():
+    breaker = CircuitBreaker()
+    breaker.enter_state(CircuitState.FORCED_OPEN)
+    return CircuitBreakerClient.new_decorator(breaker)
+
+
 @pytest.mark.parametrize("kind", [standard, Plain])
 @pytest.mark.parametrize("case", ["body", "hint", "limiter"])
 async def test_verdict_comes_before_all_limits(kind, case):
     """An outcome that no strategy retries is no retry, with any limit in the way."""
-
-    async def body():
-        yield b"once"
-
     strategy = adaptive() if case == "limiter" and kind is standard else kind()
     if case == "limiter" and kind is standard:
         strategy.limiter_for(SCOPE).update(throttled=True)
         await asyncio.sleep(2.0)
     answer = (403, {"Retry-After": "3600"} if case == "hint" else {}, b"")
-    async with (
-        session([answer], strategy, timeout=0.2) as client,
-        client.post(URL, data=body() if case == "body" else None) as response,
-    ):
-        log = RequestLog.of(response)
+    data = chunks() if case == "body" else None
+    client = session([answer], strategy, timeout=0.2)
+    log = await log_of(client, method="POST", data=data)
 
     assert RetryStopReason.NO_RETRY == log.stop_reason
     assert isinstance(log.retry_error, smithy.RetryError)
@@ -160,17 +173,9 @@ async def test_strategy_may_retry_what_nobody_else_would():
             asked.append(error.status)
             return Token(token_to_renew.retry_count + 1, 0.25)
 
-    async def body():
-        yield b"once"
-
-    _, log = await status_and_log(session([404] * 4, Stubborn(), max_total_attempts=4))
-
+    log = await log_of(session([404] * 4, Stubborn(), max_total_attempts=4))
     assert [404] * 3 == asked
-    async with (
-        session([404], Stubborn()) as client,
-        client.post(URL, data=body()) as response,
-    ):
-        other = RequestLog.of(response)
+    other = await log_of(session([404], Stubborn()), method="POST", data=chunks())
 
     assert (4, 0.25) == (log.total_attempts, log.children[0].delay)
     assert RetryStopReason.MAX_TOTAL_ATTEMPTS == log.stop_reason
@@ -194,27 +199,29 @@ async def test_no_attempt_begins_after_the_deadline(refuses):
     assert ((), RetryStopReason.DEADLINE) == (logs[0].children, logs[0].stop_reason)
 
 
-async def test_hint_within_the_reach_of_the_strategy_is_named_for_the_server():
-    """The strategy waits as long as the server asks, which is why it waits."""
-    answer = (503, {"Retry-After": "3"}, b"")
-    _, log = await status_and_log(session([answer, 200], standard()))
+@pytest.mark.parametrize(
+    ("name", "hint", "settings", "wait"),
+    [
+        # The strategy waits as long as the server asks, which is why it waits.
+        ("Retry-After", "3", {}, (3.0, "retry_after")),
+        # It alone would cap the hint; the retrying client stands above it.
+        ("Retry-After", "10", {}, (10.0, "retry_after")),
+        # Left to the strategy the hint is clamped to five seconds more.
+        ("x-amz-retry-after", "10000", {"use_retry_after": False}, (5.5, "backoff")),
+    ],
+)
+async def test_hint_of_the_server_is_obeyed_in_full(name, hint, settings, wait):
+    """Unless it is left to the strategy on request."""
+    answers = [(503, {name: hint}, b""), 200]
+    log = await log_of(session(answers, standard(), **settings))
 
-    first = log.children[0]
-    assert (3.0, "retry_after") == (first.delay, first.delay_source)
+    assert wait == (log.children[0].delay, log.children[0].delay_source)
 
 
 async def test_body_that_cannot_be_sent_again_costs_nothing():
     """The strategy is not asked for a retry that could not be made."""
-
-    async def body():
-        yield b"once"
-
     strategy = standard()
-    async with (
-        session([500], strategy) as client,
-        client.post(URL, data=body()) as response,
-    ):
-        log = RequestLog.of(response)
+    log = await log_of(session([500], strategy), method="POST", data=chunks())
 
     assert RetryStopReason.BODY_NOT_REPLAYABLE == log.stop_reason
     assert 500 == available(strategy)
@@ -222,11 +229,9 @@ async def test_body_that_cannot_be_sent_again_costs_nothing():
 
 async def test_method_does_not_matter_to_a_strategy_of_smithy():
     """A POST is retried like a GET, as in the SDKs."""
-    async with (
-        session([500, 200], standard()) as client,
-        client.post(URL, data=b"x") as response,
-    ):
-        assert (200, 2) == (response.status, RequestLog.of(response).total_attempts)
+    log = await log_of(session([500, 200], standard()), method="POST", data=b"x")
+
+    assert (200, 2) == (log.response_status, log.total_attempts)
 
 
 @pytest.mark.parametrize(
@@ -266,19 +271,15 @@ async def test_initial_delay_beyond_the_deadline_ends_the_call_at_once():
 async def test_open_circuit_never_reaches_the_strategy(kind):
     """Nothing was sent, so nothing is retried or measured."""
     strategy = kind()
-    breaker = CircuitBreaker()
-    breaker.enter_state(CircuitState.FORCED_OPEN)
-    inside = CircuitBreakerClient.new_decorator(breaker)
-    with capture_logs() as logs:
-        async with session([], strategy, inside) as client:
-            for _ in range(2):
-                with pytest.raises(FailFastError):
-                    await client.get(URL)
-                await asyncio.sleep(1.0)
+    logs = []
+    for _ in range(2):
+        logs.append(await log_of(session([], strategy, open_circuit())))
+        await asyncio.sleep(1.0)
 
     assert [(RetryStopReason.REFUSED, None)] * 2 == [
         (log.stop_reason, log.retry_error) for log in logs
     ]
+    assert all(isinstance(log.response_cause, FailFastError) for log in logs)
     if kind is adaptive:
         assert 0.0 == strategy.limiter_for(SCOPE).measured_rate
 
@@ -292,47 +293,21 @@ async def test_open_circuit_is_found_in_a_group():
             sent = tasks.create_task(delegate.execute(ctx, request))
         return sent.result()
 
-    breaker = CircuitBreaker()
-    breaker.enter_state(CircuitState.FORCED_OPEN)
-    inside = CircuitBreakerClient.new_decorator(breaker)
     strategy = Plain()
     with pytest.raises(ExceptionGroup):
-        await response_of(session([], strategy, inside, in_a_group))
+        await response_of(session([], strategy, open_circuit(), in_a_group))
 
     assert [("acquire", SCOPE)] == strategy.seen
 
 
-async def test_cancellation_never_reaches_the_strategy():
+@pytest.mark.parametrize(("answer", "seen"), [(silence, 1), (503, 2)])
+async def test_cancellation_never_reaches_the_strategy(answer, seen):
     """Neither while an attempt is made nor while a retry is waited for."""
-    for answers, seen in ([(lambda *_: asyncio.sleep(9))], 1), ([503], 2):
-        strategy = Plain()
-        with capture_logs() as logs:
-            async with session(answers, strategy) as client:
-                with pytest.raises(TimeoutError):
-                    async with asyncio.timeout(0.25):
-                        await client.get(URL)
+    strategy = Plain()
+    log = await log_of_cancelled(session([answer], strategy), 0.25)
 
-        assert seen == len(strategy.seen)
-        assert RetryStopReason.CANCELLED == logs[0].stop_reason
-
-
-async def test_hint_of_the_server_is_obeyed_in_full():
-    """The strategy alone would cap it; the retrying client stands above it."""
-    answer = (503, {"Retry-After": "10"}, b"")
-    _, log = await status_and_log(session([answer, 200], standard()))
-
-    first = log.children[0]
-    assert (10.0, "retry_after") == (first.delay, first.delay_source)
-
-
-async def test_hint_of_the_server_is_left_to_the_strategy_on_request():
-    """With use_retry_after off the strategy clamps it to five seconds more."""
-    answer = (503, {"x-amz-retry-after": "10000"}, b"")
-    client = session([answer, 200], standard(), use_retry_after=False)
-    _, log = await status_and_log(client)
-
-    first = log.children[0]
-    assert (5.5, "backoff") == (first.delay, first.delay_source)
+    assert seen == len(strategy.seen)
+    assert RetryStopReason.CANCELLED == log.stop_reason
 
 
 @pytest.mark.parametrize(("seconds", "deadline"), [("61", None), ("5", 5.0)])
@@ -347,30 +322,20 @@ async def test_hint_that_nobody_waits_for_costs_nothing(seconds, deadline):
 
 
 async def test_delay_beyond_the_deadline_ends_the_call():
-    """With the last response, and without a wait."""
-    client = session([503, 503], standard(), timeout=0.75)
-    status, log = await status_and_log(client)
+    """With the last response, without a wait; what was not sent is paid back."""
+    strategy = standard()
+    status, log = await status_and_log(session([503, 503], strategy, timeout=0.75))
 
     assert (503, 0.5, 2) == (status, now(), log.total_attempts)
     assert RetryStopReason.DEADLINE == log.stop_reason
-
-
-async def test_retry_that_the_deadline_forbids_is_paid_back():
-    """A retry that was not sent has loaded no server."""
-    strategy = standard()
-    await status_and_log(session([503], strategy, timeout=0.25))
-
-    assert 500 == available(strategy)
+    assert 486 == available(strategy)
 
 
 async def test_retry_that_is_cancelled_before_it_is_sent_is_paid_back():
     """Callers who give up must not use up the retries of all others."""
     strategy = standard()
     for _ in range(40):
-        async with session([503], strategy) as client:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(0.25):
-                    await client.get(URL)
+        await log_of_cancelled(session([503], strategy), 0.25)
 
     assert 500 == available(strategy)
 
@@ -378,10 +343,7 @@ async def test_retry_that_is_cancelled_before_it_is_sent_is_paid_back():
 async def test_retry_that_was_sent_stays_paid():
     """Also where the caller gives up on it."""
     strategy = standard()
-    async with session([503, lambda *_: asyncio.sleep(9)], strategy) as client:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(1.0):
-                await client.get(URL)
+    await log_of_cancelled(session([503, silence], strategy), 1.0)
 
     assert 486 == available(strategy)
 
@@ -390,105 +352,79 @@ async def test_retry_that_was_sent_stays_paid():
 async def test_attempt_that_the_deadline_cut_is_no_question(method):
     """The strategy has nothing to say about the end of time, safe to retry or not."""
     strategy = Plain()
-    classifiers = (*smithy.DEFAULT_CLASSIFIERS, smithy.only_idempotent)
-    silence = [lambda *_: asyncio.sleep(9)]
-    async with session(
-        silence, strategy, classifiers=classifiers, timeout=1.0
-    ) as client:
-        with pytest.raises(ResponseTimeoutError, match="^the deadline passed"):
-            await client.request(method, URL)
+    client = session([silence], strategy, classifiers=IDEMPOTENT, timeout=1.0)
+    log = await log_of(client, method=method)
 
+    assert str(log.response_cause).startswith("the deadline passed")
+    assert isinstance(log.response_cause, ResponseTimeoutError)
     assert [("acquire", SCOPE)] == strategy.seen
 
 
-async def test_exhausted_backoff_is_a_reason_of_its_own():
-    """A Backoff that says stop does so behind a Smithy strategy too."""
-    backoff = smithy.from_backoff(Backoff.fixed(0.5).with_max_attempts(2))
-    strategy = standard(backoff_strategy=backoff)
-    _, log = await status_and_log(session([503, 503], strategy))
+class Choosy(Plain):
+    """Says no, and has no limit of attempts in sight."""
 
-    assert RetryStopReason.BACKOFF_EXHAUSTED == log.stop_reason
+    max_attempts = None
+
+    def refresh_retry_token_for_retry(self, **_):
+        raise smithy.RetryError
 
 
 @pytest.mark.parametrize(
-    ("answers", "reason"),
+    ("strategy", "answers", "reason"),
     [
-        ([503, 503, 503], RetryStopReason.MAX_TOTAL_ATTEMPTS),
-        ([404], RetryStopReason.NO_RETRY),
+        (Plain(), [503, 503, 503], RetryStopReason.MAX_TOTAL_ATTEMPTS),
+        (Plain(), [404], RetryStopReason.NO_RETRY),
+        (Choosy(), [503], RetryStopReason.NO_RETRY),
     ],
 )
-async def test_reason_is_worked_out_for_strategies_of_ones_own(answers, reason):
+async def test_reason_is_worked_out_for_strategies_of_ones_own(
+    strategy, answers, reason
+):
     """A bare RetryError does not say why; the attempts and the failure do."""
-    _, log = await status_and_log(session(answers, Plain()))
-
-    assert reason == log.stop_reason
-
-
-async def test_strategy_may_say_no_to_what_could_be_retried():
-    """Without a limit in sight that is simply no retry."""
-
-    class Choosy(Plain):
-        max_attempts = None
-
-        def refresh_retry_token_for_retry(self, **_):
-            raise smithy.RetryError
-
-    _, log = await status_and_log(session([503], Choosy()))
-
-    assert RetryStopReason.NO_RETRY == log.stop_reason
+    assert reason == (await log_of(session(answers, strategy))).stop_reason
 
 
 async def test_second_pass_that_never_begins_says_so():
     """Its initial wait follows the last attempt of the first pass."""
     builder = chain([200], RetryingClient.new_decorator(Plain(1.5)), twice)
-    with capture_logs() as logs:
-        async with builder.build() as client:
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(2.0):
-                    await client.get(URL)
+    log = await log_of_cancelled(builder.build(), 2.0)
 
-    assert RetryStopReason.CANCELLED == logs[0].stop_reason
-    assert (1.5, 0.5) == (logs[0].delay, logs[0].children[0].delay)
+    assert RetryStopReason.CANCELLED == log.stop_reason
+    assert (1.5, 0.5) == (log.delay, log.children[0].delay)
+
+
+IDEMPOTENT = (*smithy.DEFAULT_CLASSIFIERS, smithy.only_idempotent)
+
+
+def patience(failure, previous):
+    return smithy.RetryAction.retry(retry_after=30.0)
+
+
+def conflicts(failure, previous):
+    return smithy.RetryAction.retry() if failure.status == 409 else None
 
 
 async def test_hint_of_a_classifier_is_obeyed_in_full():
     """Like one of the headers; no longer than a call may take."""
-
-    def patience(failure, previous):
-        return smithy.RetryAction.retry(retry_after=30.0)
-
     classifiers = (*smithy.DEFAULT_CLASSIFIERS, patience)
-    client = session([503, 200], standard(), classifiers=classifiers)
-    _, log = await status_and_log(client)
+    log = await log_of(session([503, 200], standard(), classifiers=classifiers))
 
-    assert (30.0, "retry_after") == (
-        log.children[0].delay,
-        log.children[0].delay_source,
-    )
+    first = log.children[0]
+    assert (30.0, "retry_after") == (first.delay, first.delay_source)
 
 
 async def test_classifiers_of_ones_own_refine_the_verdict():
     """Here a 409 is worth a retry."""
+    classifiers = [*smithy.DEFAULT_CLASSIFIERS, conflicts]
+    log = await log_of(session([409, 200], standard(), classifiers=classifiers))
 
-    def conflicts(failure, previous):
-        return smithy.RetryAction.retry() if failure.status == 409 else None
-
-    client = session(
-        [409, 200], standard(), classifiers=[*smithy.DEFAULT_CLASSIFIERS, conflicts]
-    )
-    status, log = await status_and_log(client)
-
-    assert (200, 2) == (status, log.total_attempts)
+    assert (200, 2) == (log.response_status, log.total_attempts)
 
 
 async def test_classifier_keeps_retries_to_idempotent_requests():
     """A ready-made one, for services that do not recognise a repeated request."""
-    classifiers = (*smithy.DEFAULT_CLASSIFIERS, smithy.only_idempotent)
-    async with (
-        session([503], standard(), classifiers=classifiers) as client,
-        client.post(URL, data=b"x") as response,
-    ):
-        log = RequestLog.of(response)
+    client = session([503], standard(), classifiers=IDEMPOTENT)
+    log = await log_of(client, method="POST", data=b"x")
 
     assert RetryStopReason.NO_RETRY == log.stop_reason
 
@@ -573,18 +509,8 @@ async def test_exception_that_knows_about_retries_is_believed():
 )
 def test_settings_for_smithy_strategies_are_refused_elsewhere(name, value):
     """An option that would be ignored is an error."""
-    with pytest.raises(ValueError) as caught:
+    with bad_argument(name, value, "only for a Smithy strategy"):
         RetryConfig(RetryStrategy.failsafe(), **{name: value})
-
-    expected = "only for a Smithy strategy"
-    assert f"{name}: {value!r} (expected: {expected})" == str(caught.value)
-
-
-@pytest.mark.parametrize("classifiers", [None, 1, ["by_status"]])
-def test_classifiers_must_be_functions(classifiers):
-    """Told when the configuration is made."""
-    with pytest.raises(ValueError, match="classifiers: "):
-        RetryConfig(Plain(), classifiers=classifiers)
 
 
 def test_description_shows_the_settings_for_smithy_strategies():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from chains import URL, response_of, session
+from chains import URL, bad_argument, response_of, session
 
 from aioretry_smithy import (
     HttpRequest,
@@ -25,13 +25,15 @@ def tenant(ctx, request: HttpRequest) -> str | None:
     return request.headers.get("X-Tenant")
 
 
-async def call(decorator, *, answers=(503, 200), url=URL, **options) -> RequestLog:
+def scoped(token_scope, strategy=None):
+    """Retry as a Smithy strategy says, in a scope."""
+    strategy = strategy or smithy.StandardRetryStrategy()
+    return RetryingClient.new_decorator(strategy, token_scope=token_scope)
+
+
+async def call(decorator, *, answers=(503, 200), **options) -> None:
     """Make one call through a decorator."""
-    async with (
-        session(answers, decorator) as client,
-        client.get(url, **options) as response,
-    ):
-        return RequestLog.of(response)
+    await response_of(session(answers, decorator), **options)
 
 
 def spent(strategy: smithy.StandardRetryStrategy, *scopes: str | None) -> list[int]:
@@ -53,7 +55,7 @@ def spent(strategy: smithy.StandardRetryStrategy, *scopes: str | None) -> list[i
 async def test_calls_of_a_scope_share_a_quota(kind, token_scope, scope):
     """A name is for all calls, a function names each, and None is the server's."""
     strategy = getattr(smithy, kind)()
-    decorator = RetryingClient.new_decorator(strategy, token_scope=token_scope)
+    decorator = scoped(token_scope, strategy)
     await call(decorator, answers=[503] * 3, headers={"X-Tenant": "a"})
     others = {"localhost:80", "orders", "a", None, "/orders", "b"} - {scope}
 
@@ -64,7 +66,7 @@ async def test_calls_of_a_scope_share_a_quota(kind, token_scope, scope):
 async def test_scope_has_its_own_rate():
     """Throttling in one scope does not slow down the others."""
     strategy = smithy.AdaptiveRetryStrategy()
-    decorator = RetryingClient.new_decorator(strategy, token_scope=tenant)
+    decorator = scoped(tenant, strategy)
     await call(decorator, answers=[429, 200], headers={"X-Tenant": "a"})
 
     assert strategy.limiter_for("a").enabled
@@ -80,8 +82,7 @@ async def test_scope_reaches_a_strategy_of_ones_own():
             return await super().acquire_initial_retry_token(token_scope=token_scope)
 
     asked = []
-    decorator = RetryingClient.new_decorator(Own(), token_scope="orders")
-    await call(decorator, answers=[503, 503, 200])
+    await call(scoped("orders", Own()), answers=[503, 503, 200])
 
     assert ["orders"] == asked
 
@@ -94,10 +95,7 @@ async def test_function_is_asked_once_per_call():
         return "orders"
 
     asked = []
-    decorator = RetryingClient.new_decorator(
-        smithy.StandardRetryStrategy(), token_scope=count
-    )
-    await call(decorator, answers=[503, 503, 200])
+    await call(scoped(count), answers=[503, 503, 200])
 
     assert [(None, URL)] == asked
 
@@ -106,14 +104,10 @@ async def test_function_is_asked_once_per_call():
 async def test_function_that_returns_no_scope_fails_the_call(scope):
     """Nothing is sent, and the error names the setting."""
     transport = ScriptedTransport([200])
-    decorator = RetryingClient.new_decorator(
-        smithy.StandardRetryStrategy(), token_scope=lambda ctx, request: scope
-    )
-    with pytest.raises(ValueError) as caught:
+    decorator = scoped(lambda ctx, request: scope)
+    with bad_argument("token_scope", scope, "returns a str, or None") as caught:
         await response_of(session(transport, decorator))
 
-    expected = f"token_scope: {scope!r} (expected: returns a str, or None)"
-    assert expected == str(caught.value)
     assert RetryStopReason.ERROR == RequestLog.of(caught.value).stop_reason
     assert [] == transport.requests
 
@@ -125,11 +119,8 @@ async def test_function_that_fails_fails_the_call(error):
     def broken(ctx, request):
         raise error
 
-    decorator = RetryingClient.new_decorator(
-        smithy.StandardRetryStrategy(), token_scope=broken
-    )
     with pytest.raises(type(error)) as caught:
-        await call(decorator)
+        await call(scoped(broken))
 
     assert error is caught.value
 
@@ -141,11 +132,12 @@ async def later(ctx, request: HttpRequest) -> str:
 @pytest.mark.parametrize("token_scope", [5, b"orders", False, ["orders"], later])
 def test_what_names_no_scope_is_told_at_once(token_scope):
     """When the settings are made, not when the first call is."""
-    with pytest.raises(ValueError) as caught:
+    with bad_argument(
+        "token_scope",
+        token_scope,
+        "a str, a plain function of ctx and request, or None",
+    ):
         RetryConfig(smithy.StandardRetryStrategy(), token_scope=token_scope)
-
-    expected = "a str, a plain function of ctx and request, or None"
-    assert f"token_scope: {token_scope!r} (expected: {expected})" == str(caught.value)
 
 
 class Looking(RetryStrategyWithContent):
@@ -169,11 +161,8 @@ class Looking(RetryStrategyWithContent):
 @pytest.mark.parametrize("token_scope", ["orders", tenant])
 def test_scope_for_a_strategy_without_tokens_is_refused(make, strategy, token_scope):
     """An option that would be ignored is an error, wherever the settings are made."""
-    with pytest.raises(ValueError) as caught:
+    with bad_argument("token_scope", token_scope, "only for a Smithy strategy"):
         make(strategy, token_scope=token_scope)
-
-    expected = f"token_scope: {token_scope!r} (expected: only for a Smithy strategy)"
-    assert expected == str(caught.value)
 
 
 async def test_scope_goes_wherever_settings_go():
@@ -209,8 +198,4 @@ async def test_scope_goes_wherever_settings_go():
 )
 def test_description_shows_a_scope_that_is_given(token_scope, shown):
     """A function by its name."""
-    decorator = RetryingClient.new_decorator(
-        smithy.StandardRetryStrategy(), token_scope=token_scope
-    )
-
-    assert decorator(None).describe().endswith(shown)
+    assert scoped(token_scope)(None).describe().endswith(shown)

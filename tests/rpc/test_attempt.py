@@ -39,61 +39,67 @@ def cancelling():
     return asyncio.current_task().cancelling()
 
 
+def once(*inside, **settings):
+    """Decorate a function of one attempt, of three seconds."""
+    return rpc(*inside, retried(max_total_attempts=1), **settings)
+
+
+async def failure_of(call, kind=AttemptTimeoutError):
+    """Return what a call raised."""
+    with pytest.raises(kind) as caught:
+        await call
+    return caught.value
+
+
 async def hang():
     """Wait for what does not come."""
     await asyncio.Event().wait()
 
 
+async def unreached():
+    raise AssertionError
+
+
 async def test_call_without_delay_is_cut_at_the_deadline():
     """10 s for the call, 3 s an attempt, no delay: cut at 10 in the fourth."""
-    started = []
+    silent = rpc(retried(Always()), response_timeout=10.0)(hang)
+    error = await failure_of(silent(), ResponseTimeoutError)
 
-    @rpc(retried(Always()), response_timeout=10.0)
-    async def silent():
-        started.append(now())
-        await hang()
-
-    with pytest.raises(ResponseTimeoutError) as caught:
-        await silent()
-
-    log = RequestLog.of(caught.value)
-    assert [0.0, 3.0, 6.0, 9.0] == started
-    assert "the deadline passed, attempts: 4" == str(caught.value)
+    log = RequestLog.of(error)
+    starts = [child.started - log.started for child in log.children]
+    assert [0.0, 3.0, 6.0, 9.0] == starts
+    assert "the deadline passed, attempts: 4" == str(error)
     assert 10.0 == now() == log.duration
     assert [3.0, 3.0, 3.0, 1.0] == [child.duration for child in log.children]
-    assert repr(log.children[2].response_cause) == repr(caught.value.__cause__)
+    assert repr(log.children[2].response_cause) == repr(error.__cause__)
     assert ("deadline", 0) == (log.stop_reason, cancelling())
 
 
 async def test_call_with_delay_stops_when_the_next_attempt_would_be_late():
     """With 3 s between attempts it stops at 9 with the outcome of attempt 2."""
+    strategy = Always(Backoff.fixed(3.0))
+    silent = rpc(retried(strategy), response_timeout=10.0)(hang)
+    error = await failure_of(silent())
 
-    @rpc(retried(Always(Backoff.fixed(3.0))), response_timeout=10.0)
-    async def silent():
-        await hang()
-
-    with pytest.raises(AttemptTimeoutError, match=r"^attempt 2 had 3\.000 s") as caught:
-        await silent()
-
-    log = RequestLog.of(caught.value)
+    log = RequestLog.of(error)
+    assert "attempt 2 had 3.000 s" == str(error)
     assert (9.0, 2, "deadline") == (now(), log.total_attempts, log.stop_reason)
 
 
 async def test_cut_attempt_shows_what_it_was_awaiting():
     """The cause of its error has the frames of the function."""
 
-    @rpc(retried(max_total_attempts=1))
+    @once()
     async def silent():
         await hang()
 
-    with pytest.raises(AttemptTimeoutError) as caught:
-        await silent()
+    error = await failure_of(silent())
 
-    cause = caught.value.__cause__
+    cause = error.__cause__
     frames = [frame.name for frame in traceback.extract_tb(cause.__traceback__)]
     assert isinstance(cause, asyncio.CancelledError)
     assert ["silent", "hang", "wait"] == frames[-3:]
-    assert is_timeout(caught.value)
+    assert is_timeout(error)
 
 
 async def test_function_that_swallows_its_cancellation_has_returned():
@@ -143,15 +149,10 @@ async def test_next_attempt_begins_when_the_cut_one_has_cleaned_up():
             await asyncio.sleep(1.0)
             events.append(("has ended", now()))
 
-    with pytest.raises(AttemptTimeoutError):
-        await slow_to_go()
+    await failure_of(slow_to_go())
 
-    assert [
-        ("begins", 0.0),
-        ("has ended", 4.0),
-        ("begins", 4.0),
-        ("has ended", 8.0),
-    ] == events
+    first = [("begins", 0.0), ("has ended", 4.0)]
+    assert [*first, ("begins", 4.0), ("has ended", 8.0)] == events
 
 
 async def test_attempt_is_cut_in_the_middle_of_a_task_group():
@@ -164,25 +165,20 @@ async def test_attempt_is_cut_in_the_middle_of_a_task_group():
         finally:
             ended.append(number)
 
-    @rpc(retried(max_total_attempts=1))
+    @once()
     async def parallel():
         async with asyncio.TaskGroup() as group:
             for number in range(3):
                 group.create_task(work(number))
 
-    with pytest.raises(AttemptTimeoutError):
-        await parallel()
+    await failure_of(parallel())
 
     assert ([0, 1, 2], 0) == (sorted(ended), cancelling())
 
 
 async def test_timeout_of_the_caller_around_a_call_is_the_caller_s():
     """It ends the call, and is a plain ``TimeoutError`` to the caller."""
-
-    @rpc(retried())
-    async def silent():
-        await hang()
-
+    silent = rpc(retried())(hang)
     with capture_logs() as logs, pytest.raises(TimeoutError) as caught:
         async with asyncio.timeout(4.0):
             await silent()
@@ -193,11 +189,7 @@ async def test_timeout_of_the_caller_around_a_call_is_the_caller_s():
 
 async def test_timeout_of_the_caller_at_the_same_moment_is_the_caller_s():
     """Cancelled from outside as well, the call is cancelled."""
-
-    @rpc(retried())
-    async def silent():
-        await hang()
-
+    silent = rpc(retried())(hang)
     with pytest.raises(TimeoutError) as caught:
         async with asyncio.timeout_at(now() + 3.0):
             await silent()
@@ -213,73 +205,45 @@ async def test_timeout_of_the_function_s_own_is_its_failure():
         async with asyncio.timeout(1.0):
             await hang()
 
-    with pytest.raises(TimeoutError) as caught:
-        await asyncio.wait_for(hasty(), 2.5)
+    error = await failure_of(asyncio.wait_for(hasty(), 2.5), TimeoutError)
 
-    assert (TimeoutError, 2.5) == (type(caught.value), now())
+    assert (TimeoutError, 2.5) == (type(error), now())
 
 
 async def test_cancelled_call_is_cancelled_at_once():
     """From outside, it is neither retried nor swallowed."""
-
-    @rpc(retried())
-    async def silent():
-        await hang()
-
     with capture_logs() as logs:
-        task = asyncio.create_task(silent())
+        task = asyncio.create_task(rpc(retried())(hang)())
         await asyncio.sleep(1.0)
         task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
+        await failure_of(task, asyncio.CancelledError)
 
-    assert (1.0, "cancelled", True) == (
-        now(),
-        logs[0].stop_reason,
-        logs[0].is_complete,
-    )
+    (log,) = logs
+    assert (1.0, "cancelled", True) == (now(), log.stop_reason, log.is_complete)
 
 
 async def test_cancelled_in_the_moment_of_the_cut_it_is_cancelled():
     """The cut takes its own cancellation back, not the other one."""
-
-    @rpc(retried())
-    async def silent():
-        await hang()
-
-    loop = asyncio.get_running_loop()
-    task = asyncio.create_task(silent())
+    task = asyncio.create_task(rpc(retried())(hang)())
     await asyncio.sleep(0)
-    loop.call_at(3.0, task.cancel)
-    with pytest.raises(asyncio.CancelledError):
-        await task
+    asyncio.get_running_loop().call_at(3.0, task.cancel)
+    await failure_of(task, asyncio.CancelledError)
 
     assert (3.0, 1) == (now(), task.cancelling())
 
 
 async def test_call_inside_with_the_same_limit_leaves_the_attempt_its_own():
     """Two cuts in one moment: the outer attempt is the one that was too long."""
+    inner = rpc(response_timeout=3.0)(hang)
+    error = await failure_of(rpc(retried(max_total_attempts=2))(inner)())
 
-    @rpc(response_timeout=3.0)
-    async def inner():
-        await hang()
-
-    @rpc(retried(max_total_attempts=2))
-    async def outer():
-        await inner()
-
-    with pytest.raises(AttemptTimeoutError, match=r"^attempt 2 had 3\.000 s"):
-        await outer()
-
+    assert "attempt 2 had 3.000 s" == str(error)
     assert (6.0, 0) == (now(), cancelling())
 
 
 async def test_calls_that_a_task_group_makes_leave_the_attempt_its_limit():
     """Timers are not exact: all calls may have ended just before the cut."""
-
-    @rpc(response_timeout=3.0 - 1e-7)
-    async def inner():
-        await hang()
+    inner = rpc(response_timeout=3.0 - 1e-7)(hang)
 
     async def failing():
         try:
@@ -293,11 +257,10 @@ async def test_calls_that_a_task_group_makes_leave_the_attempt_its_limit():
             for call in inner, inner, *further:
                 tasks.create_task(call())
 
-    with pytest.raises(AttemptTimeoutError, match=r"^attempt 2 had 3\.000 s"):
-        await outer()
-    with pytest.raises(ExceptionGroup):
-        await outer(failing)
+    error = await failure_of(outer())
+    await failure_of(outer(failing), ExceptionGroup)
 
+    assert "attempt 2 had 3.000 s" == str(error)
     # Before 3.13 a task group leaves its own cancellation counted.
     left = 0 if sys.version_info >= (3, 13) else 3
     assert (9.0, left) == (round(now(), 3), cancelling())
@@ -311,33 +274,18 @@ async def test_time_limit_covers_the_decorators_further_in():
         await asyncio.sleep(9.0)
         return await delegate.execute(ctx, request)
 
-    @rpc(waiting, retried(max_total_attempts=1))
-    async def unreached():
-        raise AssertionError
+    error = await failure_of(once(waiting)(unreached)())
 
-    with pytest.raises(
-        AttemptTimeoutError, match=r"^attempt 1 had 3\.000 s$"
-    ) as caught:
-        await unreached()
-
-    (attempt,) = RequestLog.of(caught.value).children
-    assert 3.0 == now()
-    assert repr(caught.value) == repr(attempt.response_cause)
+    (attempt,) = RequestLog.of(error).children
+    assert ("attempt 1 had 3.000 s", 3.0) == (str(error), now())
+    assert repr(error) == repr(attempt.response_cause)
 
 
 async def test_circuit_breaker_inside_counts_what_was_cut():
     """It sees the timeout, not a cancellation."""
     breaker = CircuitBreaker()
-
-    @rpc(
-        CircuitBreakerRpcClient.new_decorator(breaker),
-        retried(max_total_attempts=2),
-    )
-    async def silent():
-        await hang()
-
-    with pytest.raises(AttemptTimeoutError):
-        await silent()
+    guarding = CircuitBreakerRpcClient.new_decorator(breaker)
+    await failure_of(rpc(guarding, retried(max_total_attempts=2))(hang)())
 
     assert 2 == breaker.event_count.failure
 
@@ -353,36 +301,34 @@ async def test_function_is_not_called_when_no_time_is_left():
             except AttemptTimeoutError:
                 return await self.delegate.execute(ctx, request)
 
-    @rpc(Again, retried(max_total_attempts=1))
+    @once(Again)
     async def silent():
         called.append(now())
         await hang()
 
-    with pytest.raises(AttemptTimeoutError, match=r"^attempt 1 had 3\.000 s$"):
-        await silent()
+    error = await failure_of(silent())
 
+    assert "attempt 1 had 3.000 s" == str(error)
     assert ([0.0], 3.0, 0) == (called, now(), cancelling())
 
 
-@pytest.mark.parametrize(("seconds", "ends"), [(1.0, 1.0), (5.0, 5.0)])
-async def test_decorator_may_move_the_deadline_before_the_function_begins(
-    seconds, ends
-):
-    """As before a request is sent."""
+def limiting(seconds):
+    """Set the limit of what goes through."""
 
     @client_decorator
-    async def moving(delegate, ctx, request):
+    async def limit(delegate, ctx, request):
         ctx.set_response_timeout(seconds)
         return await delegate.execute(ctx, request)
 
-    @rpc(moving, retried(max_total_attempts=1))
-    async def silent():
-        await hang()
+    return limit
 
-    with pytest.raises(AttemptTimeoutError, match=rf"^attempt 1 had {ends}00 s$"):
-        await silent()
 
-    assert ends == now()
+@pytest.mark.parametrize("seconds", [1.0, 5.0])
+async def test_decorator_may_move_the_deadline_before_the_function_begins(seconds):
+    """As before a request is sent."""
+    error = await failure_of(once(limiting(seconds))(hang)())
+
+    assert (f"attempt 1 had {seconds}00 s", seconds) == (str(error), now())
 
 
 @pytest.mark.parametrize(
@@ -391,21 +337,16 @@ async def test_decorator_may_move_the_deadline_before_the_function_begins(
 async def test_decorator_may_limit_a_call_that_has_no_limit(retrying):
     """The function is cut then, and cancelled by nobody later."""
 
-    @client_decorator
-    async def limiting(delegate, ctx, request):
-        ctx.set_response_timeout(2.0)
-        return await delegate.execute(ctx, request)
-
-    @rpc(limiting, *retrying)
+    @rpc(limiting(2.0), *retrying)
     async def call(seconds):
         await asyncio.sleep(seconds)
         return now()
 
     assert 1.0 == await call(1.0)
     await asyncio.sleep(9.0)
-    with pytest.raises(ResponseTimeoutError, match=r"had 2\.000 s$"):
-        await call(9.0)
+    error = await failure_of(call(9.0), ResponseTimeoutError)
 
+    assert str(error).endswith("had 2.000 s")
     assert (12.0, 0) == (now(), cancelling())
 
 
@@ -421,14 +362,11 @@ async def test_attempts_of_a_retrying_decorator_of_one_s_own_are_cut():
             except AttemptTimeoutError:
                 continue
 
-    @rpc(again, response_timeout=5.0)
-    async def silent():
-        await hang()
+    silent = rpc(again, response_timeout=5.0)(hang)
+    error = await failure_of(silent(), ResponseTimeoutError)
 
-    with pytest.raises(ResponseTimeoutError, match="the call had 5") as caught:
-        await silent()
-
-    durations = [child.duration for child in RequestLog.of(caught.value).children]
+    durations = [child.duration for child in RequestLog.of(error).children]
+    assert "the call had 5.000 s" == str(error)
     assert ([2.0, 2.0, 1.0], 0) == (durations, cancelling())
 
 
@@ -441,14 +379,10 @@ async def test_nothing_begins_after_the_limit_that_a_decorator_has_set():
         await asyncio.sleep(3.0)
         return await delegate.execute(ctx, request)
 
-    @rpc(slow)
-    async def call():
-        raise AssertionError
-
-    with pytest.raises(ResponseTimeoutError, match=r"^the call had 2\.000 s$"):
-        await call()
+    error = await failure_of(rpc(slow)(unreached)(), ResponseTimeoutError)
     await asyncio.sleep(1.0)
 
+    assert "the call had 2.000 s" == str(error)
     assert (4.0, 0) == (now(), cancelling())
 
 
@@ -475,43 +409,28 @@ async def test_task_of_a_decorator_s_own_is_cancelled_with_the_attempt():
     async def elsewhere(delegate, ctx, request):
         return await asyncio.create_task(delegate.execute(ctx, request))
 
-    @rpc(elsewhere, retried(max_total_attempts=1))
-    async def silent():
-        await hang()
-
-    with pytest.raises(AttemptTimeoutError):
-        await silent()
+    await failure_of(once(elsewhere)(hang)())
 
     assert (3.0, 0) == (now(), cancelling())
 
 
-async def test_function_without_a_limit_sets_no_timer():
+async def seven():
+    return 7
+
+
+async def test_function_without_a_limit_sets_no_timer(monkeypatch):
     """Nothing is cut, so nothing is watched."""
-    loop = asyncio.get_running_loop()
-    timers = []
-    call_at = loop.call_at
-    loop.call_at = lambda *arguments, **others: (
-        timers.append(arguments) or call_at(*arguments, **others)
-    )
+    monkeypatch.setattr(asyncio.get_running_loop(), "call_at", pytest.fail)
 
-    @rpc(retried(attempt_timeout=None))
-    async def quick():
-        return 7
-
-    assert 7 == await quick()
-    assert [] == timers
+    assert 7 == await rpc(retried(attempt_timeout=None))(seven)()
 
 
 async def test_limit_outside_of_a_task_is_an_error():
     """There is nothing to cancel there."""
 
-    @rpc(response_timeout=1.0)
-    async def quick():
-        return 7
-
     def step():
         with pytest.raises(RuntimeError, match="runs in a task"):
-            quick().send(None)
+            rpc(response_timeout=1.0)(seven)().send(None)
         done.set_result(None)
 
     loop = asyncio.get_running_loop()
@@ -523,24 +442,16 @@ async def test_limit_outside_of_a_task_is_an_error():
 async def test_closed_coroutine_ends_its_attempt():
     """In any task: nothing is left of it in the other's context."""
 
-    @rpc(retried())
-    async def hang():
-        await asyncio.sleep(9.0)
-
     async def begin():
-        coroutine = hang()
+        coroutine = rpc(retried())(asyncio.sleep)(9.0)
         coroutine.send(None)
         return coroutine
 
     coroutine = await asyncio.create_task(begin())
     coroutine.close()
-
-    @rpc()
-    async def quick():
-        return 7
-
     with capture_logs() as logs:
-        assert 7 == await quick()
+        assert 7 == await rpc()(seven)()
+
     assert [None] == [log.parent for log in logs]
 
 
@@ -559,12 +470,8 @@ async def test_limit_that_cuts_a_decorator_is_in_the_log(decorators, expected):
     async def wait(delegate, ctx, request):
         await hang()
 
-    @rpc(wait, *decorators, response_timeout=3.0)
-    async def fetch():
-        raise AssertionError
+    fetch = rpc(wait, *decorators, response_timeout=3.0)(unreached)
+    log = RequestLog.of(await failure_of(fetch(), ResponseTimeoutError))
 
-    with capture_logs() as logs, pytest.raises(ResponseTimeoutError):
-        await fetch()
-
-    record = logs[0].children[0] if decorators else logs[0]
+    record = log.children[0] if decorators else log
     assert expected is type(record.response_cause)

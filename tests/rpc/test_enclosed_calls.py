@@ -45,32 +45,60 @@ def names(log):
     return [log.name, *([names(call) for call in each.calls] for each in records)]
 
 
+async def get(client):
+    return await client.get(URL)
+
+
+inner_get = rpc(name="inner")(get)
+
+
+async def log_of(call, answers, *inside, kind=None, **settings):
+    """Make a call with a session, which fails with a kind of error, for its log."""
+    async with session(answers, *inside, **settings) as client:
+        with capture_logs() as logs:
+            if kind is None:
+                await call(client)
+            else:
+                with pytest.raises(kind):
+                    await call(client)
+    return logs[0]
+
+
+class Large:
+    """Something that nobody is to keep."""
+
+
+@pytest.fixture
+def _without_collector():
+    """Find out what only the collector would free."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+without_collector = pytest.mark.usefixtures("_without_collector")
+
+
 async def test_request_inside_has_no_more_time_than_its_attempt():
     """Its session may allow more time; the attempt times out, and is retried."""
+    operation = rpc(retried(max_total_attempts=2))(get)
+    inside = retrying(1.0)
+    log = await log_of(
+        operation, [silence] * 2, inside, kind=AttemptTimeoutError, timeout=60.0
+    )
 
-    @rpc(retried(max_total_attempts=2))
-    async def operation(client):
-        await client.get(URL)
-
-    async with session([silence, silence], retrying(1.0), timeout=60.0) as client:
-        with pytest.raises(AttemptTimeoutError, match=r"^attempt 2 had 3\.000 s"):
-            await operation(client)
-
-    assert 6.0 == now()
+    assert ("attempt 2 had 3.000 s", 6.0) == (str(log.response_cause), now())
 
 
-async def test_limit_of_a_request_that_is_shorter_stays():
-    """The attempt has time left, and the failure is the request's."""
+@pytest.mark.parametrize("decorators", [[retried(max_total_attempts=1)], []])
+async def test_limit_of_a_request_that_is_shorter_stays(decorators):
+    """The attempt has time left or no limit, and the failure is the request's."""
+    operation = rpc(*decorators)(get)
+    kind = ResponseTimeoutError
+    log = await log_of(operation, [silence], kind=kind, timeout=2.0)
 
-    @rpc(retried(max_total_attempts=1))
-    async def operation(client):
-        await client.get(URL)
-
-    async with session([silence], timeout=2.0) as client:
-        with pytest.raises(ResponseTimeoutError, match=r"^the call had 2\.000 s"):
-            await operation(client)
-
-    assert 2.0 == now()
+    assert ("the call had 2.000 s", 2.0) == (str(log.response_cause), now())
 
 
 async def test_function_inside_has_no_more_time_than_its_attempt():
@@ -97,20 +125,16 @@ async def test_function_inside_has_no_more_time_than_its_attempt():
     assert ([2.0], 3.0) == (limits, now())
 
 
-@pytest.mark.parametrize(
-    "options", [{"response_timeout": None}, {"response_timeout": 9.0}]
-)
-async def test_no_block_takes_a_call_beyond_its_attempt(options):
+@pytest.mark.parametrize("seconds", [None, 9.0])
+async def test_no_block_takes_a_call_beyond_its_attempt(seconds):
     """Nor does it where the function itself has the block."""
 
     @rpc(retried(max_total_attempts=1))
     async def operation(client):
-        with request_options(**options):
+        with request_options(response_timeout=seconds):
             await client.get(URL)
 
-    async with session([silence]) as client:
-        with pytest.raises(AttemptTimeoutError):
-            await operation(client)
+    await log_of(operation, [silence], kind=AttemptTimeoutError)
 
     assert 3.0 == now()
 
@@ -128,12 +152,7 @@ async def test_no_decorator_moves_the_deadline_beyond_the_attempt():
         limits.append(ctx.remaining())
         return await delegate.execute(ctx, request)
 
-    @rpc(retried())
-    async def operation(client):
-        return await client.get(URL)
-
-    async with session([200], moving) as client:
-        await operation(client)
+    await log_of(rpc(retried())(get), [200], moving)
 
     assert [3.0, 1.0, 3.0] == limits
 
@@ -163,53 +182,26 @@ async def test_call_after_the_end_of_its_attempt_has_no_time():
     assert (0.0, False) == (call.response_timeout, call.sent)
 
 
-async def test_attempt_without_a_limit_leaves_calls_their_own():
-    """There is nothing to inherit."""
-
-    @rpc()
-    async def operation(client):
-        await client.get(URL)
-
-    async with session([silence], timeout=2.0) as client:
-        with pytest.raises(ResponseTimeoutError, match=r"^the call had 2\.000 s"):
-            await operation(client)
-
-
 async def test_logs_of_calls_are_in_that_of_their_attempt():
     """In order, of both kinds, and of tasks started in it."""
     attempts = iter([KeyError, None])
 
-    @rpc(name="inner")
-    async def inner(client):
-        await client.get(URL)
-
     @rpc(retried(), name="outer")
     async def outer(client):
         await client.get(URL)
-        await asyncio.create_task(inner(client))
+        await asyncio.create_task(inner_get(client))
         if error := next(attempts):
             raise error
 
-    async with session([200] * 4) as client:
-        with capture_logs() as logs:
-            await outer(client)
-
     made = [["GET", []], ["inner", [["GET", []]]]]
-    assert [["outer", made, made]] == [names(log) for log in logs]
+    assert ["outer", made, made] == names(await log_of(outer, [200] * 4))
 
 
 async def test_calls_are_roots_of_their_own():
     """Nothing leads from them to the attempt that they are part of."""
+    log = await log_of(rpc(name="outer")(get), [503, 200], retrying(0.0))
 
-    @rpc(name="outer")
-    async def outer(client):
-        await client.get(URL)
-
-    async with session([503, 200], retrying(0.0)) as client:
-        with capture_logs() as logs:
-            await outer(client)
-
-    (call,) = logs[0].calls
+    (call,) = log.calls
     assert (None, None, call) == (call.parent, call.attempt, call.root)
     assert [503, 200] == [child.response_status for child in call.children]
 
@@ -223,15 +215,10 @@ async def test_call_that_a_decorator_of_a_session_makes_is_the_function_s():
         await other.get(f"{URL}/token")
         return await delegate.execute(ctx, request)
 
-    @rpc(retried(), name="outer")
-    async def outer(client):
-        await client.get(URL)
+    async with other:
+        log = await log_of(rpc(retried())(get), [200], asking, retrying(0.0))
 
-    async with other, session([200], asking, retrying(0.0)) as client:
-        with capture_logs() as logs:
-            await outer(client)
-
-    calls = logs[0].children[0].calls
+    calls = log.children[0].calls
     assert ["/orders", "/orders/token"] == [call.request_url.path for call in calls]
     assert ((), ()) == (calls[0].calls, calls[0].children[0].calls)
 
@@ -272,40 +259,24 @@ async def test_first_hundred_calls_are_kept():
         for _ in range(103):
             await client.get(URL)
 
-    async with session([200] * 103) as client:
-        with capture_logs() as logs:
-            await outer(client)
+    log = await log_of(outer, [200] * 103)
 
-    assert (100, 3) == (len(logs[0].calls), logs[0].dropped_calls)
+    assert (100, 3) == (len(log.calls), log.dropped_calls)
 
 
 async def test_exception_leads_to_the_outermost_log():
     """By way of the inner calls that it came through."""
+    error = aiohttp.ServerDisconnectedError()
+    outer = rpc(retried(), name="outer")(inner_get)
+    await log_of(outer, [error], kind=aiohttp.ServerDisconnectedError)
 
-    @rpc(name="inner")
-    async def inner(client):
-        await client.get(URL)
-
-    @rpc(retried(), name="outer")
-    async def outer(client):
-        await inner(client)
-
-    async with session([aiohttp.ServerDisconnectedError()]) as client:
-        with pytest.raises(aiohttp.ServerDisconnectedError) as caught:
-            await outer(client)
-
-    assert ["outer", [["inner", [["GET", []]]]]] == names(RequestLog.of(caught.value))
+    assert ["outer", [["inner", [["GET", []]]]]] == names(RequestLog.of(error))
 
 
 async def test_response_that_a_call_returns_leads_to_its_request():
     """It is the request's, wherever it goes."""
-
-    @rpc(retried())
-    async def operation(client):
-        return await client.get(URL)
-
     async with session([200]) as client:
-        response = await operation(client)
+        response = await rpc(retried())(get)(client)
 
     assert "GET" == RequestLog.of(response).name
 
@@ -320,18 +291,16 @@ async def test_exception_tells_of_the_attempts_of_each_call():
             raise KeyError("early")
         await client.get(URL)
 
-    failures = [ConnectionResetError("once"), ConnectionResetError("last")]
+    once, last = ConnectionResetError("once"), ConnectionResetError("last")
     inner = retrying(1.0, max_total_attempts=2)
-    async with session(failures, inner) as client:
-        with pytest.raises(ConnectionResetError) as caught:
-            await outer(client)
+    await log_of(outer, [once, last], inner, kind=ConnectionResetError)
 
     assert [
         "attempt 1: ConnectionResetError: once, 0.000 s, then waited 1.000 s (backoff)",
         "attempt 2: ConnectionResetError: last, 0.000 s",
         "attempt 1 of outer: KeyError: 'early', 1.000 s, then waited 0.000 s (backoff)",
         "attempt 2 of outer: ConnectionResetError: last, 1.000 s",
-    ] == caught.value.__notes__
+    ] == last.__notes__
 
 
 async def test_exception_that_is_raised_again_loses_its_old_notes():
@@ -389,36 +358,23 @@ async def test_options_around_do_not_reach_the_calls_inside():
             await client.get(URL)
         await client.get(URL)
 
-    block = request_options(
-        retry=RetryConfig.no_retry(),
-        idempotent=True,
-        response_timeout=7.0,
-        attributes={"tenant": 7},
-    )
-    async with session([200] * 3, seeing) as client:
-        with block, capture_logs() as logs:
-            await outer(client)
+    options = {"retry": RetryConfig.no_retry(), "idempotent": True}
+    tenant = {"tenant": 7}
+    with request_options(**options, response_timeout=7.0, attributes=tenant):
+        log = await log_of(outer, [200] * 3, seeing)
 
-    inherited = (None, None, {"tenant": 7})
-    assert [inherited, (config, None, {"tenant": 7, "page": 1}), inherited] == seen
-    assert 7.0 == logs[0].response_timeout
+    inherited = (None, None, tenant)
+    assert [inherited, (config, None, {**tenant, "page": 1}), inherited] == seen
+    assert 7.0 == log.response_timeout
 
 
 async def test_options_around_hold_again_after_a_call():
     """As if it had not been."""
-
-    @rpc()
-    async def quick():
-        return None
-
-    @rpc(retried(max_total_attempts=1))
-    async def hang():
-        await asyncio.sleep(9.0)
-
+    wait = rpc(retried(max_total_attempts=1))(asyncio.sleep)
     with request_options(response_timeout=2.0), capture_logs() as logs:
-        await quick()
+        await wait(0.0)
         with pytest.raises(ResponseTimeoutError):
-            await hang()
+            await wait(9.0)
 
     assert (2.0, 2) == (now(), len(logs))
 
@@ -444,12 +400,9 @@ async def test_task_that_outlives_its_attempt_is_free():
     assert [["outer", []], ["GET", []]] == [names(log) for log in logs]
 
 
+@without_collector
 async def test_task_that_lives_on_keeps_nothing_of_the_attempt():
     """Neither the arguments of the call, nor its context."""
-
-    class Large:
-        pass
-
     tasks = []
 
     @rpc()
@@ -457,51 +410,38 @@ async def test_task_that_lives_on_keeps_nothing_of_the_attempt():
         tasks.append(asyncio.create_task(asyncio.sleep(5.0)))
         return Large()
 
-    gc.disable()
-    try:
-        argument = Large()
-        kept = [weakref.ref(argument), weakref.ref(await outer(argument))]
-        del argument
-        await asyncio.sleep(1.0)
-        found = [each() for each in kept]
-    finally:
-        gc.enable()
+    argument = Large()
+    kept = [weakref.ref(argument), weakref.ref(await outer(argument))]
+    del argument
+    await asyncio.sleep(1.0)
+    found = [each() for each in kept]
     await tasks[0]
 
     assert [None, None] == found
 
 
+@without_collector
 async def test_log_keeps_neither_arguments_nor_results():
     """Nor does any view of it."""
-
-    class Large:
-        pass
 
     @rpc(retried())
     async def outer(argument, *, named):
         return Large()
 
-    gc.disable()
-    try:
-        arguments = Large(), Large()
-        with capture_logs() as logs:
-            result = await outer(arguments[0], named=arguments[1])
-        kept = [weakref.ref(each) for each in (*arguments, result)]
-        del arguments, result
-        found = [each() for each in kept]
-    finally:
-        gc.enable()
+    arguments = Large(), Large()
+    with capture_logs() as logs:
+        result = await outer(arguments[0], named=arguments[1])
+    kept = [weakref.ref(each) for each in (*arguments, result)]
+    del arguments, result
 
-    assert ([None] * 3, 1) == (found, len(logs))
+    assert ([None] * 3, 1) == ([each() for each in kept], len(logs))
 
 
+@without_collector
 async def test_failed_call_leaves_no_cycle():
     """An exception of it is freed with the last reference."""
 
     class LostError(Exception):
-        pass
-
-    class Large:
         pass
 
     @rpc(retried(RetryRule(exceptions=[LostError], backoff=NOW), max_total_attempts=2))
@@ -516,17 +456,11 @@ async def test_failed_call_leaves_no_cycle():
         except (LostError, TimeoutError) as error:
             return weakref.ref(error)
 
-    gc.collect()
-    gc.disable()
-    try:
-        argument = Large()
-        kept = [await fail(argument), await fail(None), weakref.ref(argument)]
-        del argument
-        found = [each() for each in kept]
-    finally:
-        gc.enable()
+    argument = Large()
+    kept = [await fail(argument), await fail(None), weakref.ref(argument)]
+    del argument
 
-    assert [None] * 3 == found
+    assert [None] * 3 == [each() for each in kept]
 
 
 async def test_trees_of_many_calls_at_once_do_not_mix():

@@ -6,6 +6,7 @@ from contextlib import suppress
 
 import pytest
 from chains import NOW, Always, now
+from limiters import Recording
 
 from aioretry_smithy import (
     Backoff,
@@ -15,7 +16,6 @@ from aioretry_smithy import (
     RetryConfigMapping,
     RetryDecision,
     RetryingRpcClient,
-    RetryLimiter,
     RetryRule,
     RetryRuleWithContent,
     RetryStopReason,
@@ -312,25 +312,15 @@ def test_whole_configuration_may_be_given():
 
 async def test_limiter_hears_of_each_attempt():
     """Of the leave for a retry, and of its end."""
-    events = []
+    limiter = Recording()
+    await log_of(scripted([KeyError(), "done"], limiter=limiter))
 
-    class Hearing(RetryLimiter):
-        def acquire(self, ctx, cause):
-            events.append("acquire")
-            return True
-
-        def on_retry_end(self, ctx):
-            events.append("end")
-
-        def on_success(self, ctx):
-            events.append("success")
-
-        def on_failure(self, ctx, cause):
-            events.append("failure")
-
-    await log_of(scripted([KeyError(), "done"], limiter=Hearing()))
-
-    assert ["failure", "acquire", "success", "end"] == events
+    assert [
+        "failure 1 KeyError",
+        "acquire 1 KeyError",
+        "success 2",
+        "end 1",
+    ] == limiter.heard
 
 
 async def test_decision_not_to_retry_is_final():

@@ -7,6 +7,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from chains import raises_exactly
 
 from aioretry_smithy.smithy.aws_config import read_profile
 
@@ -185,11 +186,10 @@ def test_profile_of_odd_bytes_is_found(tmp_path):
 def test_file_that_cannot_be_read_is_refused(tmp_path, text, line):
     """By file and line; nothing of the line is shown, it may be a secret key."""
     path = written(tmp_path, text)
-    with pytest.raises(ValueError) as caught:
+    expected = "a [section], or key = value in one, each of them once"
+    with raises_exactly(f"{path}: line {line} (expected: {expected})") as caught:
         read_profile(path, "default")
 
-    expected = "a [section], or key = value in one, each of them once"
-    assert f"{path}: line {line} (expected: {expected})" == str(caught.value)
     assert caught.value.__suppress_context__
 
 

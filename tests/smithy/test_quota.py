@@ -5,9 +5,10 @@ import dataclasses
 import math
 import pickle
 import random
-import threading
+from itertools import count
 
 import pytest
+from chains import bad_argument, in_threads, raises_exactly
 
 from aioretry_smithy.smithy.errors import CallError, RetryError
 from aioretry_smithy.smithy.profile import RetryProfile
@@ -63,81 +64,51 @@ def test_full_quota_pays_for_so_many_retries(paid, left, profile, error):
 def test_refusal_takes_nothing_and_says_how_much_is_missing():
     """The rest can still pay for something cheaper."""
     quota = StandardRetryQuota(10)
-    with pytest.raises(RetryError) as caught:
+    with raises_exactly("Retry quota exceeded: 10 left of 14", RetryError) as caught:
         quota.acquire(error=ERROR)
 
-    assert "Retry quota exceeded: 10 left of 14" == str(caught.value)
     assert caught.value.retry_after is None
     assert 10 == quota.available_capacity
     assert 5 == quota.acquire(error=THROTTLED)
 
 
-def test_last_tokens_can_be_spent():
-    """A price that is exactly what is left is paid."""
-    quota = StandardRetryQuota(14)
-
-    assert 14 == quota.acquire(error=ERROR)
-    assert 0 == quota.available_capacity
-
-
-def test_success_brings_back_what_the_retry_has_cost():
-    """A success puts back the cost of its retry."""
-    quota = StandardRetryQuota(30)
-    quota.acquire(error=ERROR)
-    quota.acquire(error=ERROR)
-    quota.release(release_amount=14)
-
-    assert 16 == quota.available_capacity
-
-
-@pytest.mark.parametrize("refund", [0, 1, 20])
-def test_success_after_a_retry_may_bring_a_flat_refund(refund):
-    """Then the cost of the retry does not matter; without one the increment stays."""
-    profile = RetryProfile(success_refund=refund, no_retry_increment=3)
-    quota = StandardRetryQuota(100, profile=profile)
+@pytest.mark.parametrize(
+    ("settings", "released", "left"),
+    [
+        pytest.param({}, [14], 44 + 14, id="what the retry has cost"),
+        pytest.param({"no_retry_increment": 0}, [0], 44, id="no retry, nothing"),
+        pytest.param({"no_retry_increment": 1}, [0], 44 + 1, id="no retry, one"),
+        pytest.param({"no_retry_increment": 3}, [0], 44 + 3, id="no retry, three"),
+        pytest.param({"success_refund": 0}, [14], 44, id="flat, nothing"),
+        pytest.param({"success_refund": 1}, [14], 44 + 1, id="flat, one"),
+        pytest.param({"success_refund": 20}, [14], 44 + 20, id="flat, more than paid"),
+        pytest.param(
+            {"success_refund": 20, "no_retry_increment": 3},
+            [14, 0],
+            44 + 20 + 3,
+            id="flat, and a call without a retry",
+        ),
+        pytest.param({}, [14] * 4, 100, id="all that was paid"),
+        pytest.param({}, [14] * 4 + [0], 100, id="full, without a retry"),
+        pytest.param({}, [14] * 3 + [50], 100, id="overfull, by a refund"),
+    ],
+)
+def test_success_brings_something_back(settings, released, left):
+    """Four retries took 56 of 100; there is never more than at first."""
+    quota = StandardRetryQuota(100, profile=RetryProfile(**settings))
     for _ in range(4):
         quota.acquire(error=ERROR)
-    quota.release(release_amount=14)
+    for amount in released:
+        quota.release(release_amount=amount)
 
-    assert 100 - 4 * 14 + refund == quota.available_capacity
-
-    quota.release(release_amount=0)
-
-    assert 100 - 4 * 14 + refund + 3 == quota.available_capacity
-
-
-@pytest.mark.parametrize("increment", [0, 1, 3])
-def test_success_without_a_retry_brings_what_the_profile_says(increment):
-    """A call that was paid nothing for brings the increment."""
-    profile = RetryProfile(no_retry_increment=increment)
-    quota = StandardRetryQuota(20, profile=profile)
-    quota.acquire(error=ERROR)
-    quota.release(release_amount=0)
-
-    assert 6 + increment == quota.available_capacity
-
-
-def test_quota_never_holds_more_than_at_first():
-    """Neither a success without a retry nor a refund makes it overflow."""
-    quota = StandardRetryQuota(20)
-    quota.release(release_amount=0)
-
-    assert 20 == quota.available_capacity
-
-    quota.acquire(error=THROTTLED)
-    quota.release(release_amount=14)
-
-    assert 20 == quota.available_capacity
+    assert left == quota.available_capacity
 
 
 @pytest.mark.parametrize("capacity", [-1, 500.0, True, "500", None, math.inf])
 def test_bad_capacity_is_refused(capacity):
     """A quota holds a whole number of tokens, or none."""
-    with pytest.raises(ValueError) as caught:
+    with bad_argument("initial_capacity", capacity, "an int >= 0"):
         StandardRetryQuota(capacity)
-
-    expected = f"initial_capacity: {capacity!r} (expected: an int >= 0)"
-    assert expected == str(caught.value)
 
 
 @pytest.mark.parametrize("profile", ["", "V2_1", RetryProfile])
@@ -152,11 +123,9 @@ def test_bad_amount_is_refused(amount):
     """A refund cannot take something out, and the quota stays as it was."""
     quota = StandardRetryQuota(20)
     quota.acquire(error=ERROR)
-    with pytest.raises(ValueError) as caught:
+    with bad_argument("release_amount", amount, "an int >= 0"):
         quota.release(release_amount=amount)
 
-    expected = f"release_amount: {amount!r} (expected: an int >= 0)"
-    assert expected == str(caught.value)
     assert 6 == quota.available_capacity
 
 
@@ -247,13 +216,12 @@ def test_threads_share_a_quota_to_the_last_token():
     """Eight threads at once neither overdraw it nor lose or make tokens."""
     capacity = 200
     quota = StandardRetryQuota(capacity)
-    start = threading.Barrier(8)
+    seeds = count()
     kept, seen = [], []
 
-    def spend(seed):
-        chance = random.Random(seed)
+    def spend():
+        chance = random.Random(next(seeds))
         mine = []
-        start.wait()
         for _ in range(100):
             error = chance.choice([ERROR, THROTTLED])
             if mine and chance.random() < 0.5:
@@ -265,11 +233,7 @@ def test_threads_share_a_quota_to_the_last_token():
                     seen.append(quota.available_capacity)
         kept.append(sum(mine))
 
-    threads = [threading.Thread(target=spend, args=(seed,)) for seed in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(spend)
 
     assert seen, "the quota never ran out"
     assert 0 <= min(seen) <= max(seen) <= capacity

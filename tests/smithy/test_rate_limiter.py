@@ -5,10 +5,11 @@ import copy
 import json
 import math
 import statistics
-import threading
+from itertools import count
 from pathlib import Path
 
 import pytest
+from chains import Clock, bad_argument, in_threads, now
 
 from aioretry_smithy.smithy import ClientRateLimiter
 from aioretry_smithy.smithy.send_rate import rate_after_throttling
@@ -17,16 +18,6 @@ from aioretry_smithy.testing import VirtualTimeLoop
 VECTORS = json.loads(
     (Path(__file__).parents[1] / "vectors" / "rate_limiter.json").read_text()
 )
-
-
-class Clock:
-    """A clock moved by hand."""
-
-    def __init__(self, now=0.0):
-        self.now = now
-
-    def __call__(self):
-        return self.now
 
 
 @pytest.fixture
@@ -41,14 +32,20 @@ def limiter(clock):
     return ClientRateLimiter(clock=clock)
 
 
+def slowest_limiter():
+    """Return a rate limiter that is empty and grants one attempt in two seconds."""
+    limiter = ClientRateLimiter()
+    limiter.update(throttled=True)
+    return limiter
+
+
 def throttled_limiter(clock, rate):
     """Return a rate limiter that is empty and grants *rate* attempts a second.
 
     The clock is at its next half second then.
     """
     limiter = ClientRateLimiter(clock=clock)
-    answers = round(rate / 1.12)
-    for _ in range(answers - 1):
+    for _ in range(round(rate / 1.12) - 1):
         limiter.update(throttled=False)
     clock.now += 0.5
     limiter.update(throttled=True)
@@ -67,9 +64,13 @@ class TestUpdate:
         limiter.update(throttled=True)
 
         assert limiter.enabled
-        assert pytest.approx(row["measured"]) == limiter.measured_rate
-        assert pytest.approx(row["fill_rate"]) == limiter.fill_rate
-        assert pytest.approx(row["wait"]) == limiter.try_acquire()
+        assert pytest.approx(
+            [row[name] for name in ("measured", "fill_rate", "wait")]
+        ) == [
+            limiter.measured_rate,
+            limiter.fill_rate,
+            limiter.try_acquire(),
+        ]
 
     @pytest.mark.parametrize("row", VECTORS["first_reduced_rate"])
     def test_first_throttling_reduces_the_measured_rate(self, limiter, clock, row):
@@ -181,13 +182,8 @@ class TestUpdate:
 
     def test_looking_at_it_is_no_use_of_it(self, limiter, clock):
         """Properties tell, and begin nothing."""
-        expected = (0.0, 0.5, 0.0, False)
-        assert expected == (
-            limiter.capacity,
-            limiter.fill_rate,
-            limiter.measured_rate,
-            limiter.enabled,
-        )
+        assert (0.0, 0.5) == (limiter.capacity, limiter.fill_rate)
+        assert (0.0, False) == (limiter.measured_rate, limiter.enabled)
 
         clock.now = 1000.0
         limiter.update(throttled=True)
@@ -265,13 +261,13 @@ class TestClock:
         assert steady.fill_rate == limiter.fill_rate
         assert steady.measured_rate == limiter.measured_rate
 
-    @pytest.mark.parametrize("now", [math.nan, math.inf, -math.inf, None, "1", True])
-    def test_it_has_to_return_a_finite_number(self, now):
+    @pytest.mark.parametrize(
+        "reading", [math.nan, math.inf, -math.inf, None, "1", True]
+    )
+    def test_it_has_to_return_a_finite_number(self, reading):
         """Said by the first use, not by some calculation."""
-        limiter = ClientRateLimiter(clock=lambda: now)
-        message = rf"clock: {now!r} \(expected: returns a finite number\)"
-
-        with pytest.raises(ValueError, match=message):
+        limiter = ClientRateLimiter(clock=lambda: reading)
+        with bad_argument("clock", reading, "returns a finite number"):
             limiter.update(throttled=True)
 
     @pytest.mark.parametrize("now", [math.nan, math.inf, -math.inf])
@@ -345,14 +341,10 @@ class TestTryAcquire:
             assert 0.0 == limiter.try_acquire()
             assert 0.0 <= limiter.capacity < 1e-9
 
-    @pytest.mark.parametrize(
-        "amount", [0, -1, float("nan"), float("inf"), True, "1", None]
-    )
+    @pytest.mark.parametrize("amount", [0, -1, math.nan, math.inf, True, "1", None])
     def test_bad_amount(self, limiter, amount):
         """An amount is a number above 0, also while nothing is limited."""
-        message = rf"amount: {amount!r} \(expected: finite and > 0\)"
-
-        with pytest.raises(ValueError, match=message):
+        with bad_argument("amount", amount, "finite and > 0"):
             limiter.try_acquire(amount)
 
 
@@ -368,12 +360,11 @@ class TestAcquire:
 
     async def test_it_waits_until_there_is_a_token(self):
         """The time is that of the running loop."""
-        limiter = ClientRateLimiter()
-        limiter.update(throttled=True)
+        limiter = slowest_limiter()
         await limiter.acquire()
         await limiter.acquire()
 
-        assert 4.0 == asyncio.get_running_loop().time()
+        assert 4.0 == now()
         assert 0.0 == limiter.capacity
 
     async def test_bad_amount(self):
@@ -383,16 +374,14 @@ class TestAcquire:
 
     async def test_more_than_there_is_room_for_is_saved_up(self):
         """Five at one in two seconds are ten seconds, though there is room for one."""
-        limiter = ClientRateLimiter()
-        limiter.update(throttled=True)
+        limiter = slowest_limiter()
         await limiter.acquire(5.0)
 
-        assert 10.0 == asyncio.get_running_loop().time()
+        assert 10.0 == now()
 
     async def test_a_rate_that_rises_is_noticed(self):
         """A wait of two seconds is cut short when answers have become frequent."""
-        limiter = ClientRateLimiter()
-        limiter.update(throttled=True)
+        limiter = slowest_limiter()
         await limiter.acquire()
         assert 2.0 == limiter.try_acquire()
         async with asyncio.TaskGroup() as group:
@@ -404,7 +393,7 @@ class TestAcquire:
             limiter.update(throttled=False)
             assert limiter.fill_rate > 2.0
 
-        assert 3.0 == asyncio.get_running_loop().time()
+        assert 3.0 == now()
 
     async def test_a_rate_that_falls_is_noticed(self):
         """A call that wakes up looks whether there is enough by now."""
@@ -424,8 +413,7 @@ class TestAcquire:
 
     async def test_a_waiter_does_not_keep_others_from_reporting(self):
         """No lock is held while a call waits."""
-        limiter = ClientRateLimiter()
-        limiter.update(throttled=True)
+        limiter = slowest_limiter()
         async with asyncio.TaskGroup() as group:
             waiting = group.create_task(limiter.acquire())
             await asyncio.sleep(0.1)
@@ -436,8 +424,7 @@ class TestAcquire:
 
     async def test_a_cancelled_waiter_costs_nothing(self):
         """Its token goes to the next one, at the same time."""
-        limiter = ClientRateLimiter()
-        limiter.update(throttled=True)
+        limiter = slowest_limiter()
         waiters = [asyncio.create_task(limiter.acquire()) for _ in range(10)]
         await asyncio.sleep(1.5)
         for waiter in waiters:
@@ -447,25 +434,23 @@ class TestAcquire:
 
         await limiter.acquire()
 
-        assert 2.0 == asyncio.get_running_loop().time()
+        assert 2.0 == now()
 
     async def test_a_waiter_cancelled_when_its_token_comes_costs_nothing(self):
         """Also in the very turn of the loop in which it would have been granted."""
-        limiter = ClientRateLimiter()
-        limiter.update(throttled=True)
+        limiter = slowest_limiter()
         waiter = asyncio.create_task(limiter.acquire())
         await asyncio.sleep(1.0)
         asyncio.get_running_loop().call_at(2.0, waiter.cancel)
         await asyncio.wait([waiter])
 
         assert waiter.cancelled()
-        assert 2.0 == asyncio.get_running_loop().time()
+        assert 2.0 == now()
         assert 1.0 == limiter.capacity
 
     async def test_five_hundred_tasks_share_it(self):
         """Every grant is paid for, none is lost, and nothing is ever owed."""
         rate = 112.0
-        loop = asyncio.get_running_loop()
         limiter = ClientRateLimiter()
         limiter.try_acquire()
         for _ in range(99):
@@ -479,7 +464,7 @@ class TestAcquire:
         async def work():
             for _ in range(3):
                 await limiter.acquire()
-                granted_at.append(loop.time())
+                granted_at.append(now())
                 levels.append(limiter.capacity)
 
         tasks = [asyncio.create_task(work()) for _ in range(500)]
@@ -501,31 +486,30 @@ class TestAcquire:
     async def test_many_waiters_look_seldom(self, waiters):
         """The cost of a grant does not grow with the number of calls that wait."""
         limiter = await busy_limiter(LookCounter(), rate=112.0)
-        grants = 0
+        grants = count()
 
         async def work():
-            nonlocal grants
             while True:
                 await limiter.acquire()
-                grants += 1
+                next(grants)
 
         await run_for(10.0, [work() for _ in range(waiters)])
 
-        assert pytest.approx(1120, abs=5) == grants
+        granted = next(grants)
+        assert pytest.approx(1120, abs=5) == granted
         # Each looks once a second, and a few times more when its turn is near.
-        assert limiter.looks < 10 * waiters + 30 * grants
+        assert limiter.looks < 10 * waiters + 30 * granted
 
     @pytest.mark.parametrize("load", [0.5, 0.9, 0.98])
     async def test_nobody_waits_much_longer_than_others(self, load):
         """At a steady overload the queue grows, and nobody is passed over."""
         limiter = await busy_limiter(ClientRateLimiter(), rate=11.2)
-        loop = asyncio.get_running_loop()
         waits = []
 
         async def wait():
-            began = loop.time()
+            began = now()
             await limiter.acquire()
-            waits.append(loop.time() - began)
+            waits.append(now() - began)
 
         async with asyncio.TaskGroup() as group:
             for _ in range(300):
@@ -551,16 +535,15 @@ class TestAcquire:
     async def test_cancelled_waiters_do_not_hold_up_the_others(self, left):
         """Wherever they stood, the others go on as if they had not been there."""
         limiter = await busy_limiter(ClientRateLimiter(), rate=112.0)
-        loop = asyncio.get_running_loop()
         tasks = [asyncio.create_task(limiter.acquire()) for _ in range(500)]
         await asyncio.sleep(0.25)
         for task in tasks[left]:
             task.cancel()
-        began = loop.time()
+        began = now()
         waiting = sum(not (task.done() or task.cancelling()) for task in tasks)
         await asyncio.wait(tasks)
 
-        assert waiting / 112.0 - 0.1 <= loop.time() - began < waiting / 112.0 + 0.5
+        assert waiting / 112.0 - 0.1 <= now() - began < waiting / 112.0 + 0.5
 
     async def test_cancelled_waiters_are_forgotten(self):
         """Also while the first one in the line goes on waiting for very much."""
@@ -576,10 +559,9 @@ class TestAcquire:
     async def test_amounts_beyond_all_numbers_hold_up_nobody(self):
         """While they wait others get what there is, and when they have left."""
         limiter = await busy_limiter(ClientRateLimiter(), rate=112.0)
-        loop = asyncio.get_running_loop()
         tasks = [asyncio.create_task(limiter.acquire(1.7e308)) for _ in range(3)]
         await asyncio.sleep(0)
-        began = loop.time()
+        began = now()
         await limiter.acquire()
         tasks[0].cancel()
         await limiter.acquire()
@@ -587,16 +569,16 @@ class TestAcquire:
             task.cancel()
         await limiter.acquire()
 
-        assert loop.time() - began < 3.0
+        assert now() - began < 3.0
 
     async def test_large_amounts_come_through_next_to_small_ones(self):
         """The last of all is served when there has been enough for all."""
         limiter = await busy_limiter(ClientRateLimiter(), rate=11.2)
-        began = asyncio.get_running_loop().time()
+        began = now()
         amounts = [5.0 if number % 5 == 0 else 1.0 for number in range(50)]
         await asyncio.gather(*(limiter.acquire(amount) for amount in amounts))
 
-        seconds = asyncio.get_running_loop().time() - began
+        seconds = now() - began
         assert sum(amounts) / 11.2 - 0.2 < seconds < sum(amounts) / 11.2 + 0.2
 
 
@@ -616,54 +598,44 @@ class TestAcquireInTime:
         self, seconds, granted_at
     ):
         """A call with two seconds left does not wait two seconds."""
-        limiter = ClientRateLimiter()
-        limiter.update(throttled=True)
-        loop = asyncio.get_running_loop()
-        granted = await limiter._acquire(1.0, lambda: seconds - loop.time())
+        granted = await slowest_limiter()._acquire(1.0, lambda: seconds - now())
 
         assert (granted_at is not None) is granted
-        assert (granted_at or 0.0) == loop.time()
+        assert (granted_at or 0.0) == now()
 
     async def test_it_gives_up_when_others_were_faster(self):
         """With nothing taken, and in time."""
-        limiter = ClientRateLimiter()
-        limiter.update(throttled=True)
-        loop = asyncio.get_running_loop()
+        limiter = slowest_limiter()
         async with asyncio.TaskGroup() as group:
-            late = group.create_task(limiter._acquire(1.0, lambda: 3.5 - loop.time()))
+            late = group.create_task(limiter._acquire(1.0, lambda: 3.5 - now()))
             await asyncio.sleep(1.75)
             assert 0.0 == limiter.try_acquire(0.75)
 
         assert late.result() is False
-        assert 2.0 == loop.time()
-        assert 0.25 == limiter.capacity
+        assert (2.0, 0.25) == (now(), limiter.capacity)
 
     async def test_nobody_in_a_long_line_sleeps_beyond_his_time(self):
         """A call without a turn before the end of its time gives up before that."""
         limiter = await busy_limiter(ClientRateLimiter(), rate=112.0)
-        loop = asyncio.get_running_loop()
-        end = loop.time() + 2.1
+        end = now() + 2.1
         outcomes = []
 
         async def wait():
-            granted = await limiter._acquire(1.0, lambda: end - loop.time())
-            outcomes.append((granted, loop.time() < end))
+            granted = await limiter._acquire(1.0, lambda: end - now())
+            outcomes.append((granted, now() < end))
 
         await asyncio.gather(*(wait() for _ in range(500)))
 
-        assert {True} == {in_time for _, in_time in outcomes}
-        assert pytest.approx(2.1 * 112, abs=20) == sum(
-            granted for granted, _ in outcomes
-        )
+        assert all(in_time for _, in_time in outcomes)
+        assert pytest.approx(2.1 * 112, abs=20) == sum(each for each, _ in outcomes)
 
     async def test_call_that_gives_up_leaves_the_line(self):
         """The next one does not wait for what is not wanted any more."""
-        limiter = ClientRateLimiter()
-        limiter.update(throttled=True)
+        limiter = slowest_limiter()
         assert not await limiter._acquire(1.0, lambda: 1.0)
         await limiter.acquire()
 
-        assert 2.0 == asyncio.get_running_loop().time()
+        assert 2.0 == now()
 
 
 class LookCounter(ClientRateLimiter):
@@ -703,11 +675,9 @@ def test_threads_share_it(clock):
     limiter = throttled_limiter(clock, rate=112.0)
     clock.now += 1.0
     granted = []
-
-    def work():
-        granted.append(sum(not limiter.try_acquire() for _ in range(100)))
-
-    in_threads(work)
+    in_threads(
+        lambda: granted.append(sum(not limiter.try_acquire() for _ in range(100)))
+    )
 
     assert 112 == sum(granted)
     assert 0 <= limiter.capacity < 1
@@ -730,6 +700,11 @@ def test_threads_report_to_it(clock):
     assert pytest.approx(0.8 * 801 / 0.5) == limiter.measured_rate
 
 
+def in_a_loop_of_its_own(function):
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        return runner.run(function())
+
+
 def test_two_event_loops_share_it():
     """It is bound to no loop; each waits in its own time."""
     limiter = ClientRateLimiter()
@@ -737,26 +712,9 @@ def test_two_event_loops_share_it():
     async def work():
         limiter.update(throttled=True)
         await limiter.acquire()
-        return asyncio.get_running_loop().time()
+        return now()
 
-    for _ in range(2):
-        with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-            assert 2.0 == runner.run(work())
-
-
-def in_threads(work):
-    """Do the same work in eight threads that begin at the same time."""
-    start = threading.Barrier(8)
-
-    def begin():
-        start.wait()
-        work()
-
-    threads = [threading.Thread(target=begin) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    assert [2.0, 2.0] == [in_a_loop_of_its_own(work) for _ in range(2)]
 
 
 def test_second_loop_raises_the_rate_again():
@@ -774,9 +732,8 @@ def test_second_loop_raises_the_rate_again():
             await asyncio.sleep(0.01)
             limiter.update(throttled=False)
 
-    for work in (be_throttled, succeed):
-        with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-            runner.run(work())
+    in_a_loop_of_its_own(be_throttled)
+    in_a_loop_of_its_own(succeed)
 
     assert limiter.fill_rate > 50.0
     assert pytest.approx(100.0, rel=0.05) == limiter.measured_rate
@@ -784,8 +741,8 @@ def test_second_loop_raises_the_rate_again():
 
 def test_waiters_of_a_loop_that_is_gone_hold_up_nobody():
     """Their places are given up, also if nobody ever ends them."""
-    now = Clock()
-    limiter = ClientRateLimiter(clock=now)
+    clock = Clock()
+    limiter = ClientRateLimiter(clock=clock)
     limiter.update(throttled=True)
     abandoned = [limiter.acquire() for _ in range(100)]
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
@@ -797,18 +754,17 @@ def test_waiters_of_a_loop_that_is_gone_hold_up_nobody():
         asyncio._set_running_loop(None)
         loop.call_soon(loop.stop)
         loop.run_forever()
-    now.now = 10.0
+    clock.now = 10.0
     assert 0.0 == limiter.try_acquire()
 
     async def wait():
         task = asyncio.create_task(limiter.acquire())
         await asyncio.sleep(0)
-        now.now += 2.0
+        clock.now += 2.0
         await asyncio.sleep(1.0)
         assert task.done()
 
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        runner.run(wait())
+    in_a_loop_of_its_own(wait)
     for coroutine in abandoned:
         coroutine.close()
 
@@ -821,9 +777,7 @@ def test_a_copy_is_the_rate_limiter_itself(limiter, duplicate):
 
 def test_bad_clock():
     """A clock is called, so it has to be callable."""
-    message = r"clock: 5 \(expected: a callable that returns seconds\)"
-
-    with pytest.raises(ValueError, match=message):
+    with bad_argument("clock", 5, "a callable that returns seconds"):
         ClientRateLimiter(clock=5)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import threading
 
 import pytest
+from chains import in_threads, raises_exactly
 
 from aioretry_smithy.smithy.mode import RetryMode
 from aioretry_smithy.smithy.resolver import RetryStrategyOptions, RetryStrategyResolver
@@ -91,11 +91,9 @@ async def test_strategy_is_returned_as_it_is():
 @pytest.mark.parametrize("given", ["standard", 5, SimpleRetryStrategy, object()])
 async def test_what_is_neither_strategy_nor_options_is_refused(given):
     """The name of a mode belongs into the options."""
-    with pytest.raises(TypeError) as caught:
-        await RetryStrategyResolver().resolve_retry_strategy(retry_strategy=given)
-
     expected = "RetryStrategy, RetryStrategyOptions, or None"
-    assert f"retry_strategy must be {expected}, not {given!r}" == str(caught.value)
+    with raises_exactly(f"retry_strategy must be {expected}, not {given!r}", TypeError):
+        await RetryStrategyResolver().resolve_retry_strategy(retry_strategy=given)
 
 
 @pytest.mark.parametrize(
@@ -139,21 +137,15 @@ async def test_legacy_is_warned_about_once():
 def test_threads_that_ask_at_once_get_the_same_strategy():
     """Two strategies in place of one would have two quotas."""
     resolver = RetryStrategyResolver()
-    start = threading.Barrier(4)
     found = []
 
     def ask():
-        start.wait()
         for attempts in range(1, 20):
             options = RetryStrategyOptions(max_attempts=attempts)
             asked = resolver.resolve_retry_strategy(retry_strategy=options)
             found.append(asyncio.run(asked))
 
-    threads = [threading.Thread(target=ask) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(ask, 4)
 
     assert 19 == len({id(strategy) for strategy in found})
 

@@ -1,8 +1,7 @@
 """One object for each scope, or one for all."""
 
-import threading
-
 import pytest
+from chains import bad_argument, in_threads
 
 from aioretry_smithy.smithy.quota import StandardRetryQuota
 from aioretry_smithy.smithy.scopes import PerScope
@@ -66,28 +65,17 @@ def test_scopes_are_forgotten_in_the_end(quotas):
 @pytest.mark.parametrize("given", [None, StandardRetryQuota()])
 def test_scope_is_text(scope, given):
     """A scope that is no name is refused, also where it would make no difference."""
-    with pytest.raises(ValueError) as caught:
+    with bad_argument("token_scope", scope, "a str, or None"):
         PerScope(StandardRetryQuota, given).get(scope)
-
-    expected = f"token_scope: {scope!r} (expected: a str, or None)"
-    assert expected == str(caught.value)
 
 
 @pytest.mark.usefixtures("eager_threads")
 def test_threads_get_the_same_object_for_a_scope(quotas):
     """A scope that is met by several threads at once still has one object."""
-    start = threading.Barrier(8)
     found = []
-
-    def look():
-        start.wait()
-        found.extend((scope, quotas.get(str(scope))) for scope in range(20))
-
-    threads = [threading.Thread(target=look) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(
+        lambda: found.extend((scope, quotas.get(str(scope))) for scope in range(20))
+    )
 
     assert 160 == len(found)
     assert 20 == len({*found})

@@ -4,6 +4,7 @@ import copy
 import pickle
 
 import pytest
+from chains import raises_exactly
 
 from aioretry_smithy.smithy.shared import Shared
 
@@ -26,8 +27,5 @@ def test_copy_is_the_thing_itself(copied):
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 def test_there_is_no_pickle(protocol):
     """With each protocol the error names the thing and says why."""
-    with pytest.raises(TypeError) as caught:
+    with raises_exactly("Counter cannot be pickled: it holds shared state", TypeError):
         pickle.dumps([Counter()], protocol)
-
-    expected = "Counter cannot be pickled: it holds shared state"
-    assert expected == str(caught.value)

@@ -9,16 +9,14 @@ from typing import Any
 
 import aiohttp
 import pytest
+from chains import retrying_session, status_and_log
 
 from aioretry_smithy import (
     Backoff,
     RequestLog,
-    RetryingClient,
     RetryStopReason,
-    SessionBuilder,
     smithy,
 )
-from aioretry_smithy.testing import ScriptedTransport
 
 # It needs Python 3.12.
 exceptions = pytest.importorskip("smithy_core.exceptions")
@@ -27,7 +25,6 @@ interfaces = pytest.importorskip("smithy_core.interfaces.retries")
 aio_interfaces = pytest.importorskip("smithy_core.aio.interfaces.retries")
 smithy_retries = pytest.importorskip("smithy_core.retries")
 
-URL = "http://localhost/orders"
 OURS = [
     smithy.SimpleRetryStrategy,
     smithy.StandardRetryStrategy,
@@ -39,14 +36,7 @@ async def answer_and_log(
     answers: list[Any], strategy: Any, **settings: Any
 ) -> tuple[int, RequestLog]:
     """Make one call that gets *answers* and asks *strategy*."""
-    client = (
-        SessionBuilder()
-        .decorator(ScriptedTransport(answers))
-        .decorator(RetryingClient.new_decorator(strategy, **settings))
-        .build()
-    )
-    async with client, client.get(URL) as response:
-        return response.status, RequestLog.of(response)
+    return await status_and_log(retrying_session(answers, strategy, **settings))
 
 
 @pytest.mark.parametrize("name", ["SimpleRetryStrategy", "StandardRetryStrategy"])

@@ -1,12 +1,12 @@
 """The standard mode."""
 
-import asyncio
-import copy
 import math
-import pickle
 from dataclasses import replace
 
 import pytest
+from chains import bad_argument, now, raises_exactly
+from token_strategies import UNAVAILABLE as ERROR
+from token_strategies import Slow, acquire, refresh
 
 from aioretry_smithy import Backoff
 from aioretry_smithy.smithy import from_backoff
@@ -15,15 +15,13 @@ from aioretry_smithy.smithy.backoff import (
     ExponentialRetryBackoffStrategy,
 )
 from aioretry_smithy.smithy.errors import (
-    BackoffExhaustedError,
     CallError,
     RetryError,
 )
 from aioretry_smithy.smithy.profile import RetryProfile
 from aioretry_smithy.smithy.quota import StandardRetryQuota
-from aioretry_smithy.smithy.strategies import SimpleRetryStrategy, StandardRetryStrategy
+from aioretry_smithy.smithy.strategies import StandardRetryStrategy
 
-ERROR = CallError("503", fault="server", status=503)
 THROTTLED = CallError("429", is_throttling_error=True, status=429)
 EMPTY = StandardRetryQuota(0)
 
@@ -55,17 +53,9 @@ def strategy(quota):
     )
 
 
-async def refresh(strategy, token, error=ERROR):
-    """Ask for the token of the next attempt."""
-    return await strategy.refresh_retry_token_for_retry(
-        token_to_renew=token, error=error
-    )
-
-
 async def retry(strategy, error=ERROR, scope=None):
     """Let the first attempt of a call fail, and ask for a second one."""
-    token = await strategy.acquire_initial_retry_token(token_scope=scope)
-    return await refresh(strategy, token, error)
+    return await refresh(strategy, await acquire(strategy, scope), error)
 
 
 @pytest.mark.parametrize(
@@ -127,23 +117,16 @@ async def test_tokens_say_what_there_is_to_know(strategy, quota):
 
 async def test_first_attempt_can_have_a_delay():
     """A backoff strategy may let even the first attempt wait."""
+    strategy = StandardRetryStrategy(backoff_strategy=Slow())
 
-    class Warmup:
-        def compute_next_backoff_delay(self, retry_attempt):
-            return 0.25
-
-    strategy = StandardRetryStrategy(backoff_strategy=Warmup())
-    token = await strategy.acquire_initial_retry_token()
-
-    assert 0.25 == token.retry_delay
+    assert 0.5 == (await acquire(strategy)).retry_delay
 
 
 async def test_first_attempt_needs_no_quota():
     """An empty quota refuses retries, not calls."""
     strategy = StandardRetryStrategy(retry_quota=EMPTY)
-    token = await strategy.acquire_initial_retry_token()
 
-    assert 0 == token.retry_count
+    assert 0 == (await acquire(strategy)).retry_count
 
 
 async def test_success_brings_back_what_the_last_retry_has_cost(strategy, quota):
@@ -170,10 +153,8 @@ async def test_fifty_calls_use_up_the_older_quota():
         token = await refresh(strategy, await retry(strategy))
         with pytest.raises(RetryError, match=r"^all attempts are made: 3$"):
             await refresh(strategy, token)
-    with pytest.raises(RetryError) as caught:
+    with raises_exactly("Retry quota exceeded: 0 left of 5", RetryError):
         await retry(strategy)
-
-    assert "Retry quota exceeded: 0 left of 5" == str(caught.value)
 
 
 async def test_rest_of_a_quota_pays_for_cheaper_retries():
@@ -189,87 +170,42 @@ async def test_rest_of_a_quota_pays_for_cheaper_retries():
         await retry(strategy, THROTTLED)
 
 
-@pytest.mark.parametrize("error", [ValueError("bad"), CallError(is_retry_safe=False)])
-async def test_error_that_allows_no_retry_costs_nothing(strategy, quota, error):
-    """The error comes first: neither backoff nor quota are asked."""
-    token = await strategy.acquire_initial_retry_token()
-    with pytest.raises(RetryError) as caught:
-        await refresh(strategy, token, error)
-
-    assert f"the error allows no retry: {error!r}" == str(caught.value)
-    assert error is caught.value.__cause__
-    assert caught.value.retry_after is None
-    assert 42 == quota.available_capacity
-
-
-async def test_last_attempt_costs_nothing_more(strategy, quota):
-    """Attempts come before the quota, and the refusal tells that it was them."""
-    token = await refresh(strategy, await retry(strategy))
-    with pytest.raises(RetryError, match=r"^all attempts are made: 3$") as caught:
-        await refresh(strategy, token)
-
-    assert ERROR is caught.value.__cause__
-    assert caught.value.retry_after is None
-    assert 42 - 28 == quota.available_capacity
-
-
-async def test_forbidden_error_is_named_before_the_attempts():
-    """After the last attempt an error that allows no retry is still the reason."""
-    strategy = StandardRetryStrategy(max_attempts=1)
-    token = await strategy.acquire_initial_retry_token()
-    with pytest.raises(RetryError, match="^the error allows no retry"):
-        await refresh(strategy, token, CallError(is_retry_safe=False))
-
-
 async def test_refusal_by_the_quota_carries_the_delay(strategy, quota):
     """Only this refusal says for how long there would have been a wait."""
     quota.acquire(error=ERROR)
     quota.acquire(error=ERROR)
     quota.acquire(error=THROTTLED)
     token = await strategy.acquire_initial_retry_token()
-    with pytest.raises(RetryError) as caught:
+    with raises_exactly("Retry quota exceeded: 9 left of 14", RetryError) as caught:
         await refresh(strategy, token)
 
-    assert "Retry quota exceeded: 9 left of 14" == str(caught.value)
     assert 1.0 == caught.value.retry_after
     assert ERROR is caught.value.__cause__
     assert 9 == quota.available_capacity
 
 
 @pytest.mark.parametrize(
-    ("delay", "hint"), [(1.0, 0.0), (1.0, 0.5), (3.5, 3.5), (6.0, 6.0), (6.0, 6.5)]
+    ("profile", "hints"),
+    [
+        # By delays and hints: never shorter, and by 5 s longer at most,
+        ("V2_1", {0.0: 1.0, 0.5: 1.0, 3.5: 3.5, 6.0: 6.0, 6.5: 6.0}),
+        # up to 20 s by any hint,
+        ("V2_0", {0.5: 1.0, 19.5: 19.5, 20.5: 20.0, 3600.0: 20.0}),
+        # or as long as the server asks for.
+        ("GUIDE", {0.5: 1.0, 20.5: 20.5, 3600.0: 3600.0, 1e9: 1e9}),
+    ],
 )
-async def test_hint_can_add_so_much_to_the_delay(strategy, delay, hint):
-    """V2_1: the delay is never shorter than without, nor more than 5 s longer."""
-    error = CallError(fault="server", retry_after=hint)
+async def test_hint_can_add_so_much_to_the_delay(profile, hints):
+    """As much as the profile says, and it is never shorter than without."""
+    found = {}
+    for hint in hints:
+        strategy = StandardRetryStrategy(
+            profile=getattr(RetryProfile, profile), backoff_strategy=Steps(1.0)
+        )
+        error = CallError(fault="server", retry_after=hint)
+        found[hint] = (await retry(strategy, error)).retry_delay
 
-    assert delay == (await retry(strategy, error)).retry_delay
-
-
-@pytest.mark.parametrize(
-    ("delay", "hint"), [(1.0, 0.5), (19.5, 19.5), (20.0, 20.5), (20.0, 3600.0)]
-)
-async def test_hint_of_the_older_profile_goes_to_the_limit(delay, hint):
-    """V2_0: the delay is never shorter than without, nor by a hint above 20 s."""
-    strategy = StandardRetryStrategy(
-        profile=RetryProfile.V2_0, backoff_strategy=Steps(1.0)
-    )
-    error = CallError(fault="server", retry_after=hint)
-
-    assert delay == (await retry(strategy, error)).retry_delay
-
-
-@pytest.mark.parametrize(
-    ("delay", "hint"), [(1.0, 0.5), (20.5, 20.5), (3600.0, 3600.0), (1e9, 1e9)]
-)
-async def test_hint_has_no_ceiling_where_the_profile_names_none(delay, hint):
-    """GUIDE: the delay is never shorter than without, and as long as asked for."""
-    strategy = StandardRetryStrategy(
-        profile=RetryProfile.GUIDE, backoff_strategy=Steps(1.0)
-    )
-    error = CallError(fault="server", retry_after=hint)
-
-    assert delay == (await retry(strategy, error)).retry_delay
+    assert hints == found
 
 
 async def test_hint_never_shortens_a_delay_above_the_limit():
@@ -290,21 +226,6 @@ async def test_throttling_has_its_own_delays(strategy):
     assert 20.0 == token.retry_delay
 
 
-async def test_exhausted_backoff_ends_the_call_and_costs_nothing(quota):
-    """The delay comes before the quota."""
-    strategy = StandardRetryStrategy(
-        backoff_strategy=from_backoff(Backoff.fixed(1).with_max_attempts(1)),
-        retry_quota=quota,
-    )
-    token = await strategy.acquire_initial_retry_token()
-    with pytest.raises(BackoffExhaustedError) as caught:
-        await refresh(strategy, token)
-
-    assert ERROR is caught.value.__cause__
-    assert caught.value.retry_after is None
-    assert 42 == quota.available_capacity
-
-
 async def test_senseless_delay_costs_nothing(quota):
     """A backoff strategy with a bug is named before anything is paid."""
     strategy = StandardRetryStrategy(backoff_strategy=Steps(1.0), retry_quota=quota)
@@ -316,42 +237,22 @@ async def test_senseless_delay_costs_nothing(quota):
     assert 42 == quota.available_capacity
 
 
-async def test_without_long_polling_a_refusal_comes_at_once():
-    """The call fails in the moment in which the quota refuses."""
-    loop = asyncio.get_running_loop()
-    strategy = StandardRetryStrategy(backoff_strategy=Steps(3.0), retry_quota=EMPTY)
-    started_at = loop.time()
-    with pytest.raises(RetryError):
-        await retry(strategy)
-
-    assert started_at == loop.time()
-
-
-async def test_long_polling_waits_before_the_refusal():
-    """A call in an endless loop does not spin when the quota is empty."""
-    loop = asyncio.get_running_loop()
-    strategy = StandardRetryStrategy(
-        backoff_strategy=Steps(3.0), retry_quota=EMPTY, long_polling=True
-    )
-    started_at = loop.time()
+@pytest.mark.parametrize(
+    ("settings", "waited"),
+    [
+        ({"retry_quota": EMPTY, "long_polling": True}, 3.0),
+        ({"retry_quota": EMPTY}, 0.0),
+        ({"max_attempts": 1, "long_polling": True}, 0.0),
+    ],
+)
+async def test_long_polling_waits_before_a_refusal_by_the_quota(settings, waited):
+    """A call in an endless loop does not spin then; others end at once."""
+    strategy = StandardRetryStrategy(backoff_strategy=Steps(3.0), **settings)
     with pytest.raises(RetryError) as caught:
         await retry(strategy)
 
-    assert 3.0 == loop.time() - started_at
-    assert 3.0 == caught.value.retry_after
-
-
-async def test_long_polling_waits_for_the_quota_only():
-    """A call that ends for another reason ends at once."""
-    loop = asyncio.get_running_loop()
-    strategy = StandardRetryStrategy(
-        backoff_strategy=Steps(3.0), max_attempts=1, long_polling=True
-    )
-    started_at = loop.time()
-    with pytest.raises(RetryError):
-        await retry(strategy)
-
-    assert started_at == loop.time()
+    assert waited == now()
+    assert (3.0 if "retry_quota" in settings else None) == caught.value.retry_after
 
 
 async def test_hooks_of_the_retrying_client_do_not_wait():
@@ -404,64 +305,18 @@ async def test_empty_quota_is_kept():
     assert EMPTY is StandardRetryStrategy(retry_quota=EMPTY).quota_for()
 
 
-@pytest.mark.parametrize("used_by", ["refresh", "refusal", "success"])
-async def test_token_is_good_for_one_use(strategy, quota, used_by):
-    """Whatever a token was used for, it can neither be charged nor refunded again."""
-    token = await retry(strategy)
-    if used_by == "refresh":
-        await refresh(strategy, token)
-    elif used_by == "success":
-        await strategy.record_success(token=token)
-    else:
-        with pytest.raises(RetryError):
-            await refresh(strategy, token, ValueError())
-    left = quota.available_capacity
-    expected = f"{token!r} (expected: not used before)"
-
-    with pytest.raises(ValueError) as caught:
-        await refresh(strategy, token)
-    assert f"token_to_renew: {expected}" == str(caught.value)
-    with pytest.raises(ValueError) as caught:
-        await strategy.record_success(token=token)
-    assert f"token: {expected}" == str(caught.value)
-    assert left == quota.available_capacity
-
-
-async def test_token_of_another_strategy_is_refused(strategy):
-    """Also of one with the same quota; and it stays good where it came from."""
+async def test_token_of_a_strategy_with_the_same_quota_is_refused(strategy):
+    """It would otherwise be refunded twice."""
     other = StandardRetryStrategy(retry_quota=strategy.quota_for())
-    token = await other.acquire_initial_retry_token()
-    with pytest.raises(ValueError) as caught:
+    token = await acquire(other)
+    with bad_argument("token", token, "issued by this strategy"):
         await strategy.record_success(token=token)
-
-    assert f"token: {token!r} (expected: issued by this strategy)" == str(caught.value)
-    await other.record_success(token=token)
-
-
-async def test_something_else_is_no_token(strategy):
-    """A token of another kind is a mistake in the program."""
-    simple = await SimpleRetryStrategy().acquire_initial_retry_token()
-    for token in (None, "token", simple):
-        expected = f"{token!r} (expected: a StandardRetryToken)"
-        with pytest.raises(TypeError) as caught:
-            await refresh(strategy, token)
-
-        assert f"token_to_renew: {expected}" == str(caught.value)
-        with pytest.raises(TypeError) as caught:
-            await strategy.record_success(token=token)
-
-        assert f"token: {expected}" == str(caught.value)
 
 
 @pytest.mark.parametrize("scope", [443, b"example.com", ("example.com", 443)])
-async def test_scope_is_text(strategy, scope):
+def test_scope_of_a_quota_is_text(strategy, scope):
     """A scope that could not be told from another one is refused."""
-    expected = f"token_scope: {scope!r} (expected: a str, or None)"
-    with pytest.raises(ValueError) as caught:
-        await strategy.acquire_initial_retry_token(token_scope=scope)
-
-    assert expected == str(caught.value)
-    with pytest.raises(ValueError):
+    with bad_argument("token_scope", scope, "a str, or None"):
         strategy.quota_for(scope)
 
 
@@ -469,23 +324,8 @@ async def test_scope_is_text(strategy, scope):
     ("name", "value", "expected"),
     [
         ("profile", "V2_1", "a RetryProfile"),
-        ("max_attempts", 0, "an int >= 1"),
-        ("max_attempts", -1, "an int >= 1"),
-        ("max_attempts", True, "an int >= 1"),
-        ("max_attempts", 3.0, "an int >= 1"),
-        ("max_attempts", "3", "an int >= 1"),
         ("retry_quota", 500, "a StandardRetryQuota, or None"),
         ("long_polling", 1, "True or False"),
-        (
-            "backoff_strategy",
-            Steps,
-            "an object with compute_next_backoff_delay(); see from_backoff()",
-        ),
-        (
-            "backoff_strategy",
-            2.0,
-            "an object with compute_next_backoff_delay(); see from_backoff()",
-        ),
         (
             "throttling_backoff_strategy",
             Backoff.fixed(1),
@@ -495,25 +335,8 @@ async def test_scope_is_text(strategy, scope):
 )
 def test_bad_argument_is_refused(name, value, expected):
     """A strategy that would fail later is not made."""
-    with pytest.raises(ValueError) as caught:
+    with bad_argument(name, value, expected):
         StandardRetryStrategy(**{name: value})
-
-    assert f"{name}: {value!r} (expected: {expected})" == str(caught.value)
-
-
-async def test_copies_share_quota_and_tokens(strategy, quota):
-    """Settings are copied by others; a copy of the quota would allow twice as much."""
-    token = await retry(copy.copy(strategy))
-    await copy.deepcopy({"retry": strategy})["retry"].record_success(token=token)
-
-    assert 42 == quota.available_capacity
-
-
-def test_strategy_is_not_pickled():
-    """Another process could not share its quotas; the error says so."""
-    expected = r"^StandardRetryStrategy cannot be pickled: it holds shared state$"
-    with pytest.raises(TypeError, match=expected):
-        pickle.dumps(StandardRetryStrategy())
 
 
 async def test_prices_are_those_of_the_quota(quota):

@@ -7,6 +7,8 @@ import threading
 import time
 
 import pytest
+from chains import bad_argument, in_threads
+from token_strategies import drain, settled
 
 from aioretry_smithy import smithy
 from aioretry_smithy.smithy import (
@@ -64,30 +66,17 @@ def new_adaptive(clock, **settings):
 def new_pair(name, clock):
     """Make two strategies of the same mode, the one awaited and the other plain."""
     settings = {"backoff_strategy": ONE_SECOND, "max_attempts": 4}
-    plain = {"SimpleRetryStrategy": {}}.get(name, {"sleep": clock.sleep})
-    if name == "AdaptiveRetryStrategy":
-        plain["clock"] = clock.now
+    plain = {}
     if name != "SimpleRetryStrategy":
         settings["throttling_backoff_strategy"] = ONE_SECOND
-    return (
-        getattr(smithy, name)(**settings),
-        getattr(sync, name)(**settings, **plain),
-    )
-
-
-def drain(limiter):
-    """Let *limiter* grant one attempt in two seconds, and have none left."""
-    limiter.update(throttled=True)
-    while not limiter.try_acquire():
-        pass
+        plain["sleep"] = clock.sleep
+    if name == "AdaptiveRetryStrategy":
+        plain["clock"] = clock.now
+    return getattr(smithy, name)(**settings), getattr(sync, name)(**settings, **plain)
 
 
 def refresh(strategy, token, error=UNAVAILABLE):
     return strategy.refresh_retry_token_for_retry(token_to_renew=token, error=error)
-
-
-async def settled(answer):
-    return await answer if inspect.isawaitable(answer) else answer
 
 
 async def history(strategy, calls, now, sleep):
@@ -146,34 +135,6 @@ def test_strategy_is_of_the_protocols(name):
     assert isinstance(strategy, sync.RetryStrategy)
     assert isinstance(strategy, smithy.RetryStrategy)
     assert not isinstance(strategy, getattr(smithy, name))
-
-
-@EACH_MODE
-def test_token_is_good_for_one_use(name):
-    """And at the strategy that issued it only."""
-    strategy = getattr(sync, name)()
-    token = strategy.acquire_initial_retry_token()
-    others = getattr(sync, name)().acquire_initial_retry_token()
-    strategy.record_success(token=token)
-    for spent in token, others:
-        with pytest.raises(ValueError, match="token_to_renew: "):
-            refresh(strategy, spent)
-        with pytest.raises(ValueError, match="token: "):
-            strategy.record_success(token=spent)
-
-
-@EACH_MODE
-def test_bad_scope_is_refused(name):
-    """A scope is a text, or None."""
-    with pytest.raises(ValueError, match="token_scope: 5"):
-        getattr(sync, name)().acquire_initial_retry_token(token_scope=5)
-
-
-@EACH_MODE
-def test_bad_setting_is_refused(name):
-    """Settings are those of the class of the same name."""
-    with pytest.raises(ValueError, match="max_attempts: 0"):
-        getattr(sync, name)(max_attempts=0)
 
 
 def test_standard_strategy_does_not_sleep():
@@ -283,28 +244,20 @@ async def test_rate_limiter_is_shared_with_coroutines():
 @pytest.mark.usefixtures("eager_threads")
 def test_threads_share_an_adaptive_strategy():
     """All are served, and the quota holds what is left after their last refunds."""
-    clock = Clock()
-    strategy = new_adaptive(clock, max_attempts=20)
+    strategy = new_adaptive(Clock(), max_attempts=20)
     drain(strategy.limiter_for())
-    start, failures = threading.Barrier(4), []
+    served = []
 
     def work():
-        start.wait()
-        try:
-            token = strategy.acquire_initial_retry_token()
-            for _ in range(3):
-                token = refresh(strategy, token)
-            strategy.record_success(token=token)
-        except BaseException as error:
-            failures.append(error)
+        token = strategy.acquire_initial_retry_token()
+        for _ in range(3):
+            token = refresh(strategy, token)
+        strategy.record_success(token=token)
+        served.append(token)
 
-    threads = [threading.Thread(target=work, daemon=True) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=20.0)
+    in_threads(work, 4)
 
-    assert [] == failures
+    assert 4 == len(served)
     assert 500 - 4 * 2 * 14 == strategy.quota_for().available_capacity
     assert strategy.limiter_for().capacity >= 0.0
 
@@ -327,33 +280,30 @@ def test_clock_of_the_rate_limiters_is_the_thread_s_by_default():
 
 
 @pytest.mark.parametrize(
-    ("name", "settings", "expected"),
+    ("name", "setting", "value", "expected"),
     [
-        ("StandardRetryStrategy", {"sleep": 1.0}, "a plain function of seconds"),
-        ("AdaptiveRetryStrategy", {"sleep": None}, "a plain function of seconds"),
+        ("StandardRetryStrategy", "sleep", 1.0, "a plain function of seconds"),
+        ("AdaptiveRetryStrategy", "sleep", None, "a plain function of seconds"),
         (
             "AdaptiveRetryStrategy",
-            {"sleep": asyncio.sleep},
+            "sleep",
+            asyncio.sleep,
             "a plain function of seconds",
         ),
-        ("AdaptiveRetryStrategy", {"clock": 1.0}, "a callable that returns seconds"),
+        ("AdaptiveRetryStrategy", "clock", 1.0, "a callable that returns seconds"),
     ],
 )
-def test_bad_sleep_or_clock_is_refused(name, settings, expected):
+def test_bad_sleep_or_clock_is_refused(name, setting, value, expected):
     """A slip is told where the strategy is made."""
-    with pytest.raises(ValueError) as caught:
-        getattr(sync, name)(**settings)
-
-    ((setting, value),) = settings.items()
-    assert f"{setting}: {value!r} (expected: {expected})" == str(caught.value)
+    with bad_argument(setting, value, expected):
+        getattr(sync, name)(**{setting: value})
 
 
 def test_clock_belongs_to_the_rate_limiter():
     """One that is given has its own, so a second would make no difference."""
+    limiter = ClientRateLimiter()
     with pytest.raises(ValueError, match="clock: .* None with a rate_limiter"):
-        sync.AdaptiveRetryStrategy(
-            clock=time.monotonic, rate_limiter=ClientRateLimiter()
-        )
+        sync.AdaptiveRetryStrategy(clock=time.monotonic, rate_limiter=limiter)
 
 
 def test_repr_is_that_of_the_awaited_strategy():

@@ -1,10 +1,10 @@
 """The vectors of all SDKs, and the guide's, replayed through the bare strategy."""
 
 import asyncio
-import inspect
 
 import pytest
 from standard_vectors import load, read
+from token_strategies import acquire, refresh, settled
 
 from aioretry_smithy.smithy import sync
 from aioretry_smithy.smithy.backoff import (
@@ -35,15 +35,11 @@ def outcome_of(refusal, error, token, strategy):
     return "max_attempts_exceeded"
 
 
-async def settled(answer):
-    return await answer if inspect.isawaitable(answer) else answer
-
-
 async def replay(strategy, call, now):
     """Make one call and return what happened after each attempt."""
     happened = []
     scope = "example.com:443"
-    token = await settled(strategy.acquire_initial_retry_token(token_scope=scope))
+    token = await acquire(strategy, scope)
     for step in call:
         started_at = now()
         delay = 0.0
@@ -53,11 +49,7 @@ async def replay(strategy, call, now):
             outcome = "success"
         else:
             try:
-                token = await settled(
-                    strategy.refresh_retry_token_for_retry(
-                        token_to_renew=token, error=error
-                    )
-                )
+                token = await refresh(strategy, token, error)
                 outcome, delay = "retry", token.retry_delay
             except RetryError as refusal:
                 outcome = outcome_of(refusal, error, token, strategy)

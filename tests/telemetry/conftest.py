@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from heard import Heard
+    from prometheus_client import CollectorRegistry
 
 EXTRAS = {"opentelemetry": "opentelemetry", "prometheus": "prometheus_client"}
 
@@ -24,3 +27,24 @@ collect_ignore_glob = [
 def heard() -> Heard:
     """An OpenTelemetry SDK that keeps what it is told."""
     return importlib.import_module("heard").Heard()
+
+
+@pytest.fixture
+def registry() -> CollectorRegistry:
+    """A registry of Prometheus without metrics."""
+    return importlib.import_module("prometheus_client").CollectorRegistry()
+
+
+@pytest.fixture
+def values(registry: CollectorRegistry) -> Callable[..., dict[tuple[str, ...], float]]:
+    """A function that returns the values of a series by those of its labels."""
+
+    def read(name: str, of: CollectorRegistry = registry) -> Any:
+        return {
+            tuple(sample.labels.values()): sample.value
+            for metric in of.collect()
+            for sample in metric.samples
+            if sample.name == f"aioretry_smithy_{name}"
+        }
+
+    return read

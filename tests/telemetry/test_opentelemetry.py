@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import aiohttp
 import pytest
 import yarl
-from chains import after, chain, log_of, retrying
+from chains import after, chain, log_of, log_of_cancelled, retrying, session, twice
 from heard import Heard
 from opentelemetry import context as contexts
 from opentelemetry.trace import SpanKind, StatusCode
@@ -28,7 +28,6 @@ from aioretry_smithy import (
 from aioretry_smithy._telemetry.labels import DURATION_BUCKETS
 from aioretry_smithy.opentelemetry import TracingClient
 from aioretry_smithy.smithy import AdaptiveRetryStrategy
-from aioretry_smithy.testing import ScriptedTransport
 
 URL = "https://api.example.com/orders"
 
@@ -238,15 +237,8 @@ async def test_open_circuit(heard):
     """A refusal is an attempt that was not sent: it has no part in resending."""
     breaker = CircuitBreaker("orders", circuit_open_window=0.7)
     breaker.enter_state(CircuitState.OPEN)
-    tracing = heard.decorator()
-    await get(
-        SessionBuilder()
-        .decorator(ScriptedTransport([503, 200]))
-        .decorator(CircuitBreakerClient.new_decorator(breaker))
-        .decorator(tracing)
-        .decorator(RetryingClient.new_decorator(Stubborn()))
-        .decorator(tracing)
-    )
+    inside = CircuitBreakerClient.new_decorator(breaker)
+    await get(traced(heard, [503, 200], inside, strategy=Stubborn()))
 
     refused, again, first, between, last = heard.attempts
     check_attempt(refused, error="aioretry_smithy.FailFastError")
@@ -269,19 +261,14 @@ async def test_open_circuit(heard):
 )
 async def test_cancellation_by_the_caller(heard, when, attempts, waits):
     """A cancelled call has not failed: no status, no error, and it is over."""
-    builder = traced(heard, [after(1, 503), after(1, 200)])
     before = contexts.get_current()
-    async with builder.build() as session:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(when):
-                await session.get(URL)
+    client = traced(heard, [after(1, 503), after(1, 200)]).build()
+    await log_of_cancelled(client, when)
 
-        assert before is contexts.get_current()
-
+    assert before is contexts.get_current()
     last = heard.attempts[-1]
-    cut = attempts > waits
     assert attempts == len(heard.attempts)
-    if cut:
+    if attempts > waits:
         check_attempt(last, resent=attempts - 1)
         assert () == last.events
     call = heard.call
@@ -429,15 +416,12 @@ async def test_counters(heard):
         "server.address": "api.example.com",
         "server.port": 443,
     }
+    kind = "aiohttp.client_exceptions.ServerDisconnectedError"
     unavailable = {**server, "http.response.status_code": 503, "error.type": "503"}
-    lost = {
-        **server,
-        "error.type": "aiohttp.client_exceptions.ServerDisconnectedError",
-    }
+    lost = {**server, "error.type": kind}
     fine = {**server, "http.response.status_code": 200}
-    assert [(unavailable, 1), (lost, 1), (fine, 1)] == heard.points(
-        "aioretry_smithy.attempts"
-    )
+    attempts = heard.points("aioretry_smithy.attempts")
+    assert [(unavailable, 1), (lost, 1), (fine, 1)] == attempts
     assert [(lost, 1), (fine, 1)] == heard.points("aioretry_smithy.retries")
     assert [(server, 1.0)] == heard.points("aioretry_smithy.call.duration")
 
@@ -474,24 +458,16 @@ async def test_duration_of_a_call_says_why_it_stopped(heard):
 
 async def test_one_place_where_nothing_retries(heard):
     """Where nothing retries, the call is an attempt and nothing else."""
-    await get(
-        SessionBuilder()
-        .decorator(ScriptedTransport([200]))
-        .decorator(heard.decorator())
-    )
+    await get(chain([200], heard.decorator()))
 
     assert [SpanKind.CLIENT] == [span.kind for span in heard.spans()]
-    assert {
-        "http.client.request.duration",
-        "aioretry_smithy.attempts",
-    } == set(heard.metrics())
+    names = {"http.client.request.duration", "aioretry_smithy.attempts"}
+    assert names == set(heard.metrics())
 
 
 async def test_two_places_where_nothing_retries(heard):
     """The outer one sees a call of one attempt."""
-    tracing = heard.decorator()
-    builder = SessionBuilder().decorator(ScriptedTransport([200]))
-    await get(builder.decorator(tracing).decorator(tracing))
+    await get(chain([200], *[heard.decorator()] * 2))
 
     assert 1 == len(heard.attempts)
     assert 1 == heard.call.attributes["aioretry_smithy.attempts"]
@@ -509,14 +485,8 @@ async def test_two_sends_in_one_attempt(heard):
         return await delegate.execute(ctx, request)
 
     tracing = heard.decorator()
-    await get(
-        SessionBuilder()
-        .decorator(ScriptedTransport([after(0.25, 401), after(0.25, 503), 200]))
-        .decorator(tracing)
-        .decorator(refresh)
-        .decorator(retrying())
-        .decorator(tracing)
-    )
+    answers = [after(0.25, 401), after(0.25, 503), 200]
+    await get(chain(answers, tracing, refresh, retrying(), tracing))
 
     first, second, third = heard.attempts
     check_attempt(first, status=401, error="401")
@@ -530,12 +500,6 @@ async def test_two_sends_in_one_attempt(heard):
 
 async def test_two_passes_through_the_retrying_client(heard):
     """Each pass is a call of its own where tracing stands between, waits and all."""
-
-    @client_decorator
-    async def twice(delegate, ctx, request):
-        await delegate.execute(ctx, request)
-        return await delegate.execute(ctx, request)
-
     await get(traced(heard, [503, 200, 503, 200]).decorator(twice))
 
     calls = heard.spans(SpanKind.INTERNAL)
@@ -549,18 +513,17 @@ async def test_two_passes_through_the_retrying_client(heard):
     ]
 
 
+def throttled(heard, *answers):
+    """Build a session whose strategy makes its second call wait at once."""
+    adaptive = RetryingClient.new_decorator(AdaptiveRetryStrategy())
+    return session([429, 429, 200, *answers], adaptive, heard.decorator())
+
+
 async def test_wait_before_the_first_attempt(heard):
     """The first wait of an adaptive strategy is a wait after attempt 0."""
-    strategy = AdaptiveRetryStrategy()
-    async with (
-        SessionBuilder()
-        .decorator(ScriptedTransport([429, 429, 200, 200]))
-        .decorator(RetryingClient.new_decorator(strategy))
-        .decorator(heard.decorator())
-        .build()
-    ) as session:
+    async with throttled(heard, 200) as client:
         for _ in range(2):
-            async with session.get(URL):
+            async with client.get(URL):
                 pass
 
     last = heard.spans(SpanKind.INTERNAL)[-1]
@@ -586,15 +549,14 @@ async def refuse(delegate, ctx, request):
 
 
 @pytest.mark.parametrize(
-    ("retried", "attempts"), [(True, 0), (False, 1)], ids=["retried", "not retried"]
+    ("retries", "attempts"),
+    [([retrying()], 0), ([], 1)],
+    ids=["retried", "not retried"],
 )
-async def test_call_without_an_attempt(heard, retried, attempts):
+async def test_call_without_an_attempt(heard, retries, attempts):
     """A call that never reached the retrying client has no attempt, no stop reason."""
     tracing = heard.decorator()
-    builder = SessionBuilder().decorator(ScriptedTransport([])).decorator(tracing)
-    if retried:
-        builder = builder.decorator(retrying())
-    await get(builder.decorator(refuse).decorator(tracing))
+    await get(chain([], tracing, *retries, refuse, tracing))
 
     attributes = heard.call.attributes
     assert attempts == attributes["aioretry_smithy.attempts"]
@@ -603,18 +565,11 @@ async def test_call_without_an_attempt(heard, retried, attempts):
 
 async def test_call_cancelled_before_its_first_attempt(heard):
     """A call given up in the first wait has made no attempt."""
-    strategy = AdaptiveRetryStrategy()
-    async with (
-        SessionBuilder()
-        .decorator(ScriptedTransport([429, 429, 200]))
-        .decorator(RetryingClient.new_decorator(strategy))
-        .decorator(heard.decorator())
-        .build()
-    ) as session:
-        await session.get(URL)
+    async with throttled(heard) as client:
+        await client.get(URL)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.001):
-                await session.get(URL)
+                await client.get(URL)
 
     last = heard.spans(SpanKind.INTERNAL)[-1]
     assert 0 == last.attributes["aioretry_smithy.attempts"]
@@ -631,8 +586,7 @@ async def test_own_retries_are_seen_from_both_sides(heard):
         return await delegate.execute(ctx.derive(request), request)
 
     tracing = heard.decorator()
-    builder = SessionBuilder().decorator(ScriptedTransport([503, 200]))
-    await get(builder.decorator(tracing).decorator(again).decorator(tracing))
+    await get(chain([503, 200], tracing, again, tracing))
 
     assert 2 == len(heard.attempts)
     assert 2 == heard.call.attributes["aioretry_smithy.attempts"]
@@ -642,10 +596,7 @@ async def test_each_listener_hears_of_its_own(heard):
     """Two SDKs in one chain: each has all attempts and calls, and its own resends."""
     listeners = heard, Heard()
     decorators = [each.decorator() for each in listeners]
-    builder = SessionBuilder().decorator(ScriptedTransport([503, 200]))
-    for decorator in (*decorators, retrying(), *decorators):
-        builder = builder.decorator(decorator)
-    await get(builder)
+    await get(chain([503, 200], *decorators, retrying(), *decorators))
 
     for each in listeners:
         first, second = each.attempts
@@ -669,8 +620,7 @@ async def test_same_providers_are_the_same_listener(heard, outer):
         "made again": heard.decorator(),
         "subclass": Ours.new_decorator(heard.tracer_provider, heard.meter_provider),
     }
-    builder = SessionBuilder().decorator(ScriptedTransport([200]))
-    await get(builder.decorator(inner).decorator(decorators[outer]))
+    await get(chain([200], inner, decorators[outer]))
 
     assert 1 == len(heard.attempts)
     assert "call GET" == heard.call.name

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import itertools
 import logging
 import random
 import sys
+from functools import partial
 
 import aiohttp
+import chains
 import pytest
 from calls import begin
 from heard import Heard
@@ -23,10 +26,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from aioretry_smithy import (
-    Backoff,
     HttpRequest,
-    RetryingClient,
-    RetryStrategy,
     SessionBuilder,
     client_decorator,
     new_response,
@@ -45,31 +45,21 @@ CALLERS_OWN = {
 
 
 @pytest.fixture
-def heard() -> Heard:
-    return Heard()
+def set_up_sdk(monkeypatch, heard):
+    """A function that sets an SDK up, as nobody has before; it is forgotten then."""
+
+    def set_up(tracer_provider=None, meter_provider=None):
+        monkeypatch.setattr(trace, "_TRACER_PROVIDER", tracer_provider)
+        monkeypatch.setattr(metrics._internal, "_METER_PROVIDER", meter_provider)
+
+    set_up()
+    return partial(set_up, heard.tracer_provider, heard.meter_provider)
 
 
-@pytest.fixture
-def no_sdk(monkeypatch):
-    """Nobody has set an SDK up; what a test sets is forgotten."""
-    monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
-    monkeypatch.setattr(metrics._internal, "_METER_PROVIDER", None)
-    return monkeypatch
-
-
-def retrying():
-    return RetryingClient.new_decorator(RetryStrategy.failsafe(Backoff.fixed(0.5)))
-
-
-def chain(tracing, answers, *, inside=True, outside=True) -> SessionBuilder:
-    transport = answers
-    if isinstance(answers, list):
-        transport = ScriptedTransport(answers)
-    builder = SessionBuilder().decorator(transport)
-    if inside:
-        builder = builder.decorator(tracing)
-    builder = builder.decorator(retrying())
-    return builder.decorator(tracing) if outside else builder
+def chain(tracing, answers, *, inside=True, outside=True, **settings) -> SessionBuilder:
+    """Tracing in one or both places around a retrying client."""
+    parts = [tracing] * inside, [chains.retrying(chains.SAFELY)], [tracing] * outside
+    return chains.chain(answers, *itertools.chain(*parts), **settings)
 
 
 async def get(builder, **options):
@@ -103,9 +93,7 @@ async def test_each_attempt_carries_its_own_context(heard):
 async def test_state_of_the_sessions_trace_does_not_go_out(heard):
     """Beside our traceparent, that of the session's headers would be of another."""
     transport = ScriptedTransport([200])
-    tracing = heard.decorator()
-    builder = SessionBuilder(headers=CALLERS_OWN).decorator(transport)
-    await get(builder.decorator(tracing))
+    await get(chains.chain(transport, heard.decorator(), headers=CALLERS_OWN))
 
     (request,) = transport.requests
     sent = request.merged_headers(CIMultiDict(CALLERS_OWN))
@@ -116,13 +104,11 @@ async def test_state_of_the_sessions_trace_does_not_go_out(heard):
 
 async def test_state_of_the_present_trace_goes_out(heard):
     """A vendor's state goes on with the trace, in place of other state."""
-    parent = trace.SpanContext(
-        1, 2, True, trace.TraceFlags(1), trace.TraceState([("vendor", "2")])
-    )
+    state = trace.TraceState([("vendor", "2")])
+    parent = trace.SpanContext(1, 2, True, trace.TraceFlags(1), state)
     token = contexts.attach(trace.set_span_in_context(trace.NonRecordingSpan(parent)))
     transport = ScriptedTransport([200])
-    builder = SessionBuilder(headers=CALLERS_OWN).decorator(transport)
-    await get(builder.decorator(heard.decorator()))
+    await get(chains.chain(transport, heard.decorator(), headers=CALLERS_OWN))
 
     contexts.detach(token)
     assert ["vendor=2"] == transport.requests[0].headers.getall("tracestate")
@@ -209,14 +195,10 @@ async def test_span_is_current_while_the_attempt_runs(heard):
         seen.append(trace.get_current_span().get_span_context().span_id)
         return 200
 
-    await get(chain(heard.decorator(), look_at(look)))
+    await get(chain(heard.decorator(), [look]))
 
     (attempt,) = heard.attempts
     assert [attempt.context.span_id] * 2 == seen
-
-
-def look_at(function):
-    return ScriptedTransport([function])
 
 
 async def test_context_is_hushed_in_attempts_alone(heard):
@@ -229,18 +211,19 @@ async def test_context_is_hushed_in_attempts_alone(heard):
         return await delegate.execute(ctx, request)
 
     tracing = heard.decorator()
-    await get(
-        SessionBuilder()
-        .decorator(ScriptedTransport([200]))
-        .decorator(note)
-        .decorator(tracing)
-        .decorator(note)
-        .decorator(retrying())
-        .decorator(tracing)
-        .decorator(note)
-    )
+    around = note, tracing, note, chains.retrying(), tracing, note
+    await get(chains.chain([200], *around))
 
     assert [False, False, True] == seen
+
+
+async def get_in_vain(builder, answer):
+    """Make a call that ends with an answer, or is ended by it."""
+    if answer == 200:
+        await get(builder)
+    else:
+        with pytest.raises(type(answer)):
+            await get(builder)
 
 
 @pytest.mark.parametrize(
@@ -251,12 +234,7 @@ async def test_context_is_hushed_in_attempts_alone(heard):
 async def test_context_is_given_back(heard, answer):
     """After a call the caller's context is what it was, however it ended."""
     before = contexts.get_current()
-    call = get(chain(heard.decorator(), [answer]))
-    if answer == 200:
-        await call
-    else:
-        with pytest.raises(type(answer)):
-            await call
+    await get_in_vain(chain(heard.decorator(), [answer]), answer)
 
     assert before is contexts.get_current()
 
@@ -344,12 +322,7 @@ async def test_session_inside_an_attempt_is_traced(heard):
             pass
         return await delegate.execute(ctx, request)
 
-    await get(
-        SessionBuilder()
-        .decorator(ScriptedTransport([200]))
-        .decorator(authorize)
-        .decorator(tracing)
-    )
+    await get(chains.chain([200], authorize, tracing))
 
     by_name = {span.name: span for span in heard.spans()}
     assert {"GET", "call POST", "POST"} == set(by_name)
@@ -391,6 +364,7 @@ def calls_made(function) -> list[str]:
     return made
 
 
+@pytest.mark.usefixtures("set_up_sdk")
 @pytest.mark.parametrize(
     "providers",
     [
@@ -400,7 +374,7 @@ def calls_made(function) -> list[str]:
     ],
     ids=["nobody", "no-op", "proxies"],
 )
-async def test_nothing_is_done_where_nobody_listens(no_sdk, providers):
+async def test_nothing_is_done_where_nobody_listens(providers):
     """Without an SDK the request passes, and nothing is looked at on its way."""
     tracing = TracingClient.new_decorator(*providers)
     seen = []
@@ -428,7 +402,7 @@ async def test_nothing_is_done_where_nobody_listens(no_sdk, providers):
     assert [(request, before)] * 2 == seen
 
 
-async def test_sdk_that_is_set_later_is_heard(no_sdk, heard):
+async def test_sdk_that_is_set_later_is_heard(set_up_sdk, heard):
     """A session that was built before the SDK was set up is traced from then on."""
     tracing = TracingClient.new_decorator()
     async with chain(tracing, [200, 200]).build() as session:
@@ -436,8 +410,7 @@ async def test_sdk_that_is_set_later_is_heard(no_sdk, heard):
             pass
         assert [] == heard.spans()
 
-        no_sdk.setattr(trace, "_TRACER_PROVIDER", heard.tracer_provider)
-        no_sdk.setattr(metrics._internal, "_METER_PROVIDER", heard.meter_provider)
+        set_up_sdk()
         async with session.get(URL):
             pass
 
@@ -445,29 +418,22 @@ async def test_sdk_that_is_set_later_is_heard(no_sdk, heard):
     assert 1 == heard.total("aioretry_smithy.attempts")
 
 
-async def test_proxies_given_before_the_sdk_is_set_are_no_dead_end(no_sdk, heard):
+async def test_proxies_given_before_the_sdk_is_set_are_no_dead_end(set_up_sdk, heard):
     """A provider from get_tracer_provider(), got too early, stands for a later one."""
-    tracing = TracingClient.new_decorator(
-        trace.get_tracer_provider(), metrics.get_meter_provider()
-    )
-    no_sdk.setattr(trace, "_TRACER_PROVIDER", heard.tracer_provider)
-    no_sdk.setattr(metrics._internal, "_METER_PROVIDER", heard.meter_provider)
-
+    proxies = trace.get_tracer_provider(), metrics.get_meter_provider()
+    tracing = TracingClient.new_decorator(*proxies)
+    set_up_sdk()
     await get(chain(tracing, [200]))
 
     assert 2 == len(heard.spans())
     assert 1 == heard.total("aioretry_smithy.attempts")
 
 
-async def test_providers_that_do_nothing_are_not_replaced(no_sdk, heard):
+async def test_providers_that_do_nothing_are_not_replaced(set_up_sdk, heard):
     """No-op providers mean silence, also beside a global SDK."""
-    no_sdk.setattr(trace, "_TRACER_PROVIDER", heard.tracer_provider)
-    no_sdk.setattr(metrics._internal, "_METER_PROVIDER", heard.meter_provider)
-    tracing = TracingClient.new_decorator(
-        trace.NoOpTracerProvider(), metrics.NoOpMeterProvider()
-    )
-
-    await get(chain(tracing, [200]))
+    set_up_sdk()
+    silent = trace.NoOpTracerProvider(), metrics.NoOpMeterProvider()
+    await get(chain(TracingClient.new_decorator(*silent), [200]))
 
     assert [] == heard.spans()
     assert {} == heard.metrics()
@@ -536,33 +502,15 @@ async def test_unsampled_spans_alone_cost_nothing_at_their_end(monkeypatch):
     assert [] == looked
 
 
-class Broken(SpanProcessor):
-    """A processor with bugs."""
+class Broken(SpanProcessor, SpanExporter, TraceContextTextMapPropagator):
+    """Has bugs, in one or all of its methods."""
 
-    def __init__(self, where):
-        self.where = where
+    def __init__(self, *names):
+        for name in names:
+            setattr(self, name, self.fail)
 
-    def on_start(self, span, parent_context=None):
-        if self.where == "start":
-            raise RuntimeError("no start")
-
-    def on_end(self, span):
-        if self.where == "end":
-            raise RuntimeError("no end")
-
-
-class BrokenExporter(SpanExporter):
-    """An exporter that cannot export."""
-
-    def export(self, spans):
-        raise OSError("no network")
-
-
-class BrokenPropagator(TraceContextTextMapPropagator):
-    """A propagator with a bug."""
-
-    def inject(self, carrier, context=None, setter=None):
-        raise RuntimeError("no header")
+    def fail(self, *arguments, **options):
+        raise RuntimeError("a bug")
 
 
 class BrokenProvider(trace.TracerProvider):
@@ -573,31 +521,24 @@ class BrokenProvider(trace.TracerProvider):
 
 
 @pytest.mark.parametrize(
-    "broken", ["start", "end", "exporter", "propagator", "provider"]
+    "broken", ["on_start", "on_end", "export", "inject", "provider"]
 )
 @pytest.mark.parametrize(
     "answer", [200, aiohttp.InvalidURL("x"), asyncio.CancelledError()]
 )
 async def test_who_listens_cannot_break_a_call(heard, broken, answer, caplog):
     """An error of theirs is in the log, and the call ends as it would have."""
-    settings = {}
+    settings = {"propagator": Broken(broken)} if broken == "inject" else {}
     provider = heard.tracer_provider
-    if broken in {"start", "end"}:
+    if broken.startswith("on_"):
         provider.add_span_processor(Broken(broken))
-    elif broken == "exporter":
-        provider.add_span_processor(SimpleSpanProcessor(BrokenExporter()))
-    elif broken == "propagator":
-        settings["propagator"] = BrokenPropagator()
-    else:
+    elif broken == "export":
+        provider.add_span_processor(SimpleSpanProcessor(Broken(broken)))
+    elif broken == "provider":
         provider = BrokenProvider()
     tracing = TracingClient.new_decorator(provider, heard.meter_provider, **settings)
     before = contexts.get_current()
-    call = get(chain(tracing, [answer]))
-    if answer == 200:
-        await call
-    else:
-        with pytest.raises(type(answer)):
-            await call
+    await get_in_vain(chain(tracing, [answer]), answer)
 
     assert before is contexts.get_current()
     assert logging.ERROR == max(record.levelno for record in caplog.records) or (

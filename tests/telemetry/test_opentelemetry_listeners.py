@@ -7,11 +7,10 @@ import gc
 import sys
 import threading
 import weakref
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
-from chains import after, log_of, retrying, session
+from chains import after, in_threads, log_of, retrying, session
 from heard import Heard
 from opentelemetry import metrics
 
@@ -139,15 +138,12 @@ def _threads_take_turns():
 
 def at_once(functions):
     """Run each function in a thread of its own."""
-    start = threading.Barrier(len(functions))
+    pending = iter(functions)
 
-    def run(function):
-        start.wait()
-        function()
+    def run():
+        next(pending)()
 
-    with ThreadPoolExecutor(len(functions)) as pool:
-        for done in [pool.submit(run, function) for function in functions]:
-            done.result()
+    in_threads(run, len(functions))
 
 
 @pytest.mark.usefixtures("_threads_take_turns")

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
 from chains import after, retrying
-from prometheus_client import CollectorRegistry
 from races import hedging, race
 
 from aioretry_smithy import RetryBudget, RetryStrategy
 from aioretry_smithy.prometheus import MetricsClient
 
 RETRYING = retrying(0.25, max_total_attempts=2)
-
-
-@pytest.fixture
-def registry():
-    return CollectorRegistry()
 
 
 def series(registry, *names):

@@ -16,14 +16,8 @@ from aioretry_smithy import (
 
 pytest.importorskip("prometheus_client")
 
-from prometheus_client import CollectorRegistry
 
 from aioretry_smithy.prometheus import ConcurrencyLimitMetrics
-
-
-@pytest.fixture
-def registry():
-    return CollectorRegistry()
 
 
 @pytest.fixture

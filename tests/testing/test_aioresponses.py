@@ -6,6 +6,7 @@ import asyncio
 
 import aiohttp
 import pytest
+from chains import decorated
 from yarl import URL
 
 from aioretry_smithy import (
@@ -31,11 +32,11 @@ def mocked(aioresponses_mock):
 
 @pytest.fixture
 def builder():
-    return (
-        SessionBuilder()
-        .decorator(CircuitBreakerClient.new_per_host_decorator())
-        .decorator(LoggingClient.new_decorator())
-        .decorator(RETRYING)
+    return decorated(
+        SessionBuilder(),
+        CircuitBreakerClient.new_per_host_decorator(),
+        LoggingClient.new_decorator(),
+        RETRYING,
     )
 
 
