@@ -155,6 +155,21 @@ async def test_body_meets_fault(kind, fault, folder):
     assert documented()[kind][fault] == word
 
 
+@pytest.mark.parametrize("kind", KINDS)
+async def test_body_arrives_as_often_as_it_is_sent(kind, folder):
+    """Attempts 1, 2 and 3 bring the same bytes; what is refused was sent once."""
+    content = new_content(SMALL, folder)
+    expected = await sent_by_aiohttp(kind, content)
+    scene = SCENES["answered late"]
+    async with FaultServer([scene.fault] * 2) as server, build(scene, server.url) as it:
+        with content.stack:
+            response = await it.post("/", **KINDS[kind](content))
+    is_refused = documented()[kind]["answered late"] == "refused"
+
+    assert (503 if is_refused else 200) == response.status
+    assert [expected] * (1 if is_refused else 3) == bodies_of(server)
+
+
 def test_documents_have_all_kinds():
     """The table names every kind and every fault, and knows two words."""
     table = documented()

@@ -248,26 +248,6 @@ async def test_small_rest_of_a_body_is_read_and_the_connection_used_again(servin
     assert 1 == len(set(peers))
 
 
-async def test_error_in_a_strategy_releases_the_response(serving):
-    """The caller never gets it, so nobody else would."""
-
-    class Broken(RetryStrategy):
-        def should_retry(self, ctx, cause) -> Backoff | None:
-            raise KeyError
-
-    async def handler(request: web.Request) -> web.StreamResponse:
-        return web.Response(status=503, body=b"x" * 3_000_000)
-
-    server = await serving(handler)
-    async with connected(
-        server.make_url("/"), RetryingClient.new_decorator(Broken())
-    ) as session:
-        with pytest.raises(KeyError):
-            await session.get("/")
-
-        assert 0 == acquired(session)
-
-
 async def test_silent_server_is_cut_at_the_deadline_to_the_scaled_number(serving):
     """The two diagrams of the Armeria page with real sockets, times divided by 5."""
 
@@ -294,61 +274,6 @@ async def test_silent_server_is_cut_at_the_deadline_to_the_scaled_number(serving
     assert 1.8 == pytest.approx(durations[1][1], abs=0.2)
 
 
-async def test_attempt_timeout_covers_the_body_of_the_last_response(serving):
-    """The caller's own reading is part of the attempt."""
-
-    async def stalling(request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse()
-        await response.prepare(request)
-        await response.write(b"x")
-        await asyncio.sleep(60)
-        return response
-
-    server = await serving(stalling)
-    decorator = RetryingClient.new_decorator(
-        RetryStrategy.failsafe(), attempt_timeout=0.5
-    )
-    async with connected(server.make_url("/"), decorator) as session:
-        response = await session.get("/")
-        with pytest.raises(TimeoutError):
-            await response.read()
-
-    log = RequestLog.of(response)
-    assert isinstance(log.response_cause, TimeoutError)
-    assert log.is_complete
-
-
-async def test_delegate_called_twice_sends_a_stream_once(serving):
-    """A refresh on 401 by a decorator never sends half a body."""
-    bodies = []
-
-    async def handler(request: web.Request) -> web.StreamResponse:
-        bodies.append(await request.read())
-        return web.Response(status=401)
-
-    async def stream():
-        yield b"all of it"
-
-    @client_decorator
-    async def refresh(delegate, ctx, request):
-        response = await delegate.execute(ctx, request)
-        if response.status == 401:
-            response.release()
-            response = await delegate.execute(ctx, request)
-        return response
-
-    server = await serving(handler)
-    builder = SessionBuilder(server.make_url("/")).decorator(refresh)
-    async with builder.build() as session:
-        with pytest.raises(aiohttp.ClientError, match="async_generator"):
-            await session.post("/", data=stream())
-        async with session.post("/", data=b"bytes") as response:
-            status = response.status
-
-    assert [b"all of it", b"bytes", b"bytes"] == bodies
-    assert 401 == status
-
-
 async def test_cancellation_in_a_decorator_gives_its_response_back(serving):
     """It was to ask for a token with the first answer in its hands."""
 
@@ -373,23 +298,3 @@ async def test_cancellation_in_a_decorator_gives_its_response_back(serving):
             assert 0 == acquired(session)
     finally:
         gc.enable()
-
-
-async def test_failure_of_a_body_leads_to_the_log_of_its_call(serving):
-    """``RequestLog.of`` knows what reading the response raised."""
-
-    async def cut(request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse()
-        response.content_length = 100
-        await response.prepare(request)
-        await response.write(b"x")
-        request.transport.abort()
-        return response
-
-    server = await serving(cut)
-    async with SessionBuilder(server.make_url("/")).build() as session:
-        response = await session.get("/")
-        with pytest.raises(aiohttp.ClientPayloadError) as caught:
-            await response.read()
-
-    assert RequestLog.of(response) is RequestLog.of(caught.value)

@@ -125,7 +125,7 @@ async def test_preview_grows_as_the_body_drips_in(serve):
     assert [None, None, "äb", "äbcdefghij…"] == seen
 
 
-async def test_endless_stream_is_not_delayed(aiohttp_server):
+async def test_endless_stream_is_not_delayed(serving):
     """The first event is there at once, and its preview with it."""
     is_read = asyncio.Event()
 
@@ -137,9 +137,7 @@ async def test_endless_stream_is_not_delayed(aiohttp_server):
         await response.write(b"data: 2\n\n")
         await asyncio.sleep(60)
 
-    app = web.Application()
-    app.router.add_get("/", handle)
-    server = await aiohttp_server(app)
+    server = await serving(handle)
     async with (
         asyncio.timeout(5),
         build(server.make_url("/")) as session,
@@ -198,7 +196,7 @@ async def test_who_looks_at_bodies_and_previews_do_not_mind_each_other(
     assert "done line …" == log.response_content_preview
 
 
-async def test_connection_is_used_again(aiohttp_server):
+async def test_connection_is_used_again(serving):
     """A preview holds nothing of it."""
     transports = set()
 
@@ -206,9 +204,7 @@ async def test_connection_is_used_again(aiohttp_server):
         transports.add(request.transport)
         return web.Response(text="x" * 50_000)
 
-    app = web.Application()
-    app.router.add_get("/", handle)
-    server = await aiohttp_server(app)
+    server = await serving(handle)
     async with build(server.make_url("/")) as session:
         for _ in range(5):
             async with session.get("/") as response:
@@ -298,15 +294,13 @@ async def generated():
         (lambda _: {}, None, b""),
     ],
 )
-async def test_request_goes_out_as_ever(aiohttp_server, tmp_path, make, preview, echo):
+async def test_request_goes_out_as_ever(serving, tmp_path, make, preview, echo):
     """Only what is in memory is looked at, and nothing is used up by it."""
 
     async def handle(request):
         return web.Response(body=await request.read())
 
-    app = web.Application()
-    app.router.add_post("/", handle)
-    server = await aiohttp_server(app)
+    server = await serving(handle)
     path = tmp_path / "file"
     path.write_bytes(b"file")
     async with build(server.make_url("/")) as session:

@@ -80,16 +80,14 @@ CASES = [
 
 
 @pytest.fixture
-async def server(aiohttp_server):
+async def server(serving):
     """A server that counts."""
 
     async def answer(request):
         server.requests += 1
         return web.Response(text="fine")
 
-    app = web.Application()
-    app.router.add_get("/", answer)
-    server = await aiohttp_server(app)
+    server = await serving(answer)
     server.requests = 0
     return server
 

@@ -79,11 +79,9 @@ class Site:
 
 
 @pytest.fixture
-async def site(aiohttp_server) -> Site:
+async def site(serving) -> Site:
     site = Site()
-    application = web.Application()
-    application.router.add_route("*", "/{path:.*}", site.answer)
-    site.server = await aiohttp_server(application)
+    site.server = await serving(site.answer)
     return site
 
 

@@ -64,20 +64,18 @@ def scrape(registry):
 
 
 @pytest.fixture
-async def server(aiohttp_server):
+async def server(serving):
     """A server that answers with the statuses in the path, one after the other."""
     asked = {}
 
     async def answer(request):
-        statuses = request.match_info["statuses"].split(",")
+        statuses = request.match_info["path"].split(",")
         number = asked[request.path] = asked.get(request.path, -1) + 1
         if statuses == ["silent"]:
             await asyncio.sleep(60)
         return web.Response(status=int(statuses[min(number, len(statuses) - 1)]))
 
-    application = web.Application()
-    application.router.add_route("*", "/{statuses}", answer)
-    return await aiohttp_server(application)
+    return await serving(answer)
 
 
 @pytest.fixture

@@ -71,12 +71,10 @@ class Server:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-async def test_attempts_add_up_to_what_the_server_saw(aiohttp_server, seed):
+async def test_attempts_add_up_to_what_the_server_saw(serving, seed):
     """1000 calls, 50 at once: statuses, hang-ups and cancellations all agree."""
     server = Server(seed)
-    application = web.Application()
-    application.router.add_route("*", "/{path:.*}", server.answer)
-    running = await aiohttp_server(application)
+    running = await serving(server.answer)
     registry = CollectorRegistry()
     metrics = MetricsClient.new_decorator(registry)
     budget = RetryBudget(

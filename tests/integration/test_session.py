@@ -103,60 +103,6 @@ async def test_every_verb_is_retried_on_the_wire(serving, verb):
     assert [(verb.upper(), None), (verb.upper(), "1")] == seen
 
 
-async def test_call_is_whatever_aiohttp_lets_it_be(serving):
-    """It can be awaited, entered, gathered and made a task."""
-    server = await serving(failing(0))
-    async with connected(server.make_url("/"), RETRYING) as s:
-        awaited = await s.get("/")
-        async with s.request("QUERY", "/") as entered:
-            pass
-        gathered = await asyncio.gather(s.get("/"), s.get("/"))
-        task = await asyncio.create_task(s.get("/"))
-
-    responses = [awaited, entered, *gathered, task]
-    assert [200] * 5 == [response.status for response in responses]
-
-
-@pytest.mark.parametrize("target", ["orders", "/orders", "?page=2", "", "../x"])
-async def test_base_url_is_joined_as_without_a_chain(serving, target):
-    """Each attempt goes where a plain session would go, and the log says so."""
-    paths = []
-
-    async def handler(request: web.Request) -> web.StreamResponse:
-        paths.append(request.path_qs)
-        return web.Response(status=503)
-
-    base = (await serving(handler)).make_url("/api/v1/")
-    async with aiohttp.ClientSession(base) as plain, plain.get(target):
-        pass
-    async with (
-        connected(base, ONCE_MORE) as session,
-        session.get(target) as response,
-    ):
-        url = RequestLog.of(response).request_url
-
-    assert [paths[0]] * 3 == paths
-    assert url.path_qs == paths[0]
-
-
-async def test_redirects_are_followed_as_without_a_chain(serving):
-    """GET follows and HEAD does not; a redirect is one attempt."""
-
-    async def handler(request: web.Request) -> web.StreamResponse:
-        if request.path == "/old":
-            raise web.HTTPFound("/new")
-        return web.Response(text="new")
-
-    server = await serving(handler)
-    async with connected(server.make_url("/"), RETRYING) as s:
-        followed = await s.get("/old")
-        left_alone = await s.head("/old")
-
-    assert (200, 1) == (followed.status, len(followed.history))
-    assert 302 == left_alone.status
-    assert 1 == RequestLog.of(followed).total_attempts
-
-
 async def test_netrc_and_proxy_of_the_environment(serving, monkeypatch, tmp_path):
     """With ``trust_env`` each attempt finds what a plain session finds."""
     seen = []
@@ -205,29 +151,6 @@ async def test_cookie_of_a_failed_attempt_goes_with_the_next(serving):
     assert ["3"] == kept
 
 
-async def test_tracing_sees_each_attempt(serving):
-    """Signals fire for each attempt, with the caller's trace context."""
-    events = []
-
-    def trace(name: str) -> Any:
-        async def signal(session: Any, context: Any, params: Any) -> None:
-            events.append((name, context.trace_request_ctx))
-
-        return signal
-
-    config = aiohttp.TraceConfig()
-    config.on_request_start.append(trace("start"))
-    config.on_request_end.append(trace("end"))
-    config.on_request_exception.append(trace("exception"))
-    server = await serving(failing(1))
-    async with connected(
-        server.make_url("/"), RETRYING, trace_configs=[config]
-    ) as session:
-        await session.get("/", trace_request_ctx="mine")
-
-    assert [("start", "mine"), ("end", "mine")] * 2 == events
-
-
 async def test_middlewares_run_in_each_attempt(serving):
     """The request's take the place of the session's, attempt by attempt."""
     seen = []
@@ -256,81 +179,6 @@ async def test_middlewares_run_in_each_attempt(serving):
     assert ["session"] * 2 + ["request"] * 2 + [None] * 2 == seen
 
 
-class RefusedError(Exception):
-    pass
-
-
-async def refuse_all(response: aiohttp.ClientResponse) -> None:
-    raise RefusedError(await response.text())
-
-
-@pytest.mark.parametrize(
-    ("of_session", "of_request", "raised"),
-    [
-        (True, None, aiohttp.ClientResponseError),
-        (False, True, aiohttp.ClientResponseError),
-        (True, refuse_all, RefusedError),
-        (refuse_all, None, RefusedError),
-        (True, False, None),
-        (refuse_all, False, None),
-    ],
-)
-async def test_raise_for_status_is_applied_once(
-    serving, of_session, of_request, raised
-):
-    """Strategies see the statuses; the final response is refused, as if it were one."""
-    statuses = []
-
-    class Counting(RetryStrategy):
-        def should_retry(self, ctx, cause):
-            statuses.append(ctx.log.response_status)
-            return AT_ONCE
-
-    async def handler(request: web.Request) -> web.StreamResponse:
-        return web.Response(status=503, text="no", headers={"X-Why": "full"})
-
-    server = await serving(handler)
-    decorator = RetryingClient.new_decorator(Counting(), max_total_attempts=3)
-    options = {} if of_request is None else {"raise_for_status": of_request}
-    async with connected(
-        server.make_url("/"), decorator, raise_for_status=of_session
-    ) as session:
-        outcome = (
-            await asyncio.gather(session.get("/", **options), return_exceptions=True)
-        )[0]
-
-    assert [503, 503, 503] == statuses
-    assert type(outcome) is (raised or aiohttp.ClientResponse)
-    if raised is aiohttp.ClientResponseError:
-        assert (503, "full") == (outcome.status, outcome.headers["X-Why"])
-    elif raised is RefusedError:
-        assert "no" == str(outcome)
-    log = RequestLog.of(outcome)
-    assert (3, 503) == (log.total_attempts, log.response_status)
-
-
-async def test_refused_response_fails_as_without_a_chain(serving):
-    """The error is the one that a plain session raises, field by field."""
-    server = await serving(failing(2))
-    url = server.make_url("/")
-    errors = []
-    async with (
-        aiohttp.ClientSession(raise_for_status=True) as plain,
-        SessionBuilder(raise_for_status=True)
-        .decorator(DecoratingClient)
-        .build() as session,
-    ):
-        for each in (plain, session):
-            with pytest.raises(aiohttp.ClientResponseError) as caught:
-                await each.get(url)
-            errors.append(caught.value)
-
-    plainly, decorated = errors
-    assert str(plainly) == str(decorated)
-    assert plainly.request_info == decorated.request_info
-    assert plainly.history == decorated.history
-
-
 # Websockets
 
 
@@ -342,20 +190,6 @@ async def websocket(request: web.Request) -> web.WebSocketResponse:
         await asyncio.sleep(0.7)
         await socket.send_str(f"heard {message.data}")
     return socket
-
-
-async def test_websocket_handshake_is_retried(serving):
-    """After a 503 the next attempt shakes hands, and messages flow."""
-    server = await serving(failing(1, websocket))
-    async with connected(server.make_url("/"), RETRYING) as s:
-        with capture_logs() as logs:
-            async with s.ws_connect("/") as socket:
-                await socket.send_str("hello")
-                answer = await socket.receive_str()
-
-    assert "heard hello" == answer
-    assert [503, 101] == [child.response_status for child in logs[0].children]
-    assert logs[0].is_complete
 
 
 async def test_websocket_outlives_the_timeouts_of_its_handshake(serving):
@@ -373,17 +207,6 @@ async def test_websocket_outlives_the_timeouts_of_its_handshake(serving):
         answer = await socket.receive_str()
 
     assert "heard hello" == answer
-
-
-async def test_websocket_handshake_that_fails_for_good(serving):
-    """The last answer is what aiohttp makes its own error of."""
-    server = await serving(failing(9))
-    async with connected(server.make_url("/"), ONCE_MORE) as s:
-        with capture_logs() as logs, pytest.raises(aiohttp.WSServerHandshakeError) as e:
-            await s.ws_connect("/")
-
-    assert 503 == e.value.status
-    assert 2 == logs[0].total_attempts
 
 
 # Sessions of others
@@ -488,18 +311,6 @@ async def test_block_retries_nothing_where_no_client_retries(deaf):
 
     assert 2 == len(requests)
     assert 1 == RequestLog.of(caught.value).total_attempts
-
-
-async def test_undecorated_session_resends_again(deaf):
-    """The session is given back as it came."""
-    url, requests = deaf
-    async with aiohttp.ClientSession() as session:
-        decorate(session, ONCE_MORE)
-        undecorate(session)
-        with pytest.raises(aiohttp.ServerDisconnectedError):
-            await session.get(url)
-
-    assert 2 == len(requests)
 
 
 # Before the call is awaited, and after it is forgotten

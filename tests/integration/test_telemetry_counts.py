@@ -28,7 +28,7 @@ CALLS = 1000
 STATUSES = (200, 200, 200, 200, 404, 429, 500, 503)
 
 
-async def test_attempts_are_counted_alike(aiohttp_server):
+async def test_attempts_are_counted_alike(serving):
     """The server, spans, both kinds of metrics and the logs agree on every status."""
     chance = random.Random(6)
     seen: Counter[int] = Counter()
@@ -40,9 +40,7 @@ async def test_attempts_are_counted_alike(aiohttp_server):
         parents.append(request.headers["traceparent"].split("-")[2])
         return web.Response(status=status)
 
-    application = web.Application()
-    application.router.add_get("/{number}", answer)
-    server = await aiohttp_server(application)
+    server = await serving(answer)
     heard = Heard()
     tracing = heard.decorator()
     registry = CollectorRegistry()
