@@ -19,13 +19,13 @@ from typing import Any, NamedTuple
 import aiohttp
 import pytest
 from body_kinds import KINDS, Content
+from chains import retrying
 from fault_server import End, Fault, FaultServer, answer, cut, early
 from yarl import URL
 
 from aioretry_smithy import (
     Backoff,
     RequestLog,
-    RetryingClient,
     RetryStopReason,
     RetryStrategy,
     SessionBuilder,
@@ -69,7 +69,7 @@ def build(scene: Scene, url: URL) -> aiohttp.ClientSession:
     builder = SessionBuilder(url)
     if scene.fault is None:
         builder.decorator(to_nobody)
-    return builder.decorator(RetryingClient.new_decorator(strategy)).build()
+    return builder.decorator(retrying(strategy)).build()
 
 
 def new_content(size: int, folder: Path) -> Content:

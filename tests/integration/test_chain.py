@@ -11,7 +11,7 @@ from collections import Counter
 import aiohttp
 import pytest
 from aiohttp import web
-from chains import connected
+from chains import connected, retrying
 
 from aioretry_smithy import (
     Backoff,
@@ -21,7 +21,6 @@ from aioretry_smithy import (
     FailFastError,
     LoggingClient,
     RequestLog,
-    RetryingClient,
     RetryStrategy,
     SessionBuilder,
     capture_logs,
@@ -68,18 +67,15 @@ async def test_logs_of_many_calls_add_up_to_what_the_server_saw(serving, caplog)
 
     server = await serving(flaky)
     breaker = Counting(failure_rate_threshold=1.0)
-    builder = (
-        SessionBuilder(server.make_url("/"))
-        .decorator(CircuitBreakerClient.new_decorator(breaker))
-        .decorator(LoggingClient.new_decorator())
-        .decorator(
-            RetryingClient.new_decorator(
-                RetryStrategy.failsafe(Backoff.random(0.0, 0.01)), attempt_timeout=10.0
-            )
-        )
-    )
 
-    async with builder.build() as session:
+    async with connected(
+        server.make_url("/"),
+        CircuitBreakerClient.new_decorator(breaker),
+        LoggingClient.new_decorator(),
+        retrying(
+            RetryStrategy.failsafe(Backoff.random(0.0, 0.01)), attempt_timeout=10.0
+        ),
+    ) as session:
 
         async def call(number: int) -> tuple[str, RequestLog]:
             async with session.get(f"/{number}") as response:
@@ -128,13 +124,12 @@ async def test_cancellation_at_any_await_leaves_nothing_behind(serving):
 
     server = await serving(handler)
     breaker = CircuitBreaker(minimum_request_threshold=0)
-    builder = (
-        SessionBuilder(server.make_url("/"))
-        .decorator(CircuitBreakerClient.new_decorator(breaker))
-        .decorator(RetryingClient.new_decorator(Slow(), max_total_attempts=2))
-    )
     cancelled = 0
-    async with builder.build() as session:
+    async with connected(
+        server.make_url("/"),
+        CircuitBreakerClient.new_decorator(breaker),
+        retrying(Slow(), max_total_attempts=2),
+    ) as session:
         for turns in range(200):
             breaker.enter_state(CircuitState.CLOSED)
             with capture_logs() as logs:
@@ -215,7 +210,7 @@ async def test_response_given_up_frees_its_connection_before_the_wait(serving):
     async with (
         connected(
             server.make_url("/"),
-            RetryingClient.new_decorator(strategy),
+            retrying(strategy),
             connector=aiohttp.TCPConnector(limit=1),
         ) as session,
         session.get("/") as response,
@@ -238,9 +233,7 @@ async def test_small_rest_of_a_body_is_read_and_the_connection_used_again(servin
     server = await serving(handler)
     strategy = RetryStrategy.failsafe(Backoff.without_delay())
     async with (
-        connected(
-            server.make_url("/"), RetryingClient.new_decorator(strategy)
-        ) as session,
+        connected(server.make_url("/"), retrying(strategy)) as session,
         session.get("/") as response,
     ):
         await response.read()
@@ -258,10 +251,9 @@ async def test_silent_server_is_cut_at_the_deadline_to_the_scaled_number(serving
     server = await serving(silent)
     durations = []
     for backoff in (Backoff.without_delay(), Backoff.fixed(0.6)):
-        decorator = RetryingClient.new_decorator(
-            RetryStrategy.on_server_error_status(backoff), attempt_timeout=0.6
+        builder = SessionBuilder(server.make_url("/")).decorator(
+            retrying(RetryStrategy.on_server_error_status(backoff), attempt_timeout=0.6)
         )
-        builder = SessionBuilder(server.make_url("/")).decorator(decorator)
         async with builder.response_timeout(2.0).build() as session:
             with pytest.raises(TimeoutError) as caught:
                 await session.get("/")
@@ -289,8 +281,7 @@ async def test_cancellation_in_a_decorator_gives_its_response_back(serving):
     server = await serving(handler)
     gc.disable()
     try:
-        builder = SessionBuilder(server.make_url("/")).decorator(refresh)
-        async with builder.build() as session:
+        async with connected(server.make_url("/"), refresh) as session:
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.05):
                     await session.get("/")

@@ -10,13 +10,12 @@ import zlib
 import aiohttp
 import pytest
 from aiohttp import web
-from chains import connected
+from chains import connected, retrying
 
 from aioretry_smithy import (
     Backoff,
     ContentPreviewingClient,
     RequestLog,
-    RetryingClient,
     RetryStrategy,
     RetryStrategyWithContent,
 )
@@ -27,7 +26,7 @@ CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 BUSY = b"HTTP/1.1 503 Busy\r\nContent-Type: text/plain\r\nContent-Length: 9\r\n\r\n"
 PREVIEWING = ContentPreviewingClient.new_decorator(10)
 SOON = Backoff.fixed(0.001)
-RETRYING = RetryingClient.new_decorator(RetryStrategy.on_server_error_status(SOON))
+RETRYING = retrying(RetryStrategy.on_server_error_status(SOON))
 
 
 def sized(body, *headers):
@@ -180,10 +179,7 @@ async def test_who_looks_at_bodies_and_previews_do_not_mind_each_other(
         [CHUNKED, chunk(b"bu"), 0.02, chunk(b"sy"), chunk(b"")],
         [CHUNKED, chunk(b"do"), 0.02, chunk(b"ne " + MEBIBYTE), chunk(b"")],
     )
-    retrying = RetryingClient.new_decorator(
-        WhileBusy(), buffer_response=buffer_response
-    )
-    decorators = [PREVIEWING, retrying]
+    decorators = [PREVIEWING, retrying(WhileBusy(), buffer_response=buffer_response)]
     if order == "outside":
         decorators.reverse()
     async with build(url, *decorators) as session, session.get("/") as response:
@@ -194,23 +190,6 @@ async def test_who_looks_at_bodies_and_previews_do_not_mind_each_other(
     assert b"done " + MEBIBYTE == body
     assert ["busy" if order == "inside" else None, "done line …"] == previews
     assert "done line …" == log.response_content_preview
-
-
-async def test_connection_is_used_again(serving):
-    """A preview holds nothing of it."""
-    transports = set()
-
-    async def handle(request):
-        transports.add(request.transport)
-        return web.Response(text="x" * 50_000)
-
-    server = await serving(handle)
-    async with build(server.make_url("/")) as session:
-        for _ in range(5):
-            async with session.get("/") as response:
-                await response.read()
-
-    assert 1 == len(transports)
 
 
 async def test_early_exit_leaves_what_has_come(serve):

@@ -10,6 +10,7 @@ import logging
 
 import aiohttp
 import pytest
+from chains import retrying
 
 from aioretry_smithy import (
     Backoff,
@@ -21,7 +22,6 @@ from aioretry_smithy import (
     LogFormatter,
     LoggingClient,
     RetryBudget,
-    RetryingClient,
     RetryStrategy,
     SessionBuilder,
     capture_logs,
@@ -94,7 +94,7 @@ def builder(*inside, around=lambda client: client):
         around,
         LoggingClient.new_decorator(),
         ContentPreviewingClient.new_decorator(100),
-        RetryingClient.new_decorator(Always(), max_total_attempts=2),
+        retrying(Always(), max_total_attempts=2),
         LoggingClient.new_decorator(formatter=LogFormatter.json(nested=True)),
         LoggingClient.new_decorator(formatter=LogFormatter.json()),
         around,

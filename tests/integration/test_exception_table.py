@@ -12,13 +12,13 @@ import aiohttp
 import pytest
 import trustme
 from aiohttp import ClientTimeout
+from chains import retrying
 
 from aioretry_smithy import (
     Backoff,
     DecoratingClient,
     RequestLog,
     ResponseTimeoutError,
-    RetryingClient,
     RetrySafety,
     RetryStrategy,
     decorate,
@@ -464,8 +464,9 @@ async def test_failsafe_knows_the_difference(serve, dead, method, redirected, at
         await serve(redirecting(f"http://{dead}/")) if redirected else f"http://{dead}"
     )
     strategy = RetryStrategy.failsafe(Backoff.fixed(0.0))
-    retrying = RetryingClient.new_decorator(strategy, max_total_attempts=3)
-    async with decorate(aiohttp.ClientSession(), retrying) as session:
+    async with decorate(
+        aiohttp.ClientSession(), retrying(strategy, max_total_attempts=3)
+    ) as session:
         with pytest.raises(aiohttp.ClientConnectorError) as caught:
             await session.request(method, url)
 

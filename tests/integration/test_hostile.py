@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
+from chains import retrying
 from multidict import CIMultiDict
 
 from aioretry_smithy import (
@@ -20,7 +21,6 @@ from aioretry_smithy import (
     LoggingClient,
     RequestLog,
     RetryConfig,
-    RetryingClient,
     RetryStrategy,
     SessionBuilder,
     capture_logs,
@@ -92,11 +92,7 @@ def chain(formatter: LogFormatter | None = None, **arguments: Any) -> SessionBui
         .decorator(
             LoggingClient.new_decorator(formatter=formatter, sensitive_headers=["X-Me"])
         )
-        .decorator(
-            RetryingClient.new_decorator(
-                strategy, max_total_attempts=2, max_retry_after=0.9
-            )
-        )
+        .decorator(retrying(strategy, max_total_attempts=2, max_retry_after=0.9))
         .response_timeout(20.0)
     )
 

@@ -14,6 +14,7 @@ from aiohttp import web
 pytest.importorskip("opentelemetry.sdk")
 pytest.importorskip("opentelemetry.instrumentation.aiohttp_client")
 
+from chains import connected, retrying
 from heard import Heard
 from opentelemetry import context as contexts
 from opentelemetry.instrumentation._semconv import _StabilityMode
@@ -24,7 +25,6 @@ from packaging.version import Version
 
 from aioretry_smithy import (
     Backoff,
-    RetryingClient,
     RetryStrategy,
     RetryStrategyWithContent,
     SessionBuilder,
@@ -88,15 +88,16 @@ async def site(serving) -> Site:
 def chain(
     site: Site, tracing: Decorator, *, inside=True, outside=True, **arguments
 ) -> SessionBuilder:
-    retrying = RetryingClient.new_decorator(
-        RetryStrategy.failsafe(Backoff.without_delay()),
-        max_total_attempts=3,
-        attempt_timeout=arguments.pop("attempt_timeout", None),
-    )
     builder = SessionBuilder(site.server.make_url("/"), **arguments)
     if inside:
         builder = builder.decorator(tracing)
-    builder = builder.decorator(retrying)
+    builder = builder.decorator(
+        retrying(
+            RetryStrategy.failsafe(Backoff.without_delay()),
+            max_total_attempts=3,
+            attempt_timeout=arguments.pop("attempt_timeout", None),
+        )
+    )
     return builder.decorator(tracing) if outside else builder
 
 
@@ -192,13 +193,15 @@ async def test_wait_begins_after_a_slow_body(site, heard):
     """A body that is read for the decision delays the wait, and is no part of it."""
     site.failures, site.silence = 1, 0.5
     tracing = heard.decorator()
-    builder = (
-        SessionBuilder(site.server.make_url("/"))
-        .decorator(tracing)
-        .decorator(RetryingClient.new_decorator(Patient()))
-        .decorator(tracing)
-    )
-    async with builder.build() as session, session.get("/late"):
+    async with (
+        connected(
+            site.server.make_url("/"),
+            tracing,
+            retrying(Patient()),
+            tracing,
+        ) as session,
+        session.get("/late"),
+    ):
         pass
 
     first, second = heard.attempts

@@ -167,8 +167,12 @@ async def test_failures_of_the_transport_are_still_retried(end):
     server = await asyncio.start_server(handle, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     strategy = RetryStrategy.failsafe(Backoff.without_delay())
-    retrying = RetryingClient.new_decorator(strategy, max_total_attempts=3)
-    async with server, SessionBuilder().decorator(retrying).build() as session:
+    async with (
+        server,
+        connected(
+            None, RetryingClient.new_decorator(strategy, max_total_attempts=3)
+        ) as session,
+    ):
         with pytest.raises(aiohttp.ClientError) as caught:
             await session.put(f"http://127.0.0.1:{port}/", data=chunks)
 

@@ -8,6 +8,7 @@ import socket
 import aiohttp
 import pytest
 from aiohttp import web
+from chains import connected, retrying
 
 from aioretry_smithy import (
     Backoff,
@@ -15,9 +16,7 @@ from aioretry_smithy import (
     CircuitBreakerClient,
     FailFastError,
     RetryBudget,
-    RetryingClient,
     RetryStrategy,
-    SessionBuilder,
 )
 
 pytest.importorskip("prometheus_client")
@@ -93,23 +92,16 @@ def new_session(registry, *, brake_after=None):
         capacity=3, brake_after=brake_after, listeners=[RetryBudgetMetrics(registry)]
     )
     breakers = CircuitBreakerMetrics(registry)
-    return (
-        SessionBuilder()
-        .decorator(
-            CircuitBreakerClient.new_per_host_decorator(
-                lambda host: CircuitBreaker(
-                    host, minimum_request_threshold=5, listeners=[breakers]
-                )
+    return connected(
+        None,
+        CircuitBreakerClient.new_per_host_decorator(
+            lambda host: CircuitBreaker(
+                host, minimum_request_threshold=5, listeners=[breakers]
             )
-        )
-        .decorator(metrics)
-        .decorator(
-            RetryingClient.new_decorator(
-                RetryStrategy.failsafe(Backoff.fixed(0.01)), limiter=budget
-            )
-        )
-        .decorator(metrics)
-        .build()
+        ),
+        metrics,
+        retrying(RetryStrategy.failsafe(Backoff.fixed(0.01)), limiter=budget),
+        metrics,
     )
 
 

@@ -8,6 +8,7 @@ from collections import Counter
 
 import pytest
 from aiohttp import web
+from chains import connected, retrying
 
 from aioretry_smithy import (
     Backoff,
@@ -16,9 +17,7 @@ from aioretry_smithy import (
     CircuitState,
     RequestLog,
     RetryBudget,
-    RetryingClient,
     RetryStrategy,
-    SessionBuilder,
     capture_logs,
 )
 
@@ -90,19 +89,6 @@ async def test_attempts_add_up_to_what_the_server_saw(serving, seed):
             breaker.enter_state(CircuitState.FORCED_OPEN)
         return breaker
 
-    builder = (
-        SessionBuilder(running.make_url("/"))
-        .decorator(metrics)
-        .decorator(CircuitBreakerClient.new_per_method_decorator(open_for_deletion))
-        .decorator(
-            RetryingClient.new_decorator(
-                RetryStrategy.failsafe(Backoff.random(0.0, 0.005)),
-                max_total_attempts=4,
-                limiter=budget,
-            )
-        )
-        .decorator(metrics)
-    )
     places = asyncio.Semaphore(50)
 
     async def call(session, number):
@@ -114,7 +100,17 @@ async def test_attempts_add_up_to_what_the_server_saw(serving, seed):
                 await response.read()
 
     with capture_logs() as logs:
-        async with builder.build() as session:
+        async with connected(
+            running.make_url("/"),
+            metrics,
+            CircuitBreakerClient.new_per_method_decorator(open_for_deletion),
+            retrying(
+                RetryStrategy.failsafe(Backoff.random(0.0, 0.005)),
+                max_total_attempts=4,
+                limiter=budget,
+            ),
+            metrics,
+        ) as session:
             calls = (call(session, number) for number in range(CALLS))
             await asyncio.gather(*calls, return_exceptions=True)
 

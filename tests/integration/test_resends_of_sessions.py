@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import aiohttp
 import pytest
 from aiohttp import web
-from chains import connected
+from chains import connected, retrying
 from chains import session as scripted
 from fault_server import End, Fault, response
 from parity import (
@@ -32,7 +32,6 @@ from aioretry_smithy import (
     HedgingClient,
     LoggingClient,
     RequestLog,
-    RetryingClient,
     RetryStrategy,
     decorate,
     undecorate,
@@ -41,7 +40,7 @@ from aioretry_smithy.testing import ScriptedTransport
 
 OK = response(200, b"fine")
 BROKEN = (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError)
-NOTHING = RetryingClient.new_decorator(RetryStrategy.never())
+NOTHING = retrying(RetryStrategy.never())
 
 
 # Whoever made the session

@@ -14,7 +14,6 @@ from chains import connected, retrying, session
 from aioretry_smithy import (
     RequestLog,
     RetryStopReason,
-    SessionBuilder,
     client_decorator,
     new_response,
 )
@@ -105,10 +104,7 @@ def _nothing_is_freed_by_chance():
 )
 async def test_call_that_fails_leaves_no_connection_in_use(serve, decorators):
     """Responses are closed, however a decorator dealt with them."""
-    builder = SessionBuilder(await serve(UNENDING))
-    for decorator in decorators:
-        builder.decorator(decorator)
-    async with builder.build() as session:
+    async with connected(await serve(UNENDING), *decorators) as session:
         with pytest.raises(DecoratorError):
             await session.get("/")
 
@@ -147,8 +143,7 @@ async def test_what_is_no_response_ends_the_call(serve):
         response = await delegate.execute(ctx, request)
         return response.status
 
-    builder = SessionBuilder(await serve(UNENDING)).decorator(reads)
-    async with builder.decorator(RETRYING).build() as session:
+    async with connected(await serve(UNENDING), reads, RETRYING) as session:
         with pytest.raises(AttributeError) as caught:
             await session.get("/")
 

@@ -8,7 +8,7 @@ import contextlib
 import aiohttp
 import pytest
 from aiohttp import web
-from chains import connected
+from chains import connected, retrying
 from left_over import nothing_to_collect
 
 from aioretry_smithy import (
@@ -19,7 +19,6 @@ from aioretry_smithy import (
     CircuitBreakerRpcClient,
     LoggingRpcClient,
     RequestLog,
-    RetryingClient,
     RetryingRpcClient,
     RetryRule,
     RetryRuleWithContent,
@@ -29,7 +28,7 @@ from aioretry_smithy import (
 )
 
 NOW = Backoff.without_delay()
-SAFELY = RetryingClient.new_decorator(RetryStrategy.failsafe(NOW), max_total_attempts=3)
+SAFELY = retrying(RetryStrategy.failsafe(NOW), max_total_attempts=3)
 
 
 async def silent(request: web.Request) -> web.StreamResponse:

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import pytest
 from aiohttp import web
-from chains import connected
+from chains import connected, retrying
 
 from aioretry_smithy import (
     Backoff,
     DecoratingClient,
     RequestLog,
     RetryConfig,
-    RetryingClient,
     RetryStrategy,
     SessionBuilder,
     capture_logs,
@@ -29,14 +28,14 @@ from aioretry_smithy import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 AT_ONCE = Backoff.without_delay()
 ALWAYS = RetryStrategy.on_server_error_status(AT_ONCE)
-RETRYING = RetryingClient.new_decorator(ALWAYS)
-ONCE_MORE = RetryingClient.new_decorator(ALWAYS, max_total_attempts=2)
+RETRYING = retrying(ALWAYS)
+ONCE_MORE = retrying(ALWAYS, max_total_attempts=2)
 
 
 @pytest.fixture
@@ -53,15 +52,6 @@ async def deaf() -> AsyncIterator[tuple[str, list[bytes]]]:
     host, port = server.sockets[0].getsockname()
     async with server:
         yield f"http://{host}:{port}/", requests
-
-
-@pytest.fixture
-def no_collection() -> Iterator[None]:
-    """Keep the garbage collector away: what is freed is freed by itself."""
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
 
 
 def failing(times: int, answer: Handler | None = None) -> Handler:
@@ -120,7 +110,7 @@ async def test_netrc_and_proxy_of_the_environment(serving, monkeypatch, tmp_path
     monkeypatch.delenv("no_proxy", raising=False)
     async with aiohttp.ClientSession(trust_env=True) as plain:
         await plain.get("http://shop.invalid/")
-    async with SessionBuilder(trust_env=True).decorator(ONCE_MORE).build() as session:
+    async with connected(None, ONCE_MORE, trust_env=True) as session:
         response = await session.get("http://shop.invalid/")
 
     assert ("shop.invalid", "Basic bWU6aGlkZGVu") == seen[0]
@@ -195,10 +185,9 @@ async def websocket(request: web.Request) -> web.WebSocketResponse:
 async def test_websocket_outlives_the_timeouts_of_its_handshake(serving):
     """Attempt timeout and deadline end with the handshake."""
     server = await serving(websocket)
-    decorator = RetryingClient.new_decorator(
-        RetryStrategy.failsafe(AT_ONCE), attempt_timeout=0.5
+    builder = SessionBuilder(server.make_url("/")).decorator(
+        retrying(RetryStrategy.failsafe(AT_ONCE), attempt_timeout=0.5)
     )
-    builder = SessionBuilder(server.make_url("/")).decorator(decorator)
     async with (
         builder.response_timeout(0.6).build() as session,
         session.ws_connect("/") as socket,
@@ -265,7 +254,7 @@ def broken_connection() -> Any:
     [
         ([], 1, 2),
         ([DecoratingClient], 1, 2),
-        ([RetryingClient.new_decorator(RetryStrategy.never())], 1, 1),
+        ([retrying(RetryStrategy.never())], 1, 1),
         ([ONCE_MORE], 2, 2),
         ([RETRYING], 10, 10),
     ],
@@ -292,7 +281,7 @@ async def test_attempt_of_a_block_is_one_request_on_the_wire(deaf, usual, attemp
     url, requests = deaf
     retry = RetryConfig(ALWAYS, max_total_attempts=attempts)
     async with aiohttp.ClientSession() as session:
-        decorate(session, RetryingClient.new_decorator(usual))
+        decorate(session, retrying(usual))
         with request_options(retry=retry), broken_connection() as caught:
             await session.get(url)
 
@@ -332,7 +321,7 @@ async def test_call_starts_when_it_is_awaited(serving):
 
 async def test_call_that_is_never_awaited_warns():
     """As a coroutine of aiohttp's own does."""
-    async with SessionBuilder().decorator(RETRYING).build() as session:
+    async with connected(None, RETRYING) as session:
         call = session.get("http://127.0.0.1:1/")
         with pytest.warns(RuntimeWarning, match="was never awaited"):
             del call
@@ -346,7 +335,7 @@ async def test_response_keeps_a_session_that_nobody_else_does(serving):
         return web.Response(body=b"x" * 3_000_000)
 
     url = (await serving(failing(1, handler))).make_url("/")
-    session = SessionBuilder().decorator(RETRYING).build()
+    session = connected(None, RETRYING)
     alive = weakref.ref(session)
     call = session.get(url)
     del session
@@ -358,27 +347,6 @@ async def test_response_keeps_a_session_that_nobody_else_does(serving):
     await session.close()
 
     assert 3_000_000 == len(body)
-
-
-@pytest.mark.usefixtures("no_collection")
-@pytest.mark.parametrize(
-    "decorators",
-    [None, [DecoratingClient], [RETRYING]],
-    ids=["bare", "no-op", "retrying"],
-)
-async def test_session_and_response_are_freed_at_once(serving, decorators):
-    """No cycle runs through a call that ended with a response."""
-    server = await serving(failing(0 if decorators is None else 1))
-    session = aiohttp.ClientSession()
-    if decorators is not None:
-        decorate(session, *decorators)
-    response = await session.get(server.make_url("/"))
-    await response.read()
-    await session.close()
-    freed = weakref.ref(session), weakref.ref(response)
-    del session, response
-
-    assert (None, None) == (freed[0](), freed[1]())
 
 
 async def test_session_is_collected_after_a_failure(deaf):

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from aiohttp import ClientTimeout, web
 from aiohttp.test_utils import TestServer
-from chains import connected
+from chains import connected, retrying
 from standard_vectors import load
 
-from aioretry_smithy import RequestLog, RetryingClient, RetryStopReason
+from aioretry_smithy import RequestLog, RetryStopReason
 
 if TYPE_CHECKING:
     from aiohttp import ClientSession
@@ -90,11 +90,12 @@ async def replay_all(vector: Any) -> None:
     app.router.add_get("/", service.answer)
     async with TestServer(app) as server:
         service.scope = f"{server.host}:{server.port}"
-        decorator = RetryingClient.new_decorator(strategy, use_retry_after=False)
         async with (
             # No limit of aiohttp's either, which would be short here.
             connected(
-                server.make_url("/"), decorator, timeout=ClientTimeout()
+                server.make_url("/"),
+                retrying(strategy, use_retry_after=False),
+                timeout=ClientTimeout(),
             ) as client
         ):
             for call in vector.calls:

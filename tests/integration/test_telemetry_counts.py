@@ -12,14 +12,13 @@ from aiohttp import web
 pytest.importorskip("opentelemetry.sdk")
 pytest.importorskip("prometheus_client")
 
+from chains import connected, retrying
 from heard import Heard
 from prometheus_client import CollectorRegistry
 
 from aioretry_smithy import (
     Backoff,
-    RetryingClient,
     RetryStrategy,
-    SessionBuilder,
     capture_logs,
 )
 from aioretry_smithy.prometheus import MetricsClient
@@ -45,18 +44,6 @@ async def test_attempts_are_counted_alike(serving):
     tracing = heard.decorator()
     registry = CollectorRegistry()
     metrics = MetricsClient.new_decorator(registry)
-    builder = (
-        SessionBuilder(server.make_url("/"))
-        .decorator(tracing)
-        .decorator(metrics)
-        .decorator(
-            RetryingClient.new_decorator(
-                RetryStrategy.failsafe(Backoff.without_delay()), max_total_attempts=4
-            )
-        )
-        .decorator(metrics)
-        .decorator(tracing)
-    )
     gate = asyncio.Semaphore(50)
 
     async def call(number: int) -> None:
@@ -64,7 +51,16 @@ async def test_attempts_are_counted_alike(serving):
             pass
 
     with capture_logs() as logs:
-        async with builder.build() as session:
+        async with connected(
+            server.make_url("/"),
+            tracing,
+            metrics,
+            retrying(
+                RetryStrategy.failsafe(Backoff.without_delay()), max_total_attempts=4
+            ),
+            metrics,
+            tracing,
+        ) as session:
             await asyncio.gather(*map(call, range(CALLS)))
 
     total = sum(seen.values())

@@ -7,7 +7,7 @@ from unittest import mock
 
 import aiohttp
 import pytest
-from chains import URL, Scripted, after, now, refused, retrying, session
+from chains import URL, Scripted, after, connected, now, refused, retrying, session
 
 from aioretry_smithy import (
     CircuitBreaker,
@@ -102,7 +102,7 @@ class TestWaiting:
         mocked = mock.AsyncMock(return_value=mock.MagicMock(status=200))
         monkeypatch.setattr(aiohttp.ClientSession, "_request", mocked)
         limit = ConcurrencyLimit.fixed(1)
-        async with SessionBuilder().decorator(limiting(limit)).build() as client:
+        async with connected(None, limiting(limit)) as client:
             await client.get(URL)
 
         assert 0 == limit.in_flight

@@ -10,6 +10,7 @@ from chains import (
     URL,
     Scripted,
     after,
+    connected,
     now,
     retrying,
     session,
@@ -218,8 +219,10 @@ class TestDecorators:
         limiting = RateLimitingClient.new_per_host_decorator(
             lambda key: RateLimit.from_headers()
         )
-        builder = SessionBuilder().decorator(answering).decorator(limiting)
-        async with builder.build() as session, session.get("/orders") as response:
+        async with (
+            connected(None, answering, limiting) as session,
+            session.get("/orders") as response,
+        ):
             limits = unwrap(session, RateLimitingClient).limits
 
         assert (200, {}) == (response.status, dict(limits))

@@ -7,10 +7,11 @@ from aiohttp import web
 
 pytest.importorskip("gql")
 
+from chains import connected, retrying
 from gql import Client
 from gql.transport.aiohttp import AIOHTTPTransport
 
-from aioretry_smithy import RetryingClient, RetryStrategy, SessionBuilder
+from aioretry_smithy import RetryStrategy
 
 ANSWER = {"data": {"orders": [{"id": 1}, {"id": 2}]}}
 
@@ -35,10 +36,9 @@ async def test_session_in_the_place_of_the_librarys_own(
     flaky.answers["/graphql"] = ANSWER
     transport = AIOHTTPTransport(f"{await start(flaky)}/graphql")
     strategy = RetryStrategy.on_server_error_status()
-    builder = SessionBuilder().decorator(RetryingClient.new_decorator(strategy))
     async with Client(transport=transport) as client:
         await transport.session.close()
-        session = transport.session = builder.build()
+        session = transport.session = connected(None, retrying(strategy))
         answer = await client.execute(example("with_gql").ORDERS)
 
     assert ANSWER["data"] == answer
