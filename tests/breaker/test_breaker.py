@@ -8,11 +8,7 @@ import time
 import pytest
 from chains import Clock
 
-from aioretry_smithy import (
-    CircuitBreaker,
-    CircuitBreakerListener,
-    CircuitState,
-)
+from aioretry_smithy import CircuitBreaker, CircuitBreakerListener, CircuitState
 from aioretry_smithy._breaker.window import EventCount
 
 CLOSED, OPEN, HALF_OPEN, FORCED_OPEN = CircuitState

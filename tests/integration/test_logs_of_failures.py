@@ -12,11 +12,7 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.http_exceptions import HttpProcessingError
 from chains import connected, retrying
 
-from aioretry_smithy import (
-    AttemptTimeoutError,
-    RequestLog,
-    ResponseTimeoutError,
-)
+from aioretry_smithy import AttemptTimeoutError, RequestLog, ResponseTimeoutError
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"
 BUSY = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"

@@ -17,10 +17,7 @@ from aiohttp import ClientTimeout
 from chains import connected, retrying
 from fault_server import End, Fault, FaultServer, Read, answer, cut, early, response
 
-from aioretry_smithy import (
-    RetryStopReason,
-    capture_logs,
-)
+from aioretry_smithy import RetryStopReason, capture_logs
 from aioretry_smithy._call.upload import Upload
 
 MEGABYTES = b"x" * (4 << 20)

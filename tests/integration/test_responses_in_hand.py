@@ -11,12 +11,7 @@ import aiohttp
 import pytest
 from chains import connected, retrying, session
 
-from aioretry_smithy import (
-    RequestLog,
-    RetryStopReason,
-    client_decorator,
-    new_response,
-)
+from aioretry_smithy import RequestLog, RetryStopReason, client_decorator, new_response
 from aioretry_smithy.testing import VirtualTimeLoop
 
 UNENDING = [b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc", 60.0]

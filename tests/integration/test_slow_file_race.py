@@ -11,11 +11,7 @@ import aiohttp
 from chains import connected, retrying
 from fault_server import Fault, FaultServer, Read, response
 
-from aioretry_smithy import (
-    Backoff,
-    RequestLog,
-    RetryStrategy,
-)
+from aioretry_smithy import Backoff, RequestLog, RetryStrategy
 
 RUNS = 100
 AT_ONCE = 10

@@ -16,11 +16,7 @@ from chains import connected, retrying
 from heard import Heard
 from prometheus_client import CollectorRegistry
 
-from aioretry_smithy import (
-    Backoff,
-    RetryStrategy,
-    capture_logs,
-)
+from aioretry_smithy import Backoff, RetryStrategy, capture_logs
 from aioretry_smithy.prometheus import MetricsClient
 
 CALLS = 1000

@@ -6,12 +6,7 @@ import aiohttp
 import pytest
 from chains import connected, retrying
 
-from aioretry_smithy import (
-    DecoratingClient,
-    RetryStopReason,
-    capture_logs,
-    decorate,
-)
+from aioretry_smithy import DecoratingClient, RetryStopReason, capture_logs, decorate
 
 
 class FailingResolver(aiohttp.abc.AbstractResolver):
