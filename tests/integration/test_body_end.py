@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import gzip
 import weakref
 
 import aiohttp
 import pytest
-from aiohttp import ClientTimeout, web
+from aiohttp import web
 from chains import SAFELY, retrying
 from chains import connected as build
 
@@ -18,15 +17,12 @@ from aioretry_smithy import (
     Backoff,
     DecoratingClient,
     RequestLog,
-    ResponseTimeoutError,
     RetryStrategy,
-    capture_logs,
     client_decorator,
 )
 
 RETRYING = retrying(RetryStrategy.failsafe(Backoff.fixed(0.01)))
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"
-GZIP = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 10\r\n\r\n"
 HALF = HEAD + b"01234"
 
 each_chain = pytest.mark.parametrize(
@@ -57,98 +53,6 @@ async def test_body_read_to_its_end(serve, decorator):
             assert 10 == end.response_length
             assert end.response_cause is None
             assert end.total_duration >= end.duration + 0.04
-
-
-@each_chain
-async def test_length_counts_decoded_bytes(serve, decorator):
-    """A packed body is counted as the caller gets it."""
-    body = gzip.compress(b"x" * 5000)
-    head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n"
-    url = await serve([head % len(body), 0.01, body])
-    async with build(url, decorator) as session, session.get("/") as response:
-        chunks = [chunk async for chunk in response.content.iter_chunked(1000)]
-
-    assert 5000 == sum(map(len, chunks)) == RequestLog.of(response).response_length
-
-
-@each_chain
-async def test_small_body_that_came_with_the_headers(serve, decorator):
-    """A body that was there before anybody read it is complete as well."""
-    url = await serve([HEAD + b"0123456789"])
-    async with build(url, decorator) as session:
-        response = await session.get("/")
-        await asyncio.sleep(0.02)
-        log = RequestLog.of(response)
-
-    assert all(end.is_complete for end in ends(log))
-    assert 10 == log.response_length
-
-
-@pytest.mark.parametrize("leave", ["exit", "release", "close"])
-@each_chain
-async def test_early_exit_has_no_cause(serve, decorator, leave):
-    """A caller that has seen enough has not failed."""
-    url = await serve([HALF, 3600.0])
-    async with build(url, decorator) as session:
-        response = await session.get("/")
-        assert b"01234" == await response.content.readany()
-        if leave == "exit":
-            async with response:
-                pass
-        else:
-            getattr(response, leave)()
-        log = RequestLog.of(response)
-
-    for end in ends(log):
-        assert end.is_complete
-        assert 5 == end.response_length
-        assert end.response_cause is None
-
-
-@each_chain
-async def test_cancelled_reader_has_no_cause(serve, decorator):
-    """A caller that goes away while reading ends the log too."""
-    url = await serve([HALF, 3600.0])
-    async with build(url, decorator) as session:
-        response = await session.get("/")
-        task = asyncio.create_task(response.read())
-        await asyncio.sleep(0.01)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        log = RequestLog.of(response)
-
-        assert all(end.is_complete for end in ends(log))
-        assert log.response_cause is None
-        assert not session.connector._acquired
-
-
-FAILURES = {
-    "cut": ([HALF, None], {}, aiohttp.ClientPayloadError, 5),
-    "no gzip": ([GZIP, 0.01, b"0123456789"], {}, aiohttp.ClientPayloadError, 0),
-    "silence": ([HALF, 3600.0], {"sock_read": 0.5}, aiohttp.SocketTimeoutError, 5),
-    "time": ([HALF, 3600.0], {"total": 0.5}, ResponseTimeoutError, 5),
-}
-
-
-@pytest.mark.parametrize("failure", FAILURES)
-@each_chain
-async def test_failed_body_is_a_failure(serve, decorator, failure):
-    """The log has the very error that the reader got, beside the status."""
-    parts, limits, error, length = FAILURES[failure]
-    url = await serve(parts)
-    async with build(url, decorator, timeout=ClientTimeout(**limits)) as session:
-        response = await session.get("/")
-        with pytest.raises(error) as caught:
-            await response.read()
-        log = RequestLog.of(response)
-
-    for end in ends(log):
-        assert end.is_complete
-        assert caught.value is end.response_cause
-        assert (200, length) == (end.response_status, end.response_length)
-        assert end.total_duration >= (0.04 if limits else 0.0)
-    assert "200 OK, " in log.render()
 
 
 async def test_stream_says_each_time_which_limit_passed(serve):
@@ -186,44 +90,6 @@ async def test_body_that_a_decorator_reads_and_fails_on(serve):
     assert log.is_complete
 
 
-@pytest.mark.parametrize(
-    ("method", "head"),
-    [
-        ("HEAD", HEAD),
-        ("GET", b"HTTP/1.1 204 No Content\r\n\r\n"),
-        ("GET", b"HTTP/1.1 304 Not Modified\r\n\r\n"),
-        ("GET", b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
-    ],
-)
-@each_chain
-async def test_response_without_a_body_is_complete_at_once(
-    serve, decorator, method, head
-):
-    """Nobody has to read what is not there."""
-    url = await serve([head])
-    async with build(url, decorator) as session:
-        response = await session.request(method, "/")
-        log = RequestLog.of(response)
-
-        assert all(end.is_complete for end in ends(log))
-        assert 0 == log.response_length
-        assert log.response_cause is None
-
-
-@each_chain
-async def test_web_socket_is_complete_at_its_handshake(echoing, decorator):
-    """The bytes after a 101 are no body, and the socket works as ever."""
-    async with build(echoing, decorator) as session:
-        with capture_logs() as logs:
-            socket = await session.ws_connect("/")
-        assert all(end.is_complete for end in ends(logs[0]))
-        assert 101 == logs[0].response_status
-
-        await socket.send_str("hello")
-        assert "hello" == (await socket.receive()).data
-        await socket.close()
-
-
 @each_chain
 async def test_mocked_response_is_complete_at_once(aioresponses_mock, decorator):
     """The fakes of aioresponses hold no connection, so nothing more can come."""
@@ -235,26 +101,6 @@ async def test_mocked_response_is_complete_at_once(aioresponses_mock, decorator)
         assert all(end.is_complete for end in ends(log))
         assert (201, 3) == (log.response_status, log.response_length)
         assert b"abc" == await response.read()
-
-
-async def test_log_of_a_redirected_call(serve):
-    """The body is that of the last hop, the headers sent are those of the first."""
-    away = b"HTTP/1.1 303 See Other\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n"
-    url = await serve([away], [HEAD + b"0123456789"])
-    async with (
-        build(url, RETRYING) as session,
-        session.post("/a", data=b"abc") as response,
-    ):
-        await response.read()
-    log = RequestLog.of(response)
-
-    assert "3" == log.request_headers["Content-Length"]
-    assert ("POST", "/a") == (log.request_method, log.request_url.path)
-    assert (200, 10, 1) == (
-        log.response_status,
-        log.response_length,
-        log.total_attempts,
-    )
 
 
 async def read(response):

@@ -159,34 +159,6 @@ async def test_cancellation_at_any_await_leaves_nothing_behind(serving):
     assert cancelled > 10
 
 
-async def test_cancelled_trial_leaves_the_circuit_as_it_was(serving):
-    """The next call is the trial; the cancelled one counted for nothing."""
-    blocked = asyncio.Event()
-
-    async def handler(request: web.Request) -> web.StreamResponse:
-        if request.path == "/slow":
-            blocked.set()
-            await asyncio.sleep(60)
-        return web.Response()
-
-    server = await serving(handler)
-    breaker = CircuitBreaker(circuit_open_window=0.001)
-    decorator = CircuitBreakerClient.new_decorator(breaker)
-    async with connected(server.make_url("/"), decorator) as session:
-        breaker.enter_state(CircuitState.OPEN)
-        await asyncio.sleep(0.002)
-        trial = asyncio.create_task(session.get("/slow"))
-        await blocked.wait()
-        state = breaker.state
-        trial.cancel()
-        await asyncio.gather(trial, return_exceptions=True)
-        async with session.get("/fast") as response:
-            status = response.status
-
-    assert (CircuitState.HALF_OPEN, 200) == (state, status)
-    assert CircuitState.CLOSED == breaker.state
-
-
 async def test_response_given_up_frees_its_connection_before_the_wait(serving):
     """A pool of one connection serves a call with large and with small error bodies."""
     in_use = []

@@ -10,13 +10,12 @@ import zlib
 
 import aiohttp
 import pytest
-from aiohttp import ClientTimeout, web
+from aiohttp import web
 from chains import connected, retrying
 
 from aioretry_smithy import (
     Backoff,
     RequestLog,
-    ResponseTimeoutError,
     RetryStopReason,
     RetryStrategy,
     RetryStrategyWithContent,
@@ -349,17 +348,6 @@ async def test_strategy_is_asked_about_a_failure_of_the_body(serve, failure):
     assert repr(cause) == repr(first.response_cause)
 
 
-async def test_silence_between_bytes_is_a_failed_attempt(serve):
-    """The caller's own ``sock_read`` holds while a body is looked at."""
-    url = await serve([HEAD + b"Content-Length: 9\r\n\r\nbusy", 3600.0], [sized(b"!")])
-    strategy = WhileBusy()
-    async with build(url, strategy, timeout=ClientTimeout(sock_read=0.5)) as session:
-        await session.get("/")
-
-    assert isinstance(strategy.seen[0][1], aiohttp.SocketTimeoutError)
-    assert b"!" == strategy.seen[1][2]
-
-
 async def test_last_failure_of_the_body_is_raised(serve):
     """The caller gets the error from the call, with its log, not later."""
     url = await serve(FAILURES["truncated"][0])
@@ -387,21 +375,6 @@ async def test_failure_after_what_was_looked_at_is_the_callers(serve):
     assert caught.value is RequestLog.of(response).response_cause
 
 
-@pytest.mark.parametrize("buffer_response", [False, True])
-async def test_deadline_in_the_body_ends_the_call(serve, buffer_response):
-    """The time of the call covers bodies that are read inside it; it is not retried."""
-    url = await serve(FAILURES["stalls"][0])
-    strategy = WhileBusy()
-    timeout = ClientTimeout(total=0.5)
-    async with build(url, strategy, buffer=buffer_response, timeout=timeout) as session:
-        with pytest.raises(ResponseTimeoutError) as caught:
-            await session.get("/")
-
-        assert [] == strategy.seen
-        assert RetryStopReason.DEADLINE == RequestLog.of(caught.value).stop_reason
-        assert_nothing_is_held(session)
-
-
 async def test_order_whose_answer_was_cut_is_not_repeated(serve):
     """The server has done the work: ``failsafe`` does not send a POST again for it."""
     url = await serve(FAILURES["truncated"][0], [sized(b"done")])
@@ -410,23 +383,6 @@ async def test_order_whose_answer_was_cut_is_not_repeated(serve):
             await session.post("/")
 
     assert RetryStopReason.NO_RETRY == RequestLog.of(caught.value).stop_reason
-
-
-@pytest.mark.parametrize("buffer_response", [False, True])
-async def test_cancellation_while_reading_leaves_nothing(serve, buffer_response):
-    """The connection is closed, and nobody else waits."""
-    url = await serve(FAILURES["stalls"][0])
-    strategy = WhileBusy()
-    async with build(url, strategy, buffer=buffer_response) as session:
-        task = asyncio.create_task(session.get("/"))
-        await asyncio.sleep(0.1)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-        assert [] == strategy.seen
-        assert_nothing_is_held(session)
-        assert not session.connector._conns
 
 
 @pytest.mark.parametrize("limit", [1, MEBIBYTE, 16 * MEBIBYTE])

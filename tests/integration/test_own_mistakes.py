@@ -149,37 +149,6 @@ async def test_nothing_is_retried_and_nobody_is_blamed(url, body, error):
     assert [] == limiter.heard
 
 
-@pytest.mark.parametrize("end", ["upload", "answer"])
-async def test_failures_of_the_transport_are_still_retried(end):
-    """A connection that breaks while a large body goes out is nobody's own mistake."""
-    attempts = []
-
-    async def handle(reader, writer):
-        attempts.append(await reader.readuntil(b"\r\n\r\n"))
-        if end == "answer":
-            await reader.read(1 << 20)
-        writer.transport.abort()
-
-    async def chunks():
-        for _ in range(64):
-            yield b"x" * (1 << 16)
-
-    server = await asyncio.start_server(handle, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    strategy = RetryStrategy.failsafe(Backoff.without_delay())
-    async with (
-        server,
-        connected(
-            None, RetryingClient.new_decorator(strategy, max_total_attempts=3)
-        ) as session,
-    ):
-        with pytest.raises(aiohttp.ClientError) as caught:
-            await session.put(f"http://127.0.0.1:{port}/", data=chunks)
-
-    assert 3 == len(attempts)
-    assert RetrySafety.MAYBE is retry_safety(caught.value)
-
-
 @pytest.fixture
 async def refusing():
     """A server that answers one request, and refuses connections from then on.
