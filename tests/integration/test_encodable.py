@@ -10,10 +10,9 @@ import logging
 
 import aiohttp
 import pytest
-from chains import retrying
+from chains import Always, decorated, retrying
 
 from aioretry_smithy import (
-    Backoff,
     CircuitBreaker,
     CircuitState,
     ConcurrencyLimit,
@@ -22,7 +21,6 @@ from aioretry_smithy import (
     LogFormatter,
     LoggingClient,
     RetryBudget,
-    RetryStrategy,
     SessionBuilder,
     capture_logs,
 )
@@ -68,11 +66,6 @@ CALLS = {
 }
 
 
-class Always(RetryStrategy):
-    def should_retry(self, ctx, cause):
-        return Backoff.without_delay()
-
-
 class Odd:
     def __repr__(self):
         return HALF
@@ -87,10 +80,9 @@ def lines(caplog):
 
 def builder(*inside, around=lambda client: client):
     """Make a chain that shows as much of a call as it can, and tries twice."""
-    chain = SessionBuilder()
-    for decorator in inside:
-        chain.decorator(decorator)
-    for decorator in (
+    return decorated(
+        SessionBuilder(),
+        *inside,
         around,
         LoggingClient.new_decorator(),
         ContentPreviewingClient.new_decorator(100),
@@ -98,9 +90,7 @@ def builder(*inside, around=lambda client: client):
         LoggingClient.new_decorator(formatter=LogFormatter.json(nested=True)),
         LoggingClient.new_decorator(formatter=LogFormatter.json()),
         around,
-    ):
-        chain.decorator(decorator)
-    return chain
+    )
 
 
 async def made(chain, method="GET", url="http://localhost/", **options):

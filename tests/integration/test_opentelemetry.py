@@ -166,20 +166,6 @@ async def test_refused_connection(site, heard):
     assert "max_total_attempts" == heard.call.attributes["aioretry_smithy.stop_reason"]
 
 
-async def test_timeout(site, heard):
-    """An attempt that aiohttp cuts lasts as long as its timeout says."""
-    builder = chain(site, heard.decorator(), attempt_timeout=0.3)
-    async with builder.build() as session:
-        with pytest.raises(TimeoutError):
-            await session.get("/slow")
-
-    assert 3 == len(heard.attempts)
-    for span in heard.attempts:
-        kind = "aioretry_smithy.AttemptTimeoutError"
-        assert kind == span.attributes["error.type"]
-        assert 0.29 < (span.end_time - span.start_time) / 1e9 < 5
-
-
 class Patient(RetryStrategyWithContent):
     """Reads the body before it says that it is to be tried again."""
 
@@ -210,37 +196,6 @@ async def test_wait_begins_after_a_slow_body(site, heard):
     assert first.end_time + 200_000_000 < event.timestamp
     waited = second.start_time - event.timestamp
     assert 50_000_000 == pytest.approx(waited, abs=25_000_000)
-
-
-@pytest.mark.parametrize("when", ["connecting", "waiting for the server"])
-async def test_cancellation(site, heard, when):
-    """Wherever it strikes, the spans are over, without an error, and so is the hush."""
-    connecting = asyncio.Event()
-
-    class Resolver(aiohttp.abc.AbstractResolver):
-        async def resolve(self, *arguments, **options):
-            connecting.set()
-            await asyncio.sleep(30)
-
-        async def close(self):
-            """Hold nothing."""
-
-    connector = aiohttp.TCPConnector(resolver=Resolver())
-    before = contexts.get_current()
-    builder = chain(site, heard.decorator(), connector=connector)
-    builder = builder.response_timeout(20)
-    url = "http://nowhere.example/" if when == "connecting" else "/slow"
-    async with builder.build() as session:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.2):
-                await session.get(url)
-        assert before is contexts.get_current()
-
-    (attempt,) = heard.attempts
-    assert connecting.is_set() == (when == "connecting")
-    assert StatusCode.UNSET is attempt.status.status_code
-    assert "error.type" not in attempt.attributes
-    assert "cancelled" == heard.call.attributes["aioretry_smithy.stop_reason"]
 
 
 needs_silent_instrumentation = pytest.mark.skipif(
