@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import socket
 from importlib.metadata import version
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from aiohttp import web
 pytest.importorskip("opentelemetry.sdk")
 pytest.importorskip("opentelemetry.instrumentation.aiohttp_client")
 
-from chains import connected, retrying
+from chains import SAFELY, connected, decorated, retrying
 from heard import Heard
 from opentelemetry import context as contexts
 from opentelemetry.instrumentation._semconv import _StabilityMode
@@ -25,7 +26,6 @@ from packaging.version import Version
 
 from aioretry_smithy import (
     Backoff,
-    RetryStrategy,
     RetryStrategyWithContent,
     SessionBuilder,
 )
@@ -86,19 +86,18 @@ async def site(serving) -> Site:
 
 
 def chain(
-    site: Site, tracing: Decorator, *, inside=True, outside=True, **arguments
+    site: Site,
+    tracing: Decorator,
+    *,
+    inside=True,
+    outside=True,
+    attempt_timeout=None,
+    **arguments,
 ) -> SessionBuilder:
+    around = retrying(SAFELY, max_total_attempts=3, attempt_timeout=attempt_timeout)
     builder = SessionBuilder(site.server.make_url("/"), **arguments)
-    if inside:
-        builder = builder.decorator(tracing)
-    builder = builder.decorator(
-        retrying(
-            RetryStrategy.failsafe(Backoff.without_delay()),
-            max_total_attempts=3,
-            attempt_timeout=arguments.pop("attempt_timeout", None),
-        )
-    )
-    return builder.decorator(tracing) if outside else builder
+    places = [tracing] * inside, [around], [tracing] * outside
+    return decorated(builder, *itertools.chain(*places))
 
 
 def ids(spans) -> list[str]:
