@@ -9,7 +9,6 @@ import aiohttp
 import pytest
 from aiohttp import web
 from chains import connected, retrying
-from chains import session as scripted
 from fault_server import End, Fault, response
 from parity import (
     BARE,
@@ -36,7 +35,6 @@ from aioretry_smithy import (
     decorate,
     undecorate,
 )
-from aioretry_smithy.testing import ScriptedTransport
 
 OK = response(200, b"fine")
 BROKEN = (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError)
@@ -174,20 +172,6 @@ async def test_hedge_and_first_request_are_each_sent_again():
 
 
 # What breaks is no connection
-
-
-@pytest.mark.parametrize(
-    "error",
-    [aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionResetError],
-)
-async def test_exception_of_a_script_counts_as_ever(error):
-    """There is no connection that could be stale."""
-    transport = ScriptedTransport([error(), 200])
-    async with scripted(transport, NOTHING) as session:
-        with pytest.raises(error):
-            await session.get("http://localhost/")
-
-    assert 1 == len(transport.requests)
 
 
 async def test_exception_of_a_mock_counts_as_ever(aioresponses_mock):
