@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import io
 import zlib
 
 import aiohttp
@@ -152,24 +151,6 @@ async def test_endless_stream_is_not_delayed(serving):
 
 
 @pytest.mark.parametrize("order", ["inside", "outside"])
-async def test_attempts_have_their_previews(serve, order):
-    """Inside of the retrying client the error that was given up has one too."""
-    url = await serve([BUSY, b"busy: 1\n\n"], [sized(b"done")])
-    decorators = [PREVIEWING, RETRYING]
-    if order == "outside":
-        decorators.reverse()
-    async with build(url, *decorators) as session:
-        async with session.post("/", json={"password": 1}) as response:
-            body = await response.text()
-        log = RequestLog.of(response)
-
-    previews = [child.response_content_preview for child in log.children]
-    assert "done" == body == log.response_content_preview
-    assert ["busy: 1\n\n" if order == "inside" else None, "done"] == previews
-    assert '{"password…' == log.request_content_preview
-
-
-@pytest.mark.parametrize("order", ["inside", "outside"])
 @pytest.mark.parametrize("buffer_response", [False, True])
 async def test_who_looks_at_bodies_and_previews_do_not_mind_each_other(
     serve, order, buffer_response
@@ -247,48 +228,6 @@ async def test_web_socket_is_left_alone(echoing):
         answer = await socket.receive_str()
 
     assert "hello" == answer
-
-
-async def generated():
-    yield b"abc"
-
-
-@pytest.mark.parametrize(
-    ("make", "preview", "echo"),
-    [
-        (lambda _: {"json": {"a": 1}}, '{"a": 1}', b'{"a": 1}'),
-        (lambda _: {"data": {"a": "b c"}}, "a=b+c", b"a=b+c"),
-        (lambda _: {"data": aiohttp.FormData({"a": "b"})}, "a=b", b"a=b"),
-        (lambda _: {"data": "abcdefghijk"}, "abcdefghij…", b"abcdefghijk"),
-        (lambda _: {"data": b"abc"}, None, b"abc"),
-        (
-            lambda _: {"data": b"abc", "headers": {"Content-Type": "text/csv"}},
-            "abc",
-            b"abc",
-        ),
-        (lambda path: {"data": path.open("rb")}, None, b"file"),
-        (lambda _: {"data": io.BytesIO(b"abc")}, None, b"abc"),
-        (lambda _: {"data": generated()}, None, b"abc"),
-        (lambda _: {"data": lambda: b"abc"}, None, b"abc"),
-        (lambda _: {}, None, b""),
-    ],
-)
-async def test_request_goes_out_as_ever(serving, tmp_path, make, preview, echo):
-    """Only what is in memory is looked at, and nothing is used up by it."""
-
-    async def handle(request):
-        return web.Response(body=await request.read())
-
-    server = await serving(handle)
-    path = tmp_path / "file"
-    path.write_bytes(b"file")
-    async with build(server.make_url("/")) as session:
-        async with session.post("/", **make(path)) as response:
-            body = await response.read()
-        log = RequestLog.of(response)
-
-    assert echo == body
-    assert preview == log.request_content_preview
 
 
 async def test_failure_in_the_body_leaves_what_had_come(serve):

@@ -481,14 +481,6 @@ async def test_secrets_in_what_is_no_url_are_in_no_view(url, formatter, caplog):
     assert [] == [text for text in shown if MARK in text]
 
 
-def test_secrets_in_a_base_url_are_not_described():
-    """The line about the session hides what stands before the host."""
-    described = chain(base_url=f"http://me:{MARK}@example.com/").describe()
-
-    assert MARK not in described
-    assert "****@example.com" in described
-
-
 @pytest.mark.parametrize("place", [BY_USER, BY_HEADER], ids=["URL", "header"])
 @pytest.mark.parametrize("status", ["200 OK", "503 Busy", "302 Go"])
 async def test_command_line_shows_no_secret(serve, status, place, capfd):

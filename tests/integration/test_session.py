@@ -24,7 +24,6 @@ from aioretry_smithy import (
     client_decorator,
     decorate,
     request_options,
-    undecorate,
 )
 
 if TYPE_CHECKING:
@@ -199,24 +198,6 @@ async def test_websocket_outlives_the_timeouts_of_its_handshake(serving):
 
 
 # Sessions of others
-
-
-async def test_test_client_is_decorated_in_place(aiohttp_client):
-    """A test client's session gets a chain and loses it again."""
-    application = web.Application()
-    application.router.add_get("/", failing(1))
-    client = await aiohttp_client(application)
-    decorate(client.session, RETRYING)
-    async with client.get("/") as response:
-        attempts = RequestLog.of(response).total_attempts
-    undecorate(client.session)
-    async with client.get("/") as response:
-        log = RequestLog.of(response, None)
-
-    assert 2 == attempts
-    assert log is None
-    assert "_request" not in vars(client.session)
-    assert not client.session._retry_connection
 
 
 async def test_subclass_of_a_session_keeps_its_own_request(serving):
