@@ -33,7 +33,6 @@ from aioretry_smithy import (
     RequestLog,
     RetryStrategy,
     decorate,
-    undecorate,
 )
 
 OK = response(200, b"fine")
@@ -82,18 +81,6 @@ async def test_connection_may_be_in_use_when_the_decorators_come():
         status = await status_of(session.get("/x"))
 
     assert (200, 200) == (before, status)
-    assert 2 == len(server.to("/x"))
-
-
-async def test_session_is_bare_again_without_its_decorators():
-    """Then aiohttp sends again by itself."""
-    async with warm_session() as (server, session):
-        decorate(session, NOTHING)
-        undecorate(session)
-        server.leave_stale()
-        status = await status_of(session.get("/x"))
-
-    assert 200 == status
     assert 2 == len(server.to("/x"))
 
 

@@ -15,7 +15,6 @@ from chains import (
     retrying,
     session,
     status_and_log,
-    twice,
 )
 
 from aioretry_smithy import (
@@ -77,13 +76,6 @@ class TestTurns:
         assert is_unprocessed(error)
         log = RequestLog.of(error)
         assert (False, RateLimitError) == (log.sent, type(log.response_cause))
-
-    async def test_a_turn_at_the_deadline_is_too_late(self):
-        """There would be no time left for the answer."""
-        async with session([200], limiting(RateLimit(1)), timeout=1.0) as client:
-            ends = await asyncio.gather(end_of(client), end_of(client))
-
-        assert [(0, 200), (0, RateLimitError)] == ends
 
     async def test_a_retrying_client_waits_for_the_turn(self):
         """No breaker and no budget counts the refusal."""
@@ -169,16 +161,6 @@ class TestLog:
         assert {"wait": (0.0, 5.0)} == wait.parts
         assert {"attempt": (0.0, 6.0)} == call.parts
         assert "first waited 5.000 s (rate_limit)" in log.render()
-
-    async def test_a_wait_within_an_attempt_is_part_of_that(self):
-        """A decorator that sends twice waits twice."""
-        chain = limiting(RateLimit(1, per=5.0)), twice, retrying(0.5)
-        async with session([200, 200], *chain) as client:
-            response = await client.get(URL)
-            log = RequestLog.of(response)
-
-        (only,) = log.children
-        assert (None, None, 5.0) == (log.delay, only.delay, only.duration)
 
 
 class TestDecorators:
