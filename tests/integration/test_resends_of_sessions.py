@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 
 import aiohttp
 import pytest
-from aiohttp import web
 from chains import connected, retrying
 from fault_server import End, Fault, response
 from parity import (
@@ -15,7 +14,6 @@ from parity import (
     CHAINS,
     NEVER,
     PATIENCE,
-    Call,
     each,
     in_use,
     never,
@@ -238,48 +236,3 @@ async def test_connection_to_a_proxy_is_stale_as_any(make):
 
     assert (200, 200) == (first, second)
     assert 3 == len(proxy.to("http://a.test/x"))
-
-
-@each(BARE | CHAINS)
-async def test_few_connections_serve_many_calls(make):
-    """Those that wait for one get it, when those that broke are replaced."""
-    async with (
-        asyncio.timeout(PATIENCE),
-        PoolServer() as server,
-        make(server.url, connector=aiohttp.TCPConnector(limit=3)) as session,
-    ):
-        await warm(server, session, 3)
-        server.leave_stale()
-        calls = [Call("GET", number) for number in range(20)]
-        answered = await asyncio.gather(*(call.send(session) for call in calls))
-
-        assert 0 == in_use(session)
-    assert all(answered)
-
-
-@each(NEVER)
-async def test_server_of_aiohttp_may_restart(make):
-    """A real one: stopped, and started again at its port."""
-
-    async def handler(request):
-        return web.Response(text="fine")
-
-    async def start(port=0):
-        application = web.Application()
-        application.router.add_get("/", handler)
-        runner = web.AppRunner(application, shutdown_timeout=0.0)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", port, reuse_address=True)
-        await site.start()
-        return runner
-
-    runner = await start()
-    host, port = runner.addresses[0]
-    async with asyncio.timeout(PATIENCE), make(f"http://{host}:{port}") as session:
-        first = await status_of(session.get("/"))
-        await runner.cleanup()
-        runner = await start(port)
-        second = await status_of(session.get("/"))
-    await runner.cleanup()
-
-    assert (200, 200) == (first, second)

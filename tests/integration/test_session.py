@@ -12,6 +12,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from chains import connected, retrying
+from fault_server import End, FaultServer, Received, cut
 
 from aioretry_smithy import (
     Backoff,
@@ -38,19 +39,10 @@ ONCE_MORE = retrying(ALWAYS, max_total_attempts=2)
 
 
 @pytest.fixture
-async def deaf() -> AsyncIterator[tuple[str, list[bytes]]]:
+async def deaf() -> AsyncIterator[tuple[str, list[Received]]]:
     """Start a server that reads a request and hangs up; give its URL and requests."""
-    requests = []
-
-    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter):
-        with contextlib.suppress(asyncio.IncompleteReadError):
-            requests.append(await reader.readuntil(b"\r\n\r\n"))
-        writer.close()
-
-    server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
-    host, port = server.sockets[0].getsockname()
-    async with server:
-        yield f"http://{host}:{port}/", requests
+    async with FaultServer(then=cut(end=End.CLOSE)) as server:
+        yield str(server.url), server.requests
 
 
 def failing(times: int, answer: Handler | None = None) -> Handler:

@@ -354,25 +354,6 @@ async def test_log_of_a_failure_can_be_awaited(serve):
         assert caught.value is (await waiting).response_cause
 
 
-async def test_log_of_an_attempt_can_be_awaited(serve):
-    """An attempt that fails is over before its call is."""
-    address = await serve([None], [b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"])
-    async with connected(
-        address, retrying(RetryStrategy.failsafe(Backoff.fixed(0.05)))
-    ) as session:
-        with capture_logs() as logs:
-            call = asyncio.create_task(session.get("/"))
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)
-        (attempt,) = logs[0].children
-        failed = await attempt.when_complete()
-        is_over = call.done()
-        await call
-
-    assert isinstance(failed.response_cause, aiohttp.ServerDisconnectedError)
-    assert not is_over
-
-
 async def test_request_past_the_chain_is_not_counted(url):
     """A call of the class's own method does what aiohttp does."""
     async with connected(url) as session:
