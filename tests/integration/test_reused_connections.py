@@ -202,7 +202,7 @@ async def test_timeout_names_the_seconds_of_the_whole_attempt(server):
         strategy = RetryRule(on_timeout=True, backoff=Backoff.fixed(0.0))
         decorate(
             session,
-            retrying(strategy, 2, attempt_timeout=0.2),
+            retrying(strategy, max_total_attempts=2, attempt_timeout=0.2),
         )
         await get(session)
         server.leave_stale()

@@ -15,6 +15,7 @@ from chains import (
     retrying,
     session,
     status_and_log,
+    twice,
 )
 
 from aioretry_smithy import (
@@ -161,6 +162,16 @@ class TestLog:
         assert {"wait": (0.0, 5.0)} == wait.parts
         assert {"attempt": (0.0, 6.0)} == call.parts
         assert "first waited 5.000 s (rate_limit)" in log.render()
+
+    async def test_a_wait_within_an_attempt_is_part_of_that(self):
+        """A decorator that sends twice waits twice."""
+        chain = limiting(RateLimit(1, per=5.0)), twice, retrying(0.5)
+        async with session([200, 200], *chain) as client:
+            response = await client.get(URL)
+            log = RequestLog.of(response)
+
+        (only,) = log.children
+        assert (None, None, 5.0) == (log.delay, only.delay, only.duration)
 
 
 class TestDecorators:
