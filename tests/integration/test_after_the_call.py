@@ -113,17 +113,3 @@ async def test_child_alone_is_the_root_of_its_views(chain):
     assert child is child.root.children[0]
     assert shown == child.render()
     assert "secret" not in shown
-
-
-@chains
-async def test_connection_is_free_after_the_body(chain):
-    """The next call has the connection of the last, a hundred times."""
-    async with (
-        FaultServer(then=answer(200, b"fine")) as server,
-        opened(chain, server.url) as session,
-    ):
-        for _ in range(100):
-            async with session.get("/") as response:
-                await response.read()
-
-    assert 1 == server.connected
