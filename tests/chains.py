@@ -284,6 +284,18 @@ def after(seconds: float, answer: Any) -> Any:
     return respond
 
 
+def raised_from(error: BaseException, cause: BaseException) -> Any:
+    """Return an error as if it was raised from another one."""
+    error.__cause__ = cause
+    return error
+
+
+def telling(error: BaseException, **retry_information: Any) -> Any:
+    """Return an error with attributes of Smithy's."""
+    vars(error).update(retry_information)
+    return error
+
+
 def refused() -> aiohttp.ClientConnectorError:
     """Make the error of a server that takes no connections."""
     key = aiohttp.client_reqrep.ConnectionKey(

@@ -6,6 +6,8 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
+from aioretry_smithy._simulation.settings import SimulationSettings
+
 DOCS = Path(__file__).parents[1] / "docs"
 
 
@@ -16,6 +18,13 @@ def simulation_of_the_page() -> Any:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def settings(**changes: Any) -> SimulationSettings:
+    """Return what all have in common: a few calls, each of which may succeed."""
+    usual = {"clients": 1, "rate": 4.0, "capacity": 10.0, "outage": None}
+    usual |= {"duration": 4.0, "error_rate": 0.0, "seed": 0}
+    return SimulationSettings(**usual | changes)
 
 
 class ScriptedServer:

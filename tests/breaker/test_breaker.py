@@ -8,14 +8,15 @@ import time
 import pytest
 from chains import Clock
 
-from aioretry_smithy import (
-    CircuitBreaker,
-    CircuitBreakerListener,
-    CircuitState,
-)
+from aioretry_smithy import CircuitBreaker, CircuitBreakerListener, CircuitState
 from aioretry_smithy._breaker.window import EventCount
 
 CLOSED, OPEN, HALF_OPEN, FORCED_OPEN = CircuitState
+
+
+reports = pytest.mark.parametrize(
+    ("report", "state"), [("on_success", CLOSED), ("on_failure", OPEN)]
+)
 
 
 class Diary(CircuitBreakerListener):
@@ -266,9 +267,9 @@ class TestHalfOpen:
 
         assert [] == diary.entries
 
-    @pytest.mark.parametrize("report", ["on_success", "on_failure"])
+    @reports
     def test_a_late_answer_of_an_older_trial_decides(
-        self, breaker, trial, clock, report
+        self, breaker, trial, clock, report, state
     ):
         """A server slower than the trial interval can still close the circuit."""
         clock.now += 3.0
@@ -276,11 +277,10 @@ class TestHalfOpen:
 
         getattr(breaker, report)(trial)
 
-        expected = CLOSED if report == "on_success" else OPEN
-        assert expected is breaker.state
+        assert state is breaker.state
         breaker.on_failure(newer)
         breaker.on_success(newer)
-        assert expected is breaker.state
+        assert state is breaker.state
         assert EventCount(success=0, failure=0) == breaker.event_count
 
     def test_answers_from_before_are_ignored(self, breaker, clock):
@@ -352,9 +352,7 @@ class TestHalfOpen:
 
         assert None is breaker.try_request()
 
-    @pytest.mark.parametrize(
-        ("report", "state"), [("on_success", CLOSED), ("on_failure", OPEN)]
-    )
+    @reports
     def test_an_answer_without_a_permit_is_for_the_present_state(
         self, breaker, trial, report, state
     ):
@@ -599,6 +597,28 @@ class TestClock:
         assert breaker.try_request().is_trial
 
 
+NO_TIMES = [0, -1.0, math.nan, math.inf, 10**400, True, "3", None]
+NO_SHARES = [0, -0.1, 1.1, math.nan, math.inf, True, "0.5", None]
+REFUSED = {
+    ("name", "a str that is not empty"): ["", 7, b"orders"],
+    ("failure_rate_threshold", "> 0 and <= 1"): NO_SHARES,
+    ("minimum_request_threshold", "an int >= 0"): [-1, 2.0, math.nan, True, "9", None],
+    ("trial_request_interval", "> 0 and finite"): NO_TIMES,
+    ("circuit_open_window", "> 0 and finite"): NO_TIMES,
+    ("counter_sliding_window", "> 0 and finite"): NO_TIMES,
+    ("counter_update_interval", "> 0 and finite"): NO_TIMES,
+    ("counter_sliding_window", "> counter_update_interval, 1.0"): [0.5, 1.0],
+    ("listeners", "CircuitBreakerListener objects"): [
+        CircuitBreakerListener(),
+        [CircuitBreakerListener],
+        [print],
+        None,
+    ],
+    ("clock", "a callable that returns seconds"): [7.0],
+}
+"""By name and what is expected: what is neither."""
+
+
 class TestArguments:
     """Arguments of a circuit breaker."""
 
@@ -622,104 +642,13 @@ class TestArguments:
             "counter_update_interval=1.0)"
         ) == repr(breaker)
 
-    @pytest.mark.parametrize("name", ["", 7, b"orders"])
-    def test_a_name_is_a_text(self, name):
-        """A name that is empty or no text is rejected."""
-        with pytest.raises(ValueError) as caught:
-            CircuitBreaker(name)
-
-        expected = f"name: {name!r} (expected: a str that is not empty)"
-        assert expected == str(caught.value)
-
     @pytest.mark.parametrize(
-        "value", [0, -0.1, 1.1, math.nan, math.inf, True, "0.5", None]
+        ("argument", "expected", "value"),
+        [(*each, value) for each, values in REFUSED.items() for value in values],
     )
-    def test_a_threshold_is_a_share(self, value):
-        """The threshold is above 0 and at most 1."""
+    def test_bad_arguments_are_refused(self, argument, expected, value):
+        """Each by its name, with its value."""
         with pytest.raises(ValueError) as caught:
-            CircuitBreaker(failure_rate_threshold=value)
+            CircuitBreaker(**{argument: value})
 
-        expected = f"failure_rate_threshold: {value!r} (expected: > 0 and <= 1)"
-        assert expected == str(caught.value)
-
-    @pytest.mark.parametrize("value", [-1, 2.0, math.nan, True, "10", None])
-    def test_a_minimum_is_a_number_of_events(self, value):
-        """The minimum is an int of at least 0."""
-        with pytest.raises(ValueError) as caught:
-            CircuitBreaker(minimum_request_threshold=value)
-
-        expected = f"minimum_request_threshold: {value!r} (expected: an int >= 0)"
-        assert expected == str(caught.value)
-
-    @pytest.mark.parametrize(
-        "name",
-        [
-            "trial_request_interval",
-            "circuit_open_window",
-            "counter_sliding_window",
-            "counter_update_interval",
-        ],
-    )
-    @pytest.mark.parametrize(
-        "value", [0, -1.0, math.nan, math.inf, 10**400, True, "3", None]
-    )
-    def test_a_time_is_positive_and_finite(self, name, value):
-        """A time of 0, without end or of no number is rejected by name."""
-        with pytest.raises(ValueError) as caught:
-            CircuitBreaker(**{name: value})
-
-        assert f"{name}: {value!r} (expected: > 0 and finite)" == str(caught.value)
-
-    @pytest.mark.parametrize("window", [0.5, 1.0])
-    def test_the_window_is_longer_than_its_update_interval(self, window):
-        """A window of one bucket would forget everything at once."""
-        with pytest.raises(ValueError) as caught:
-            CircuitBreaker(counter_sliding_window=window)
-
-        assert (
-            f"counter_sliding_window: {window!r} "
-            "(expected: > counter_update_interval, 1.0)"
-        ) == str(caught.value)
-
-    @pytest.mark.parametrize(
-        "listeners", [CircuitBreakerListener(), [CircuitBreakerListener], [print], None]
-    )
-    def test_listeners_are_listeners(self, listeners):
-        """One listener alone, or a class in place of an object, is a mistake."""
-        with pytest.raises(ValueError) as caught:
-            CircuitBreaker(listeners=listeners)
-
-        expected = (
-            f"listeners: {listeners!r} (expected: CircuitBreakerListener objects)"
-        )
-        assert expected == str(caught.value)
-
-    def test_a_clock_is_callable(self):
-        """A number is no clock."""
-        with pytest.raises(ValueError) as caught:
-            CircuitBreaker(clock=7.0)
-
-        expected = "clock: 7.0 (expected: a callable that returns seconds)"
-        assert expected == str(caught.value)
-
-
-async def test_concurrent_requests_send_one_trial(clock):
-    """Of 100 tasks that find the open window passed, one asks the server."""
-    breaker = CircuitBreaker(minimum_request_threshold=1, clock=clock)
-    fail(breaker, 1)
-    clock.now += 10.0
-    sent = 0
-
-    async def request():
-        nonlocal sent
-        permit = breaker.try_request()
-        if permit is None:
-            return
-        sent += 1
-        await asyncio.sleep(1.0)
-        breaker.on_success(permit)
-
-    await asyncio.gather(*(request() for _ in range(100)))
-
-    assert 1 == sent
-    assert CLOSED is breaker.state
+        assert f"{argument}: {value!r} (expected: {expected})" == str(caught.value)

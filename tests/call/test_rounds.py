@@ -9,7 +9,7 @@ from contextlib import suppress
 import aiohttp
 import pytest
 from calls import begin, call_of
-from chains import NOW, SAFELY, URL, after, now, refused, retrying, session
+from chains import NOW, SAFELY, URL, after, now, raised_from, refused, retrying, session
 from fake_redis import FakeRedis
 from fake_responses import unending
 
@@ -35,12 +35,6 @@ CUT = aiohttp.ServerDisconnectedError()
 CLOSED, OPEN, HALF_OPEN, _ = CircuitState
 
 
-def raised_from(cause, error):
-    """Return *error* as if raised from *cause*."""
-    error.__cause__ = cause
-    return error
-
-
 class OwnError(aiohttp.ServerDisconnectedError):
     """A user's own, without what its class has."""
 
@@ -57,14 +51,14 @@ BREAKS = [
     aiohttp.ClientConnectionResetError("Cannot write to closing transport"),
     aiohttp.ClientOSError(104, "reset"),
     aiohttp.ClientOSError(32, "broken"),
-    raised_from(ConnectionResetError("lost"), aiohttp.ClientOSError(None, "no write")),
+    raised_from(aiohttp.ClientOSError(None, "no write"), ConnectionResetError("lost")),
     ExceptionGroup("tasks", [aiohttp.ServerDisconnectedError()]),
 ]
 
 OTHERS = [
     503,
     refused(),
-    raised_from(ConnectionResetError(104, "in the handshake"), refused()),
+    raised_from(refused(), ConnectionResetError(104, "in the handshake")),
     TimeoutError(),
     aiohttp.SocketTimeoutError(),
     aiohttp.ClientOSError(101, "unreachable"),

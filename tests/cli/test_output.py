@@ -12,8 +12,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from chains import retrying
 
-from aioretry_smithy import Backoff, RequestLog, RetryingClient, RetryStrategy
+from aioretry_smithy import Backoff, RequestLog, RetryStrategy
 from aioretry_smithy import SessionBuilder as Builder
 from aioretry_smithy._cli.output import (
     ExitCode,
@@ -42,7 +43,7 @@ async def log():
     builder = (
         Builder("http://h")
         .decorator(ScriptedTransport([503, 200]))
-        .decorator(RetryingClient.new_decorator(strategy))
+        .decorator(retrying(strategy))
     )
     async with builder.build() as session, session.get("/a[b]") as response:
         return RequestLog.of(response)

@@ -7,6 +7,7 @@ import json
 import weakref
 
 import pytest
+from chains import connected, retrying
 
 from aioretry_smithy import (
     Backoff,
@@ -17,7 +18,6 @@ from aioretry_smithy import (
     DecoratingClient,
     LoggingClient,
     RequestLog,
-    RetryingClient,
     RetryStrategy,
     SessionBuilder,
     capture_logs,
@@ -29,7 +29,7 @@ from aioretry_smithy.testing import ScriptedTransport
 URL = "http://example.com/orders"
 TEXT = {"Content-Type": "text/plain"}
 PREVIEWING = ContentPreviewingClient.new_decorator(20)
-RETRYING = RetryingClient.new_decorator(
+RETRYING = retrying(
     RetryStrategy.on_server_error_status(Backoff.fixed(0.5)), max_total_attempts=3
 )
 ANSWERS = [(503, TEXT, b"busy"), (200, {"Content-Type": "application/json"}, b"{}")]
@@ -37,10 +37,10 @@ ANSWERS = [(503, TEXT, b"busy"), (200, {"Content-Type": "application/json"}, b"{
 
 async def call(*decorators, answers=ANSWERS, **options):
     """Send a request through a chain, the first decorator innermost."""
-    builder = SessionBuilder().decorator(ScriptedTransport(answers))
-    for decorator in decorators:
-        builder.decorator(decorator)
-    async with builder.build() as session, session.post(URL, **options) as response:
+    async with (
+        connected(None, ScriptedTransport(answers), *decorators) as session,
+        session.post(URL, **options) as response,
+    ):
         return RequestLog.of(response)
 
 
@@ -53,10 +53,8 @@ def test_length_is_a_positive_number(max_length):
 
 async def test_there_is_one_in_a_chain():
     """Two could not agree upon how much to keep."""
-    builder = SessionBuilder().decorator(PREVIEWING).decorator(RETRYING)
-
     with pytest.raises(ValueError, match="at most one ContentPreviewingClient"):
-        builder.decorator(ContentPreviewingClient.new_decorator(1)).build()
+        connected(None, PREVIEWING, RETRYING, ContentPreviewingClient.new_decorator(1))
 
 
 def test_chain_says_how_much_is_kept():
@@ -240,7 +238,7 @@ async def test_response_of_a_fallback_is_shown():
 async def test_mocked_response_has_a_preview(aioresponses_mock):
     """Responses that aioresponses makes have a stream too."""
     aioresponses_mock.get(URL, body="mocked", content_type="text/plain")
-    async with SessionBuilder().decorator(PREVIEWING).build() as session:
+    async with connected(None, PREVIEWING) as session:
         async with session.get(URL) as response:
             body = await response.text()
         log = RequestLog.of(response)

@@ -7,7 +7,7 @@ from unittest.mock import Mock
 
 import aiohttp
 import pytest
-from chains import Opaque, retrying
+from chains import Opaque, connected, retrying
 
 from aioretry_smithy import (
     CircuitBreakerClient,
@@ -24,7 +24,7 @@ from aioretry_smithy import (
 from aioretry_smithy.testing import ScriptedTransport
 
 FAILSAFE = retrying(1.0)
-NEVER = RetryingClient.new_decorator(RetryStrategy.never())
+NEVER = retrying(RetryStrategy.never())
 
 
 class Inner(DecoratingClient):
@@ -111,7 +111,7 @@ async def test_method_and_subclass_without_settings_are_decorators():
             return cls(delegate)
 
     for decorator in (Patient, Quiet.around, Around.around):
-        async with SessionBuilder().decorator(decorator).build() as session:
+        async with connected(None, decorator) as session:
             found = unwrap(session, DecoratingClient)
 
         assert found is not None
@@ -123,7 +123,7 @@ async def test_class_whose_objects_are_called_asynchronously_is_a_decorator():
     class Callable(DecoratingClient):
         async def __call__(self): ...
 
-    async with SessionBuilder().decorator(Callable).build() as session:
+    async with connected(None, Callable) as session:
         assert unwrap(session, Callable) is not None
 
 
@@ -213,11 +213,10 @@ async def test_decorator_that_hides_the_transport_alone_is_fine(decorators):
 
 async def test_decorator_must_return_a_client():
     """A function of the wrong kind is found out when the session is made."""
-    builder = SessionBuilder().decorator(lambda delegate: None)
     message = r"^decorator: <function .*\(expected: one that returns an HttpClient\)$"
 
     with pytest.raises(ValueError, match=message):
-        builder.build()
+        connected(None, lambda delegate: None)
     async with aiohttp.ClientSession() as session:
         with pytest.raises(ValueError, match=message):
             decorate(session, lambda delegate: None)

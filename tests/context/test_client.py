@@ -18,7 +18,6 @@ from aioretry_smithy import (
     DecoratingClient,
     HttpClient,
     LoggingClient,
-    RetryingClient,
     RetryStrategy,
     SessionBuilder,
     capture_logs,
@@ -274,7 +273,7 @@ async def test_what_a_foreign_decorator_made_is_in_the_log(
             cause = ctx.log.response_cause
             seen.append((ctx.log.response_status, cause and type(cause)))
 
-    never = RetryingClient.new_decorator(RetryStrategy.never())
+    never = retrying(RetryStrategy.never())
     foreign = [put(change), look]
     decorators = [never, *foreign] if is_outside else [*foreign, never]
     async with session([answer], *decorators) as client:

@@ -217,7 +217,7 @@ async def test_a_budget_of_one_s_own_hears_of_each_success():
             super().on_success(ctx)
 
     budget = Own(capacity=10)
-    retries = RetryingClient.new_decorator(RetryStrategy.failsafe(), limiter=budget)
+    retries = retrying(RetryStrategy.failsafe(), limiter=budget)
     async with session([204], retries) as client:
         await client.get(URL)
 

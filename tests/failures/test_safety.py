@@ -9,6 +9,7 @@ import ssl
 import aiohttp
 import pytest
 from aiohttp.client_reqrep import ConnectionKey
+from chains import raised_from, telling
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
@@ -30,16 +31,6 @@ KEY = ConnectionKey("example.com", 443, True, True, None, None, None)
 INFO = aiohttp.RequestInfo(
     URL("http://example.com/"), "GET", CIMultiDictProxy(CIMultiDict()), URL("/")
 )
-
-
-def raised_from(error, cause):
-    error.__cause__ = cause
-    return error
-
-
-def telling(error, **retry_information):
-    vars(error).update(retry_information)
-    return error
 
 
 def grouped(error):

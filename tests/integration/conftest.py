@@ -70,7 +70,7 @@ def serving(aiohttp_server):
     """A function that starts a server whose one handler answers every request."""
 
     async def start(handler):
-        application = web.Application()
+        application = web.Application(client_max_size=1 << 30)
         application.router.add_route("*", "/{path:.*}", handler)
         return await aiohttp_server(application)
 

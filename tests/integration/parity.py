@@ -11,12 +11,12 @@ from typing import Any
 
 import aiohttp
 import pytest
-from chains import connected, pass_on
+from chains import connected, pass_on, retrying
 from fault_server import Fault, Received
 from pool_faults import FAULTS, LEFT_TO_CHANCE, Call
 from pool_server import RESET, PoolServer
 
-from aioretry_smithy import Backoff, RetryingClient, RetryStrategy, SessionBuilder
+from aioretry_smithy import Backoff, RetryStrategy, SessionBuilder
 
 SOON = Backoff.fixed(0.01)
 PATIENCE = 20.0
@@ -26,12 +26,6 @@ MOST = 4
 """Requests of one attempt: the first, and three more on connections that were used."""
 
 
-def retrying(strategy: RetryStrategy | None = None, **settings: Any) -> Any:
-    """Return plain retries."""
-    strategy = RetryStrategy.failsafe(SOON) if strategy is None else strategy
-    return RetryingClient.new_decorator(strategy, **settings)
-
-
 def standard(url: Any, **arguments: Any) -> aiohttp.ClientSession:
     """Build what is right for most services."""
     return SessionBuilder.standard(url, **arguments).build()
@@ -39,7 +33,7 @@ def standard(url: Any, **arguments: Any) -> aiohttp.ClientSession:
 
 def plain(url: Any, **arguments: Any) -> aiohttp.ClientSession:
     """Build a session with retries and nothing else."""
-    return connected(url, retrying(), **arguments)
+    return connected(url, retrying(RetryStrategy.failsafe(SOON)), **arguments)
 
 
 def never(url: Any, **arguments: Any) -> aiohttp.ClientSession:
@@ -49,7 +43,7 @@ def never(url: Any, **arguments: Any) -> aiohttp.ClientSession:
 
 def beside_a_decorator(url: Any, **arguments: Any) -> aiohttp.ClientSession:
     """Build a session with retries around a user's decorator."""
-    return connected(url, pass_on, retrying(), **arguments)
+    return connected(url, pass_on, retrying(RetryStrategy.failsafe(SOON)), **arguments)
 
 
 CHAINS = {

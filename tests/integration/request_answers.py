@@ -16,6 +16,7 @@ from request_kind import (
     TRUST,
     Fresh,
     Scene,
+    chunks,
     fresh,
     get,
     kind,
@@ -33,12 +34,6 @@ from request_senders import (
     ws,
 )
 from yarl import URL
-
-
-async def chunks(*parts: bytes) -> Any:
-    """Yield parts of a body."""
-    for part in parts:
-        yield part
 
 
 async def refuse(response: aiohttp.ClientResponse) -> None:

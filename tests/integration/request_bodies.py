@@ -10,20 +10,8 @@ from typing import Any
 import aiohttp
 import body_kinds
 from multidict import MultiDict
-from request_kind import FILE, Fresh, Scene, fresh, get, kind, post
+from request_kind import FILE, Fresh, Scene, Text, chunks, fresh, get, kind, post
 from request_senders import by_verb, tracked, twice
-
-
-class Text(str):
-    """A string of a class of its own."""
-
-    __slots__ = ()
-
-
-async def chunks(*parts: bytes) -> Any:
-    """Yield parts of a body."""
-    for part in parts:
-        yield part
 
 
 def serializer(scene: Scene) -> Callable[[Any], str]:

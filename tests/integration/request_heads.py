@@ -19,6 +19,7 @@ from request_kind import (
     TLS_URL,
     TRUST,
     Fresh,
+    Text,
     cookie_jar,
     fresh,
     get,
@@ -34,12 +35,6 @@ from request_senders import (
     without_url,
 )
 from yarl import URL
-
-
-class Text(str):
-    """A string of a class of its own."""
-
-    __slots__ = ()
 
 
 class Mapping(collections.UserDict[str, Any]):

@@ -10,6 +10,7 @@ from typing import Any
 
 import aiohttp
 import body_kinds
+from request_senders import Call, entered
 from wire_server import Wire, WireServer
 
 
@@ -24,9 +25,6 @@ class Scene:
     content: body_kinds.Content
     seen: list[Any] = field(default_factory=list)
     """Notes of the request's own callbacks."""
-
-
-Send = Callable[[aiohttp.ClientSession, str, Any, dict[str, Any]], Awaitable[Any]]
 
 
 class Fresh:
@@ -49,8 +47,8 @@ class Kind:
     url: Any
     session: dict[str, Any]
     options: dict[str, Any]
-    send: Send | None = None
-    again: bool = True
+    send: Callable[[Call], Awaitable[Any]]
+    again: bool
     """Whether it is sent again after a 503."""
 
 
@@ -60,7 +58,7 @@ def kind(
     *,
     url: Any = None,
     session: dict[str, Any] | None = None,
-    send: Send | None = None,
+    send: Callable[[Call], Awaitable[Any]] = entered,
     again: bool = True,
     **options: Any,
 ) -> Kind:
@@ -68,6 +66,18 @@ def kind(
     if url is None:
         url = Fresh(lambda scene: str(scene.server.url) + path)
     return Kind(method, url, session or {}, options, send, again)
+
+
+class Text(str):
+    """A string of a class of its own."""
+
+    __slots__ = ()
+
+
+async def chunks(*parts: bytes) -> Any:
+    """Yield parts of a body."""
+    for part in parts:
+        yield part
 
 
 def fresh(make: Callable[[], Any]) -> Fresh:

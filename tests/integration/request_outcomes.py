@@ -7,7 +7,7 @@ import re
 import warnings
 
 from request_kind import made
-from request_senders import read
+from request_senders import Call
 
 from aioretry_smithy import capture_logs
 
@@ -62,10 +62,7 @@ async def told(scene, kind, session):
     url = made(kind.url, scene)
     options = {name: made(value, scene) for name, value in kind.options.items()}
     try:
-        if kind.send is not None:
-            return await kind.send(session, kind.method, url, options)
-        async with session.request(kind.method, url, **options) as response:
-            return await read(response)
+        return await kind.send(Call(session, kind.method, url, options))
     except Exception as error:
         return failure(error)
 

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 import aiohttp
 
 BOUNDARY = re.compile("[0-9a-f]{32}")
+
+
+class Call(NamedTuple):
+    """A request that is to be sent by a session."""
+
+    session: aiohttp.ClientSession
+    method: Any
+    url: Any
+    options: dict[str, Any]
+
+    def __call__(self) -> Any:
+        return self.session.request(self.method, self.url, **self.options)
 
 
 async def read(response: aiohttp.ClientResponse) -> dict[str, Any]:
@@ -37,117 +49,96 @@ def told(response: aiohttp.ClientResponse) -> dict[str, Any]:
     }
 
 
-async def by_verb(
-    session: aiohttp.ClientSession, method: str, url: Any, options: dict[str, Any]
-) -> Any:
+async def by_verb(call: Call) -> Any:
     """Call ``session.get()`` and its like."""
-    async with getattr(session, method.lower())(url, **options) as response:
+    send = getattr(call.session, call.method.lower())
+    async with send(call.url, **call.options) as response:
         return await read(response)
 
 
-async def awaited(
-    session: aiohttp.ClientSession, method: str, url: Any, options: dict[str, Any]
-) -> Any:
+async def entered(call: Call) -> Any:
+    """Read in a block, as nearly all do."""
+    async with call() as response:
+        return await read(response)
+
+
+async def awaited(call: Call) -> Any:
     """Do without ``async with``."""
-    return await read(await session.request(method, url, **options))
+    return await read(await call())
 
 
-async def twice(
-    session: aiohttp.ClientSession, method: str, url: Any, options: dict[str, Any]
-) -> Any:
+async def twice(call: Call) -> Any:
     """Send the very same arguments two times."""
-    return [await awaited(session, method, url, options) for _ in range(2)]
+    return [await awaited(call) for _ in range(2)]
 
 
-async def side_by_side(
-    session: aiohttp.ClientSession, method: str, url: Any, options: dict[str, Any]
-) -> Any:
+async def side_by_side(call: Call) -> Any:
     """Wait for the same connection three times at once."""
-    calls = (awaited(session, method, url, options) for _ in range(3))
-    return await asyncio.gather(*calls)
+    return await asyncio.gather(*(awaited(call) for _ in range(3)))
 
 
-async def unread(
-    session: aiohttp.ClientSession, method: str, url: Any, options: dict[str, Any]
-) -> Any:
+async def unread(call: Call) -> Any:
     """Leave the body where it is."""
-    async with session.request(method, url, **options) as response:
+    async with call() as response:
         return told(response)
 
 
-async def streamed(
-    session: aiohttp.ClientSession, method: str, url: Any, options: dict[str, Any]
-) -> Any:
+async def streamed(call: Call) -> Any:
     """Read the body in pieces."""
-    async with session.request(method, url, **options) as response:
+    async with call() as response:
         return b"".join([piece async for piece in response.content.iter_chunked(1000)])
 
 
-async def as_json(
-    session: aiohttp.ClientSession, method: str, url: Any, options: dict[str, Any]
-) -> Any:
+async def as_json(call: Call) -> Any:
     """Decode the body, as JSON and as text."""
-    async with session.request(method, url, **options) as response:
+    async with call() as response:
         return await response.text(), await response.json()
 
 
-async def as_text(
-    session: aiohttp.ClientSession, method: str, url: Any, options: dict[str, Any]
-) -> Any:
+async def as_text(call: Call) -> Any:
     """Decode the body."""
-    async with session.request(method, url, **options) as response:
+    async with call() as response:
         return await response.text()
 
 
-async def refused_afterwards(
-    session: aiohttp.ClientSession, method: str, url: Any, options: dict[str, Any]
-) -> Any:
+async def refused_afterwards(call: Call) -> Any:
     """Ask for an exception when the response is there."""
-    async with session.request(method, url, **options) as response:
+    async with call() as response:
         response.raise_for_status()
 
 
-async def read_from_error(
-    session: aiohttp.ClientSession, method: str, url: Any, options: dict[str, Any]
-) -> Any:
+async def read_from_error(call: Call) -> Any:
     """Read the response that an exception carries."""
     try:
-        await session.request(method, url, **options)
+        await call()
     except RefusedError as refusal:
         return await read(refusal.response)
 
 
-async def tracked(
-    session: aiohttp.ClientSession, method: str, url: Any, options: dict[str, Any]
-) -> Any:
+async def tracked(call: Call) -> Any:
     """Look at the tracker of an upload."""
-    tracker = options["upload_tracker"]
-    answer = await awaited(session, method, url, options)
+    tracker = call.options["upload_tracker"]
+    answer = await awaited(call)
     return answer, tracker.bytes_written, tracker.upload_complete.done()
 
 
-async def ws(
-    session: aiohttp.ClientSession, method: str, url: Any, options: dict[str, Any]
-) -> Any:
+async def ws(call: Call) -> Any:
     """Open a websocket and read it to its end."""
-    async with session.ws_connect(url, method=method, **options) as socket:
+    options = {"method": call.method, **call.options}
+    async with call.session.ws_connect(call.url, **options) as socket:
         first, second = await socket.receive(), await socket.receive()
         return first, second.type, socket.close_code, socket.protocol
 
 
-async def to_closed(
-    session: aiohttp.ClientSession, method: str, url: Any, options: dict[str, Any]
-) -> Any:
+async def to_closed(call: Call) -> Any:
     """Use a session that is closed."""
-    await session.close()
-    await session.request(method, url, **options)
+    await call.session.close()
+    await call()
 
 
-async def without_url(
-    session: aiohttp.ClientSession, method: str, url: Any, options: dict[str, Any]
-) -> Any:
+async def without_url(call: Call) -> Any:
     """Forget an argument."""
-    await session.request(method, **options)
+    await call.session.request(call.method, **call.options)
 
 
 class RefusedError(Exception):
@@ -156,8 +147,3 @@ class RefusedError(Exception):
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         super().__init__(f"refused {response.status}")
         self.response = response
-
-
-async def refuse(response: aiohttp.ClientResponse) -> None:
-    """Refuse every response."""
-    raise RefusedError(response)

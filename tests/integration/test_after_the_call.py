@@ -56,15 +56,24 @@ async def test_success_leaves_nothing_to_collect(chain, kind):
             await call()
 
 
+async def called(chain, path="/", look=None):
+    """Make a call that may be looked at meanwhile; return what it leaves."""
+    with capture_logs() as logs:
+        async with (
+            FaultServer(then=answer(200, b"fine")) as server,
+            opened(chain, server.url) as session,
+            session.get(path) as response,
+        ):
+            if look is not None:
+                look(logs[0])
+            await response.read()
+    return logs[0], response, session
+
+
 @chains
 async def test_response_alone_keeps_its_log(chain):
     """The response alone leads to the whole log, also much later."""
-    async with (
-        FaultServer(then=answer(200, b"fine")) as server,
-        opened(chain, server.url) as session,
-    ):
-        response = await session.get("/")
-        await response.read()
+    response = (await called(chain))[1]
     gc.collect()
     log = RequestLog.of(response)
 
@@ -76,71 +85,31 @@ async def test_response_alone_keeps_its_log(chain):
 @chains
 async def test_log_alone_stays_as_it_was(chain):
     """It shows the same when response, session and context are gone."""
-    with capture_logs() as logs:
-        async with (
-            FaultServer(then=answer(200, b"fine")) as server,
-            opened(chain, server.url) as session,
-            session.get("/") as response,
-        ):
-            await response.read()
-    before = told_log(logs[0])
+    log, response, session = await called(chain)
+    before = told_log(log)
     gone = weakref.ref(response), weakref.ref(session)
     del response, session
     gc.collect()
 
     assert [None, None] == [reference() for reference in gone]
-    assert before == told_log(logs[0])
+    assert before == told_log(log)
 
 
 @chains
 async def test_log_first_looked_at_afterwards_is_the_same(chain):
     """A look while the call was under way makes no difference."""
-    rendered = []
-    for looks in (False, True):
-        with capture_logs() as logs:
-            async with (
-                FaultServer(then=answer(200, b"fine")) as server,
-                opened(chain, server.url) as session,
-                session.get("/") as response,
-            ):
-                if looks:
-                    told_log(logs[0])
-                await response.read()
-        rendered.append(told_log(logs[0]))
+    logs = [(await called(chain, look=look))[0] for look in (None, told_log)]
 
-    assert rendered[0] == rendered[1]
+    assert told_log(logs[0]) == told_log(logs[1])
 
 
 @chains
 async def test_child_alone_is_the_root_of_its_views(chain):
     """A reference to the log of the attempt only does not keep that of the call."""
-    with capture_logs() as logs:
-        async with (
-            FaultServer(then=answer(200, b"fine")) as server,
-            opened(chain, server.url) as session,
-            session.get("/?token=secret") as response,
-        ):
-            await response.read()
-    (child,) = logs[0].children
+    (child,) = (await called(chain, "/?token=secret"))[0].children
     shown = child.render()
-    logs.clear()
-    del response
     gc.collect()
 
     assert child is child.root.children[0]
     assert shown == child.render()
     assert "secret" not in shown
-
-
-@chains
-async def test_connection_is_free_after_the_body(chain):
-    """The next call has the connection of the last, a hundred times."""
-    async with (
-        FaultServer(then=answer(200, b"fine")) as server,
-        opened(chain, server.url) as session,
-    ):
-        for _ in range(100):
-            async with session.get("/") as response:
-                await response.read()
-
-    assert 1 == server.connected

@@ -9,13 +9,7 @@ import weakref
 import aiohttp
 import pytest
 from fault_server import Fault, FaultServer, response
-from story_at_odds import (
-    BUSY,
-    FINE,
-    decorators,
-    only_for,
-    warmed,
-)
+from story_at_odds import BUSY, FINE, decorators, only_for, warmed
 
 from aioretry_smithy import (
     LoggingClient,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import gzip
 import weakref
 
 import aiohttp
 import pytest
-from aiohttp import ClientTimeout, web
+from aiohttp import web
+from chains import SAFELY, retrying
 from chains import connected as build
 
 from aioretry_smithy import (
@@ -17,16 +17,13 @@ from aioretry_smithy import (
     Backoff,
     DecoratingClient,
     RequestLog,
-    ResponseTimeoutError,
-    RetryingClient,
     RetryStrategy,
-    SessionBuilder,
-    capture_logs,
     client_decorator,
 )
 
-RETRYING = RetryingClient.new_decorator(RetryStrategy.failsafe(Backoff.fixed(0.01)))
+RETRYING = retrying(RetryStrategy.failsafe(Backoff.fixed(0.01)))
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"
+HALF = HEAD + b"01234"
 
 each_chain = pytest.mark.parametrize(
     "decorator", [DecoratingClient, RETRYING], ids=["plain", "retrying"]
@@ -58,148 +55,11 @@ async def test_body_read_to_its_end(serve, decorator):
             assert end.total_duration >= end.duration + 0.04
 
 
-@each_chain
-async def test_length_counts_decoded_bytes(serve, decorator):
-    """A packed body is counted as the caller gets it."""
-    body = gzip.compress(b"x" * 5000)
-    head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n"
-    url = await serve([head % len(body), 0.01, body])
-    async with build(url, decorator) as session, session.get("/") as response:
-        chunks = [chunk async for chunk in response.content.iter_chunked(1000)]
-
-    assert 5000 == sum(map(len, chunks)) == RequestLog.of(response).response_length
-
-
-@each_chain
-async def test_small_body_that_came_with_the_headers(serve, decorator):
-    """A body that was there before anybody read it is complete as well."""
-    url = await serve([HEAD + b"0123456789"])
-    async with build(url, decorator) as session:
-        response = await session.get("/")
-        await asyncio.sleep(0.02)
-        log = RequestLog.of(response)
-
-    assert all(end.is_complete for end in ends(log))
-    assert 10 == log.response_length
-
-
-@pytest.mark.parametrize("leave", ["exit", "release", "close"])
-@each_chain
-async def test_early_exit_has_no_cause(serve, decorator, leave):
-    """A caller that has seen enough has not failed."""
-    url = await serve([HEAD + b"01234", 3600.0])
-    async with build(url, decorator) as session:
-        response = await session.get("/")
-        assert b"01234" == await response.content.readany()
-        if leave == "exit":
-            async with response:
-                pass
-        else:
-            getattr(response, leave)()
-        log = RequestLog.of(response)
-
-    for end in ends(log):
-        assert end.is_complete
-        assert 5 == end.response_length
-        assert end.response_cause is None
-
-
-@each_chain
-async def test_cancelled_reader_has_no_cause(serve, decorator):
-    """A caller that goes away while reading ends the log too."""
-    url = await serve([HEAD + b"01234", 3600.0])
-    async with build(url, decorator) as session:
-        response = await session.get("/")
-        task = asyncio.create_task(response.read())
-        await asyncio.sleep(0.01)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        log = RequestLog.of(response)
-
-        assert all(end.is_complete for end in ends(log))
-        assert log.response_cause is None
-        assert not session.connector._acquired
-
-
-@each_chain
-async def test_truncated_body_is_a_failure(serve, decorator):
-    """The log has the very error that the reader got, beside the status."""
-    url = await serve([HEAD + b"01234", None])
-    async with build(url, decorator) as session:
-        response = await session.get("/")
-        with pytest.raises(aiohttp.ClientPayloadError) as caught:
-            await response.read()
-        log = RequestLog.of(response)
-
-    for end in ends(log):
-        assert end.is_complete
-        assert caught.value is end.response_cause
-        assert (200, 5) == (end.response_status, end.response_length)
-    assert "200 OK, ClientPayloadError" in log.render()
-
-
-@each_chain
-async def test_bad_encoding_is_a_failure(serve, decorator):
-    """A body that cannot be unpacked has failed, though all of it came."""
-    head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 10\r\n\r\n"
-    url = await serve([head, 0.01, b"0123456789"])
-    async with build(url, decorator) as session:
-        response = await session.get("/")
-        with pytest.raises(aiohttp.ClientPayloadError):
-            await response.read()
-        log = RequestLog.of(response)
-
-    assert isinstance(log.response_cause, aiohttp.ClientPayloadError)
-    assert all(end.is_complete for end in ends(log))
-
-
-@pytest.mark.parametrize(
-    ("limits", "error"),
-    [
-        ({"sock_read": 0.5}, aiohttp.SocketTimeoutError),
-        ({"total": 0.5}, ResponseTimeoutError),
-    ],
-)
-@each_chain
-async def test_timeout_in_the_body_is_a_failure(serve, decorator, limits, error):
-    """A body that took too long has the timeout for its cause."""
-    url = await serve([HEAD + b"01234", 3600.0])
-    async with build(url, decorator, timeout=ClientTimeout(**limits)) as session:
-        response = await session.get("/")
-        with pytest.raises(error):
-            await response.read()
-        log = RequestLog.of(response)
-
-    for end in ends(log):
-        assert end.is_complete
-        assert error is type(end.response_cause)
-        assert end.total_duration >= 0.04
-
-
-async def test_attempt_timeout_in_the_body_is_a_failure(serve):
-    """The time of the last attempt covers the caller's own reading."""
-    url = await serve([HEAD + b"01234", 3600.0])
-    strategy = RetryStrategy.failsafe()
-    retrying = RetryingClient.new_decorator(strategy, attempt_timeout=0.5)
-    async with build(url, retrying) as session:
-        response = await session.get("/")
-        with pytest.raises(AttemptTimeoutError) as caught:
-            await response.read()
-
-    said = "attempt 1 had 0.500 s, which passed while its body was read"
-    assert said == str(caught.value)
-    assert TimeoutError is type(caught.value.__cause__)
-    assert AttemptTimeoutError is type(RequestLog.of(response).response_cause)
-
-
 async def test_stream_says_each_time_which_limit_passed(serve):
     """A reader that goes on after the limit meets the same error again."""
-    url = await serve([HEAD + b"01234", 3600.0])
-    retrying = RetryingClient.new_decorator(
-        RetryStrategy.failsafe(), attempt_timeout=0.5
-    )
-    async with build(url, retrying) as session, session.get("/") as response:
+    url = await serve([HALF, 3600.0])
+    in_time = retrying(RetryStrategy.failsafe(), attempt_timeout=0.5)
+    async with build(url, in_time) as session, session.get("/") as response:
         assert b"01234" == await response.content.read(5)
         for _ in range(2):
             with pytest.raises(AttemptTimeoutError) as caught:
@@ -207,6 +67,8 @@ async def test_stream_says_each_time_which_limit_passed(serve):
 
     said = "attempt 1 had 0.500 s, which passed while its body was read"
     assert said == str(caught.value)
+    assert TimeoutError is type(caught.value.__cause__)
+    assert AttemptTimeoutError is type(RequestLog.of(response).response_cause)
 
 
 async def test_body_that_a_decorator_reads_and_fails_on(serve):
@@ -218,7 +80,7 @@ async def test_body_that_a_decorator_reads_and_fails_on(serve):
         await response.read()
         return response
 
-    url = await serve([HEAD + b"01234", None])
+    url = await serve([HALF, None])
     async with build(url, read) as session:
         with pytest.raises(aiohttp.ClientPayloadError) as caught:
             await session.get("/")
@@ -226,44 +88,6 @@ async def test_body_that_a_decorator_reads_and_fails_on(serve):
 
     assert (200, caught.value) == (log.response_status, log.response_cause)
     assert log.is_complete
-
-
-@pytest.mark.parametrize(
-    ("method", "head"),
-    [
-        ("HEAD", HEAD),
-        ("GET", b"HTTP/1.1 204 No Content\r\n\r\n"),
-        ("GET", b"HTTP/1.1 304 Not Modified\r\n\r\n"),
-        ("GET", b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
-    ],
-)
-@each_chain
-async def test_response_without_a_body_is_complete_at_once(
-    serve, decorator, method, head
-):
-    """Nobody has to read what is not there."""
-    url = await serve([head])
-    async with build(url, decorator) as session:
-        response = await session.request(method, "/")
-        log = RequestLog.of(response)
-
-        assert all(end.is_complete for end in ends(log))
-        assert 0 == log.response_length
-        assert log.response_cause is None
-
-
-@each_chain
-async def test_web_socket_is_complete_at_its_handshake(echoing, decorator):
-    """The bytes after a 101 are no body, and the socket works as ever."""
-    async with build(echoing, decorator) as session:
-        with capture_logs() as logs:
-            socket = await session.ws_connect("/")
-        assert all(end.is_complete for end in ends(logs[0]))
-        assert 101 == logs[0].response_status
-
-        await socket.send_str("hello")
-        assert "hello" == (await socket.receive()).data
-        await socket.close()
 
 
 @each_chain
@@ -277,26 +101,6 @@ async def test_mocked_response_is_complete_at_once(aioresponses_mock, decorator)
         assert all(end.is_complete for end in ends(log))
         assert (201, 3) == (log.response_status, log.response_length)
         assert b"abc" == await response.read()
-
-
-async def test_log_of_a_redirected_call(serve):
-    """The body is that of the last hop, the headers sent are those of the first."""
-    away = b"HTTP/1.1 303 See Other\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n"
-    url = await serve([away], [HEAD + b"0123456789"])
-    async with (
-        build(url, RETRYING) as session,
-        session.post("/a", data=b"abc") as response,
-    ):
-        await response.read()
-    log = RequestLog.of(response)
-
-    assert "3" == log.request_headers["Content-Length"]
-    assert ("POST", "/a") == (log.request_method, log.request_url.path)
-    assert (200, 10, 1) == (
-        log.response_status,
-        log.response_length,
-        log.total_attempts,
-    )
 
 
 async def read(response):
@@ -319,10 +123,7 @@ async def close(response):
 async def test_nothing_keeps_a_response_alive(serve, decorators, finish):
     """With a chain as without, counting references frees response and connection."""
     url = await serve([HEAD + b"01234", 0.02, b"56789"])
-    builder = SessionBuilder(url)
-    for decorator in decorators:
-        builder.decorator(decorator)
-    async with builder.build() as session:
+    async with build(url, *decorators) as session:
         gc.collect()
         gc.disable()
         try:
@@ -352,11 +153,7 @@ async def test_response_that_was_given_up_is_freed(serve):
         return response
 
     url = await serve([b"HTTP/1.1 503 Busy\r\nContent-Length: 10\r\n\r\n0123456789"])
-    retrying = RetryingClient.new_decorator(
-        RetryStrategy.failsafe(Backoff.fixed(0.0)), max_total_attempts=3
-    )
-    builder = SessionBuilder(url).decorator(watch).decorator(retrying)
-    async with builder.build() as session:
+    async with build(url, watch, retrying(SAFELY, max_total_attempts=3)) as session:
         gc.collect()
         gc.disable()
         try:

@@ -19,13 +19,13 @@ from typing import Any, NamedTuple
 import aiohttp
 import pytest
 from body_kinds import KINDS, Content
+from chains import retrying
 from fault_server import End, Fault, FaultServer, answer, cut, early
 from yarl import URL
 
 from aioretry_smithy import (
     Backoff,
     RequestLog,
-    RetryingClient,
     RetryStopReason,
     RetryStrategy,
     SessionBuilder,
@@ -69,7 +69,7 @@ def build(scene: Scene, url: URL) -> aiohttp.ClientSession:
     builder = SessionBuilder(url)
     if scene.fault is None:
         builder.decorator(to_nobody)
-    return builder.decorator(RetryingClient.new_decorator(strategy)).build()
+    return builder.decorator(retrying(strategy)).build()
 
 
 def new_content(size: int, folder: Path) -> Content:
@@ -153,6 +153,21 @@ async def test_body_meets_fault(kind, fault, folder):
     word = await verdict(kind, SCENES[fault], folder)
 
     assert documented()[kind][fault] == word
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_body_arrives_as_often_as_it_is_sent(kind, folder):
+    """Attempts 1, 2 and 3 bring the same bytes; what is refused was sent once."""
+    content = new_content(SMALL, folder)
+    expected = await sent_by_aiohttp(kind, content)
+    scene = SCENES["answered late"]
+    async with FaultServer([scene.fault] * 2) as server, build(scene, server.url) as it:
+        with content.stack:
+            response = await it.post("/", **KINDS[kind](content))
+    is_refused = documented()[kind]["answered late"] == "refused"
+
+    assert (503 if is_refused else 200) == response.status
+    assert [expected] * (1 if is_refused else 3) == bodies_of(server)
 
 
 def test_documents_have_all_kinds():

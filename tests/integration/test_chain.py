@@ -11,7 +11,7 @@ from collections import Counter
 import aiohttp
 import pytest
 from aiohttp import web
-from chains import connected
+from chains import connected, retrying
 
 from aioretry_smithy import (
     Backoff,
@@ -21,7 +21,6 @@ from aioretry_smithy import (
     FailFastError,
     LoggingClient,
     RequestLog,
-    RetryingClient,
     RetryStrategy,
     SessionBuilder,
     capture_logs,
@@ -68,18 +67,15 @@ async def test_logs_of_many_calls_add_up_to_what_the_server_saw(serving, caplog)
 
     server = await serving(flaky)
     breaker = Counting(failure_rate_threshold=1.0)
-    builder = (
-        SessionBuilder(server.make_url("/"))
-        .decorator(CircuitBreakerClient.new_decorator(breaker))
-        .decorator(LoggingClient.new_decorator())
-        .decorator(
-            RetryingClient.new_decorator(
-                RetryStrategy.failsafe(Backoff.random(0.0, 0.01)), attempt_timeout=10.0
-            )
-        )
-    )
 
-    async with builder.build() as session:
+    async with connected(
+        server.make_url("/"),
+        CircuitBreakerClient.new_decorator(breaker),
+        LoggingClient.new_decorator(),
+        retrying(
+            RetryStrategy.failsafe(Backoff.random(0.0, 0.01)), attempt_timeout=10.0
+        ),
+    ) as session:
 
         async def call(number: int) -> tuple[str, RequestLog]:
             async with session.get(f"/{number}") as response:
@@ -128,13 +124,12 @@ async def test_cancellation_at_any_await_leaves_nothing_behind(serving):
 
     server = await serving(handler)
     breaker = CircuitBreaker(minimum_request_threshold=0)
-    builder = (
-        SessionBuilder(server.make_url("/"))
-        .decorator(CircuitBreakerClient.new_decorator(breaker))
-        .decorator(RetryingClient.new_decorator(Slow(), max_total_attempts=2))
-    )
     cancelled = 0
-    async with builder.build() as session:
+    async with connected(
+        server.make_url("/"),
+        CircuitBreakerClient.new_decorator(breaker),
+        retrying(Slow(), max_total_attempts=2),
+    ) as session:
         for turns in range(200):
             breaker.enter_state(CircuitState.CLOSED)
             with capture_logs() as logs:
@@ -164,34 +159,6 @@ async def test_cancellation_at_any_await_leaves_nothing_behind(serving):
     assert cancelled > 10
 
 
-async def test_cancelled_trial_leaves_the_circuit_as_it_was(serving):
-    """The next call is the trial; the cancelled one counted for nothing."""
-    blocked = asyncio.Event()
-
-    async def handler(request: web.Request) -> web.StreamResponse:
-        if request.path == "/slow":
-            blocked.set()
-            await asyncio.sleep(60)
-        return web.Response()
-
-    server = await serving(handler)
-    breaker = CircuitBreaker(circuit_open_window=0.001)
-    decorator = CircuitBreakerClient.new_decorator(breaker)
-    async with connected(server.make_url("/"), decorator) as session:
-        breaker.enter_state(CircuitState.OPEN)
-        await asyncio.sleep(0.002)
-        trial = asyncio.create_task(session.get("/slow"))
-        await blocked.wait()
-        state = breaker.state
-        trial.cancel()
-        await asyncio.gather(trial, return_exceptions=True)
-        async with session.get("/fast") as response:
-            status = response.status
-
-    assert (CircuitState.HALF_OPEN, 200) == (state, status)
-    assert CircuitState.CLOSED == breaker.state
-
-
 async def test_response_given_up_frees_its_connection_before_the_wait(serving):
     """A pool of one connection serves a call with large and with small error bodies."""
     in_use = []
@@ -215,7 +182,7 @@ async def test_response_given_up_frees_its_connection_before_the_wait(serving):
     async with (
         connected(
             server.make_url("/"),
-            RetryingClient.new_decorator(strategy),
+            retrying(strategy),
             connector=aiohttp.TCPConnector(limit=1),
         ) as session,
         session.get("/") as response,
@@ -238,34 +205,12 @@ async def test_small_rest_of_a_body_is_read_and_the_connection_used_again(servin
     server = await serving(handler)
     strategy = RetryStrategy.failsafe(Backoff.without_delay())
     async with (
-        connected(
-            server.make_url("/"), RetryingClient.new_decorator(strategy)
-        ) as session,
+        connected(server.make_url("/"), retrying(strategy)) as session,
         session.get("/") as response,
     ):
         await response.read()
 
     assert 1 == len(set(peers))
-
-
-async def test_error_in_a_strategy_releases_the_response(serving):
-    """The caller never gets it, so nobody else would."""
-
-    class Broken(RetryStrategy):
-        def should_retry(self, ctx, cause) -> Backoff | None:
-            raise KeyError
-
-    async def handler(request: web.Request) -> web.StreamResponse:
-        return web.Response(status=503, body=b"x" * 3_000_000)
-
-    server = await serving(handler)
-    async with connected(
-        server.make_url("/"), RetryingClient.new_decorator(Broken())
-    ) as session:
-        with pytest.raises(KeyError):
-            await session.get("/")
-
-        assert 0 == acquired(session)
 
 
 async def test_silent_server_is_cut_at_the_deadline_to_the_scaled_number(serving):
@@ -278,10 +223,9 @@ async def test_silent_server_is_cut_at_the_deadline_to_the_scaled_number(serving
     server = await serving(silent)
     durations = []
     for backoff in (Backoff.without_delay(), Backoff.fixed(0.6)):
-        decorator = RetryingClient.new_decorator(
-            RetryStrategy.on_server_error_status(backoff), attempt_timeout=0.6
+        builder = SessionBuilder(server.make_url("/")).decorator(
+            retrying(RetryStrategy.on_server_error_status(backoff), attempt_timeout=0.6)
         )
-        builder = SessionBuilder(server.make_url("/")).decorator(decorator)
         async with builder.response_timeout(2.0).build() as session:
             with pytest.raises(TimeoutError) as caught:
                 await session.get("/")
@@ -292,61 +236,6 @@ async def test_silent_server_is_cut_at_the_deadline_to_the_scaled_number(serving
     assert ["deadline", "deadline"] == [reason for _, _, reason in durations]
     assert 2.0 == pytest.approx(durations[0][1], abs=0.2)
     assert 1.8 == pytest.approx(durations[1][1], abs=0.2)
-
-
-async def test_attempt_timeout_covers_the_body_of_the_last_response(serving):
-    """The caller's own reading is part of the attempt."""
-
-    async def stalling(request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse()
-        await response.prepare(request)
-        await response.write(b"x")
-        await asyncio.sleep(60)
-        return response
-
-    server = await serving(stalling)
-    decorator = RetryingClient.new_decorator(
-        RetryStrategy.failsafe(), attempt_timeout=0.5
-    )
-    async with connected(server.make_url("/"), decorator) as session:
-        response = await session.get("/")
-        with pytest.raises(TimeoutError):
-            await response.read()
-
-    log = RequestLog.of(response)
-    assert isinstance(log.response_cause, TimeoutError)
-    assert log.is_complete
-
-
-async def test_delegate_called_twice_sends_a_stream_once(serving):
-    """A refresh on 401 by a decorator never sends half a body."""
-    bodies = []
-
-    async def handler(request: web.Request) -> web.StreamResponse:
-        bodies.append(await request.read())
-        return web.Response(status=401)
-
-    async def stream():
-        yield b"all of it"
-
-    @client_decorator
-    async def refresh(delegate, ctx, request):
-        response = await delegate.execute(ctx, request)
-        if response.status == 401:
-            response.release()
-            response = await delegate.execute(ctx, request)
-        return response
-
-    server = await serving(handler)
-    builder = SessionBuilder(server.make_url("/")).decorator(refresh)
-    async with builder.build() as session:
-        with pytest.raises(aiohttp.ClientError, match="async_generator"):
-            await session.post("/", data=stream())
-        async with session.post("/", data=b"bytes") as response:
-            status = response.status
-
-    assert [b"all of it", b"bytes", b"bytes"] == bodies
-    assert 401 == status
 
 
 async def test_cancellation_in_a_decorator_gives_its_response_back(serving):
@@ -364,8 +253,7 @@ async def test_cancellation_in_a_decorator_gives_its_response_back(serving):
     server = await serving(handler)
     gc.disable()
     try:
-        builder = SessionBuilder(server.make_url("/")).decorator(refresh)
-        async with builder.build() as session:
+        async with connected(server.make_url("/"), refresh) as session:
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.05):
                     await session.get("/")
@@ -373,23 +261,3 @@ async def test_cancellation_in_a_decorator_gives_its_response_back(serving):
             assert 0 == acquired(session)
     finally:
         gc.enable()
-
-
-async def test_failure_of_a_body_leads_to_the_log_of_its_call(serving):
-    """``RequestLog.of`` knows what reading the response raised."""
-
-    async def cut(request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse()
-        response.content_length = 100
-        await response.prepare(request)
-        await response.write(b"x")
-        request.transport.abort()
-        return response
-
-    server = await serving(cut)
-    async with SessionBuilder(server.make_url("/")).build() as session:
-        response = await session.get("/")
-        with pytest.raises(aiohttp.ClientPayloadError) as caught:
-            await response.read()
-
-    assert RequestLog.of(response) is RequestLog.of(caught.value)

@@ -7,14 +7,13 @@ import math
 
 import pytest
 from aiohttp import ClientTimeout
-from chains import retrying
+from chains import connected, retrying
 
 from aioretry_smithy import (
     AttemptTimeoutError,
     DecoratingClient,
     RequestLog,
     ResponseTimeoutError,
-    SessionBuilder,
 )
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"
@@ -57,8 +56,9 @@ def run(tick, offset, decorator, *, body=b"", read=False, **limits):
             port = server.sockets[0].getsockname()[1]
             await asyncio.sleep(offset * tick)
             timeout = ClientTimeout(ceil_threshold=math.inf, **limits)
-            builder = SessionBuilder(f"http://127.0.0.1:{port}", timeout=timeout)
-            async with builder.decorator(decorator).build() as session:
+            async with connected(
+                f"http://127.0.0.1:{port}", decorator, timeout=timeout
+            ) as session:
                 with pytest.raises(TimeoutError) as caught:  # noqa: PT012
                     response = await session.get("/")
                     assert read

@@ -10,13 +10,12 @@ import zlib
 
 import aiohttp
 import pytest
-from aiohttp import ClientTimeout, web
+from aiohttp import web
 from chains import connected, retrying
 
 from aioretry_smithy import (
     Backoff,
     RequestLog,
-    ResponseTimeoutError,
     RetryStopReason,
     RetryStrategy,
     RetryStrategyWithContent,
@@ -115,8 +114,18 @@ def expected_from(way):
     return {"text": BODY.decode(), "json": json.loads(BODY)}.get(way, BODY)
 
 
-def build(url, strategy, settings=None, **options):
-    return connected(url, retrying(strategy, **(settings or {})), **options)
+def build(url, strategy, *, attempts=10, limit=None, buffer=False, **options):
+    """Build a session with settings of retries, and options of its own."""
+    return connected(
+        url,
+        retrying(
+            strategy,
+            max_total_attempts=attempts,
+            attempt_timeout=limit,
+            buffer_response=buffer,
+        ),
+        **options,
+    )
 
 
 def assert_nothing_is_held(session):
@@ -130,8 +139,7 @@ async def test_caller_gets_the_body_in_every_way(serve, answer, way, limit):
     """Looked at in part or whole, or read into memory, it reads as if untouched."""
     url = await serve(sent(answer))
     strategy = WhileBusy(limit or 1)
-    settings = {"buffer_response": limit is None}
-    async with build(url, strategy, settings) as session:
+    async with build(url, strategy, buffer=limit is None) as session:
         async with session.get("/") as response:
             body = await WAYS[way](response)
         log = RequestLog.of(response)
@@ -148,9 +156,8 @@ async def test_caller_gets_the_body_in_every_way(serve, answer, way, limit):
 async def test_buffered_body_is_at_its_end_once_read(serve, answer, way):
     """The stream has it until it is read, in any way; the response has it for good."""
     url = await serve(sent(answer))
-    settings = {"buffer_response": True}
     async with (
-        build(url, RetryStrategy.failsafe(), settings) as session,
+        build(url, RetryStrategy.failsafe(), buffer=True) as session,
         session.get("/") as response,
     ):
         before = response.content.at_eof()
@@ -179,9 +186,8 @@ class Checked(aiohttp.ClientResponse):
 async def test_buffered_body_is_read_by_a_users_own_method(serve):
     """Within the attempt: what it refuses is retried; its ``read()`` stays."""
     url = await serve([sized(b"busy")], [sized(b"done")])
-    settings = {"buffer_response": True}
     async with build(
-        url, RetryStrategy.failsafe(SOON), settings, response_class=Checked
+        url, RetryStrategy.failsafe(SOON), buffer=True, response_class=Checked
     ) as session:
         response = await session.get("/")
 
@@ -193,8 +199,7 @@ async def test_buffered_body_is_read_by_a_users_own_method(serve):
 async def test_buffered_body_is_there_when_the_response_is_gone(serve):
     """A method that reads may outlive the response, and one that is released."""
     url = await serve([sized(BODY)])
-    settings = {"buffer_response": True}
-    async with build(url, RetryStrategy.failsafe(), settings) as session:
+    async with build(url, RetryStrategy.failsafe(), buffer=True) as session:
         async with session.get("/") as released:
             pass
         read = (await session.get("/")).read
@@ -208,9 +213,8 @@ async def test_buffered_body_is_there_when_the_response_is_gone(serve):
 async def test_caller_sees_where_chunks_ended(serve, limit):
     """``iter_chunks()`` tells the same ends of HTTP chunks as without us."""
     url = await serve(in_parts(ANSWERS["chunked"]))
-    settings = {"buffer_response": limit is None}
     ends, position = [], 0
-    async with build(url, WhileBusy(limit or 1), settings) as session:
+    async with build(url, WhileBusy(limit or 1), buffer=limit is None) as session:
         response = await session.get("/")
         async for data, is_end in response.content.iter_chunks():
             position += len(data)
@@ -260,8 +264,7 @@ async def test_answers_without_a_body(serve, method, answer, buffer_response):
     """There is nothing to wait for, and the content is empty, not None."""
     url = await serve([answer])
     strategy = WhileBusy()
-    settings = {"buffer_response": buffer_response}
-    async with build(url, strategy, settings) as session:
+    async with build(url, strategy, buffer=buffer_response) as session:
         for _ in range(2):  # all bodies that are empty share one stream
             response = await session.request(method, "/")
             assert b"" == await response.read()
@@ -271,7 +274,7 @@ async def test_answers_without_a_body(serve, method, answer, buffer_response):
 
 
 @pytest.mark.parametrize("buffer_response", [False, True])
-async def test_web_socket_is_never_read(aiohttp_server, buffer_response):
+async def test_web_socket_is_never_read(serving, buffer_response):
     """Its frames are for the caller, with any strategy that looks at bodies."""
 
     async def handle(request):
@@ -282,12 +285,9 @@ async def test_web_socket_is_never_read(aiohttp_server, buffer_response):
         await socket.close()
         return socket
 
-    app = web.Application()
-    app.router.add_get("/", handle)
-    server = await aiohttp_server(app)
+    server = await serving(handle)
     strategy = WhileBusy()
-    settings = {"buffer_response": buffer_response}
-    async with build(server.make_url("/"), strategy, settings) as session:
+    async with build(server.make_url("/"), strategy, buffer=buffer_response) as session:
         socket = await session.ws_connect("/")
         await socket.send_str("second")
 
@@ -320,8 +320,8 @@ async def test_failure_of_the_body_is_a_failed_attempt(serve, failure, strategy)
     """It is retried on a new connection, and the log keeps the status that came."""
     answer, kind = FAILURES[failure]
     url = await serve(answer, [sized(b"done")])
-    settings = {"attempt_timeout": 0.5, "buffer_response": strategy is not WhileBusy}
-    async with build(url, strategy(), settings) as session:
+    buffer = strategy is not WhileBusy
+    async with build(url, strategy(), limit=0.5, buffer=buffer) as session:
         response = await session.get("/")
         first, last = RequestLog.of(response).children
 
@@ -339,7 +339,7 @@ async def test_strategy_is_asked_about_a_failure_of_the_body(serve, failure):
     answer, _ = FAILURES[failure]
     url = await serve(answer, [sized(b"done")])
     strategy = WhileBusy()
-    async with build(url, strategy, {"attempt_timeout": 0.5}) as session:
+    async with build(url, strategy, limit=0.5) as session:
         response = await session.get("/")
         first, _ = RequestLog.of(response).children
 
@@ -348,22 +348,12 @@ async def test_strategy_is_asked_about_a_failure_of_the_body(serve, failure):
     assert repr(cause) == repr(first.response_cause)
 
 
-async def test_silence_between_bytes_is_a_failed_attempt(serve):
-    """The caller's own ``sock_read`` holds while a body is looked at."""
-    url = await serve([HEAD + b"Content-Length: 9\r\n\r\nbusy", 3600.0], [sized(b"!")])
-    strategy = WhileBusy()
-    async with build(url, strategy, timeout=ClientTimeout(sock_read=0.5)) as session:
-        await session.get("/")
-
-    assert isinstance(strategy.seen[0][1], aiohttp.SocketTimeoutError)
-    assert b"!" == strategy.seen[1][2]
-
-
 async def test_last_failure_of_the_body_is_raised(serve):
     """The caller gets the error from the call, with its log, not later."""
     url = await serve(FAILURES["truncated"][0])
-    settings = {"buffer_response": True, "max_total_attempts": 2}
-    async with build(url, RetryStrategy.failsafe(SOON), settings) as session:
+    async with build(
+        url, RetryStrategy.failsafe(SOON), attempts=2, buffer=True
+    ) as session:
         with pytest.raises(aiohttp.ClientPayloadError) as caught:
             await session.get("/")
         log = RequestLog.of(caught.value)
@@ -385,49 +375,14 @@ async def test_failure_after_what_was_looked_at_is_the_callers(serve):
     assert caught.value is RequestLog.of(response).response_cause
 
 
-@pytest.mark.parametrize("buffer_response", [False, True])
-async def test_deadline_in_the_body_ends_the_call(serve, buffer_response):
-    """The time of the call covers bodies that are read inside it; it is not retried."""
-    url = await serve(FAILURES["stalls"][0])
-    strategy = WhileBusy()
-    settings = {"buffer_response": buffer_response}
-    timeout = ClientTimeout(total=0.5)
-    async with build(url, strategy, settings, timeout=timeout) as session:
-        with pytest.raises(ResponseTimeoutError) as caught:
-            await session.get("/")
-
-        assert [] == strategy.seen
-        assert RetryStopReason.DEADLINE == RequestLog.of(caught.value).stop_reason
-        assert_nothing_is_held(session)
-
-
 async def test_order_whose_answer_was_cut_is_not_repeated(serve):
     """The server has done the work: ``failsafe`` does not send a POST again for it."""
     url = await serve(FAILURES["truncated"][0], [sized(b"done")])
-    settings = {"buffer_response": True}
-    async with build(url, RetryStrategy.failsafe(SOON), settings) as session:
+    async with build(url, RetryStrategy.failsafe(SOON), buffer=True) as session:
         with pytest.raises(aiohttp.ClientPayloadError) as caught:
             await session.post("/")
 
     assert RetryStopReason.NO_RETRY == RequestLog.of(caught.value).stop_reason
-
-
-@pytest.mark.parametrize("buffer_response", [False, True])
-async def test_cancellation_while_reading_leaves_nothing(serve, buffer_response):
-    """The connection is closed, and nobody else waits."""
-    url = await serve(FAILURES["stalls"][0])
-    strategy = WhileBusy()
-    settings = {"buffer_response": buffer_response}
-    async with build(url, strategy, settings) as session:
-        task = asyncio.create_task(session.get("/"))
-        await asyncio.sleep(0.1)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-        assert [] == strategy.seen
-        assert_nothing_is_held(session)
-        assert not session.connector._conns
 
 
 @pytest.mark.parametrize("limit", [1, MEBIBYTE, 16 * MEBIBYTE])
@@ -511,7 +466,7 @@ async def test_tiny_chunks(serve, limit):
         assert body == await response.read()
 
 
-async def test_concurrent_calls_do_not_mix(aiohttp_server):
+async def test_concurrent_calls_do_not_mix(serving):
     """One strategy serves many calls at once; each sees its own body."""
     counts = {}
 
@@ -521,9 +476,7 @@ async def test_concurrent_calls_do_not_mix(aiohttp_server):
         state = "busy" if counts[key] < 3 else "done"
         return web.Response(body=f"{state} {key} ".encode() + b"x" * 50_000)
 
-    app = web.Application()
-    app.router.add_get("/", handle)
-    server = await aiohttp_server(app)
+    server = await serving(handle)
     strategy = WhileBusy(100_000)
     async with build(
         server.make_url("/"), strategy, connector=aiohttp.TCPConnector(limit=7)
@@ -580,10 +533,9 @@ async def test_buffered_response_tells_traces_once(serve):
 
     trace.on_response_chunk_received.append(on_chunk)
     url = await serve([sized(b"done")])
-    settings = {"buffer_response": True}
     async with (
         build(
-            url, RetryStrategy.failsafe(), settings, trace_configs=[trace]
+            url, RetryStrategy.failsafe(), buffer=True, trace_configs=[trace]
         ) as session,
         session.get("/") as response,
     ):
@@ -613,8 +565,7 @@ async def test_mocked_bodies(aioresponses_mock, buffer_response):
     aioresponses_mock.get(url, body=b"busy")
     aioresponses_mock.get(url, body=b"done")
     strategy = WhileBusy()
-    settings = {"buffer_response": buffer_response}
-    async with build(None, strategy, settings) as session:
+    async with build(None, strategy, buffer=buffer_response) as session:
         response = await session.get(url)
 
         assert b"done" == await response.content.read()

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import io
 import zlib
 
 import aiohttp
 import pytest
 from aiohttp import web
-from chains import connected
+from chains import connected, retrying
 
 from aioretry_smithy import (
     Backoff,
     ContentPreviewingClient,
     RequestLog,
-    RetryingClient,
     RetryStrategy,
     RetryStrategyWithContent,
 )
@@ -27,7 +25,7 @@ CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 BUSY = b"HTTP/1.1 503 Busy\r\nContent-Type: text/plain\r\nContent-Length: 9\r\n\r\n"
 PREVIEWING = ContentPreviewingClient.new_decorator(10)
 SOON = Backoff.fixed(0.001)
-RETRYING = RetryingClient.new_decorator(RetryStrategy.on_server_error_status(SOON))
+RETRYING = retrying(RetryStrategy.on_server_error_status(SOON))
 
 
 def sized(body, *headers):
@@ -125,7 +123,7 @@ async def test_preview_grows_as_the_body_drips_in(serve):
     assert [None, None, "äb", "äbcdefghij…"] == seen
 
 
-async def test_endless_stream_is_not_delayed(aiohttp_server):
+async def test_endless_stream_is_not_delayed(serving):
     """The first event is there at once, and its preview with it."""
     is_read = asyncio.Event()
 
@@ -137,9 +135,7 @@ async def test_endless_stream_is_not_delayed(aiohttp_server):
         await response.write(b"data: 2\n\n")
         await asyncio.sleep(60)
 
-    app = web.Application()
-    app.router.add_get("/", handle)
-    server = await aiohttp_server(app)
+    server = await serving(handle)
     async with (
         asyncio.timeout(5),
         build(server.make_url("/")) as session,
@@ -155,24 +151,6 @@ async def test_endless_stream_is_not_delayed(aiohttp_server):
 
 
 @pytest.mark.parametrize("order", ["inside", "outside"])
-async def test_attempts_have_their_previews(serve, order):
-    """Inside of the retrying client the error that was given up has one too."""
-    url = await serve([BUSY, b"busy: 1\n\n"], [sized(b"done")])
-    decorators = [PREVIEWING, RETRYING]
-    if order == "outside":
-        decorators.reverse()
-    async with build(url, *decorators) as session:
-        async with session.post("/", json={"password": 1}) as response:
-            body = await response.text()
-        log = RequestLog.of(response)
-
-    previews = [child.response_content_preview for child in log.children]
-    assert "done" == body == log.response_content_preview
-    assert ["busy: 1\n\n" if order == "inside" else None, "done"] == previews
-    assert '{"password…' == log.request_content_preview
-
-
-@pytest.mark.parametrize("order", ["inside", "outside"])
 @pytest.mark.parametrize("buffer_response", [False, True])
 async def test_who_looks_at_bodies_and_previews_do_not_mind_each_other(
     serve, order, buffer_response
@@ -182,10 +160,7 @@ async def test_who_looks_at_bodies_and_previews_do_not_mind_each_other(
         [CHUNKED, chunk(b"bu"), 0.02, chunk(b"sy"), chunk(b"")],
         [CHUNKED, chunk(b"do"), 0.02, chunk(b"ne " + MEBIBYTE), chunk(b"")],
     )
-    retrying = RetryingClient.new_decorator(
-        WhileBusy(), buffer_response=buffer_response
-    )
-    decorators = [PREVIEWING, retrying]
+    decorators = [PREVIEWING, retrying(WhileBusy(), buffer_response=buffer_response)]
     if order == "outside":
         decorators.reverse()
     async with build(url, *decorators) as session, session.get("/") as response:
@@ -196,25 +171,6 @@ async def test_who_looks_at_bodies_and_previews_do_not_mind_each_other(
     assert b"done " + MEBIBYTE == body
     assert ["busy" if order == "inside" else None, "done line …"] == previews
     assert "done line …" == log.response_content_preview
-
-
-async def test_connection_is_used_again(aiohttp_server):
-    """A preview holds nothing of it."""
-    transports = set()
-
-    async def handle(request):
-        transports.add(request.transport)
-        return web.Response(text="x" * 50_000)
-
-    app = web.Application()
-    app.router.add_get("/", handle)
-    server = await aiohttp_server(app)
-    async with build(server.make_url("/")) as session:
-        for _ in range(5):
-            async with session.get("/") as response:
-                await response.read()
-
-    assert 1 == len(transports)
 
 
 async def test_early_exit_leaves_what_has_come(serve):
@@ -272,50 +228,6 @@ async def test_web_socket_is_left_alone(echoing):
         answer = await socket.receive_str()
 
     assert "hello" == answer
-
-
-async def generated():
-    yield b"abc"
-
-
-@pytest.mark.parametrize(
-    ("make", "preview", "echo"),
-    [
-        (lambda _: {"json": {"a": 1}}, '{"a": 1}', b'{"a": 1}'),
-        (lambda _: {"data": {"a": "b c"}}, "a=b+c", b"a=b+c"),
-        (lambda _: {"data": aiohttp.FormData({"a": "b"})}, "a=b", b"a=b"),
-        (lambda _: {"data": "abcdefghijk"}, "abcdefghij…", b"abcdefghijk"),
-        (lambda _: {"data": b"abc"}, None, b"abc"),
-        (
-            lambda _: {"data": b"abc", "headers": {"Content-Type": "text/csv"}},
-            "abc",
-            b"abc",
-        ),
-        (lambda path: {"data": path.open("rb")}, None, b"file"),
-        (lambda _: {"data": io.BytesIO(b"abc")}, None, b"abc"),
-        (lambda _: {"data": generated()}, None, b"abc"),
-        (lambda _: {"data": lambda: b"abc"}, None, b"abc"),
-        (lambda _: {}, None, b""),
-    ],
-)
-async def test_request_goes_out_as_ever(aiohttp_server, tmp_path, make, preview, echo):
-    """Only what is in memory is looked at, and nothing is used up by it."""
-
-    async def handle(request):
-        return web.Response(body=await request.read())
-
-    app = web.Application()
-    app.router.add_post("/", handle)
-    server = await aiohttp_server(app)
-    path = tmp_path / "file"
-    path.write_bytes(b"file")
-    async with build(server.make_url("/")) as session:
-        async with session.post("/", **make(path)) as response:
-            body = await response.read()
-        log = RequestLog.of(response)
-
-    assert echo == body
-    assert preview == log.request_content_preview
 
 
 async def test_failure_in_the_body_leaves_what_had_come(serve):

@@ -16,6 +16,7 @@ import hypothesis
 import pytest
 from bytecodes import bytecodes_of_a_call
 from calls import http
+from chains import connected
 from lines_run import lines_run
 from stub import ADDRESS, Gate, stubbed
 from variants import chain, full
@@ -29,7 +30,6 @@ from aioretry_smithy import (
     RetryBudget,
     RetryingClient,
     RetryStrategy,
-    SessionBuilder,
     client_decorator,
     new_response,
 )
@@ -92,10 +92,7 @@ def logging_off():
 
 
 def session_with(*decorators):
-    builder = SessionBuilder()
-    for decorator in decorators:
-        builder.decorator(decorator)
-    return builder.build()
+    return connected(None, *decorators)
 
 
 async def get(session):

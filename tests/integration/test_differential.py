@@ -67,8 +67,11 @@ def retrying(**settings):
     strategy = RetryStrategy.on_status(
         lambda status, cause: backoff if status == 503 else None
     )
-    decorator = RetryingClient.new_decorator(strategy, max_total_attempts=2)
-    return SessionBuilder(**settings).decorator(decorator).build()
+    return (
+        SessionBuilder(**settings)
+        .decorator(RetryingClient.new_decorator(strategy, max_total_attempts=2))
+        .build()
+    )
 
 
 @pytest.mark.parametrize("name", marked(CHANGED))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import aiohttp
 import pytest
 from aiohttp import ClientTimeout
+from chains import connected, retrying
 
-from aioretry_smithy import RetryingClient, RetryStrategy, SessionBuilder, decorate
+from aioretry_smithy import RetryStrategy, SessionBuilder, decorate
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n"
 SLOW = [HEAD, *(part for byte in b"orders" for part in (0.05, bytes([byte])))]
 LIMIT = ClientTimeout(total=0.15)
-RETRYING = RetryingClient.new_decorator(RetryStrategy.failsafe())
+RETRYING = retrying(RetryStrategy.failsafe())
 
 
 def bare():
@@ -23,7 +24,7 @@ def decorated():
 
 
 def built():
-    return SessionBuilder(timeout=LIMIT).decorator(RETRYING).build()
+    return connected(None, RETRYING, timeout=LIMIT)
 
 
 def limited():

@@ -10,9 +10,9 @@ import logging
 
 import aiohttp
 import pytest
+from chains import Always, decorated, retrying
 
 from aioretry_smithy import (
-    Backoff,
     CircuitBreaker,
     CircuitState,
     ConcurrencyLimit,
@@ -21,8 +21,6 @@ from aioretry_smithy import (
     LogFormatter,
     LoggingClient,
     RetryBudget,
-    RetryingClient,
-    RetryStrategy,
     SessionBuilder,
     capture_logs,
 )
@@ -68,11 +66,6 @@ CALLS = {
 }
 
 
-class Always(RetryStrategy):
-    def should_retry(self, ctx, cause):
-        return Backoff.without_delay()
-
-
 class Odd:
     def __repr__(self):
         return HALF
@@ -87,20 +80,17 @@ def lines(caplog):
 
 def builder(*inside, around=lambda client: client):
     """Make a chain that shows as much of a call as it can, and tries twice."""
-    chain = SessionBuilder()
-    for decorator in inside:
-        chain.decorator(decorator)
-    for decorator in (
+    return decorated(
+        SessionBuilder(),
+        *inside,
         around,
         LoggingClient.new_decorator(),
         ContentPreviewingClient.new_decorator(100),
-        RetryingClient.new_decorator(Always(), max_total_attempts=2),
+        retrying(Always(), max_total_attempts=2),
         LoggingClient.new_decorator(formatter=LogFormatter.json(nested=True)),
         LoggingClient.new_decorator(formatter=LogFormatter.json()),
         around,
-    ):
-        chain.decorator(decorator)
-    return chain
+    )
 
 
 async def made(chain, method="GET", url="http://localhost/", **options):

@@ -12,13 +12,13 @@ import aiohttp
 import pytest
 import trustme
 from aiohttp import ClientTimeout
+from chains import retrying
 
 from aioretry_smithy import (
     Backoff,
     DecoratingClient,
     RequestLog,
     ResponseTimeoutError,
-    RetryingClient,
     RetrySafety,
     RetryStrategy,
     decorate,
@@ -314,42 +314,41 @@ async def test_no_http(serve, head):
     assert 400 == cause.status
 
 
-@pytest.mark.parametrize(
-    ("limits", "kind"),
-    [
-        ({"sock_read": 0.05}, aiohttp.SocketTimeoutError),
-        ({"total": 0.05}, ResponseTimeoutError),
-    ],
-)
-async def test_silence(serve, limits, kind):
-    """A server that says nothing may be working all the same."""
-    url = await serve([3600.0])
-    cause = await fail(url, timeout=ClientTimeout(**limits))
+SOON, TOTAL = ClientTimeout(sock_read=0.05), ClientTimeout(total=0.05)
+CHUNKS = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n01"
+GZIP = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\n"
+BROKEN = Verdict(aiohttp.ClientPayloadError, MAYBE)
+SILENT = Verdict(aiohttp.SocketTimeoutError, MAYBE, False, True)
+LATE = Verdict(ResponseTimeoutError, MAYBE, False, True)
+ENDLESS = Verdict(aiohttp.TooManyRedirects, NO)
+NO_HTTP = Verdict(aiohttp.NonHttpUrlRedirectClientError, NO)
+NO_URL = Verdict(aiohttp.InvalidUrlRedirectClientError, NO)
+SERVED = {
+    "silence, seen by the socket": ([3600.0], {"timeout": SOON}, SILENT),
+    "silence, seen by the call": ([3600.0], {"timeout": TOTAL}, LATE),
+    "silence in the body": ([OK + b"01234", 3600.0], {"timeout": SOON}, SILENT),
+    "call ends in the body": ([OK + b"01234", 3600.0], {"timeout": TOTAL}, LATE),
+    "length": ([OK + b"01234", None], {}, BROKEN),
+    "chunks": ([CHUNKS, None], {}, BROKEN),
+    "encoding": ([GZIP, 0.01, b"01234"], {}, BROKEN),
+    "endless redirects of a GET": (redirecting("/"), {"method": "GET"}, ENDLESS),
+    "endless redirects of a POST": (redirecting("/"), {}, ENDLESS),
+    "redirect to ftp": (redirecting("ftp://127.0.0.1/"), {}, NO_HTTP),
+    "redirect to nowhere": (redirecting("http://127.0.0.1:99999/"), {}, NO_URL),
+}
+"""By name: what the server says, the options of the request, and the verdict."""
 
-    assert Verdict(kind, MAYBE, False, True) == verdict(cause)
+
+@pytest.mark.parametrize(("parts", "options", "expected"), SERVED.values(), ids=SERVED)
+async def test_answer_is_no_good(serve, parts, options, expected):
+    """Silence may be work; only what may be done twice is done again after a part.
+
+    Another round of redirects leads nowhere, and a bad one will be no better.
+    """
+    assert expected == verdict(await fail(await serve(parts), **options))
 
 
 # The server has processed it
-
-
-@pytest.mark.parametrize(
-    "parts",
-    [
-        (OK + b"01234", None),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n01", None),
-        (
-            b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\n",
-            0.01,
-            b"01234",
-        ),
-    ],
-    ids=["length", "chunks", "encoding"],
-)
-async def test_broken_body(serve, parts):
-    """Part of an answer: only what may be done twice is done again."""
-    cause = await fail(await serve(parts))
-
-    assert Verdict(aiohttp.ClientPayloadError, MAYBE) == verdict(cause)
 
 
 async def test_reset_in_the_body(serve):
@@ -358,21 +357,6 @@ async def test_reset_in_the_body(serve):
 
     assert isinstance(cause, aiohttp.ClientPayloadError | aiohttp.ClientOSError)
     assert (MAYBE, False, False) == verdict(cause)[1:]
-
-
-@pytest.mark.parametrize(
-    ("limits", "kind"),
-    [
-        ({"sock_read": 0.05}, aiohttp.SocketTimeoutError),
-        ({"total": 0.05}, ResponseTimeoutError),
-    ],
-)
-async def test_silence_in_the_body(serve, limits, kind):
-    """An answer that does not go on is a timeout like any other."""
-    url = await serve([OK + b"01234", 3600.0])
-    cause = await fail(url, timeout=ClientTimeout(**limits))
-
-    assert Verdict(kind, MAYBE, False, True) == verdict(cause)
 
 
 # The caller's own
@@ -393,26 +377,6 @@ async def test_generator_of_the_caller_raises(serve, error):
 
 
 # Redirects
-
-
-@pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_endless_redirects(serve, method):
-    """Going round once more leads nowhere."""
-    cause = await fail(await serve(redirecting("/")), method=method)
-
-    assert Verdict(aiohttp.TooManyRedirects, NO) == verdict(cause)
-
-
-@pytest.mark.parametrize(
-    ("location", "kind"),
-    [
-        ("ftp://127.0.0.1/", aiohttp.NonHttpUrlRedirectClientError),
-        ("http://127.0.0.1:99999/", aiohttp.InvalidUrlRedirectClientError),
-    ],
-)
-async def test_bad_redirect(serve, location, kind):
-    """The first hop was processed, and its answer will be no better next time."""
-    assert Verdict(kind, NO) == verdict(await fail(await serve(redirecting(location))))
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
@@ -464,8 +428,9 @@ async def test_failsafe_knows_the_difference(serve, dead, method, redirected, at
         await serve(redirecting(f"http://{dead}/")) if redirected else f"http://{dead}"
     )
     strategy = RetryStrategy.failsafe(Backoff.fixed(0.0))
-    retrying = RetryingClient.new_decorator(strategy, max_total_attempts=3)
-    async with decorate(aiohttp.ClientSession(), retrying) as session:
+    async with decorate(
+        aiohttp.ClientSession(), retrying(strategy, max_total_attempts=3)
+    ) as session:
         with pytest.raises(aiohttp.ClientConnectorError) as caught:
             await session.request(method, url)
 

@@ -197,24 +197,6 @@ async def test_fails_so_often_and_works_then(count):
     assert 200 == log.response_status
 
 
-@each_end
-@each_method
-async def test_kept_connection_is_closed_on_reuse(method, end):
-    """The second call meets a server that had grown tired of its connection."""
-    faults = [answer(200), cut(read=1, end=end)]
-    async with FaultServer(faults) as server, build(server) as session:
-        first = await call(session, method, data=b"abc")
-        second = await call(session, method, data=b"abc")
-
-    again = may_be_repeated(method)
-    assert 200 == first.response_status
-    assert (200 if again else None) == second.response_status
-    assert 1 + again == second.total_attempts
-    assert 2 + again == len(server.requests)
-    assert [1] * 2 + [2] * again == [each.connection for each in server.requests]
-    assert 1 + again == server.processed
-
-
 @each_method
 async def test_request_timeout_on_an_idle_connection(method):
     """A 408 that was on its way before the request is no answer to it."""

@@ -7,14 +7,13 @@ import asyncio
 import aiohttp
 import pytest
 from aiohttp import web
-from chains import connected
+from chains import connected, retrying
 
 from aioretry_smithy import (
     Backoff,
     DecoratingClient,
     LoggingClient,
     RequestLog,
-    RetryingClient,
     RetryingRpcClient,
     RetryRule,
     RetryStrategy,
@@ -23,7 +22,7 @@ from aioretry_smithy import (
 )
 
 NOW = Backoff.without_delay()
-RETRYING = RetryingClient.new_decorator(RetryStrategy.on_server_error_status(NOW))
+RETRYING = retrying(RetryStrategy.on_server_error_status(NOW))
 
 
 @client_decorator
@@ -80,16 +79,14 @@ CASES = [
 
 
 @pytest.fixture
-async def server(aiohttp_server):
+async def server(serving):
     """A server that counts."""
 
     async def answer(request):
         server.requests += 1
         return web.Response(text="fine")
 
-    app = web.Application()
-    app.router.add_get("/", answer)
-    server = await aiohttp_server(app)
+    server = await serving(answer)
     server.requests = 0
     return server
 

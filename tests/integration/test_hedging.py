@@ -131,27 +131,6 @@ async def test_a_loser_that_is_busy_holds_nobody_up(serving):
         assert ([], 0) == await what_is_held(client, limit)
 
 
-async def test_both_requests_carry_the_whole_body(serving):
-    """Each its own copy, as long as it takes."""
-    received = []
-
-    async def receive(request):
-        received.append((IS_HEDGE in request.headers, await request.read()))
-        await asyncio.sleep(QUICK if IS_HEDGE in request.headers else SLOW)
-        return web.json_response([])
-
-    server = await serving(receive)
-    text = "x" * CHUNK
-    async with connected(server.make_url("/"), hedging(0.05)) as client:
-        for options in {"data": text.encode()}, {"json": text}:
-            async with client.put("/", **options) as response:
-                assert 200 == response.status
-
-    assert [False, True, False, True] == [is_hedge for is_hedge, _ in received]
-    sizes = CHUNK, CHUNK + len('""')
-    assert sorted(2 * sizes) == [len(body) for _, body in received]
-
-
 async def test_a_response_that_a_decorator_drops_is_closed(serving):
     """It is cancelled after the headers of its request, and looks after nothing."""
 

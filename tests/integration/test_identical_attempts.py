@@ -24,7 +24,7 @@ RETRYING = retrying(0.0, max_total_attempts=3)
 
 
 @pytest.fixture
-async def server(aiohttp_server):
+async def server(serving):
     """A server that keeps what it got, and answers 503, 503, 200, 200, ..."""
     heard = []
 
@@ -38,9 +38,7 @@ async def server(aiohttp_server):
         await asyncio.sleep(0.01)
         return web.Response(status=200 if len(heard) > 2 else 503)
 
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", answer)
-    server = await aiohttp_server(app)
+    server = await serving(answer)
     server.heard, server.first = heard, asyncio.Event()
     return server
 

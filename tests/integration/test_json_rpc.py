@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 from aiohttp import web
-from chains import connected
+from chains import connected, retrying
 
 from aioretry_smithy import (
     Backoff,
-    RetryingClient,
     RetryingRpcClient,
     RetryRuleWithContent,
     RetryStrategy,
@@ -18,7 +17,7 @@ from aioretry_smithy import (
 )
 
 NOW = Backoff.without_delay()
-SAFELY = RetryingClient.new_decorator(RetryStrategy.failsafe(NOW), max_total_attempts=3)
+SAFELY = retrying(RetryStrategy.failsafe(NOW), max_total_attempts=3)
 BUSY, NOT_FOUND = -32000, -32601
 
 

@@ -23,7 +23,6 @@ from aioretry_smithy import (
     RequestLog,
     RetryStrategy,
     RetryStrategyWithContent,
-    SessionBuilder,
     capture_logs,
     client_decorator,
     new_response,
@@ -115,7 +114,7 @@ async def test_refused_call_leaves_nothing_to_collect(has_fallback):
     """With a fallback, which may make a call of its own, and without."""
     breaker = CircuitBreaker("shop")
     breaker.enter_state(CircuitState.FORCED_OPEN)
-    async with FaultServer([]) as server, SessionBuilder(server.url).build() as other:
+    async with FaultServer([]) as server, connected(server.url) as other:
 
         async def fallback(ctx, request):
             await ask(other)
@@ -134,7 +133,7 @@ async def test_call_inside_an_attempt_leaves_nothing_to_collect():
     """Its exception may end the call around it, too."""
     async with (
         FaultServer([cut(end=End.RESET)] * 12) as server,
-        SessionBuilder(server.url).build() as other,
+        connected(server.url) as other,
     ):
 
         @client_decorator
@@ -203,8 +202,7 @@ async def test_options_hold_for_calls_that_aiohttp_makes_meanwhile():
             await ask(it, "/token")
             return await handler(request)
 
-        builder = SessionBuilder(server.url, middlewares=[with_token])
-        async with builder.build() as other:
+        async with connected(server.url, middlewares=[with_token]) as other:
             with request_options(attributes={"a": 1}, response_timeout=9.0):
                 await ask(other)
             await ask(it)

@@ -12,15 +12,11 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.http_exceptions import HttpProcessingError
 from chains import connected, retrying
 
-from aioretry_smithy import (
-    AttemptTimeoutError,
-    RequestLog,
-    ResponseTimeoutError,
-    SessionBuilder,
-)
+from aioretry_smithy import AttemptTimeoutError, RequestLog, ResponseTimeoutError
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"
 BUSY = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"
+LIMIT = {"timeout": aiohttp.ClientTimeout(total=0.4)}
 IN_TIME = "attempt 1 had 0.400 s, which passed while its body was read"
 
 
@@ -51,77 +47,54 @@ READS = {
 each_read = pytest.mark.parametrize("read", READS.values(), ids=READS)
 
 
+IN_AN_ATTEMPT = [retrying(0.01, attempt_timeout=0.4)]
+FAILURES = {
+    "attempt": ([3600.0], IN_AN_ATTEMPT, {}, AttemptTimeoutError, IN_TIME),
+    "call": ([3600.0], [], LIMIT, ResponseTimeoutError, "the call had 0.400 s"),
+    "break": ([0.02, None], [], {}, aiohttp.ClientPayloadError, None),
+}
+
+
+@pytest.mark.parametrize("failure", FAILURES)
 @each_read
-async def test_attempt_that_runs_out_of_time_in_its_body(serve, read):
-    """The error says which limit it was, and the log knows at once."""
-    url = await serve([HEAD + b"01234", 3600.0])
-    builder = SessionBuilder(url).decorator(retrying(0.01, attempt_timeout=0.4))
-    async with builder.build() as session, session.get("/") as response:
-        with pytest.raises(AttemptTimeoutError, match=IN_TIME) as caught:
+async def test_body_that_fails(serve, read, failure):
+    """The error says which limit it was, if any, and the log knows at once."""
+    rest, decorators, options, error, said = FAILURES[failure]
+    url = await serve([HEAD + b"01234", *rest])
+    session = connected(url, *decorators, **options)
+    async with session, session.get("/") as response:
+        with pytest.raises(error, match=said) as caught:
             await read(response)
         log = RequestLog.of(caught.value)
 
         assert log is RequestLog.of(response)
         assert log.is_complete
-        assert caught.value is log.response_cause is log.children[0].response_cause
+        assert {caught.value} == {each.response_cause for each in (log, *log.children)}
 
 
-@each_read
-async def test_call_that_runs_out_of_time_in_its_body(serve, read):
-    """The deadline of the call is named as such."""
-    url = await serve([HEAD + b"01234", 3600.0])
-    async with SessionBuilder(url).response_timeout(0.4).build() as session:
-        response = await session.get("/")
-        with pytest.raises(
-            ResponseTimeoutError, match="the call had 0.400 s"
-        ) as caught:
-            await read(response)
-
-        assert RequestLog.of(response) is RequestLog.of(caught.value)
-        response.close()
+async def read_exactly(response):
+    await response.content.readexactly(100)
 
 
-@each_read
-async def test_body_that_breaks_off(serve, read):
-    """The log has the failure as soon as the caller has it."""
-    url = await serve([HEAD + b"01234", 0.02, None])
-    async with SessionBuilder(url).build() as session, session.get("/") as response:
+@pytest.mark.parametrize("before", [read_exactly, None], ids=["read", "unread"])
+async def test_body_that_had_broken_off_before_it_was_read(serve, before):
+    """The log that the failure leads to has the failure in it, met by a wait or not."""
+    url = await serve([HEAD + b"01234", None])
+    async with connected(url) as session, session.get("/") as response:
+        await asyncio.sleep(0.05)
+        if before is not None:
+            with pytest.raises(aiohttp.ClientPayloadError):
+                await before(response)
         with pytest.raises(aiohttp.ClientPayloadError) as caught:
-            await read(response)
+            await response.content.read()
 
         assert caught.value is RequestLog.of(caught.value).response_cause
-
-
-async def test_body_that_had_broken_off_before_it_was_read(serve):
-    """The log that the failure leads to has the failure in it."""
-    url = await serve([HEAD + b"01234", None])
-    async with SessionBuilder(url).build() as session, session.get("/") as response:
-        with pytest.raises(aiohttp.ClientPayloadError):
-            await response.content.readexactly(10)
-        with pytest.raises(aiohttp.ClientPayloadError) as caught:
-            await response.content.read()
-        log = RequestLog.of(caught.value)
-
-        assert caught.value is log.response_cause
-
-
-async def test_body_that_broke_off_while_nobody_read_it(serve):
-    """No wait has met the failure: the log learns of it from who asks by it."""
-    url = await serve([HEAD + b"01234", None])
-    async with SessionBuilder(url).build() as session, session.get("/") as response:
-        await asyncio.sleep(0.05)
-        with pytest.raises(aiohttp.ClientPayloadError) as caught:
-            await response.content.read()
-        log = RequestLog.of(caught.value)
-
-        assert caught.value is log.response_cause
 
 
 async def test_failed_body_notes_the_attempts(serve):
     """The caller's exception has notes on the attempts, with the time each took."""
     url = await serve([BUSY], [HEAD + b"01234", 3600.0])
-    builder = SessionBuilder(url).decorator(retrying(0.01, attempt_timeout=0.4))
-    async with builder.build() as session:
+    async with connected(url, *IN_AN_ATTEMPT) as session:
         response = await session.get("/")
         with pytest.raises(AttemptTimeoutError) as caught:
             await response.read()
@@ -138,7 +111,7 @@ async def test_failed_body_notes_the_attempts(serve):
 async def test_status_that_the_caller_raises_for(serve):
     """The commonest idiom of all leads to the log."""
     url = await serve(answer(b"{}", "404 Not Found"))
-    async with SessionBuilder(url).build() as session, session.get("/") as response:
+    async with connected(url) as session, session.get("/") as response:
         with pytest.raises(aiohttp.ClientResponseError) as caught:
             response.raise_for_status()
 
@@ -156,7 +129,7 @@ async def test_status_that_the_caller_raises_for(serve):
 async def test_body_that_is_no_json(serve, body, content_type, error):
     """An error in a body that came whole leads to the log."""
     url = await serve(answer(body, content_type=content_type))
-    async with SessionBuilder(url).build() as session:
+    async with connected(url) as session:
         response = await session.get("/")
         with pytest.raises(error) as caught:
             await response.json()
@@ -174,7 +147,7 @@ async def wrapping(response):
 async def test_failure_that_was_wrapped(serve):
     """A library's exception around that of a response leads to the log."""
     url = await serve(answer(b"<p>"))
-    async with SessionBuilder(url).build() as session, session.get("/") as response:
+    async with connected(url) as session, session.get("/") as response:
         with pytest.raises(LookupError) as caught:
             await wrapping(response)
 
@@ -207,10 +180,7 @@ async def test_failure_of_another_response_has_no_log(serve):
 async def test_every_view_gives_the_time_up_to_the_failure(serve, decorators):
     """A body that ran out of time took that time, whenever its headers came."""
     url = await serve([HEAD + b"01234", 3600.0])
-    builder = SessionBuilder(url).response_timeout(0.4)
-    for decorator in decorators:
-        builder.decorator(decorator)
-    async with builder.build() as session:
+    async with connected(url, *decorators, **LIMIT) as session:
         response = await session.get("/")
         with pytest.raises(ResponseTimeoutError):
             await response.read()
@@ -227,10 +197,6 @@ async def test_every_view_gives_the_time_up_to_the_failure(serve, decorators):
 
 # A line that is too long was a ValueError before aiohttp 3.14.
 DISAPPOINTMENTS = asyncio.IncompleteReadError, HttpProcessingError, ValueError
-
-
-async def read_exactly(response):
-    await response.content.readexactly(100)
 
 
 async def read_without_a_separator(response):
@@ -271,8 +237,7 @@ READS_OF_WHOLE_BODIES = {
 async def test_body_that_came_with_its_headers_and_disappoints(serve, read):
     """It never was waited for, and its errors lead to the log all the same."""
     url = await serve(answer(b"short"))
-    session = SessionBuilder(url).decorator(retrying(0.01)).build()
-    async with session:
+    async with connected(url, retrying(0.01)) as session:
         responses = [await session.get("/") for _ in range(2)]
         for response in responses:
             with pytest.raises(DISAPPOINTMENTS) as caught:
@@ -286,8 +251,7 @@ async def test_body_that_came_with_its_headers_and_disappoints(serve, read):
 async def test_empty_body_that_disappoints(serve):
     """All empty bodies share one stream: the code that read it tells which it was."""
     url = await serve([b"HTTP/1.1 204 No Content\r\n\r\n"])
-    session = SessionBuilder(url).build()
-    async with session, session.get("/") as response:
+    async with connected(url) as session, session.get("/") as response:
         with pytest.raises(asyncio.IncompleteReadError) as caught:
             await response.content.readexactly(100)
 
@@ -309,7 +273,7 @@ async def test_log_that_is_asked_for_where_only_the_stream_is_known(serve):
         except asyncio.IncompleteReadError as error:
             logs.append(RequestLog.of(error))
 
-    async with SessionBuilder(url).build() as session, session.get("/") as response:
+    async with connected(url) as session, session.get("/") as response:
         await parse_and_report(response.content)
 
         assert [RequestLog.of(response)] == logs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import socket
+import itertools
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
@@ -14,18 +14,17 @@ from aiohttp import web
 pytest.importorskip("opentelemetry.sdk")
 pytest.importorskip("opentelemetry.instrumentation.aiohttp_client")
 
+from chains import SAFELY, connected, decorated, retrying
 from heard import Heard
 from opentelemetry import context as contexts
 from opentelemetry.instrumentation._semconv import _StabilityMode
 from opentelemetry.instrumentation.aiohttp_client import create_trace_config
 from opentelemetry.metrics import NoOpMeterProvider
-from opentelemetry.trace import NoOpTracerProvider, StatusCode
+from opentelemetry.trace import NoOpTracerProvider
 from packaging.version import Version
 
 from aioretry_smithy import (
     Backoff,
-    RetryingClient,
-    RetryStrategy,
     RetryStrategyWithContent,
     SessionBuilder,
 )
@@ -79,27 +78,25 @@ class Site:
 
 
 @pytest.fixture
-async def site(aiohttp_server) -> Site:
+async def site(serving) -> Site:
     site = Site()
-    application = web.Application()
-    application.router.add_route("*", "/{path:.*}", site.answer)
-    site.server = await aiohttp_server(application)
+    site.server = await serving(site.answer)
     return site
 
 
 def chain(
-    site: Site, tracing: Decorator, *, inside=True, outside=True, **arguments
+    site: Site,
+    tracing: Decorator,
+    *,
+    inside=True,
+    outside=True,
+    attempt_timeout=None,
+    **arguments,
 ) -> SessionBuilder:
-    retrying = RetryingClient.new_decorator(
-        RetryStrategy.failsafe(Backoff.without_delay()),
-        max_total_attempts=3,
-        attempt_timeout=arguments.pop("attempt_timeout", None),
-    )
+    around = retrying(SAFELY, max_total_attempts=3, attempt_timeout=attempt_timeout)
     builder = SessionBuilder(site.server.make_url("/"), **arguments)
-    if inside:
-        builder = builder.decorator(tracing)
-    builder = builder.decorator(retrying)
-    return builder.decorator(tracing) if outside else builder
+    places = [tracing] * inside, [around], [tracing] * outside
+    return decorated(builder, *itertools.chain(*places))
 
 
 def ids(spans) -> list[str]:
@@ -146,41 +143,6 @@ async def test_redirect_is_part_of_its_attempt(site, heard):
     assert attempt.attributes["url.full"].endswith("/moved")
 
 
-async def test_refused_connection(site, heard):
-    """A port where nobody listens: an error, no status, and the message of it."""
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))
-        port = closed.getsockname()[1]
-        async with chain(site, heard.decorator()).build() as session:
-            with pytest.raises(aiohttp.ClientConnectorError):
-                await session.get(f"http://127.0.0.1:{port}/?token=abc")
-
-    assert 3 == len(heard.attempts)
-    for span in heard.attempts:
-        error = "aiohttp.client_exceptions.ClientConnectorError"
-        assert error == span.attributes["error.type"]
-        assert StatusCode.ERROR is span.status.status_code
-        assert str(port) in span.events[0].attributes["exception.message"]
-        assert "http.response.status_code" not in span.attributes
-        assert "network.protocol.version" not in span.attributes
-        assert span.attributes["url.full"].endswith("?token=REDACTED")
-    assert "max_total_attempts" == heard.call.attributes["aioretry_smithy.stop_reason"]
-
-
-async def test_timeout(site, heard):
-    """An attempt that aiohttp cuts lasts as long as its timeout says."""
-    builder = chain(site, heard.decorator(), attempt_timeout=0.3)
-    async with builder.build() as session:
-        with pytest.raises(TimeoutError):
-            await session.get("/slow")
-
-    assert 3 == len(heard.attempts)
-    for span in heard.attempts:
-        kind = "aioretry_smithy.AttemptTimeoutError"
-        assert kind == span.attributes["error.type"]
-        assert 0.29 < (span.end_time - span.start_time) / 1e9 < 5
-
-
 class Patient(RetryStrategyWithContent):
     """Reads the body before it says that it is to be tried again."""
 
@@ -194,13 +156,15 @@ async def test_wait_begins_after_a_slow_body(site, heard):
     """A body that is read for the decision delays the wait, and is no part of it."""
     site.failures, site.silence = 1, 0.5
     tracing = heard.decorator()
-    builder = (
-        SessionBuilder(site.server.make_url("/"))
-        .decorator(tracing)
-        .decorator(RetryingClient.new_decorator(Patient()))
-        .decorator(tracing)
-    )
-    async with builder.build() as session, session.get("/late"):
+    async with (
+        connected(
+            site.server.make_url("/"),
+            tracing,
+            retrying(Patient()),
+            tracing,
+        ) as session,
+        session.get("/late"),
+    ):
         pass
 
     first, second = heard.attempts
@@ -209,37 +173,6 @@ async def test_wait_begins_after_a_slow_body(site, heard):
     assert first.end_time + 200_000_000 < event.timestamp
     waited = second.start_time - event.timestamp
     assert 50_000_000 == pytest.approx(waited, abs=25_000_000)
-
-
-@pytest.mark.parametrize("when", ["connecting", "waiting for the server"])
-async def test_cancellation(site, heard, when):
-    """Wherever it strikes, the spans are over, without an error, and so is the hush."""
-    connecting = asyncio.Event()
-
-    class Resolver(aiohttp.abc.AbstractResolver):
-        async def resolve(self, *arguments, **options):
-            connecting.set()
-            await asyncio.sleep(30)
-
-        async def close(self):
-            """Hold nothing."""
-
-    connector = aiohttp.TCPConnector(resolver=Resolver())
-    before = contexts.get_current()
-    builder = chain(site, heard.decorator(), connector=connector)
-    builder = builder.response_timeout(20)
-    url = "http://nowhere.example/" if when == "connecting" else "/slow"
-    async with builder.build() as session:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.2):
-                await session.get(url)
-        assert before is contexts.get_current()
-
-    (attempt,) = heard.attempts
-    assert connecting.is_set() == (when == "connecting")
-    assert StatusCode.UNSET is attempt.status.status_code
-    assert "error.type" not in attempt.attributes
-    assert "cancelled" == heard.call.attributes["aioretry_smithy.stop_reason"]
 
 
 needs_silent_instrumentation = pytest.mark.skipif(
@@ -369,13 +302,3 @@ async def test_body_that_runs_out_of_time_has_a_span(site, heard):
     assert body.status.description.startswith(said)
     assert 0.03 < (body.end_time - body.start_time) / 1e9 < 5
     assert "aioretry_smithy.ResponseTimeoutError" == body.attributes["error.type"]
-
-
-async def test_body_that_ends_well_has_no_span(site, heard):
-    """A span of a body is only for a failure."""
-    site.failures = 1
-    async with chain(site, heard.decorator()).build() as session:
-        response = await session.get("/late")
-        await response.read()
-
-    assert "response body" not in [span.name for span in heard.spans()]

@@ -60,16 +60,14 @@ class Limiter(RetryLimiter):
 
 
 @pytest.fixture
-async def url(aiohttp_server):
+async def url(serving):
     """The URL of a server that takes everything."""
 
     async def answer(request):
         await request.read()
         return web.Response()
 
-    app = web.Application(client_max_size=1 << 30)
-    app.router.add_route("*", "/{path:.*}", answer)
-    return (await aiohttp_server(app)).make_url("/")
+    return (await serving(answer)).make_url("/")
 
 
 class Raising(io.BytesIO):
@@ -149,33 +147,6 @@ async def test_nothing_is_retried_and_nobody_is_blamed(url, body, error):
     assert RetrySafety.NO is retry_safety(caught.value)
     assert 0 == breaker.event_count.total
     assert [] == limiter.heard
-
-
-@pytest.mark.parametrize("end", ["upload", "answer"])
-async def test_failures_of_the_transport_are_still_retried(end):
-    """A connection that breaks while a large body goes out is nobody's own mistake."""
-    attempts = []
-
-    async def handle(reader, writer):
-        attempts.append(await reader.readuntil(b"\r\n\r\n"))
-        if end == "answer":
-            await reader.read(1 << 20)
-        writer.transport.abort()
-
-    async def chunks():
-        for _ in range(64):
-            yield b"x" * (1 << 16)
-
-    server = await asyncio.start_server(handle, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    strategy = RetryStrategy.failsafe(Backoff.without_delay())
-    retrying = RetryingClient.new_decorator(strategy, max_total_attempts=3)
-    async with server, SessionBuilder().decorator(retrying).build() as session:
-        with pytest.raises(aiohttp.ClientError) as caught:
-            await session.put(f"http://127.0.0.1:{port}/", data=chunks)
-
-    assert 3 == len(attempts)
-    assert RetrySafety.MAYBE is retry_safety(caught.value)
 
 
 @pytest.fixture
@@ -271,7 +242,7 @@ async def test_what_was_refused_twice_is_unprocessed(
 
 
 @pytest.mark.parametrize("status", [307, 308])
-async def test_redirect_of_a_body_that_was_read_is_permanent(aiohttp_server, status):
+async def test_redirect_of_a_body_that_was_read_is_permanent(serving, status):
     """The body is gone by the time that the server says where to."""
     heard = []
 
@@ -282,9 +253,7 @@ async def test_redirect_of_a_body_that_was_read_is_permanent(aiohttp_server, sta
     async def chunks():
         yield b"abc"
 
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", redirect)
-    server = await aiohttp_server(app)
+    server = await serving(redirect)
     async with retrying_post(base_url=server.make_url("/")) as session:
         with pytest.raises(aiohttp.ClientError) as factory:
             await session.put("/", data=chunks)
@@ -298,7 +267,7 @@ async def test_redirect_of_a_body_that_was_read_is_permanent(aiohttp_server, sta
 
 
 async def test_an_error_that_carries_the_response_is_as_readable_as_in_aiohttp(
-    aiohttp_server,
+    serving,
 ):
     """A function for ``raise_for_status`` may keep the response for later."""
 
@@ -322,9 +291,7 @@ async def test_an_error_that_carries_the_response_is_as_readable_as_in_aiohttp(
         finally:
             caught.value.response.close()
 
-    app = web.Application()
-    app.router.add_get("/", answer)
-    url = (await aiohttp_server(app)).make_url("/")
+    url = (await serving(answer)).make_url("/")
     async with (
         aiohttp.ClientSession(url, raise_for_status=refuse) as bare,
         retrying_post(base_url=url, raise_for_status=refuse) as decorated,

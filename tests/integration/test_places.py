@@ -24,36 +24,6 @@ def limiting(limit, request):
     return *request.param, ConcurrencyLimitingClient.new_decorator(limit)
 
 
-async def test_a_place_is_held_to_the_end_of_the_body(serve, limit, limiting):
-    """The next request waits for that."""
-    url = await serve([HEAD, b"ord", 0.05, b"ers"])
-    async with connected(url, *limiting) as client:
-        response = await client.get("/")
-        held = limit.in_flight
-        second = asyncio.create_task(client.get("/"))
-        await asyncio.sleep(0)
-        pending = limit.pending
-        body = await response.read()
-        await (await second).read()
-
-    assert (1, 1, b"orders") == (held, pending, body)
-    assert (0, 0) == (limit.in_flight, limit.pending)
-
-
-@pytest.mark.parametrize("end", ["release", "close"])
-async def test_a_response_that_is_not_read_gives_its_place_back(
-    serve, limit, limiting, end
-):
-    """When it is released or closed."""
-    url = await serve([HEAD, b"ord", None])
-    async with connected(url, *limiting) as client:
-        response = await client.get("/")
-        held = limit.in_flight
-        getattr(response, end)()
-
-        assert (1, 0) == (held, limit.in_flight)
-
-
 async def test_a_response_that_is_dropped_gives_its_place_back(serve, limit, limiting):
     """When the server has hung up, at the latest."""
     url = await serve([HEAD, b"ord", None])

@@ -7,6 +7,7 @@ import asyncio
 import aiohttp
 import pytest
 from aiohttp import ClientTimeout
+from chains import connected, retrying
 
 from aioretry_smithy import (
     AttemptTimeoutError,
@@ -17,10 +18,8 @@ from aioretry_smithy import (
     RequestLog,
     ResponseTimeoutError,
     RetryBudget,
-    RetryingClient,
     RetrySafety,
     RetryStrategy,
-    SessionBuilder,
     is_unprocessed,
     retry_safety,
 )
@@ -56,7 +55,7 @@ class Chain:
         self.budget = RetryBudget(capacity=5.0, brake_after=1)
         self.decorators = [
             CircuitBreakerClient.new_decorator(self.breaker),
-            RetryingClient.new_decorator(
+            retrying(
                 strategy,
                 max_total_attempts=attempts,
                 attempt_timeout=attempt_timeout,
@@ -65,10 +64,7 @@ class Chain:
         ]
 
     def build(self, **arguments):
-        builder = SessionBuilder(**arguments)
-        for decorator in self.decorators:
-            builder.decorator(decorator)
-        return builder.build()
+        return connected(None, *self.decorators, **arguments)
 
 
 @pytest.mark.parametrize("place", ["limit", "limit_per_host"])

@@ -8,6 +8,7 @@ from collections import Counter
 
 import pytest
 from aiohttp import web
+from chains import connected, retrying
 
 from aioretry_smithy import (
     Backoff,
@@ -16,9 +17,7 @@ from aioretry_smithy import (
     CircuitState,
     RequestLog,
     RetryBudget,
-    RetryingClient,
     RetryStrategy,
-    SessionBuilder,
     capture_logs,
 )
 
@@ -71,12 +70,10 @@ class Server:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-async def test_attempts_add_up_to_what_the_server_saw(aiohttp_server, seed):
+async def test_attempts_add_up_to_what_the_server_saw(serving, seed):
     """1000 calls, 50 at once: statuses, hang-ups and cancellations all agree."""
     server = Server(seed)
-    application = web.Application()
-    application.router.add_route("*", "/{path:.*}", server.answer)
-    running = await aiohttp_server(application)
+    running = await serving(server.answer)
     registry = CollectorRegistry()
     metrics = MetricsClient.new_decorator(registry)
     budget = RetryBudget(
@@ -92,19 +89,6 @@ async def test_attempts_add_up_to_what_the_server_saw(aiohttp_server, seed):
             breaker.enter_state(CircuitState.FORCED_OPEN)
         return breaker
 
-    builder = (
-        SessionBuilder(running.make_url("/"))
-        .decorator(metrics)
-        .decorator(CircuitBreakerClient.new_per_method_decorator(open_for_deletion))
-        .decorator(
-            RetryingClient.new_decorator(
-                RetryStrategy.failsafe(Backoff.random(0.0, 0.005)),
-                max_total_attempts=4,
-                limiter=budget,
-            )
-        )
-        .decorator(metrics)
-    )
     places = asyncio.Semaphore(50)
 
     async def call(session, number):
@@ -116,7 +100,17 @@ async def test_attempts_add_up_to_what_the_server_saw(aiohttp_server, seed):
                 await response.read()
 
     with capture_logs() as logs:
-        async with builder.build() as session:
+        async with connected(
+            running.make_url("/"),
+            metrics,
+            CircuitBreakerClient.new_per_method_decorator(open_for_deletion),
+            retrying(
+                RetryStrategy.failsafe(Backoff.random(0.0, 0.005)),
+                max_total_attempts=4,
+                limiter=budget,
+            ),
+            metrics,
+        ) as session:
             calls = (call(session, number) for number in range(CALLS))
             await asyncio.gather(*calls, return_exceptions=True)
 

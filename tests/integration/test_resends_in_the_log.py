@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import aiohttp
 import pytest
-from chains import Answering, connected
+from chains import connected
 from fault_server import answer
 from left_over import nothing_to_collect
 from parity import CHAINS, NEVER, SOON, each, retrying, stale_pool, status_of
@@ -181,28 +181,6 @@ async def test_header_of_the_sdks_counts_attempts_too():
     assert 1 == len({*counts(server, "amz-sdk-invocation-id")})
 
 
-async def test_strategy_sees_the_request_that_counts():
-    """One question for each attempt, about its answer."""
-
-    class Noting(RetryStrategy):
-        def __init__(self):
-            self.seen = []
-
-        def should_retry(self, ctx, cause):
-            self.seen.append((ctx.attempt, ctx.log.response_status, cause))
-            return SOON if ctx.log.response_status == 503 else None
-
-    strategy = Noting()
-    make = lambda url: connected(url, retrying(strategy))  # noqa: E731
-    async with stale_pool(make) as (server, session):
-        strategy.seen.clear()
-        server.scripts["/x"] = [answer(503)]
-        status = await status_of(session.get("/x"))
-
-    assert 200 == status
-    assert [(1, 503, None), (2, 200, None)] == strategy.seen
-
-
 @pytest.mark.parametrize("formatter", [LogFormatter.text(), LogFormatter.json()])
 async def test_no_line_is_written_twice(formatter, caplog):
     """One pair for each attempt inside, and one for the call outside."""
@@ -225,19 +203,6 @@ async def test_no_line_is_written_twice(formatter, caplog):
     assert {5} == totals
 
 
-async def test_plain_line_of_a_call_says_how_many_requests_there_were(caplog):
-    """Two, where one broke."""
-    caplog.set_level(logging.DEBUG, "aioretry_smithy")
-    chain = (retrying(RetryStrategy.never()), LoggingClient.new_decorator())
-    async with stale_pool(lambda url: connected(url, *chain)) as (_, session):
-        caplog.clear()
-        status = await status_of(session.get("/x"))
-
-    assert 200 == status
-    assert 2 == len(caplog.messages)
-    assert "totalAttempts=2" in caplog.messages[1]
-
-
 @each(CHAINS)
 @pytest.mark.parametrize("stale", [1, 4])
 async def test_nothing_is_left_to_collect(stale, make):
@@ -255,18 +220,3 @@ async def test_nothing_is_left_to_collect(stale, make):
             if stale > 1:
                 server.scripts["/x"] = [RESET] * 3
             await ask()
-
-
-async def test_number_of_attempts_is_told_to_nobody_who_did_not_ask():
-    """A strategy that always wants more gets its attempts, whatever else was sent."""
-    strategy = Answering(SOON)
-    chain = retrying(strategy, max_total_attempts=3)
-    async with stale_pool(lambda url: connected(url, chain), 3) as (server, session):
-        strategy.asked = 0
-        server.scripts["/x"] = [answer(503)] * 3
-        async with session.get("/x") as got:
-            log = RequestLog.of(got)
-
-    assert (503, "max_total_attempts") == (got.status, log.stop_reason)
-    assert 6 == len(server.to("/x"))
-    assert 3 == strategy.asked

@@ -9,15 +9,7 @@ import aiohttp
 import pytest
 from chains import connected
 from fault_server import End, Fault
-from parity import (
-    CHAINS,
-    each,
-    in_use,
-    retrying,
-    stale_pool,
-    standard,
-    status_of,
-)
+from parity import CHAINS, each, in_use, retrying, stale_pool, standard, status_of
 from pool_server import BREAKS
 
 from aioretry_smithy import (

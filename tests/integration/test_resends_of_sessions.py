@@ -7,16 +7,13 @@ from contextlib import asynccontextmanager
 
 import aiohttp
 import pytest
-from aiohttp import web
-from chains import connected
-from chains import session as scripted
+from chains import connected, retrying
 from fault_server import End, Fault, response
 from parity import (
     BARE,
     CHAINS,
     NEVER,
     PATIENCE,
-    Call,
     each,
     in_use,
     never,
@@ -32,16 +29,13 @@ from aioretry_smithy import (
     HedgingClient,
     LoggingClient,
     RequestLog,
-    RetryingClient,
     RetryStrategy,
     decorate,
-    undecorate,
 )
-from aioretry_smithy.testing import ScriptedTransport
 
 OK = response(200, b"fine")
 BROKEN = (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError)
-NOTHING = RetryingClient.new_decorator(RetryStrategy.never())
+NOTHING = retrying(RetryStrategy.never())
 
 
 # Whoever made the session
@@ -85,18 +79,6 @@ async def test_connection_may_be_in_use_when_the_decorators_come():
         status = await status_of(session.get("/x"))
 
     assert (200, 200) == (before, status)
-    assert 2 == len(server.to("/x"))
-
-
-async def test_session_is_bare_again_without_its_decorators():
-    """Then aiohttp sends again by itself."""
-    async with warm_session() as (server, session):
-        decorate(session, NOTHING)
-        undecorate(session)
-        server.leave_stale()
-        status = await status_of(session.get("/x"))
-
-    assert 200 == status
     assert 2 == len(server.to("/x"))
 
 
@@ -177,20 +159,6 @@ async def test_hedge_and_first_request_are_each_sent_again():
 # What breaks is no connection
 
 
-@pytest.mark.parametrize(
-    "error",
-    [aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionResetError],
-)
-async def test_exception_of_a_script_counts_as_ever(error):
-    """There is no connection that could be stale."""
-    transport = ScriptedTransport([error(), 200])
-    async with scripted(transport, NOTHING) as session:
-        with pytest.raises(error):
-            await session.get("http://localhost/")
-
-    assert 1 == len(transport.requests)
-
-
 async def test_exception_of_a_mock_counts_as_ever(aioresponses_mock):
     """Nothing was sent, so nothing is sent again."""
     aioresponses_mock.get("http://h/", exception=aiohttp.ServerDisconnectedError())
@@ -268,48 +236,3 @@ async def test_connection_to_a_proxy_is_stale_as_any(make):
 
     assert (200, 200) == (first, second)
     assert 3 == len(proxy.to("http://a.test/x"))
-
-
-@each(BARE | CHAINS)
-async def test_few_connections_serve_many_calls(make):
-    """Those that wait for one get it, when those that broke are replaced."""
-    async with (
-        asyncio.timeout(PATIENCE),
-        PoolServer() as server,
-        make(server.url, connector=aiohttp.TCPConnector(limit=3)) as session,
-    ):
-        await warm(server, session, 3)
-        server.leave_stale()
-        calls = [Call("GET", number) for number in range(20)]
-        answered = await asyncio.gather(*(call.send(session) for call in calls))
-
-        assert 0 == in_use(session)
-    assert all(answered)
-
-
-@each(NEVER)
-async def test_server_of_aiohttp_may_restart(make):
-    """A real one: stopped, and started again at its port."""
-
-    async def handler(request):
-        return web.Response(text="fine")
-
-    async def start(port=0):
-        application = web.Application()
-        application.router.add_get("/", handler)
-        runner = web.AppRunner(application, shutdown_timeout=0.0)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", port, reuse_address=True)
-        await site.start()
-        return runner
-
-    runner = await start()
-    host, port = runner.addresses[0]
-    async with asyncio.timeout(PATIENCE), make(f"http://{host}:{port}") as session:
-        first = await status_of(session.get("/"))
-        await runner.cleanup()
-        runner = await start(port)
-        second = await status_of(session.get("/"))
-    await runner.cleanup()
-
-    assert (200, 200) == (first, second)

@@ -20,12 +20,9 @@ from aioretry_smithy import (
     RateLimit,
     RateLimitingClient,
     RequestLog,
-    RetryBudget,
-    RetryBudgetListener,
     RetryLimiter,
     RetryStrategy,
     RetryStrategyWithContent,
-    SessionBuilder,
     client_decorator,
 )
 
@@ -94,34 +91,6 @@ async def test_limiter_is_told_of_attempts_alone(stale, notes):
 
     assert 200 == status
     assert notes == limiter.notes
-
-
-async def test_budget_and_brake_are_as_they_were():
-    """After thirty broken connections there is leave for the one retry."""
-
-    class Listener(RetryBudgetListener):
-        def __init__(self):
-            self.told = []
-
-        def on_retry_refused(self, budget, ctx):
-            self.told.append("refused")
-
-        def on_tokens_changed(self, budget):
-            self.told.append("changed")
-
-    listener = Listener()
-    budget = RetryBudget(deposit=0.0, capacity=1.0, listeners=[listener])
-    chain = retrying(RetryStrategy.failsafe(SOON), limiter=budget)
-    async with stale_pool(session_with(chain), 0) as (server, session):
-        for _ in range(10):
-            assert 200 == await status_of(session.get("/x"))
-            server.leave_stale()
-        told = [*listener.told]
-        server.scripts["/x"] = [answer(503)]
-        status = await status_of(session.get("/x"))
-
-    assert 200 == status
-    assert [] == told
 
 
 async def test_breaker_counts_the_answer_alone():
@@ -227,27 +196,6 @@ async def test_place_of_a_limit_is_kept():
     assert (200, 200) == (status, again)
 
 
-async def test_decorators_run_once():
-    """Inside the retrying client and outside of it."""
-    entered = []
-
-    def noting(name):
-        @client_decorator
-        async def note(delegate, ctx, request):
-            entered.append(name)
-            return await delegate.execute(ctx, request)
-
-        return note
-
-    chain = (noting("inside"), retrying(RetryStrategy.never()), noting("outside"))
-    async with stale_pool(session_with(*chain), 3) as (_, session):
-        entered.clear()
-        status = await status_of(session.get("/x"))
-
-    assert 200 == status
-    assert ["outside", "inside"] == entered
-
-
 async def test_decorator_that_sends_twice_has_each_of_them_sent_again():
     """Each time its own connection may be stale."""
 
@@ -282,17 +230,3 @@ async def test_content_is_previewed_of_the_answer():
     assert 200 == got.status
     assert ["sent", "sent"] == previews
     assert "answered" == log.children[-1].response_content_preview
-
-
-async def test_failures_after_a_restart_find_the_circuit_closed():
-    """Ten broken connections, of which nobody heard, and ten failures to come."""
-    async with stale_pool(
-        lambda url: SessionBuilder.standard(url, logging=None).build(), 10
-    ) as (server, session):
-        calls = (session.get(f"/{number}") for number in range(10))
-        statuses = await asyncio.gather(*map(status_of, calls))
-        server.scripts["/x"] = [answer(503)]
-        status = await status_of(session.get("/x"))
-
-    assert [200] * 10 == statuses
-    assert 200 == status

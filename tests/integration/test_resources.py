@@ -8,7 +8,6 @@ import contextlib
 import gc
 import io
 import itertools
-import random
 import warnings
 
 import aiohttp
@@ -17,10 +16,7 @@ from aiohttp import ClientTimeout
 from chains import connected, retrying
 from fault_server import End, Fault, FaultServer, Read, answer, cut, early, response
 
-from aioretry_smithy import (
-    RetryStopReason,
-    capture_logs,
-)
+from aioretry_smithy import RetryStopReason, capture_logs
 from aioretry_smithy._call.upload import Upload
 
 MEGABYTES = b"x" * (4 << 20)
@@ -235,35 +231,3 @@ async def test_cancelled_at_every_await(kind, tmp_path):
             assert not left
 
     assert cancelled >= 5
-
-
-FLAKY = [answer(503), cut(end=End.CLOSE), cut(end=End.RESET), cut(b"HT", end=End.CLOSE)]
-
-
-async def test_sum_of_attempts_is_what_the_server_saw():
-    """Two thousand calls at once: no request without its attempt, and none lost."""
-    chance = random.Random(11)
-    faults = (
-        chance.choice(FLAKY) if chance.random() < 0.3 else answer(200)
-        for _ in itertools.count()
-    )
-    connector = aiohttp.TCPConnector(limit=100)
-    limits = ClientTimeout(total=30.0)
-
-    async def call(session):
-        async with session.get("/") as got:
-            return got.status
-
-    with nothing_reported():
-        async with (
-            FaultServer(faults) as server,
-            build(server, connector=connector, timeout=limits) as session,
-        ):
-            with capture_logs() as logs:
-                statuses = await asyncio.gather(*(call(session) for _ in range(2000)))
-            assert not connector._acquired
-
-    assert {200} == set(statuses)
-    assert 2000 == len(logs)
-    assert len(server.requests) == sum(log.total_attempts for log in logs)
-    assert len(server.requests) > 2500

@@ -11,13 +11,7 @@ import aiohttp
 import pytest
 from chains import connected, retrying, session
 
-from aioretry_smithy import (
-    RequestLog,
-    RetryStopReason,
-    SessionBuilder,
-    client_decorator,
-    new_response,
-)
+from aioretry_smithy import RequestLog, RetryStopReason, client_decorator, new_response
 from aioretry_smithy.testing import VirtualTimeLoop
 
 UNENDING = [b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc", 60.0]
@@ -105,10 +99,7 @@ def _nothing_is_freed_by_chance():
 )
 async def test_call_that_fails_leaves_no_connection_in_use(serve, decorators):
     """Responses are closed, however a decorator dealt with them."""
-    builder = SessionBuilder(await serve(UNENDING))
-    for decorator in decorators:
-        builder.decorator(decorator)
-    async with builder.build() as session:
+    async with connected(await serve(UNENDING), *decorators) as session:
         with pytest.raises(DecoratorError):
             await session.get("/")
 
@@ -147,8 +138,7 @@ async def test_what_is_no_response_ends_the_call(serve):
         response = await delegate.execute(ctx, request)
         return response.status
 
-    builder = SessionBuilder(await serve(UNENDING)).decorator(reads)
-    async with builder.decorator(RETRYING).build() as session:
+    async with connected(await serve(UNENDING), reads, RETRYING) as session:
         with pytest.raises(AttributeError) as caught:
             await session.get("/")
 

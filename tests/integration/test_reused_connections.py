@@ -11,7 +11,7 @@ import pytest
 from aiohttp.abc import AbstractResolver
 from aiohttp.test_utils import TestClient
 from chains import retrying
-from parity import in_use, warm
+from parity import warm
 from pool_server import CLOSE, RESET, PoolServer
 
 from aioretry_smithy import (
@@ -54,29 +54,6 @@ async def shared_connector(server):
 async def server():
     async with PoolServer() as running:
         yield running
-
-
-async def test_connection_pooled_before_the_chain_is_a_reused_one(server):
-    """The session had used it before it was decorated."""
-    async with aiohttp.ClientSession(server.url) as session:
-        await get(session)
-        decorate(session, NEVER)
-        server.leave_stale()
-        status = await get(session)
-
-    assert 200 == status
-
-    assert 3 == len(server.requests)
-
-
-async def test_connection_in_use_before_the_chain_is_a_reused_one(server):
-    """Its call ended when the session was decorated."""
-    async with aiohttp.ClientSession(server.url) as session:
-        async with session.get("/orders"):
-            decorate(session, NEVER)
-        server.leave_stale()
-
-        assert 200 == await get(session)
 
 
 async def test_connection_that_is_being_made_is_a_fresh_one(server):
@@ -140,20 +117,6 @@ async def test_call_without_attempts_is_sent_again(server):
     assert 3 == len(server.requests)
 
 
-async def test_fresh_connection_that_breaks_is_a_failure(server):
-    """The transport leaves it to the chain."""
-    server.scripts["/orders"] = [CLOSE]
-    async with aiohttp.ClientSession(server.url) as session:
-        decorate(session, NEVER)
-        failure = await get(session)
-
-        assert aiohttp.ServerDisconnectedError is failure
-
-        assert 1 == len(server.requests)
-
-        assert 0 == in_use(session)
-
-
 async def test_first_break_of_a_call_counts_as_reused_where_nobody_can_know(server):
     """Sessions without a chain use the connector, too."""
     server.scripts["/orders"] = [CLOSE, CLOSE]
@@ -211,22 +174,6 @@ async def test_proxy_that_breaks_off_has_not_got_the_request(server):
     assert 1 == len(server.requests)
 
 
-async def test_failure_that_a_middleware_raises_is_no_broken_connection(server):
-    """Nothing of aiohttp's broke, so the chain decides."""
-    seen = []
-
-    async def refuse(request, handler):
-        seen.append(request.url.path)
-        raise aiohttp.ServerDisconnectedError
-
-    async with aiohttp.ClientSession(server.url, middlewares=[refuse]) as session:
-        decorate(session, NEVER)
-
-        assert aiohttp.ServerDisconnectedError is await get(session)
-
-    assert ["/orders"] == seen
-
-
 async def test_broken_call_of_a_middleware_counts_as_reused_once(server):
     """Nobody knows about the connections of another session."""
     # A bare session sends a request twice by itself.
@@ -249,33 +196,13 @@ async def test_broken_call_of_a_middleware_counts_as_reused_once(server):
             assert aiohttp.ClientOSError is await get(session)
 
 
-async def test_resend_that_is_refused_was_seen_by_a_server(server):
-    """The broken connection led to one, so the request is not unprocessed."""
-    unprocessed = RetryStrategy.on_unprocessed(Backoff.fixed(0.01))
-    async with aiohttp.ClientSession(server.url) as session:
-        decorate(session, RetryingClient.new_decorator(unprocessed))
-        await get(session)
-        server.leave_stale()
-        with capture_logs() as logs:
-            async with server.closed_port():
-                failure = await get(session)
-
-    assert aiohttp.ClientConnectorError is failure
-
-    assert ["stale_connection", None] == [
-        attempt.delay_source for attempt in logs[0].children
-    ]
-
-    assert "no_retry" == logs[0].stop_reason
-
-
 async def test_timeout_names_the_seconds_of_the_whole_attempt(server):
     """Also where the request that ran into it was sent again within the attempt."""
     async with aiohttp.ClientSession(server.url) as session:
         strategy = RetryRule(on_timeout=True, backoff=Backoff.fixed(0.0))
         decorate(
             session,
-            RetryingClient.new_decorator(strategy, 2, attempt_timeout=0.2),
+            retrying(strategy, max_total_attempts=2, attempt_timeout=0.2),
         )
         await get(session)
         server.leave_stale()

@@ -8,18 +8,15 @@ import contextlib
 import aiohttp
 import pytest
 from aiohttp import web
-from chains import connected
+from chains import connected, retrying
 from left_over import nothing_to_collect
 
 from aioretry_smithy import (
-    AttemptTimeoutError,
     Backoff,
     CircuitBreaker,
     CircuitBreakerClient,
     CircuitBreakerRpcClient,
     LoggingRpcClient,
-    RequestLog,
-    RetryingClient,
     RetryingRpcClient,
     RetryRule,
     RetryRuleWithContent,
@@ -29,67 +26,7 @@ from aioretry_smithy import (
 )
 
 NOW = Backoff.without_delay()
-SAFELY = RetryingClient.new_decorator(RetryStrategy.failsafe(NOW), max_total_attempts=3)
-
-
-async def silent(request: web.Request) -> web.StreamResponse:
-    await asyncio.sleep(60)
-    return web.Response()
-
-
-@pytest.mark.parametrize(
-    ("backoff", "attempts", "ends"), [(NOW, 4, 1.0), (Backoff.fixed(0.3), 2, 0.9)]
-)
-async def test_operation_on_a_silent_server_is_cut_as_in_the_diagrams(
-    serving, backoff, attempts, ends
-):
-    """1 s for the call and 0.3 s an attempt, whatever the session says."""
-    server = await serving(silent)
-    rule = RetryRule(on_timeout=True, backoff=backoff)
-
-    @rpc(
-        RetryingRpcClient.new_decorator(rule, attempt_timeout=0.3),
-        response_timeout=1.0,
-    )
-    async def operation(session):
-        async with session.get("/") as response:
-            return await response.text()
-
-    async with connected(server.make_url("/"), SAFELY) as session:
-        with pytest.raises(TimeoutError) as caught:
-            await operation(session)
-
-    log = RequestLog.of(caught.value)
-    assert (attempts, "deadline") == (log.total_attempts, log.stop_reason)
-    assert ends == pytest.approx(log.duration, abs=0.25)
-    assert [1] * attempts == [len(child.calls) for child in log.children]
-
-
-async def test_body_that_stalls_is_cut_with_its_attempt(serving):
-    """The attempt covers all that the function does."""
-
-    async def stalling(request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse()
-        await response.prepare(request)
-        await response.write(b"x")
-        await asyncio.sleep(60)
-        return response
-
-    server = await serving(stalling)
-    rule = RetryRule(on_timeout=True, backoff=NOW)
-
-    @rpc(RetryingRpcClient.new_decorator(rule, 2, 0.2))
-    async def operation(session):
-        async with session.get("/") as response:
-            return await response.text()
-
-    async with connected(server.make_url("/"), SAFELY) as session:
-        with pytest.raises(AttemptTimeoutError) as caught:
-            await operation(session)
-
-        assert 0 == len(session.connector._acquired)
-
-    assert 2 == RequestLog.of(caught.value).total_attempts
+SAFELY = retrying(RetryStrategy.failsafe(NOW), max_total_attempts=3)
 
 
 async def test_operation_of_several_requests_is_made_again_as_a_whole(serving):
@@ -127,29 +64,6 @@ async def test_operation_of_several_requests_is_made_again_as_a_whole(serving):
     assert [[2, 1], [1, 1]] == [
         [call.total_attempts for call in child.calls] for child in log.children
     ]
-
-
-async def test_retries_of_a_failing_server_do_not_multiply(serving):
-    """Three requests, not nine."""
-    seen = []
-
-    async def failing(request: web.Request) -> web.StreamResponse:
-        seen.append(request.path)
-        return web.Response(status=503)
-
-    server = await serving(failing)
-    strategy = RetryStrategy.on_server_error_status(NOW)
-
-    @rpc(RetryingRpcClient.new_decorator(strategy, 3))
-    async def operation(session):
-        async with session.get("/") as response:
-            response.raise_for_status()
-
-    async with connected(server.make_url("/"), SAFELY) as session:
-        with pytest.raises(aiohttp.ClientResponseError):
-            await operation(session)
-
-    assert 3 == len(seen)
 
 
 async def test_trees_of_many_operations_at_once_do_not_mix(serving):

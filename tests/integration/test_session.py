@@ -11,57 +11,38 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import pytest
 from aiohttp import web
-from chains import connected
+from chains import connected, retrying
+from fault_server import End, FaultServer, Received, cut
 
 from aioretry_smithy import (
     Backoff,
     DecoratingClient,
     RequestLog,
     RetryConfig,
-    RetryingClient,
     RetryStrategy,
     SessionBuilder,
     capture_logs,
     client_decorator,
     decorate,
     request_options,
-    undecorate,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 AT_ONCE = Backoff.without_delay()
 ALWAYS = RetryStrategy.on_server_error_status(AT_ONCE)
-RETRYING = RetryingClient.new_decorator(ALWAYS)
-ONCE_MORE = RetryingClient.new_decorator(ALWAYS, max_total_attempts=2)
+RETRYING = retrying(ALWAYS)
+ONCE_MORE = retrying(ALWAYS, max_total_attempts=2)
 
 
 @pytest.fixture
-async def deaf() -> AsyncIterator[tuple[str, list[bytes]]]:
+async def deaf() -> AsyncIterator[tuple[str, list[Received]]]:
     """Start a server that reads a request and hangs up; give its URL and requests."""
-    requests = []
-
-    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter):
-        with contextlib.suppress(asyncio.IncompleteReadError):
-            requests.append(await reader.readuntil(b"\r\n\r\n"))
-        writer.close()
-
-    server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
-    host, port = server.sockets[0].getsockname()
-    async with server:
-        yield f"http://{host}:{port}/", requests
-
-
-@pytest.fixture
-def no_collection() -> Iterator[None]:
-    """Keep the garbage collector away: what is freed is freed by itself."""
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
+    async with FaultServer(then=cut(end=End.CLOSE)) as server:
+        yield str(server.url), server.requests
 
 
 def failing(times: int, answer: Handler | None = None) -> Handler:
@@ -103,60 +84,6 @@ async def test_every_verb_is_retried_on_the_wire(serving, verb):
     assert [(verb.upper(), None), (verb.upper(), "1")] == seen
 
 
-async def test_call_is_whatever_aiohttp_lets_it_be(serving):
-    """It can be awaited, entered, gathered and made a task."""
-    server = await serving(failing(0))
-    async with connected(server.make_url("/"), RETRYING) as s:
-        awaited = await s.get("/")
-        async with s.request("QUERY", "/") as entered:
-            pass
-        gathered = await asyncio.gather(s.get("/"), s.get("/"))
-        task = await asyncio.create_task(s.get("/"))
-
-    responses = [awaited, entered, *gathered, task]
-    assert [200] * 5 == [response.status for response in responses]
-
-
-@pytest.mark.parametrize("target", ["orders", "/orders", "?page=2", "", "../x"])
-async def test_base_url_is_joined_as_without_a_chain(serving, target):
-    """Each attempt goes where a plain session would go, and the log says so."""
-    paths = []
-
-    async def handler(request: web.Request) -> web.StreamResponse:
-        paths.append(request.path_qs)
-        return web.Response(status=503)
-
-    base = (await serving(handler)).make_url("/api/v1/")
-    async with aiohttp.ClientSession(base) as plain, plain.get(target):
-        pass
-    async with (
-        connected(base, ONCE_MORE) as session,
-        session.get(target) as response,
-    ):
-        url = RequestLog.of(response).request_url
-
-    assert [paths[0]] * 3 == paths
-    assert url.path_qs == paths[0]
-
-
-async def test_redirects_are_followed_as_without_a_chain(serving):
-    """GET follows and HEAD does not; a redirect is one attempt."""
-
-    async def handler(request: web.Request) -> web.StreamResponse:
-        if request.path == "/old":
-            raise web.HTTPFound("/new")
-        return web.Response(text="new")
-
-    server = await serving(handler)
-    async with connected(server.make_url("/"), RETRYING) as s:
-        followed = await s.get("/old")
-        left_alone = await s.head("/old")
-
-    assert (200, 1) == (followed.status, len(followed.history))
-    assert 302 == left_alone.status
-    assert 1 == RequestLog.of(followed).total_attempts
-
-
 async def test_netrc_and_proxy_of_the_environment(serving, monkeypatch, tmp_path):
     """With ``trust_env`` each attempt finds what a plain session finds."""
     seen = []
@@ -174,7 +101,7 @@ async def test_netrc_and_proxy_of_the_environment(serving, monkeypatch, tmp_path
     monkeypatch.delenv("no_proxy", raising=False)
     async with aiohttp.ClientSession(trust_env=True) as plain:
         await plain.get("http://shop.invalid/")
-    async with SessionBuilder(trust_env=True).decorator(ONCE_MORE).build() as session:
+    async with connected(None, ONCE_MORE, trust_env=True) as session:
         response = await session.get("http://shop.invalid/")
 
     assert ("shop.invalid", "Basic bWU6aGlkZGVu") == seen[0]
@@ -205,29 +132,6 @@ async def test_cookie_of_a_failed_attempt_goes_with_the_next(serving):
     assert ["3"] == kept
 
 
-async def test_tracing_sees_each_attempt(serving):
-    """Signals fire for each attempt, with the caller's trace context."""
-    events = []
-
-    def trace(name: str) -> Any:
-        async def signal(session: Any, context: Any, params: Any) -> None:
-            events.append((name, context.trace_request_ctx))
-
-        return signal
-
-    config = aiohttp.TraceConfig()
-    config.on_request_start.append(trace("start"))
-    config.on_request_end.append(trace("end"))
-    config.on_request_exception.append(trace("exception"))
-    server = await serving(failing(1))
-    async with connected(
-        server.make_url("/"), RETRYING, trace_configs=[config]
-    ) as session:
-        await session.get("/", trace_request_ctx="mine")
-
-    assert [("start", "mine"), ("end", "mine")] * 2 == events
-
-
 async def test_middlewares_run_in_each_attempt(serving):
     """The request's take the place of the session's, attempt by attempt."""
     seen = []
@@ -256,81 +160,6 @@ async def test_middlewares_run_in_each_attempt(serving):
     assert ["session"] * 2 + ["request"] * 2 + [None] * 2 == seen
 
 
-class RefusedError(Exception):
-    pass
-
-
-async def refuse_all(response: aiohttp.ClientResponse) -> None:
-    raise RefusedError(await response.text())
-
-
-@pytest.mark.parametrize(
-    ("of_session", "of_request", "raised"),
-    [
-        (True, None, aiohttp.ClientResponseError),
-        (False, True, aiohttp.ClientResponseError),
-        (True, refuse_all, RefusedError),
-        (refuse_all, None, RefusedError),
-        (True, False, None),
-        (refuse_all, False, None),
-    ],
-)
-async def test_raise_for_status_is_applied_once(
-    serving, of_session, of_request, raised
-):
-    """Strategies see the statuses; the final response is refused, as if it were one."""
-    statuses = []
-
-    class Counting(RetryStrategy):
-        def should_retry(self, ctx, cause):
-            statuses.append(ctx.log.response_status)
-            return AT_ONCE
-
-    async def handler(request: web.Request) -> web.StreamResponse:
-        return web.Response(status=503, text="no", headers={"X-Why": "full"})
-
-    server = await serving(handler)
-    decorator = RetryingClient.new_decorator(Counting(), max_total_attempts=3)
-    options = {} if of_request is None else {"raise_for_status": of_request}
-    async with connected(
-        server.make_url("/"), decorator, raise_for_status=of_session
-    ) as session:
-        outcome = (
-            await asyncio.gather(session.get("/", **options), return_exceptions=True)
-        )[0]
-
-    assert [503, 503, 503] == statuses
-    assert type(outcome) is (raised or aiohttp.ClientResponse)
-    if raised is aiohttp.ClientResponseError:
-        assert (503, "full") == (outcome.status, outcome.headers["X-Why"])
-    elif raised is RefusedError:
-        assert "no" == str(outcome)
-    log = RequestLog.of(outcome)
-    assert (3, 503) == (log.total_attempts, log.response_status)
-
-
-async def test_refused_response_fails_as_without_a_chain(serving):
-    """The error is the one that a plain session raises, field by field."""
-    server = await serving(failing(2))
-    url = server.make_url("/")
-    errors = []
-    async with (
-        aiohttp.ClientSession(raise_for_status=True) as plain,
-        SessionBuilder(raise_for_status=True)
-        .decorator(DecoratingClient)
-        .build() as session,
-    ):
-        for each in (plain, session):
-            with pytest.raises(aiohttp.ClientResponseError) as caught:
-                await each.get(url)
-            errors.append(caught.value)
-
-    plainly, decorated = errors
-    assert str(plainly) == str(decorated)
-    assert plainly.request_info == decorated.request_info
-    assert plainly.history == decorated.history
-
-
 # Websockets
 
 
@@ -344,27 +173,12 @@ async def websocket(request: web.Request) -> web.WebSocketResponse:
     return socket
 
 
-async def test_websocket_handshake_is_retried(serving):
-    """After a 503 the next attempt shakes hands, and messages flow."""
-    server = await serving(failing(1, websocket))
-    async with connected(server.make_url("/"), RETRYING) as s:
-        with capture_logs() as logs:
-            async with s.ws_connect("/") as socket:
-                await socket.send_str("hello")
-                answer = await socket.receive_str()
-
-    assert "heard hello" == answer
-    assert [503, 101] == [child.response_status for child in logs[0].children]
-    assert logs[0].is_complete
-
-
 async def test_websocket_outlives_the_timeouts_of_its_handshake(serving):
     """Attempt timeout and deadline end with the handshake."""
     server = await serving(websocket)
-    decorator = RetryingClient.new_decorator(
-        RetryStrategy.failsafe(AT_ONCE), attempt_timeout=0.5
+    builder = SessionBuilder(server.make_url("/")).decorator(
+        retrying(RetryStrategy.failsafe(AT_ONCE), attempt_timeout=0.5)
     )
-    builder = SessionBuilder(server.make_url("/")).decorator(decorator)
     async with (
         builder.response_timeout(0.6).build() as session,
         session.ws_connect("/") as socket,
@@ -375,36 +189,7 @@ async def test_websocket_outlives_the_timeouts_of_its_handshake(serving):
     assert "heard hello" == answer
 
 
-async def test_websocket_handshake_that_fails_for_good(serving):
-    """The last answer is what aiohttp makes its own error of."""
-    server = await serving(failing(9))
-    async with connected(server.make_url("/"), ONCE_MORE) as s:
-        with capture_logs() as logs, pytest.raises(aiohttp.WSServerHandshakeError) as e:
-            await s.ws_connect("/")
-
-    assert 503 == e.value.status
-    assert 2 == logs[0].total_attempts
-
-
 # Sessions of others
-
-
-async def test_test_client_is_decorated_in_place(aiohttp_client):
-    """A test client's session gets a chain and loses it again."""
-    application = web.Application()
-    application.router.add_get("/", failing(1))
-    client = await aiohttp_client(application)
-    decorate(client.session, RETRYING)
-    async with client.get("/") as response:
-        attempts = RequestLog.of(response).total_attempts
-    undecorate(client.session)
-    async with client.get("/") as response:
-        log = RequestLog.of(response, None)
-
-    assert 2 == attempts
-    assert log is None
-    assert "_request" not in vars(client.session)
-    assert not client.session._retry_connection
 
 
 async def test_subclass_of_a_session_keeps_its_own_request(serving):
@@ -442,7 +227,7 @@ def broken_connection() -> Any:
     [
         ([], 1, 2),
         ([DecoratingClient], 1, 2),
-        ([RetryingClient.new_decorator(RetryStrategy.never())], 1, 1),
+        ([retrying(RetryStrategy.never())], 1, 1),
         ([ONCE_MORE], 2, 2),
         ([RETRYING], 10, 10),
     ],
@@ -469,7 +254,7 @@ async def test_attempt_of_a_block_is_one_request_on_the_wire(deaf, usual, attemp
     url, requests = deaf
     retry = RetryConfig(ALWAYS, max_total_attempts=attempts)
     async with aiohttp.ClientSession() as session:
-        decorate(session, RetryingClient.new_decorator(usual))
+        decorate(session, retrying(usual))
         with request_options(retry=retry), broken_connection() as caught:
             await session.get(url)
 
@@ -488,18 +273,6 @@ async def test_block_retries_nothing_where_no_client_retries(deaf):
 
     assert 2 == len(requests)
     assert 1 == RequestLog.of(caught.value).total_attempts
-
-
-async def test_undecorated_session_resends_again(deaf):
-    """The session is given back as it came."""
-    url, requests = deaf
-    async with aiohttp.ClientSession() as session:
-        decorate(session, ONCE_MORE)
-        undecorate(session)
-        with pytest.raises(aiohttp.ServerDisconnectedError):
-            await session.get(url)
-
-    assert 2 == len(requests)
 
 
 # Before the call is awaited, and after it is forgotten
@@ -521,7 +294,7 @@ async def test_call_starts_when_it_is_awaited(serving):
 
 async def test_call_that_is_never_awaited_warns():
     """As a coroutine of aiohttp's own does."""
-    async with SessionBuilder().decorator(RETRYING).build() as session:
+    async with connected(None, RETRYING) as session:
         call = session.get("http://127.0.0.1:1/")
         with pytest.warns(RuntimeWarning, match="was never awaited"):
             del call
@@ -535,7 +308,7 @@ async def test_response_keeps_a_session_that_nobody_else_does(serving):
         return web.Response(body=b"x" * 3_000_000)
 
     url = (await serving(failing(1, handler))).make_url("/")
-    session = SessionBuilder().decorator(RETRYING).build()
+    session = connected(None, RETRYING)
     alive = weakref.ref(session)
     call = session.get(url)
     del session
@@ -547,27 +320,6 @@ async def test_response_keeps_a_session_that_nobody_else_does(serving):
     await session.close()
 
     assert 3_000_000 == len(body)
-
-
-@pytest.mark.usefixtures("no_collection")
-@pytest.mark.parametrize(
-    "decorators",
-    [None, [DecoratingClient], [RETRYING]],
-    ids=["bare", "no-op", "retrying"],
-)
-async def test_session_and_response_are_freed_at_once(serving, decorators):
-    """No cycle runs through a call that ended with a response."""
-    server = await serving(failing(0 if decorators is None else 1))
-    session = aiohttp.ClientSession()
-    if decorators is not None:
-        decorate(session, *decorators)
-    response = await session.get(server.make_url("/"))
-    await response.read()
-    await session.close()
-    freed = weakref.ref(session), weakref.ref(response)
-    del session, response
-
-    assert (None, None) == (freed[0](), freed[1]())
 
 
 async def test_session_is_collected_after_a_failure(deaf):

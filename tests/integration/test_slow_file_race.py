@@ -8,15 +8,10 @@ import random
 import time
 
 import aiohttp
+from chains import connected, retrying
 from fault_server import Fault, FaultServer, Read, response
 
-from aioretry_smithy import (
-    Backoff,
-    RequestLog,
-    RetryingClient,
-    RetryStrategy,
-    SessionBuilder,
-)
+from aioretry_smithy import Backoff, RequestLog, RetryStrategy
 
 RUNS = 100
 AT_ONCE = 10
@@ -76,13 +71,13 @@ def new_server() -> FaultServer:
 async def upload() -> bytes:
     """Meet an early answer with a slow file; return what arrived in the end."""
     strategy = RetryStrategy.failsafe(Backoff.without_delay())
-    async with new_server() as server:
-        builder = SessionBuilder(server.url)
-        builder.decorator(RetryingClient.new_decorator(strategy))
-        async with builder.build() as session:
-            answer = await session.put("/", data=SlowFile())
-            assert 200 == answer.status
-            assert 2 == RequestLog.of(answer).total_attempts
+    async with (
+        new_server() as server,
+        connected(server.url, retrying(strategy)) as session,
+    ):
+        answer = await session.put("/", data=SlowFile())
+        assert 200 == answer.status
+        assert 2 == RequestLog.of(answer).total_attempts
     (body,) = server.bodies
     return body
 

@@ -20,7 +20,6 @@ from aioretry_smithy import (
     Backoff,
     LoggingClient,
     RequestLog,
-    RetryingClient,
     RetryStrategy,
     SessionBuilder,
     capture_logs,
@@ -69,9 +68,10 @@ async def chunks():
 @pytest.mark.parametrize("path", ["/", "/busy", "/away"])
 async def test_body_that_was_sent(url, body, length, path):
     """Its bytes are counted once an attempt, and the last one is timed."""
-    retrying = RetryingClient.new_decorator(RetryStrategy.failsafe(Backoff.fixed(0.01)))
     async with (
-        connected(url, retrying) as session,
+        connected(
+            url, retrying(RetryStrategy.failsafe(Backoff.fixed(0.01)))
+        ) as session,
         session.put(path, **body) as response,
     ):
         log = RequestLog.of(response)
@@ -86,11 +86,9 @@ async def test_lines_tell_what_was_sent(url, caplog):
     """Of each attempt, and of a call as a whole; without a body they have neither."""
     caplog.set_level(logging.DEBUG, "aioretry_smithy")
     inside, outside = (LoggingClient.new_decorator() for _ in range(2))
-    retrying = RetryingClient.new_decorator(RetryStrategy.failsafe(Backoff.fixed(0.01)))
-    builder = SessionBuilder(url)
-    for decorator in (inside, retrying, outside):
-        builder.decorator(decorator)
-    async with builder.build() as session:
+    async with connected(
+        url, inside, retrying(RetryStrategy.failsafe(Backoff.fixed(0.01))), outside
+    ) as session:
         await session.put("/busy", data=b"12345")
         await session.get("/")
 
@@ -106,7 +104,7 @@ async def test_lines_tell_what_was_sent(url, caplog):
 async def test_body_that_comes_in_pieces(url):
     """The time is that of the last piece."""
     async with (
-        SessionBuilder(url).build() as session,
+        connected(url) as session,
         session.post("/", data=chunks()) as response,
     ):
         log = RequestLog.of(response)
@@ -117,7 +115,7 @@ async def test_body_that_comes_in_pieces(url):
 
 async def test_request_without_a_body(url):
     """There is nothing to count, and nothing to time."""
-    async with SessionBuilder(url).build() as session, session.get("/") as response:
+    async with connected(url) as session, session.get("/") as response:
         log = RequestLog.of(response)
 
     assert (0, None) == (log.request_length, log.request_duration)
@@ -126,7 +124,7 @@ async def test_request_without_a_body(url):
 async def test_request_without_a_body_that_waits_to_be_continued(url):
     """It has nothing to count either, though aiohttp sends it as one with a body."""
     async with (
-        SessionBuilder(url).build() as session,
+        connected(url) as session,
         session.get("/", expect100=True) as response,
     ):
         log = RequestLog.of(response)
@@ -148,7 +146,7 @@ async def test_body_that_waits_to_be_continued(aiohttp_server):
     app.router.add_post("/", handler, expect_handler=wait)
     server = await aiohttp_server(app)
     async with (
-        SessionBuilder(server.make_url("/")).build() as session,
+        connected(server.make_url("/")) as session,
         session.post("/", data=b"12345", expect100=True) as response,
     ):
         received, log = await response.text(), RequestLog.of(response)
@@ -165,7 +163,7 @@ async def test_body_that_waits_for_a_tracer(url):
 
     tracer = aiohttp.TraceConfig()
     tracer.on_request_chunk_sent.append(take_time)
-    async with SessionBuilder(url, trace_configs=[tracer]).build() as session:
+    async with connected(url, trace_configs=[tracer]) as session:
         log = RequestLog.of(await session.post("/", data=b"12345"))
 
     assert 5 == log.request_length
@@ -181,7 +179,7 @@ async def test_body_that_waits_for_its_compression(url, monkeypatch):
         return await compress(self, data)
 
     monkeypatch.setattr(ZLibCompressor, "compress", take_time)
-    async with SessionBuilder(url).build() as session:
+    async with connected(url) as session:
         log = RequestLog.of(await session.post("/", data=b"1" * 9000, compress=True))
 
     assert 9000 == log.request_length
@@ -196,7 +194,7 @@ async def test_body_that_is_not_sent_to_its_end(url):
         await asyncio.sleep(0.01)
         raise OSError("no more")
 
-    async with SessionBuilder(url).build() as session:
+    async with connected(url) as session:
         with capture_logs() as logs, pytest.raises(aiohttp.ClientError):
             await session.post("/", data=broken())
 
@@ -207,7 +205,7 @@ async def test_body_that_is_not_sent_to_its_end(url):
 async def test_mock_counts_nothing(aioresponses_mock):
     """Nobody knows what a mock would have sent."""
     aioresponses_mock.post("http://127.0.0.1/")
-    async with SessionBuilder().build() as session:
+    async with connected(None) as session:
         log = RequestLog.of(await session.post("http://127.0.0.1/", data=b"12345"))
 
     assert (None, None) == (log.request_length, log.request_duration)
@@ -222,7 +220,7 @@ async def test_call_inside_a_body_is_not_counted_as_the_body(url):
         async with plain.post("/", data=b"123") as response:
             yield await response.read()
 
-    async with SessionBuilder(url).build() as session, plain:
+    async with connected(url) as session, plain:
         log = RequestLog.of(await session.post("/", data=asking()))
 
     assert 4 == log.request_length
@@ -291,7 +289,7 @@ async def test_body_of_a_failed_call_was_counted():
     """Its error knows the log, also where nobody looked at the log before."""
     async with (
         FaultServer([], cut(end=End.RESET)) as server,
-        SessionBuilder(server.url).build() as session,
+        connected(server.url) as session,
     ):
         with pytest.raises(aiohttp.ClientError) as caught:
             await session.post("/", data=b"12345")
@@ -308,7 +306,7 @@ async def test_body_that_the_transport_does_not_take(url, monkeypatch):
         raise aiohttp.ClientConnectionResetError("closing")
 
     monkeypatch.setattr(aiohttp.http.StreamWriter, "write", write)
-    async with SessionBuilder(url).build() as session:
+    async with connected(url) as session:
         with capture_logs() as logs, pytest.raises(aiohttp.ClientError):
             await session.post("/", data=b"12345")
 
@@ -326,7 +324,7 @@ async def test_undecorated_session_sends_as_before():
 
 async def test_log_can_be_awaited(url):
     """It comes when the body has ended, to each task that waits."""
-    async with SessionBuilder(url).build() as session:
+    async with connected(url) as session:
         with capture_logs() as logs:
             call = asyncio.create_task(session.get("/"))
             await asyncio.sleep(0)
@@ -347,7 +345,7 @@ async def test_log_of_a_failure_can_be_awaited(serve):
     address = await serve(
         [b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n01234", 0.02, None]
     )
-    async with SessionBuilder(address).build() as session:
+    async with connected(address) as session:
         response = await session.get("/")
         waiting = asyncio.create_task(RequestLog.of(response).when_complete())
         with pytest.raises(aiohttp.ClientPayloadError) as caught:
@@ -356,27 +354,9 @@ async def test_log_of_a_failure_can_be_awaited(serve):
         assert caught.value is (await waiting).response_cause
 
 
-async def test_log_of_an_attempt_can_be_awaited(serve):
-    """An attempt that fails is over before its call is."""
-    address = await serve([None], [b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"])
-    retrying = RetryingClient.new_decorator(RetryStrategy.failsafe(Backoff.fixed(0.05)))
-    async with connected(address, retrying) as session:
-        with capture_logs() as logs:
-            call = asyncio.create_task(session.get("/"))
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)
-        (attempt,) = logs[0].children
-        failed = await attempt.when_complete()
-        is_over = call.done()
-        await call
-
-    assert isinstance(failed.response_cause, aiohttp.ServerDisconnectedError)
-    assert not is_over
-
-
 async def test_request_past_the_chain_is_not_counted(url):
     """A call of the class's own method does what aiohttp does."""
-    async with SessionBuilder(url).build() as session:
+    async with connected(url) as session:
         with capture_logs() as logs:
             response = await aiohttp.ClientSession._request(
                 session, "POST", "/", data=b"past"
@@ -392,7 +372,7 @@ async def test_requests_that_a_function_makes_are_not_counted(url):
     def make_request(*arguments, **options):
         return aiohttp.ClientRequest(*arguments, **options)
 
-    async with SessionBuilder(url, request_class=make_request).build() as session:
+    async with connected(url, request_class=make_request) as session:
         response = await session.post("/", data=b"made")
 
         assert "fine" == await response.text()
@@ -425,7 +405,7 @@ class Owned(aiohttp.ClientRequest, metaclass=Strict, owner="shop"):
 @pytest.mark.parametrize(("kind", "length"), [(Named, 5), (Owned, None)])
 async def test_class_of_requests_that_is_hard_to_derive_from(url, kind, length):
     """It is measured without its knowledge, or works unmeasured."""
-    session = SessionBuilder(url, request_class=kind).build()
+    session = connected(url, request_class=kind)
     async with session:
         response = await session.post("/", data=b"12345")
 
@@ -441,7 +421,7 @@ async def test_class_of_requests_is_freed_with_its_session(url):
 
     async def send():
         kind = type("Own", (aiohttp.ClientRequest,), {})
-        async with SessionBuilder(url, request_class=kind).build() as session:
+        async with connected(url, request_class=kind) as session:
             response = await session.post("/", data=b"12345")
             assert 5 == RequestLog.of(response).request_length
         return weakref.ref(kind)

@@ -7,7 +7,7 @@ from unittest import mock
 
 import aiohttp
 import pytest
-from chains import URL, Scripted, after, now, refused, retrying, session
+from chains import URL, Scripted, after, connected, now, refused, retrying, session
 
 from aioretry_smithy import (
     CircuitBreaker,
@@ -18,7 +18,6 @@ from aioretry_smithy import (
     ConcurrencyLimitListener,
     RequestLog,
     ResponseTimeoutError,
-    RetryBudget,
     SessionBuilder,
     UnprocessedRequestError,
     capture_logs,
@@ -102,7 +101,7 @@ class TestWaiting:
         mocked = mock.AsyncMock(return_value=mock.MagicMock(status=200))
         monkeypatch.setattr(aiohttp.ClientSession, "_request", mocked)
         limit = ConcurrencyLimit.fixed(1)
-        async with SessionBuilder().decorator(limiting(limit)).build() as client:
+        async with connected(None, limiting(limit)) as client:
             await client.get(URL)
 
         assert 0 == limit.in_flight
@@ -168,26 +167,6 @@ class TestWaiting:
         assert ResponseTimeoutError is type(RequestLog.of(caught.value).response_cause)
         assert 0 == breaker.event_count.failure
 
-    async def test_a_refusal_before_the_deadline_is_none(self):
-        """The call could have waited longer, but for the queue."""
-        inside = limiting(1, timeout=1.0)
-        async with session([after(2.0, 200)], inside, timeout=5.0) as client:
-            ends = await asyncio.gather(status_of(client), status_of(client))
-
-        assert [(200, 2.0), (ConcurrencyLimitError, 1.0)] == ends
-
-    async def test_refusals_put_on_no_brake(self):
-        """They say nothing of the server."""
-        budget = RetryBudget(brake_after=1)
-        outside = retrying(0.5, limiter=budget, max_total_attempts=2)
-        async with session(
-            [after(2.0, 200)], limiting(1, timeout=0), outside
-        ) as client:
-            ends = await asyncio.gather(status_of(client), status_of(client))
-
-        assert [(200, 2.0), (ConcurrencyLimitError, 0.5)] == ends
-        assert 0 == budget.failures_in_a_row
-
     async def test_a_cancelled_call_leaves_the_queue(self):
         """Its log says so, and the next one gets the place."""
         answers = [after(1.0, 200), 201]
@@ -202,17 +181,6 @@ class TestWaiting:
             assert ((200, 1.0), (201, 1.0)) == (await first, last)
 
         assert asyncio.CancelledError is type(logs[0].response_cause)
-
-    async def test_retries_ask_again(self):
-        """A request that takes the place meanwhile comes first."""
-        answers = [503, after(1.0, 200), 201]
-        order = limiting(1), retrying(0.5)
-        async with session(answers, *order) as client:
-            first = asyncio.create_task(status_of(client))
-            await asyncio.sleep(0.25)
-            ends = await asyncio.gather(first, status_of(client))
-
-        assert [(201, 1.25), (200, 1.25)] == ends
 
 
 class TestSamples:

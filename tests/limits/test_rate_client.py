@@ -10,6 +10,7 @@ from chains import (
     URL,
     Scripted,
     after,
+    connected,
     now,
     retrying,
     session,
@@ -76,13 +77,6 @@ class TestTurns:
         assert is_unprocessed(error)
         log = RequestLog.of(error)
         assert (False, RateLimitError) == (log.sent, type(log.response_cause))
-
-    async def test_a_turn_at_the_deadline_is_too_late(self):
-        """There would be no time left for the answer."""
-        async with session([200], limiting(RateLimit(1)), timeout=1.0) as client:
-            ends = await asyncio.gather(end_of(client), end_of(client))
-
-        assert [(0, 200), (0, RateLimitError)] == ends
 
     async def test_a_retrying_client_waits_for_the_turn(self):
         """No breaker and no budget counts the refusal."""
@@ -218,8 +212,10 @@ class TestDecorators:
         limiting = RateLimitingClient.new_per_host_decorator(
             lambda key: RateLimit.from_headers()
         )
-        builder = SessionBuilder().decorator(answering).decorator(limiting)
-        async with builder.build() as session, session.get("/orders") as response:
+        async with (
+            connected(None, answering, limiting) as session,
+            session.get("/orders") as response,
+        ):
             limits = unwrap(session, RateLimitingClient).limits
 
         assert (200, {}) == (response.status, dict(limits))

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import aiohttp
 import pytest
-from chains import URL, now, pass_on, retrying
+from chains import URL, connected, now, pass_on, retrying
 from fake_responses import FakeConnection, unending
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -198,11 +198,10 @@ async def test_call_that_is_cancelled_at_any_await_leaves_its_place(inside, wait
     ends = set()
     for many in range(20):
         limit = ConcurrencyLimit.fixed(1)
-        builder = SessionBuilder()
-        for decorator in (ConcurrencyLimitingClient.new_decorator(limit), *inside):
-            builder.decorator(decorator)
         with in_place_of_aiohttp(answer_in_turns):
-            async with builder.build() as client:
+            async with connected(
+                None, ConcurrencyLimitingClient.new_decorator(limit), *inside
+            ) as client:
                 place = limit._try_enter(loop_time()) if waits else None
                 task = asyncio.create_task(call_in_turns(client))
                 if place is not None:

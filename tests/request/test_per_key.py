@@ -6,9 +6,7 @@ import pytest
 from yarl import URL
 
 from aioretry_smithy import HttpRequest
-from aioretry_smithy._request.keys import (
-    host_key,
-)
+from aioretry_smithy._request.keys import host_key
 from aioretry_smithy._request.per_key import OneForAll, PerKey
 
 HERE = HttpRequest("GET", URL("http://here.test/a"))

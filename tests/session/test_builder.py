@@ -427,9 +427,8 @@ async def test_undecorate_leaves_a_function_that_was_put_over_ours():
 
 async def test_undecorate_works_where_our_function_was_deleted():
     """A mock that cleaned up too much leaves the rest to be restored."""
-    retrying = RetryingClient.new_decorator(RetryStrategy.failsafe())
     async with aiohttp.ClientSession() as session:
-        decorate(session, retrying)
+        decorate(session, RetryingClient.new_decorator(RetryStrategy.failsafe()))
         del session._request
         undecorate(session)
 

@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 from aiohttp import ClientTimeout
 from calls import begin
-from chains import retrying, twice
+from chains import connected, retrying, twice
 from wire import Recorder, changing, get
 from yarl import URL
 
@@ -52,7 +52,7 @@ async def test_first_attempt_injects_nothing(wire, decorators, options):
 async def test_url_is_passed_as_it_was_given(wire):
     """Joining with the base is aiohttp's; a URL object stays that object."""
     url = URL("http://other/a")
-    async with SessionBuilder("http://h").build() as session:
+    async with connected("http://h") as session:
         await session.get(url)
 
     assert url is wire.calls[0].url
@@ -75,7 +75,7 @@ async def test_changed_request_is_what_goes_out(wire):
 
 async def test_class_is_looked_up_when_called(monkeypatch):
     """A mock that patches the class after the session was built is in effect."""
-    async with SessionBuilder().build() as session:
+    async with connected(None) as session:
         recorder = Recorder()
 
         async def _request(self, method, url, **options):
@@ -115,8 +115,7 @@ async def let_pass(response):
 
 
 def refusing(of_session):
-    builder = SessionBuilder("http://h", raise_for_status=of_session)
-    return builder.decorator(retrying(1.0)).build()
+    return connected("http://h", retrying(1.0), raise_for_status=of_session)
 
 
 @pytest.mark.parametrize(
@@ -263,8 +262,7 @@ async def test_headers_of_the_session_are_in_the_log(wire):
     """They go out, so they are shown, although nothing merges them into the request."""
     seen = []
     look = changing(lambda ctx, request: seen.append(dict(ctx.log.request_headers)))
-    builder = SessionBuilder("http://h", headers={"A": "0", "B": "0"}).decorator(look)
-    async with builder.build() as session:
+    async with connected("http://h", look, headers={"A": "0", "B": "0"}) as session:
         await session.get("/", headers={"a": "1"})
 
     assert [{"a": "1", "B": "0"}] == seen

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import aiohttp
 import pytest
-from chains import retrying
+from chains import connected, retrying
 
-from aioretry_smithy import (
-    DecoratingClient,
-    RetryStopReason,
-    SessionBuilder,
-    capture_logs,
-    decorate,
-)
+from aioretry_smithy import DecoratingClient, RetryStopReason, capture_logs, decorate
 
 
 class FailingResolver(aiohttp.abc.AbstractResolver):
@@ -126,7 +120,7 @@ async def test_bad_methods_raise_what_aiohttp_raises(method):
 
 async def test_closed_session_raises_what_aiohttp_raises():
     """A closed session is the caller's mistake, at the first attempt."""
-    session = SessionBuilder().decorator(retrying(1.0)).build()
+    session = connected(None, retrying(1.0))
     await session.close()
 
     with (

@@ -179,9 +179,11 @@ async def test_sessions_of_one_builder_share_budget_and_breaker():
 )
 def test_settings_of_retries_are_refused_beside_a_retrying_part(name, value):
     """They would be ignored."""
-    retrying = RetryingClient.new_decorator(RetryConfig.no_retry())
     with pytest.raises(ValueError) as caught:
-        SessionBuilder.standard(retrying=retrying, **{name: value})
+        SessionBuilder.standard(
+            retrying=RetryingClient.new_decorator(RetryConfig.no_retry()),
+            **{name: value},
+        )
 
     expected = f"in what is given as retrying: RetryConfig.standard({name}=...)"
     assert f"{name}: {value!r} (expected: {expected})" == str(caught.value)
@@ -310,10 +312,9 @@ def test_single_decorator_inside_is_told_by_its_name():
 
 async def test_no_limit_for_the_call_allows_any_for_its_attempts():
     """0 is no limit to aiohttp."""
-    retrying = RetryingClient.new_decorator(
-        RetryStrategy.never(), attempt_timeout=400.0
+    builder = SessionBuilder(timeout=ClientTimeout(total=0)).decorator(
+        RetryingClient.new_decorator(RetryStrategy.never(), attempt_timeout=400.0)
     )
-    builder = SessionBuilder(timeout=ClientTimeout(total=0)).decorator(retrying)
 
     assert "response_timeout=None" in builder.describe()
     async with builder.build() as client:

@@ -191,21 +191,20 @@ async def test_word_takes_a_server_for_overloaded_that_is_usually_slow():
     assert 1 == limit.limit
 
 
-@pytest.mark.parametrize("concurrency", [0, True, 1.5, "gradient"])
-def test_what_is_no_limit_of_requests_in_flight_is_refused(concurrency):
+PLACES = "an int >= 1, a ConcurrencyLimit, a function of the host, 'aimd' or None"
+RATES = "a RateLimit, a function of the host, or None"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        *(("concurrency", value, PLACES) for value in (0, True, 1.5, "gradient")),
+        *(("rate", value, RATES) for value in (50, "50/second")),
+    ],
+)
+def test_what_is_no_limit_is_refused(name, value, expected):
     """At once, by the name that the caller wrote."""
     with pytest.raises(ValueError) as caught:
-        SessionBuilder.standard(concurrency=concurrency)
+        SessionBuilder.standard(**{name: value})
 
-    expected = "an int >= 1, a ConcurrencyLimit, a function of the host, 'aimd' or None"
-    assert f"concurrency: {concurrency!r} (expected: {expected})" == str(caught.value)
-
-
-@pytest.mark.parametrize("rate", [50, "50/second"])
-def test_what_is_no_rate_is_refused(rate):
-    """At once, by the name that the caller wrote."""
-    with pytest.raises(ValueError) as caught:
-        SessionBuilder.standard(rate=rate)
-
-    expected = "a RateLimit, a function of the host, or None"
-    assert f"rate: {rate!r} (expected: {expected})" == str(caught.value)
+    assert f"{name}: {value!r} (expected: {expected})" == str(caught.value)

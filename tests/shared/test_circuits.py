@@ -68,6 +68,15 @@ async def processes(*all_of_them):
         yield all_of_them
 
 
+@contextlib.asynccontextmanager
+async def two_open(redis, *shares):
+    """Run two processes; the circuit of the first has opened, and tells the other."""
+    async with processes(*(Process(redis, share) for share in shares)) as (one, other):
+        other.report(False)
+        one.report(False, False)
+        yield one, other
+
+
 async def heard():
     """Wait until everybody has heard what was told."""
     await asyncio.sleep(0.01)
@@ -113,9 +122,7 @@ class TestNews:
 
     async def test_a_success_closes_them_all(self, redis):
         """Any process may have tried the server."""
-        async with processes(Process(redis, 0.1), Process(redis, 0.9)) as (one, other):
-            other.report(False)
-            one.report(False, False)
+        async with two_open(redis, 0.1, 0.9) as (one, other):
             await asyncio.sleep(10.5)
             one.report(True)
             assert OPEN is other.state
@@ -165,9 +172,7 @@ class TestTrials:
 
     async def test_one_tries_and_the_others_wait_for_its_answer(self, redis):
         """The first whose time comes tries; then all wait again."""
-        async with processes(Process(redis, 0.1), Process(redis, 0.2)) as (one, other):
-            other.report(False)
-            one.report(False, False)
+        async with two_open(redis, 0.1, 0.2) as (one, other):
             await heard()
             assert (10.3, 10.6) == (
                 round(one.breaker.retry_in, 1),
@@ -190,9 +195,7 @@ class TestTrials:
 
     async def test_another_one_tries_where_the_first_does_not_answer(self, redis):
         """As after a crash; its news count then."""
-        async with processes(Process(redis, 0.1), Process(redis, 0.2)) as (one, other):
-            other.report(False)
-            one.report(False, False)
+        async with two_open(redis, 0.1, 0.2) as (one, other):
             await asyncio.sleep(10.5)
             one.breaker.try_request()
             await asyncio.sleep(11.0)
@@ -231,9 +234,7 @@ class TestTrials:
     @pytest.mark.parametrize("order", [1, -1])
     async def test_a_trial_goes_on_whatever_the_others_say(self, redis, order):
         """Its answer decides, though another one, begun before or after it, failed."""
-        async with processes(Process(redis, 0.1), Process(redis, 0.1)) as (one, other):
-            other.report(False)
-            one.report(False, False)
+        async with two_open(redis, 0.1, 0.1) as (one, other):
             await asyncio.sleep(10.5)
             permits = {
                 each: each.breaker.try_request() for each in (one, other)[::order]

@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from simulated import settings
 
 from aioretry_smithy import SessionBuilder, client_decorator
 from aioretry_smithy._simulation.fleet import run_fleet
-from aioretry_smithy._simulation.settings import SimulationSettings
 
-SETTINGS = SimulationSettings(
-    clients=3,
-    rate=5.0,
-    capacity=100.0,
-    outage=None,
-    duration=4.0,
-    error_rate=0.0,
-    seed=0,
-)
+SETTINGS = settings(clients=3, rate=5.0, capacity=100.0)
 
 
 async def test_all_calls_are_made_and_ended():

@@ -6,10 +6,10 @@ import re
 from xml.etree import ElementTree as ET
 
 import pytest
+from simulated import settings
 
 from aioretry_smithy._simulation.picture import draw
 from aioretry_smithy._simulation.result import SimulatedRun, SimulationResult
-from aioretry_smithy._simulation.settings import SimulationSettings
 
 SVG = "{http://www.w3.org/2000/svg}"
 OUTAGE = (1.0, 2.0, 0.5)
@@ -17,20 +17,12 @@ OUTAGE = (1.0, 2.0, 0.5)
 
 def picture(*runs, outage=OUTAGE, duration=4.0):
     """Draw runs, each its attempts and answers by second."""
-    settings = SimulationSettings(
-        clients=5,
-        rate=4.0,
-        capacity=10.0,
-        outage=outage,
-        duration=duration,
-        error_rate=0.0,
-        seed=0,
-    )
+    shown = settings(clients=5, outage=outage, duration=duration)
     named = {
         f"chain <{n}>": SimulatedRun((4, 4, 0, 4), attempts, answered, outage)
         for n, (attempts, answered) in enumerate(runs)
     }
-    return ET.fromstring(draw(SimulationResult(settings, named)))
+    return ET.fromstring(draw(SimulationResult(shown, named)))
 
 
 def lines(root, kind):

@@ -5,18 +5,26 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
+from chains import retrying
 
-from aioretry_smithy import Backoff, RetryingClient, RetryStrategy, SessionBuilder
+from aioretry_smithy import Backoff, RetryStrategy, SessionBuilder
 from aioretry_smithy.testing import simulate
 
 
 def plain_retries():
     """Make the chain that the loop stands for."""
     backoff = Backoff.exponential(0.1, 20.0).with_full_jitter()
-    retrying = RetryingClient.new_decorator(
-        RetryStrategy.failsafe(backoff), max_total_attempts=4, attempt_timeout=1.0
+    return (
+        SessionBuilder()
+        .decorator(
+            retrying(
+                RetryStrategy.failsafe(backoff),
+                max_total_attempts=4,
+                attempt_timeout=1.0,
+            )
+        )
+        .response_timeout(30.0)
     )
-    return SessionBuilder().decorator(retrying).response_timeout(30.0)
 
 
 def no_retries():

@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from simulated import settings
 
 from aioretry_smithy._simulation.server import SimulatedServer
-from aioretry_smithy._simulation.settings import SimulationSettings
 
 
 def new_server(*, capacity=10.0, outage=None, error_rate=0.0, chance=lambda: 0.5):
-    settings = SimulationSettings(
-        clients=1,
-        rate=1.0,
-        capacity=capacity,
-        outage=outage,
-        duration=100.0,
-        error_rate=error_rate,
-        seed=0,
-    )
-    return SimulatedServer(settings, chance)
+    limits = {"capacity": capacity, "outage": outage, "error_rate": error_rate}
+    return SimulatedServer(settings(duration=100.0, **limits), chance)
 
 
 def ready(server, *times):

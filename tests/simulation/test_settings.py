@@ -5,18 +5,9 @@ from __future__ import annotations
 import math
 
 import pytest
+from simulated import settings
 
-from aioretry_smithy._simulation.settings import SimulationSettings, read_outage
-
-USUAL = {
-    "clients": 50,
-    "rate": 700.0,
-    "capacity": 1000.0,
-    "outage": (10.0, 20.0, 0.2),
-    "duration": 120.0,
-    "error_rate": 0.0,
-    "seed": 0,
-}
+from aioretry_smithy._simulation.settings import read_outage
 
 
 @pytest.mark.parametrize(
@@ -39,7 +30,7 @@ USUAL = {
 def test_bad_number_is_refused(name, value, expected):
     """A number that is out of range is refused by its name."""
     with pytest.raises(ValueError) as error:
-        SimulationSettings(**USUAL | {name: value})
+        settings(**{name: value})
 
     assert f"{name}: {value!r} (expected: {expected})" == str(error.value)
 
@@ -58,13 +49,13 @@ def test_bad_number_is_refused(name, value, expected):
 def test_impossible_outage_is_refused(outage):
     """An outage lies within the duration, and leaves a part of the capacity."""
     with pytest.raises(ValueError, match=r"^outage: .*over within the duration"):
-        SimulationSettings(**USUAL | {"outage": outage})
+        settings(outage=outage, duration=120.0)
 
 
 @pytest.mark.parametrize("outage", [None, (0.0, 120.0, 0.0), (119.0, 1.0, 1.0)])
 def test_outage_may_take_all_the_time_and_all_of_the_server(outage):
     """There may be no outage, one from beginning to end, or one that leaves nothing."""
-    assert outage == SimulationSettings(**USUAL | {"outage": outage}).outage
+    assert outage == settings(outage=outage, duration=120.0).outage
 
 
 @pytest.mark.parametrize("outage", ["10:20:0.2", (10, 20, 0.2), [10.0, 20.0, 0.2]])

@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import pytest
+from simulated import settings
 
 from aioretry_smithy._simulation.result import SimulatedRun, SimulationResult
-from aioretry_smithy._simulation.settings import SimulationSettings
 from aioretry_smithy._simulation.table import conditions, rows
 
 
-def settings(outage, duration=40.0):
-    return SimulationSettings(
-        clients=5,
-        rate=4.0,
-        capacity=10.5,
-        outage=outage,
-        duration=duration,
-        error_rate=0.0,
-        seed=0,
-    )
+def shown(outage, duration=40.0):
+    return settings(clients=5, capacity=10.5, outage=outage, duration=duration)
 
 
 def row_of(answered, *, attempts=4, calls=4, outage=(1.0, 2.0, 0.2)):
     """Return the row of a run with as many calls in each second."""
     many = len(answered)
     run = SimulatedRun((calls,) * many, (attempts,) * many, tuple(answered), outage)
-    result = SimulationResult(settings(outage), {"ours": run})
+    result = SimulationResult(shown(outage), {"ours": run})
     head, row = rows(result)
     return dict(zip(head, row, strict=True))
 
@@ -75,5 +67,5 @@ def test_conditions_are_two_sentences():
     assert (
         "5 clients make 4 calls a second for 40 s.",
         "The server can answer 10.5 a second, from second 1 to 3.5 only 20% of that.",
-    ) == conditions(settings((1.0, 2.5, 0.2)))
-    assert "The server can answer 10.5 a second." == conditions(settings(None))[1]
+    ) == conditions(shown((1.0, 2.5, 0.2)))
+    assert "The server can answer 10.5 a second." == conditions(shown(None))[1]

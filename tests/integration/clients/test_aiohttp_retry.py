@@ -11,9 +11,7 @@ pytest.importorskip("aiohttp_retry")
 
 from aiohttp import web
 from aiohttp_retry import ExponentialRetry, FibonacciRetry, JitterRetry, ListRetry
-from client_answers import hang_up, in_pieces
-
-from aioretry_smithy import RequestLog
+from client_answers import hang_up
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Unclosed connection:ResourceWarning"),
@@ -93,22 +91,6 @@ async def test_last_attempt_is_known(either, scripted, waits, caplog):
     assert ["the last attempt"] == lines
 
 
-async def test_trace_configs_see_each_attempt(ours, scripted, waits):
-    """Also those of a session that was there before."""
-    started = []
-
-    async def note(session, context, params):
-        started.append(params.method)
-
-    traces = aiohttp.TraceConfig()
-    traces.on_request_start.append(note)
-    _, url = await scripted(503, 503, 200)
-    session = aiohttp.ClientSession(url, trace_configs=[traces])
-    await status_of(ours.around(session))
-
-    assert ["GET"] * 3 == started
-
-
 async def test_call_can_do_without_retries(either, scripted):
     """Where the others of its client are retried."""
     server, url = await scripted(503, 200)
@@ -117,16 +99,6 @@ async def test_call_can_do_without_retries(either, scripted):
 
     assert 503 == status
     assert ["GET"] == server.methods
-
-
-async def test_generator_has_one_attempt(ours, scripted, waits):
-    """The log says why."""
-    _, url = await scripted(503, 200)
-    async with ours.new_client(url) as client:
-        response = await client.put("/", data=in_pieces())
-
-    assert 503 == response.status
-    assert "body_not_replayable" == RequestLog.of(response).stop_reason
 
 
 async def test_broken_connection_is_retried(theirs, ours, scripted, waits):

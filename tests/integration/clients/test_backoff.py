@@ -9,8 +9,9 @@ import pytest
 pytest.importorskip("backoff")
 
 from aiohttp import web
+from chains import connected
 
-from aioretry_smithy import ResponseTimeoutError, SessionBuilder
+from aioretry_smithy import ResponseTimeoutError
 from aioretry_smithy.testing import ScriptedTransport
 
 # From Python 3.14 on.
@@ -51,9 +52,9 @@ async def test_deadline_cuts_an_attempt(theirs, ours, outcome_of):
 
     outcomes = []
     for functions in (theirs, ours):
-        builder = SessionBuilder("http://localhost")
-        builder.decorator(ScriptedTransport([silent]))
-        async with builder.build() as session:
+        async with connected(
+            "http://localhost", ScriptedTransport([silent])
+        ) as session:
             outcomes.append(await outcome_of(functions.fetch_in_time(session)))
 
     assert [({}, 60.0), (ResponseTimeoutError, 10.0)] == outcomes

@@ -7,10 +7,11 @@ from aiohttp import web
 
 pytest.importorskip("gql")
 
+from chains import connected, retrying
 from gql import Client
 from gql.transport.aiohttp import AIOHTTPTransport
 
-from aioretry_smithy import RetryingClient, RetryStrategy, SessionBuilder
+from aioretry_smithy import RetryStrategy
 
 ANSWER = {"data": {"orders": [{"id": 1}, {"id": 2}]}}
 
@@ -35,10 +36,9 @@ async def test_session_in_the_place_of_the_librarys_own(
     flaky.answers["/graphql"] = ANSWER
     transport = AIOHTTPTransport(f"{await start(flaky)}/graphql")
     strategy = RetryStrategy.on_server_error_status()
-    builder = SessionBuilder().decorator(RetryingClient.new_decorator(strategy))
     async with Client(transport=transport) as client:
         await transport.session.close()
-        session = transport.session = builder.build()
+        session = transport.session = connected(None, retrying(strategy))
         answer = await client.execute(example("with_gql").ORDERS)
 
     assert ANSWER["data"] == answer
@@ -47,7 +47,7 @@ async def test_session_in_the_place_of_the_librarys_own(
     assert session.closed
 
 
-async def test_operation_of_two_queries_is_made_again(example, aiohttp_server, logs):
+async def test_operation_of_two_queries_is_made_again(example, serving, logs):
     """Each query of an attempt is in the log, also one that answered with errors."""
     answers = iter(
         [
@@ -62,9 +62,7 @@ async def test_operation_of_two_queries_is_made_again(example, aiohttp_server, l
     async def answer(request):
         return next(answers)
 
-    application = web.Application()
-    application.router.add_post("/graphql", answer)
-    server = await aiohttp_server(application)
+    server = await serving(answer)
     operation = example("with_gql_operation").items_of_newest_order
 
     items = await operation(str(server.make_url("/graphql")))

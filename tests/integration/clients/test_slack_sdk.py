@@ -7,10 +7,9 @@ import pytest
 
 pytest.importorskip("slack_sdk")
 
+from chains import connected, retrying
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
-
-from aioretry_smithy import RetryingClient, SessionBuilder
 
 LIST, POST = "/conversations.list", "/chat.postMessage"
 
@@ -49,9 +48,8 @@ async def test_message_is_posted_again_when_it_was_throttled(
 async def test_message_is_not_posted_twice(example, flaky, start, attempts):
     """A message that may have been posted is left to the library and its caller."""
     strategy = example("with_slack_sdk").STRATEGY
-    builder = SessionBuilder().decorator(RetryingClient.new_decorator(strategy))
     base_url = await start(flaky)
-    async with builder.build() as session:
+    async with connected(None, retrying(strategy)) as session:
         slack = AsyncWebClient(base_url=base_url, session=session, retry_handlers=[])
         with pytest.raises((aiohttp.ClientError, SlackApiError)):
             await slack.chat_postMessage(channel="C1", text="Open")
