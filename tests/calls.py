@@ -13,7 +13,7 @@ from chains import URL
 from aioretry_smithy import ClientRequestContext, HttpRequest, RequestLog, new_response
 from aioretry_smithy._body_text import BodyHead
 from aioretry_smithy._call import recorder
-from aioretry_smithy._call.record import Race as Race
+from aioretry_smithy._call.record import Race
 from aioretry_smithy._call.upload import Upload
 from aioretry_smithy._context.body_watch import fail_body
 from aioretry_smithy._context.context import record_of
@@ -276,3 +276,8 @@ async def _query(inside: RequestLog, status: int) -> None:
     call = http("https://user:S3CR3T@db.example.com/query", inside, "POST")
     await asyncio.sleep(0.1)
     end(call, status)
+
+
+def race(after: float | None = None) -> Race:
+    """Return the part of a request in a race, which began so long after the first."""
+    return Race(after)

@@ -6,7 +6,7 @@ import asyncio
 
 import aiohttp
 import pytest
-from calls import REQUEST, Race, begin, call_of, function, note_delay, record_of
+from calls import REQUEST, begin, call_of, function, note_delay, race, record_of
 from multidict import CIMultiDict
 
 from aioretry_smithy import UnprocessedRequestError, new_response
@@ -162,7 +162,7 @@ async def test_race_ends_with_its_last_request():
 async def test_superseded_hedge_is_still_a_hedge():
     """It keeps when it was sent."""
     sent = call_of(begin()).begin_request(REQUEST)
-    sent.race = Race(0.5)
+    sent.race = race(0.5)
     record_superseded(sent)
 
     assert (0.5, True) == (sent.race.after, sent.race.is_superseded)
@@ -219,7 +219,7 @@ async def test_wait_after_a_race_is_where_the_backoff_is(backoff, delays):
     """That is after the request that counts, which may be a hedge."""
     ctx = begin()
     _, hedge = ctx.derive(REQUEST), ctx.derive(REQUEST)
-    record_of(hedge)[1].race = Race(0.5)
+    record_of(hedge)[1].race = race(0.5)
     note_delay(hedge, backoff, "backoff")
     begin_after_wait(*record_of(ctx.derive(REQUEST)), 1.0)
 
@@ -231,7 +231,7 @@ async def test_wait_of_a_hedge_is_nobody_s():
     ctx = begin()
     _, hedge = ctx.derive(REQUEST), ctx.derive(REQUEST)
     call, record = record_of(hedge)
-    record.race = Race(0.5)
+    record.race = race(0.5)
     begin_after_wait(call, record, 1.0)
 
     assert [(None, None)] * 3 == waits(call)
@@ -260,7 +260,7 @@ async def test_request_in_place_of_a_stale_one_is_of_the_same_attempt():
     """It has the time that the attempt had, and its part in the race."""
     ctx = begin()
     call, stale = record_of(ctx.derive(REQUEST, timeout=3.0))
-    stale.race, stale.request_preview = Race(0.5), "start"
+    stale.race, stale.request_preview = race(0.5), "start"
     await asyncio.sleep(1.0)
     record_failure(call, stale, ConnectionResetError())
     sent = follow_stale(call, follow_stale(call, stale))
