@@ -107,7 +107,7 @@ PRIVATE_OF_OTHERS = {
     ("_breaker.rule", "_applies"),
     ("_retry.strategy_tokens", "_may_wait"),
     ("_retry.strategy_tokens", "_release"),
-    ("_rpc.retrying_client", "_name"),
+    ("_rpc.clients", "_name"),
     ("_shared.budget", "_become"),
     ("_shared.budget", "_refuse"),
     ("_shared.circuits", "_clock"),
