@@ -18,10 +18,7 @@ try:
         CircuitBreakerInstruments,
         ConcurrencyLimitInstruments,
         RetryBudgetInstruments,
-        breaker_attributes,
-        budget_attributes,
         http_instruments,
-        limit_attributes,
         rpc_instruments,
     )
 except ModuleNotFoundError as _cause:
@@ -31,8 +28,7 @@ from ._context.client import HttpClient, RpcClient
 from ._telemetry.labels import http_subject, rpc_subject
 from ._telemetry.providers import check_has, instruments_from, tracer_from
 from ._telemetry.spans import Telemetry
-from ._telemetry.traced import TracedAttempt, TracedRpcAttempt
-from ._telemetry.tracing import TracedClient
+from ._telemetry.traced import TracedAttempt, TracedClient, TracedRpcAttempt
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
@@ -205,8 +201,9 @@ class CircuitBreakerMetrics(CircuitBreakerListener):
         """Count the change, and show the new state."""
         instruments = self._instruments.get()
         if instruments is not None:
-            instruments.circuit_breakers.add(circuit_breaker)
-            instruments.transitions.add(1, breaker_attributes(circuit_breaker, state))
+            instruments.add(circuit_breaker)
+            attributes = instruments.attributes_in(circuit_breaker, state)
+            instruments.transitions.add(1, attributes)
 
     def on_event_count_updated(
         self, circuit_breaker: CircuitBreaker, event_count: EventCount
@@ -214,14 +211,14 @@ class CircuitBreakerMetrics(CircuitBreakerListener):
         """Show the state."""
         instruments = self._instruments.get()
         if instruments is not None:
-            instruments.circuit_breakers.add(circuit_breaker)
+            instruments.add(circuit_breaker)
 
     def on_request_rejected(self, circuit_breaker: CircuitBreaker) -> None:
         """Count the rejection, and show the state."""
         instruments = self._instruments.get()
         if instruments is not None:
-            instruments.circuit_breakers.add(circuit_breaker)
-            instruments.rejections.add(1, breaker_attributes(circuit_breaker))
+            instruments.add(circuit_breaker)
+            instruments.rejections.add(1, instruments.attributes(circuit_breaker))
 
 
 class RetryBudgetMetrics(RetryBudgetListener):
@@ -247,14 +244,14 @@ class RetryBudgetMetrics(RetryBudgetListener):
         """Count the refusal, and show the tokens."""
         instruments = self._instruments.get()
         if instruments is not None:
-            instruments.budgets.add(budget)
-            instruments.refusals.add(1, budget_attributes(budget))
+            instruments.add(budget)
+            instruments.refusals.add(1, instruments.attributes(budget))
 
     def on_tokens_changed(self, budget: RetryBudget) -> None:
         """Show the tokens."""
         instruments = self._instruments.get()
         if instruments is not None:
-            instruments.budgets.add(budget)
+            instruments.add(budget)
 
 
 class ConcurrencyLimitMetrics(ConcurrencyLimitListener):
@@ -285,11 +282,11 @@ class ConcurrencyLimitMetrics(ConcurrencyLimitListener):
         """Show the limit."""
         instruments = self._instruments.get()
         if instruments is not None:
-            instruments.limits.add(limit)
+            instruments.add(limit)
 
     def on_refused(self, limit: ConcurrencyLimit, ctx: ClientRequestContext) -> None:
         """Count the refusal, and show the limit."""
         instruments = self._instruments.get()
         if instruments is not None:
-            instruments.limits.add(limit)
-            instruments.refusals.add(1, limit_attributes(limit))
+            instruments.add(limit)
+            instruments.refusals.add(1, instruments.attributes(limit))

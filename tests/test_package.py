@@ -32,8 +32,6 @@ EXTRAS = {
     "aioretry_smithy._telemetry.providers": "opentelemetry",
     "aioretry_smithy._telemetry.spans": "opentelemetry",
     "aioretry_smithy._telemetry.traced": "opentelemetry",
-    "aioretry_smithy._telemetry.tracing": "opentelemetry",
-    "aioretry_smithy._telemetry.prometheus_limits": "prometheus_client",
     "aioretry_smithy._telemetry.prometheus_metrics": "prometheus_client",
     "aioretry_smithy.limits": "limits.aio",
     "aioretry_smithy.opentelemetry": "opentelemetry",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from opentelemetry import metrics, trace
 
 from .. import __version__
 from .._errors import bad_argument
-from .one_per_registry import one_per_registry
+from .registry import one_per_registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,7 +92,7 @@ def instruments_from(
     return FromProvider("meter_provider", provider, "get_meter", current, make)
 
 
-def check_has(name: str, value: Any, function: str) -> None:
+def check_has(name: str, value: object, function: str) -> None:
     """Refuse an argument that is neither None nor an object with a function.
 
     Raises:

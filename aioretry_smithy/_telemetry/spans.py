@@ -24,7 +24,8 @@ from opentelemetry.trace import (
 
 from .._context.context import record_of
 from .._log.error_text import describe_error
-from .client import Observation, log_error
+from .._request.request import HttpRequest
+from .client import Observation, TelemetryClient, log_error
 from .labels import Attributes, Subject, error_type
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def is_suppressed() -> bool:
 class Traced(Observation):
     """A span, current while the delegate runs, and the measurements at its end.
 
-    The server gets its context in headers if it *injects* it.
+    The server gets its context in headers, if no other span stands further in.
     """
 
     __slots__ = (
@@ -95,14 +96,14 @@ class Traced(Observation):
     def __init__(
         self,
         telemetry: Telemetry,
+        client: TelemetryClient[Any],
         ctx: ClientRequestContext,
-        request: Any,
+        request: object,
         subject: Subject,
-        *,
-        injects: bool,
     ) -> None:
         self.request = request
         self._subject = subject
+        self._prepare(telemetry, client, ctx)
         self._instruments = telemetry.instruments.get()
         self._loop = asyncio.get_running_loop()
         self._start = nanoseconds(record_of(ctx)[0], self._loop.time())
@@ -113,9 +114,19 @@ class Traced(Observation):
         if tracer is not None:
             self._open(tracer, ctx)
         if self._context is not None:
-            if injects:
+            # A server gets a span in headers; a function runs in it.
+            if client.is_innermost and isinstance(request, HttpRequest):
                 self._inject(telemetry.propagator, self._context, record_of(ctx)[0])
             self._token = contexts.attach(self._context)
+
+    @abstractmethod
+    def _prepare(
+        self,
+        telemetry: Telemetry,
+        client: TelemetryClient[Any],
+        ctx: ClientRequestContext,
+    ) -> None:
+        """Note how far the call has come before."""
 
     def _first_attributes(self, ctx: ClientRequestContext) -> Attributes:
         return self._subject.shown

@@ -25,7 +25,7 @@ from aioretry_smithy import (
     RetryBudget,
 )
 from aioretry_smithy._telemetry.providers import tracer_from
-from aioretry_smithy._telemetry.weak_registry import WeakRegistry
+from aioretry_smithy._telemetry.registry import WeakRegistry
 from aioretry_smithy.opentelemetry import (
     CircuitBreakerMetrics,
     ConcurrencyLimitMetrics,
