@@ -176,7 +176,7 @@ def _shown(storage: object) -> object:
 
 
 def _item_of(rate: limits.RateLimitItem | str) -> limits.RateLimitItem:
-    items: list[Any] = [rate]
+    items: list[object] = [rate]
     if isinstance(rate, str):
         try:
             items = [*limits.parse_many(rate)]

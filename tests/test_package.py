@@ -27,7 +27,6 @@ EXTRAS = {
     "aioretry_smithy._cli.rich_output": "rich",
     "aioretry_smithy._log.rich_tree": "rich",
     "aioretry_smithy._shared.stored_rate": "limits.aio",
-    "aioretry_smithy._shared.virtual_windows": "limits.aio",
     "aioretry_smithy._telemetry.instruments": "opentelemetry",
     "aioretry_smithy._telemetry.providers": "opentelemetry",
     "aioretry_smithy._telemetry.spans": "opentelemetry",

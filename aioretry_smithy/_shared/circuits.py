@@ -18,7 +18,7 @@ from .._errors import bad_argument, is_plain_function
 from .._text import encodable
 from ..smithy.shared import Shared
 from .link import PATIENCE, PAUSE, Link, heeding
-from .redis_client import method_of, no_client
+from .redis_client import check_client, no_client
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,7 +86,8 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
         channel: str = "aioretry_smithy:circuit-breakers",
         random: Callable[[], float] = random.random,
     ) -> None:
-        if not hasattr(method_of(redis, "pubsub")(), "__aenter__"):
+        check_client(redis, "pubsub")
+        if not hasattr(redis.pubsub(), "__aenter__"):
             raise no_client(redis)
         if channel == "" or not isinstance(channel, str):
             raise bad_argument("channel", channel, "a str that is not empty")

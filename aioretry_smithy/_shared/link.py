@@ -6,7 +6,7 @@ import asyncio
 import logging
 import math
 from contextvars import Context
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar
 
 from .._clock import loop_time
 
@@ -41,7 +41,8 @@ def _heeded(before: int, answered: T) -> T:
 
 
 def _cancellations() -> int:
-    return cast("asyncio.Task[Any]", asyncio.current_task()).cancelling()
+    task = asyncio.current_task()
+    return 0 if task is None else task.cancelling()
 
 
 class Link:
@@ -75,8 +76,8 @@ class Link:
         self._owner, self._consequence = owner, consequence
         self._look_at = self._warn_at = -math.inf
         # Calls wait for the answers to the questions, and for nothing else.
-        self._questions: set[asyncio.Task[Any]] = set()
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._questions: set[asyncio.Task[object]] = set()
+        self._tasks: set[asyncio.Task[object]] = set()
 
     def ask(self, question: Callable[[], Awaitable[T]]) -> asyncio.Task[T | None]:
         """Ask in a task, which ends at the latest when the storage is found away."""
@@ -96,7 +97,7 @@ class Link:
         now = loop_time()
         if now >= self._look_at:
             self._look_at = now + PAUSE
-            _ = self._begin(self._tasks, self._look(question))
+            _ = self._begin(self._tasks, self._ask(question, is_look=True))
 
     def tell(self, question: Callable[[], Awaitable[object]]) -> None:
         """Ask in a task of its own; while the storage is away, look for it."""
@@ -129,25 +130,21 @@ class Link:
             what = "%s: no answer from the storage, so %s: %r"
             _logger.warning(what, self._owner, self._consequence, cause)
 
-    async def _ask(self, question: Callable[[], Awaitable[T]]) -> T | None:
+    async def _ask(
+        self, question: Callable[[], Awaitable[T]], *, is_look: bool = False
+    ) -> T | None:
         try:
             async with asyncio.timeout(PATIENCE):
-                return await heeding(question())
+                answer = await heeding(question())
         except Exception as cause:
             self.lose(cause)
             return None
-
-    async def _look(self, question: Callable[[], Awaitable[object]]) -> None:
-        try:
-            async with asyncio.timeout(PATIENCE):
-                await heeding(question())
-        except Exception as cause:
-            self.lose(cause)
-        else:
+        if is_look:
             self.find()
+        return answer
 
     def _begin(
-        self, tasks: set[asyncio.Task[Any]], asking: Coroutine[Any, Any, T]
+        self, tasks: set[asyncio.Task[object]], asking: Coroutine[object, object, T]
     ) -> asyncio.Task[T]:
         # It belongs to no call, so it does not take over the context.
         task = asyncio.get_running_loop().create_task(asking, context=Context())

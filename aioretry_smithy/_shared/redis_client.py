@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from .._errors import bad_argument
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class RedisClient(Protocol):
@@ -23,16 +20,14 @@ class RedisClient(Protocol):
         """Return an object that subscribes to channels."""
 
 
-def method_of(redis: object, name: str) -> Callable[..., Any]:
-    """Return a method of a Redis client.
+def check_client(redis: object, name: str) -> None:
+    """Refuse what has no method of that name, or is a class that has it.
 
     Raises:
-        ValueError: *redis* is no client; a class is none, though it has the method too.
+        ValueError: *redis* is no client.
     """
-    method: Callable[..., Any] | None = getattr(redis, name, None)
-    if method is None or isinstance(redis, type):
+    if getattr(redis, name, None) is None or isinstance(redis, type):
         raise no_client(redis)
-    return method
 
 
 def no_client(redis: object) -> ValueError:

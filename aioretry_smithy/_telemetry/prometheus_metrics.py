@@ -250,8 +250,8 @@ class MeteredClient(TelemetryClient[ClientT]):
         if not self.sees_call(ctx):
             return _Attempt(self._metrics, request, subject, ctx)
         call = _Call(self._metrics, request, subject)
-        if self.surrounds_hedges:
-            call.hedges = HedgeCount(record_of(ctx)[0])
+        is_hedged = self.surrounds_hedges
+        call.hedges = HedgeCount(record_of(ctx)[0]) if is_hedged else None
         return call
 
     @abstractmethod
@@ -278,7 +278,9 @@ class _Timed(Observation):
 
 
 class _Call(_Timed):
-    hedges: HedgeCount | None = None
+    __slots__ = ("hedges",)
+
+    hedges: HedgeCount | None
 
     def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
         if self.hedges is not None:

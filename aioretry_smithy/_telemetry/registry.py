@@ -53,12 +53,8 @@ class WeakRegistry(Generic[T]):
 LIMIT_GAUGES: Final[tuple[tuple[str, Callable[[ConcurrencyLimit], int], str], ...]] = (
     # As it was when it was looked at last: gauges are read in another thread, where a
     # function of the user's is not to be called.
-    (
-        "limit",
-        lambda limit: limit._seen or 0,
-        "Requests that may be in flight at once.",
-    ),
-    ("in_flight", lambda limit: limit.in_flight, "Requests in flight."),
-    ("pending", lambda limit: limit.pending, "Requests that wait for a place."),
+    ("limit", lambda each: each._seen or 0, "Requests that may be in flight at once."),
+    ("in_flight", lambda each: each.in_flight, "Requests in flight."),
+    ("pending", lambda each: each.pending, "Requests that wait for a place."),
 )
 """The name of each gauge of a concurrency limit, its value, and its description."""
