@@ -85,7 +85,7 @@ ASK_OUTSIDE = {
     "_chance": {"random.random"},  # what is used unless other dice are given
     "_clock": {"time.monotonic"},  # what is used outside of any event loop
     # It seeds the dice for a simulation, and gives them back.
-    "_simulation.isolation": {"random.Random", "random.getstate", "random.setstate"},
+    "_simulation.fleet": {"random.Random", "random.getstate", "random.setstate"},
 }
 """The modules that may use a clock other than the event loop's, or dice."""
 

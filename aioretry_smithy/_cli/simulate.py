@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from .. import testing
 from .._simulation.picture import draw
+from .._simulation.result import LEGEND, conditions, rows
 from .._simulation.settings import SimulationSettings, read_outage
-from .._simulation.table import LEGEND, conditions, rows
 from .._text import printable
 from .arguments import UsageError
 from .output import ExitCode, complain, new_output

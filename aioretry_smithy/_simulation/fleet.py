@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import random
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from .._errors import bad_argument
 from .._session.builder import SessionBuilder
-from .isolation import chance, isolated
-from .plain_loop import LONGEST, PlainLoop
-from .process import SimulatedProcess
+from .process import LONGEST, PATIENCE, PlainLoop, SimulatedProcess
 from .server import SimulatedServer
 
 if TYPE_CHECKING:
@@ -119,3 +120,30 @@ async def _make_calls(
     except BaseExceptionGroup as group:
         raise group.exceptions[0] from None
     progress(1.0)
+
+
+def chance(seed: int, stream: int) -> random.Random:
+    """Make a source of random numbers, a different one for each *stream*."""
+    return random.Random(f"{seed} {stream}")
+
+
+@contextmanager
+def isolated(seed: int) -> Iterator[None]:
+    """Seed the chance that all chains share, and log nothing, until the block ends."""
+    state, disabled = random.getstate(), logging.root.manager.disable
+    random.setstate(chance(seed, 2).getstate())
+    logging.disable()
+    try:
+        yield
+    finally:
+        random.setstate(state)
+        logging.disable(disabled)
+
+
+def standard_chain() -> SessionBuilder:
+    """Make the standard chain."""
+    return SessionBuilder.standard(attempt_timeout=PATIENCE, logging=None)
+
+
+COMPARED = {"plain retries": partial(run_loop, 4), "no retries": partial(run_loop, 1)}
+"""Put up to three retries without a budget, and none, through a simulation."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .._log.svg import style, text, ticks, width
 from .._log.timeline import COLOURS, OutcomeKind
-from .table import conditions, rows
+from .result import conditions, rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
