@@ -25,8 +25,8 @@ except ModuleNotFoundError as _cause:
     raise missing_extra("opentelemetry", _cause) from _cause
 
 from ._context.client import HttpClient, RpcClient
+from ._telemetry.instruments import check_has, instruments_from, tracer_from
 from ._telemetry.labels import http_subject, rpc_subject
-from ._telemetry.providers import check_has, instruments_from, tracer_from
 from ._telemetry.spans import Telemetry
 from ._telemetry.traced import TracedAttempt, TracedClient, TracedRpcAttempt
 

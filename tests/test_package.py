@@ -28,7 +28,6 @@ EXTRAS = {
     "aioretry_smithy._log.rich_tree": "rich",
     "aioretry_smithy._shared.stored_rate": "limits.aio",
     "aioretry_smithy._telemetry.instruments": "opentelemetry",
-    "aioretry_smithy._telemetry.providers": "opentelemetry",
     "aioretry_smithy._telemetry.spans": "opentelemetry",
     "aioretry_smithy._telemetry.traced": "opentelemetry",
     "aioretry_smithy._telemetry.prometheus_metrics": "prometheus_client",

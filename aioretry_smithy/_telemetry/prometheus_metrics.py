@@ -18,8 +18,15 @@ from .._context.context import record_of
 from .._errors import bad_argument
 from .._text import encodable
 from .client import Observation, TelemetryClient
-from .hedges import HEDGES, HedgeCount
-from .labels import ANOTHER_NAME, DURATION_BUCKETS, Names, error_type, status_class
+from .labels import (
+    ANOTHER_NAME,
+    DURATION_BUCKETS,
+    HEDGES,
+    HedgeCount,
+    Names,
+    error_type,
+    status_class,
+)
 from .registry import LIMIT_GAUGES, WeakRegistry, one_per_registry
 
 if TYPE_CHECKING:

@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from .._call.call import Call
     from .._context.context import ClientRequestContext
     from .._masking.mask import Mask
-    from .instruments import TrafficInstruments
-    from .providers import FromProvider
+    from .instruments import FromProvider, TrafficInstruments
 
 _OURS: Final = "aioretry_smithy"
 _SUPPRESSED_KEYS: Final = (_SUPPRESS_INSTRUMENTATION_KEY, "suppress_instrumentation")

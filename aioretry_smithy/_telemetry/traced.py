@@ -15,8 +15,7 @@ from .._log.timeline import until_next
 from .._masking.mask import HIDDEN
 from .._text import encodable
 from .client import Observation, TelemetryClient, log_error
-from .hedges import HedgeCount
-from .labels import ANOTHER_METHOD, Attributes, class_name
+from .labels import ANOTHER_METHOD, Attributes, HedgeCount, class_name
 from .spans import Telemetry, Traced, is_suppressed, nanoseconds, show_failure
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from .._context.recorded import record_result
 from .._errors import bad_argument, is_plain_function
 from .._rules.arguments import checked_answer
 from .._text import name_of
-from ._fault import InjectedFault
-from ._fault_kinds import FaultKind, Latency, wait_for_answer
+from ._fault import FaultKind, InjectedFault, Latency, wait_for_answer
 
 if TYPE_CHECKING:
     from .._call.call import Call
