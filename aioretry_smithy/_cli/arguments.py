@@ -32,7 +32,7 @@ STRATEGIES: dict[str, Callable[[Backoff], RetryStrategy]] = {
 }
 """The strategies that ``--strategy`` knows."""
 
-_NUMBERS: tuple[tuple[str, Callable[[str], float], float, str], ...] = (
+NUMBERS: tuple[tuple[str, Callable[[str], float], float, str], ...] = (
     ("clients", int, 50, "processes that make calls, each with a session of its own"),
     ("rate", float, 700.0, "calls a second, of all clients together"),
     ("capacity", float, 1000.0, "requests a second that the server can answer"),
@@ -40,6 +40,12 @@ _NUMBERS: tuple[tuple[str, Callable[[str], float], float, str], ...] = (
     ("seed", int, 0, "the seed of all random numbers"),
 )
 """The options of a simulation that are numbers."""
+
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_TIME = re.compile(r"[0-9.]+(ms|s)?")
+_HEADER = re.compile(
+    rf"({_TOKEN.pattern}):[ \t]*([^\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]*)"
+)
 
 _Commands: TypeAlias = "argparse._SubParsersAction[_Parser]"
 
@@ -209,7 +215,7 @@ def _add_simulate(commands: _Commands) -> None:
         help="what makes a SessionBuilder for each client; also path/file.py:FUNCTION"
         " (default: the standard chain)",
     )
-    for name, kind, default, meaning in _NUMBERS:
+    for name, kind, default, meaning in NUMBERS:
         parser.add_argument(
             f"--{name}",
             metavar="N",
@@ -236,13 +242,6 @@ def _add_simulate(commands: _Commands) -> None:
         type=_picture,
         help="draw load and success over time into an SVG file (default: do not)",
     )
-
-
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_TIME = re.compile(r"[0-9.]+(ms|s)?")
-_HEADER = re.compile(
-    rf"({_TOKEN.pattern}):[ \t]*([^\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]*)"
-)
 
 
 def _refuse(text: str, expected: str) -> NoReturn:

@@ -18,16 +18,15 @@ from .._simulation.picture import draw
 from .._simulation.result import LEGEND, conditions, rows
 from .._simulation.settings import SimulationSettings, read_outage
 from .._text import printable
-from .arguments import UsageError
+from .arguments import NUMBERS, UsageError
 from .output import ExitCode, complain, new_output
 
 if TYPE_CHECKING:
     import argparse
     from types import ModuleType
 
+    from .._simulation.fleet import Chain
     from .._simulation.result import SimulationResult
-
-_NUMBERS = "clients", "rate", "capacity", "duration", "seed"
 
 
 def simulate(arguments: argparse.Namespace) -> ExitCode:
@@ -36,7 +35,7 @@ def simulate(arguments: argparse.Namespace) -> ExitCode:
     Raises:
         UsageError: A number is out of range, or the user's function cannot be used.
     """
-    numbers = {name: getattr(arguments, name) for name in _NUMBERS}
+    numbers = {name: getattr(arguments, name) for name, *_ in NUMBERS}
     try:
         outage = read_outage(arguments.outage)
         SimulationSettings(**numbers, outage=outage, error_rate=0.0)
@@ -83,7 +82,7 @@ def _show(result: SimulationResult, plot: Path | None) -> None:
         output.line(f"plot: {printable(str(plot))}")
 
 
-def find_function(name: str) -> Any:
+def find_function(name: str) -> Chain:
     """Import what ``MODULE:FUNCTION`` or ``path/file.py:FUNCTION`` names.
 
     Modules are looked for in the working directory too, and what a file imports also
@@ -101,7 +100,7 @@ def find_function(name: str) -> Any:
     except (Exception, SystemExit) as error:
         raise UsageError(f"cannot import {source!r}: {in_a_line(error)}") from None
     try:
-        found = attrgetter(function)(module)
+        found: Chain = attrgetter(function)(module)
     except AttributeError as error:
         raise UsageError(f"{name!r}: {error}") from None
     if not is_plain_function(found):

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .._errors import bad_argument, is_finite
 from ..smithy import sync
-from ..smithy.adaptive_mode import AdaptiveMode
 from ..smithy.interfaces import METHODS
 from ..smithy.strategies import StandardRetryStrategy
+from ..smithy.token_rules import AdaptiveMode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .._request.request import HttpRequest
     from ..smithy.errors import CallError
     from ..smithy.rate_limiter import ClientRateLimiter
-    from ..smithy.standard_mode import StandardMode
+    from ..smithy.token_rules import StandardMode
 
 TokenScope: TypeAlias = (
     "str | Callable[[ClientRequestContext, HttpRequest], str | None] | None"

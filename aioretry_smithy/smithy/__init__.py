@@ -35,15 +35,16 @@ from .interfaces import (
     RetryStrategy,
     RetryToken,
 )
-from .mode import RetryMode, new_strategy
-from .profile import RetryProfile
-from .quota import StandardRetryQuota
-from .rate_limiter import ClientRateLimiter
-from .resolver import (
+from .mode import (
+    RetryMode,
     RetryStrategyOptions,
     RetryStrategyResolver,
     RetryStrategyType,
+    new_strategy,
 )
+from .profile import RetryProfile
+from .quota import StandardRetryQuota
+from .rate_limiter import ClientRateLimiter
 from .strategies import (
     AdaptiveRetryStrategy,
     SimpleRetryStrategy,

@@ -4,42 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
 from .._errors import bad_argument, is_finite
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-
-def _is_count(value: object) -> bool:
-    return type(value) is int and value >= 0
-
-
-def _is_seconds(value: object) -> bool:
-    return is_finite(value) and value >= 0
-
-
-_COUNT = _is_count, "an int >= 0"
-_SECONDS = _is_seconds, "finite and >= 0"
-_EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "max_attempts": (lambda value: _is_count(value) and value > 0, "an int >= 1"),
-    "retry_cost": _COUNT,
-    "timeout_cost": _COUNT,
-    "throttling_cost": _COUNT,
-    "no_retry_increment": _COUNT,
-    "success_refund": (
-        lambda value: value is None or _is_count(value),
-        "an int >= 0, or None",
-    ),
-    "backoff_scale_value": _SECONDS,
-    "throttling_backoff_scale_value": _SECONDS,
-    "max_backoff": _SECONDS,
-    "max_added_delay": (
-        lambda value: value in (None, math.inf) or _is_seconds(value),
-        "finite and >= 0, math.inf, or None",
-    ),
-}
+_SECONDS = "backoff_scale_value", "throttling_backoff_scale_value", "max_backoff"
+_COUNTS = "max_attempts", "retry_cost", "timeout_cost", "throttling_cost"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,10 +88,21 @@ class RetryProfile:
     max_added_delay: float | None = 5.0
 
     def __post_init__(self) -> None:
-        for name, (is_right, expected) in _EXPECTED.items():
-            value = getattr(self, name)
-            if not is_right(value):
-                raise bad_argument(name, value, expected)
+        for name in (*_COUNTS, "no_retry_increment"):
+            count, least = getattr(self, name), 1 if name == "max_attempts" else 0
+            if type(count) is not int or count < least:
+                raise bad_argument(name, count, f"an int >= {least}")
+        refund = self.success_refund
+        if refund is not None and (type(refund) is not int or refund < 0):
+            raise bad_argument("success_refund", refund, "an int >= 0, or None")
+        for name in _SECONDS:
+            seconds = getattr(self, name)
+            if not is_finite(seconds) or seconds < 0:
+                raise bad_argument(name, seconds, "finite and >= 0")
+        added = self.max_added_delay
+        if added not in (None, math.inf) and not (is_finite(added) and added >= 0):
+            expected = "finite and >= 0, math.inf, or None"
+            raise bad_argument("max_added_delay", added, expected)
 
     def __repr__(self) -> str:
         for name in ("V2_1", "V2_0", "DYNAMODB", "GUIDE"):

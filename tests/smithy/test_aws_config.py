@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from aioretry_smithy.smithy.aws_config import read_profile
+from aioretry_smithy.smithy.environment import read_profile
 
 
 def written(folder: Path, text: str | bytes) -> Path:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from aioretry_smithy.smithy import ClientRateLimiter
-from aioretry_smithy.smithy.send_rate import rate_after_throttling
+from aioretry_smithy.smithy.rate_limiter import rate_after_throttling
 from aioretry_smithy.testing import VirtualTimeLoop
 
 VECTORS = json.loads(

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from aioretry_smithy.smithy.quota import StandardRetryQuota
-from aioretry_smithy.smithy.scopes import PerScope
+from aioretry_smithy.smithy.tokens import PerScope
 
 
 @pytest.fixture

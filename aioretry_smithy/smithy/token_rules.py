@@ -1,29 +1,104 @@
-"""The rules of the standard mode: which token follows, without the waiting."""
+"""The rules of the modes: which token follows, and when."""
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypedDict
+from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
 from .._errors import bad_argument
 from .._failures.retry_info import RetryInfo
+from .._shown import shown
 from .backoff import (
     ExponentialBackoffJitterType,
     ExponentialRetryBackoffStrategy,
     ask_for_delay,
     check_backoff_strategy,
 )
-from .errors import RetryError
+from .errors import CapacityNotAvailableError, RetryError
 from .profile import RetryProfile
 from .quota import StandardRetryQuota, check_profile
-from .scopes import PerScope, check_token_scope
-from .shared import Shared
-from .simple_mode import SimpleMode
-from .tokens import StandardRetryToken, use_token
+from .rate_limiter import ClientRateLimiter
+from .shared import NeverCopied, Shared
+from .tokens import (
+    PerScope,
+    SimpleRetryToken,
+    StandardRetryToken,
+    check_token_scope,
+    use_token,
+)
 
 if TYPE_CHECKING:
     from .interfaces import RetryBackoffStrategy
+
+
+class SimpleMode(NeverCopied):
+    """Says which token follows, and when: the simple mode without its methods."""
+
+    backoff_strategy: RetryBackoffStrategy
+    """The strategy that computes the delays in the tokens."""
+
+    max_attempts: int
+    """Attempts of one call, the first one included."""
+
+    def __init__(
+        self,
+        *,
+        backoff_strategy: RetryBackoffStrategy | None = None,
+        max_attempts: int = 5,
+    ) -> None:
+        if backoff_strategy is None:
+            backoff_strategy = ExponentialRetryBackoffStrategy()
+        check_backoff_strategy("backoff_strategy", backoff_strategy)
+        check_max_attempts(max_attempts)
+        self.backoff_strategy = backoff_strategy
+        self.max_attempts = max_attempts
+
+    def _acquire(self, token_scope: str | None) -> SimpleRetryToken:
+        """Return the token of the first attempt."""
+        check_token_scope(token_scope)
+        delay = ask_for_delay(self.backoff_strategy, 0)
+        return SimpleRetryToken(retry_count=0, retry_delay=delay, _issuer=self)
+
+    def _refresh(self, token_to_renew: object, error: Exception) -> SimpleRetryToken:
+        """Return the token of the next attempt."""
+        token = use_token("token_to_renew", token_to_renew, SimpleRetryToken, self)
+        retry_count = self._next_retry_count(token, error)
+        delay = ask_for_delay(self.backoff_strategy, retry_count, error)
+        delay = max(delay, RetryInfo.of(error).retry_after or 0.0)
+        return SimpleRetryToken(
+            retry_count=retry_count, retry_delay=delay, _issuer=self
+        )
+
+    def _record_success(self, token: object) -> None:
+        """Take back the token of an attempt that succeeded."""
+        use_token("token", token, SimpleRetryToken, self)
+
+    def _next_retry_count(self, token: SimpleRetryToken, error: Exception) -> int:
+        """Return what the next token counts, if error and attempts allow a retry."""
+        if not RetryInfo.of(error).allows_retry:
+            raise RetryError(f"the error allows no retry: {shown(error)}") from error
+        if token.attempt_count >= self.max_attempts:
+            raise RetryError(f"all attempts are made: {self.max_attempts}") from error
+        return token.attempt_count
+
+    def _settings(self) -> dict[str, object]:
+        """Return the arguments that make such a strategy, for people to read."""
+        return {
+            "backoff_strategy": self.backoff_strategy,
+            "max_attempts": self.max_attempts,
+        }
+
+    def __repr__(self) -> str:
+        settings = (f"{name}={value!r}" for name, value in self._settings().items())
+        return f"{type(self).__name__}({', '.join(settings)})"
+
+
+def check_max_attempts(value: object) -> None:
+    """Refuse an argument that is no number of attempts."""
+    if type(value) is not int or value < 1:
+        raise bad_argument("max_attempts", value, "an int >= 1")
 
 
 class StandardSettings(TypedDict, total=False):
@@ -197,3 +272,106 @@ def _backoff(profile: RetryProfile, scale: float) -> ExponentialRetryBackoffStra
         max_backoff=profile.max_backoff,
         jitter_type=ExponentialBackoffJitterType.FULL,
     )
+
+
+class AdaptiveSettings(StandardSettings, total=False):
+    """The keyword arguments of the adaptive mode."""
+
+    rate_limiter: ClientRateLimiter | None
+    fail_fast: bool
+
+
+class AdaptiveMode(StandardMode):
+    """Says which token follows, and when: the adaptive mode without its methods."""
+
+    fail_fast: Final[bool]
+    """Whether to refuse instead of waiting for the rate limiter."""
+
+    def __init__(
+        self,
+        *,
+        rate_limiter: ClientRateLimiter | None = None,
+        fail_fast: bool = False,
+        **settings: Unpack[StandardSettings],
+    ) -> None:
+        super().__init__(**settings)
+        if not (rate_limiter is None or isinstance(rate_limiter, ClientRateLimiter)):
+            expected = "a ClientRateLimiter, or None"
+            raise bad_argument("rate_limiter", rate_limiter, expected)
+        if not isinstance(fail_fast, bool):
+            raise bad_argument("fail_fast", fail_fast, "True or False")
+        if fail_fast and self.long_polling:
+            raise bad_argument("fail_fast", fail_fast, "False with long_polling=True")
+        self.fail_fast = fail_fast
+        self._may_wait = not fail_fast
+        self._limiters = PerScope(ClientRateLimiter, rate_limiter)
+
+    def limiter_for(self, token_scope: str | None = None) -> ClientRateLimiter:
+        """Return the rate limiter of a scope.
+
+        Args:
+            token_scope: What :meth:`acquire_initial_retry_token` got; the retrying
+                client passes ``host:port``. None is the scope without a name.
+
+        Raises:
+            ValueError: *token_scope* is no str, nor None.
+
+        >>> AdaptiveRetryStrategy().limiter_for("example.com:443").enabled
+        False
+        """
+        return self._limiters.get(token_scope)
+
+    async def _wait_to_acquire(self, token_scope: str | None) -> StandardRetryToken:
+        token = self._acquire(token_scope)
+        if not self.fail_fast:
+            return await self._wait_for_leave(token)
+        if wait := self.limiter_for(token_scope).try_acquire():
+            raise CapacityNotAvailableError(wait)
+        return token
+
+    async def _wait_to_refresh(
+        self, token_to_renew: object, error: Exception
+    ) -> StandardRetryToken:
+        token = await super()._wait_to_refresh(token_to_renew, error)
+        if self.fail_fast:
+            return token
+        try:
+            return await self._wait_for_leave(token)
+        except GeneratorExit:
+            # The garbage may be collected where the quota's lock is held.
+            raise
+        except BaseException:
+            self._release(token)
+            raise
+
+    def _report(self, token: StandardRetryToken, *, throttled: bool) -> None:
+        self.limiter_for(token.token_scope).update(throttled=throttled)
+
+    def _next_token(
+        self, token: StandardRetryToken, error: Exception
+    ) -> StandardRetryToken:
+        following = super()._next_token(token, error)
+        if not self.fail_fast:
+            return following
+        wait = self.limiter_for(following.token_scope).try_acquire()
+        if not wait:
+            return following
+        self._release(following)
+        refusal = CapacityNotAvailableError(wait)
+        raise RetryError(str(refusal), retry_after=wait) from error
+
+    async def _wait_for_leave(self, token: StandardRetryToken) -> StandardRetryToken:
+        """Wait for the delay and for the rate limiter, in place of the caller."""
+        if token.retry_delay:
+            await self._pause(token.retry_delay)
+            token = replace(token, retry_delay=0.0)
+        await self.limiter_for(token.token_scope)._acquire(sleep=self._pause)
+        return token
+
+    def _settings(self) -> dict[str, object]:
+        settings = super()._settings()
+        if self._limiters.given is not None:
+            settings["rate_limiter"] = self._limiters.given
+        if self.fail_fast:
+            settings["fail_fast"] = True
+        return settings
