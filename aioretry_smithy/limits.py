@@ -6,7 +6,6 @@ Needs the extra ``limits``.
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from ._errors import bad_argument, is_plain_function
@@ -24,8 +23,7 @@ from limits.storage import storage_from_string
 from ._limits.rate_limit import RateLimit, Turn
 from ._lru import BoundedMap
 from ._shared.link import Link
-from ._shared.stored_rate import StoredRate
-from ._shared.turns import Turns
+from ._shared.stored_rate import StoredRate, Turns
 from ._text import encodable, name_of
 
 if TYPE_CHECKING:
@@ -116,9 +114,7 @@ class SharedRateLimit(RateLimit):
         stored = StoredRate(found, item)
         allow = on_storage_error == "allow"
         self._turns: BoundedMap[Turns] = BoundedMap(
-            lambda key: Turns(
-                partial(stored.take, key), partial(stored.look, key), link, allow=allow
-            )
+            lambda key: Turns(stored, key, link, allow=allow)
         )
 
     @property

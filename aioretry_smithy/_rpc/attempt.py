@@ -140,17 +140,12 @@ class FunctionAttempts(Hooks):
         cause: Exception | None,
     ) -> None:
         """End the attempt."""
-        self._end(call, scope, permit, cause)
+        self.cancel(call, scope, permit, cause)
 
     def cancel(
-        self, call: Call, scope: Scope, permit: _Begun, cause: BaseException
-    ) -> None:
-        """End the attempt, which its deadline may have cut."""
-        self._end(call, scope, permit, cause)
-
-    def _end(
         self, call: Call, scope: Scope, permit: _Begun, cause: BaseException | None
     ) -> None:
+        """End the attempt, which its deadline may have cut."""
         try:
             # The cut of a decorator; the function's own client has named the rest.
             cause = None if cause is None else _limit_error(call, scope, cause)

@@ -6,7 +6,8 @@ import asyncio
 import math
 from contextvars import Context
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING
 
 from .._clock import loop_time
 from .._errors import checked_name, is_plain_function
@@ -74,14 +75,6 @@ class Outcomes:
         return self.failures + (0 if self.has_success else failures)
 
 
-class Balance(NamedTuple):
-    """The present content of a purse."""
-
-    is_paid: bool
-    tokens: float
-    failures: int
-
-
 class Purse:
     """The tokens of a retry budget, and the failures in a row, of all processes.
 
@@ -94,8 +87,6 @@ class Purse:
     Raises:
         ValueError: *redis* is no client, or one that is not awaited.
     """
-
-    __slots__ = ("_key", "_run", "_settings", "untold")
 
     untold: Outcomes
     """The outcomes that Redis does not know yet."""
@@ -111,15 +102,12 @@ class Purse:
         self._settings = repr(float(capacity)), brake_after or 0
         self.untold = Outcomes()
 
-    async def pay(self) -> Balance:
-        """Report all outcomes, and pay for a retry if there is a token."""
-        return await self._tell(wants=1)
+    async def tell(self, wants: int) -> tuple[bool, float, int]:
+        """Report all outcomes, and pay for so many retries, one or none.
 
-    async def tell(self) -> Balance:
-        """Report all outcomes."""
-        return await self._tell(wants=0)
-
-    async def _tell(self, wants: int) -> Balance:
+        Returns:
+            Whether that is paid, the tokens left, and the failures in a row.
+        """
         told, self.untold = self.untold, Outcomes()
         outcomes = repr(told.tokens), int(told.has_success), told.failures
         try:
@@ -130,7 +118,7 @@ class Purse:
             told.add(self.untold)
             self.untold = told
             raise
-        return Balance(bool(is_paid), float(tokens), int(failures))
+        return bool(is_paid), float(tokens), int(failures)
 
 
 class SharedRetryBudget(Shared, RetryLimiter):
@@ -219,7 +207,7 @@ class SharedRetryBudget(Shared, RetryLimiter):
             self._link.look(self._tell)
             return self._acquire_alone(ctx, cause)
         deadline = loop_time() + ctx.root.remaining()
-        asked = self._link.ask(self._pay)
+        asked = self._link.ask(partial(self._tell, 1))
         is_paid = None
         try:
             is_paid = await self._link.answer(asked, deadline)
@@ -282,14 +270,8 @@ class SharedRetryBudget(Shared, RetryLimiter):
             self._purse.untold.tokens += 1
             self._tell_later(loop_time())
 
-    async def _tell(self) -> bool:
-        self._learn(*await self._purse.tell())
-        return True
-
-    async def _pay(self) -> bool:
-        return self._learn(*await self._purse.pay())
-
-    def _learn(self, is_paid: bool, tokens: float, failures: int) -> bool:
+    async def _tell(self, wants: int = 0) -> bool:
+        is_paid, tokens, failures = await self._purse.tell(wants)
         untold = self._purse.untold
         self._local._become(tokens + untold.tokens, untold.failures_after(failures))
         return is_paid

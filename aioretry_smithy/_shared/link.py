@@ -31,10 +31,8 @@ async def heeding(answer: Awaitable[T]) -> T:
 
     Before Python 3.12 :func:`asyncio.wait_for` does, with which redis-py sends.
     """
-    return _heeded(_cancellations(), await answer)
-
-
-def _heeded(before: int, answered: T) -> T:
+    before = _cancellations()
+    answered = await answer
     if _cancellations() > before:
         raise asyncio.CancelledError
     return answered
@@ -57,16 +55,6 @@ class Link:
         owner: Who uses the storage, for the warning.
         consequence: What happens while it is away, for the warning.
     """
-
-    __slots__ = (
-        "_consequence",
-        "_look_at",
-        "_owner",
-        "_questions",
-        "_tasks",
-        "_warn_at",
-        "is_away",
-    )
 
     is_away: bool
     """Whether the storage did not answer last time."""

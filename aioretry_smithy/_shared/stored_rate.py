@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import math
 import time
 from collections import defaultdict, deque
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -18,10 +20,15 @@ from limits.aio.strategies import (
 
 from .._clock import VirtualClock, loop_time
 from .._limits.bucket import NEAR
+from .._limits.line import Line
+from .._limits.rate_limit import Turn
+from .link import PATIENCE, PAUSE
 
 if TYPE_CHECKING:
     from limits import RateLimitItem
     from limits.aio.storage import Storage
+
+    from .link import Link
 
     Windows: TypeAlias = defaultdict[str, deque[float]]
     StoredWindows: TypeAlias = WeakKeyDictionary[Storage, Windows]
@@ -46,8 +53,6 @@ class StoredRate:
     Raises:
         NotImplementedError: The storage has neither of them.
     """
-
-    __slots__ = ("_item", "_limiter", "_memory")
 
     def __init__(self, storage: Storage, item: RateLimitItem) -> None:
         self._item = item
@@ -104,3 +109,94 @@ def _take(windows: Windows, item: RateLimitItem, key: str, now: float) -> float:
         return taken[0] + length - now
     taken.append(now)
     return 0.0
+
+
+class Turns:
+    """The turns that calls of one event loop take under one key, in order of arrival.
+
+    The first of them asks the storage and sleeps until there is more; the others wait
+    in line behind it. If it gives up while it asks, the next one takes the question
+    over.
+
+    Args:
+        rate: Is asked for turns.
+        key: The key.
+        link: Says whether the storage is away.
+        allow: Whether calls go through while it is.
+    """
+
+    def __init__(
+        self,
+        rate: StoredRate,
+        key: str,
+        link: Link,
+        *,
+        allow: bool,
+    ) -> None:
+        self._take = partial(rate.take, key)
+        self._look = partial(rate.look, key)
+        self._link, self._allow = link, allow
+        self._line: Line[bool] = Line()
+        self._is_asked = False
+        self._asked: asyncio.Task[float | None] | None = None
+        self._closed_until = -math.inf
+
+    def __len__(self) -> int:
+        return len(self._line) + self._is_asked
+
+    async def turn(self, latest: float, deadline: float) -> Turn:
+        """Wait for a turn that comes by *latest*, and before the deadline."""
+        started = loop_time()
+        is_given = await self._is_given(started, latest, deadline)
+        now = loop_time()
+        if is_given:
+            # The time of a question is no wait for a turn.
+            has_waited = self._closed_until > started
+            return Turn(is_given=True, seconds=now - started if has_waited else 0.0)
+        seconds = PAUSE if self._link.is_away else max(0.0, self._closed_until - now)
+        return Turn(is_given=False, seconds=seconds)
+
+    async def _is_given(self, started: float, latest: float, deadline: float) -> bool:
+        if self._link.is_away:
+            return self._unasked()
+        if self._is_asked:
+            if self._is_late(latest, deadline):
+                return False
+            # Until those before it have asked; that is no wait for a turn either.
+            until = min(max(latest, started + PATIENCE), deadline)
+            if not await self._line.wait(until, self._pass_on):
+                return False
+        self._is_asked = True
+        try:
+            return await self._ask(latest, deadline)
+        finally:
+            self._pass_on()
+
+    async def _ask(self, latest: float, deadline: float) -> bool:
+        while not self._is_late(latest, deadline):
+            await asyncio.sleep(self._closed_until - loop_time())
+            if self._link.is_away:
+                return self._unasked()
+            if self._asked is None or self._asked.done():
+                self._asked = self._link.ask(self._take)
+            seconds = await self._link.answer(self._asked, deadline)
+            if seconds is None:
+                return self._link.is_away and self._allow and loop_time() < deadline
+            self._asked = None
+            if not seconds:
+                return True
+            self._closed_until = loop_time() + seconds
+            self._line.expire(self._closed_until)
+        return False
+
+    def _unasked(self) -> bool:
+        self._link.look(self._look)
+        return self._allow
+
+    def _is_late(self, latest: float, deadline: float) -> bool:
+        turn = self._closed_until
+        return turn > latest or max(turn, loop_time()) >= deadline
+
+    def _pass_on(self, given: bool = True) -> None:
+        """Let the next in line ask."""
+        self._is_asked = self._line.serve(lambda: True)

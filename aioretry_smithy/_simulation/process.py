@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -72,6 +73,7 @@ class SimulatedProcess(Counts):
                 self.answered[second] += response.status < 400
 
 
+@dataclass(frozen=True)
 class SimulatedWire:
     """Sends requests, and waits for each as long as its timeout allows.
 
@@ -81,24 +83,18 @@ class SimulatedWire:
         timeout: The session's, for requests without one of their own.
     """
 
-    def __init__(
-        self,
-        server: SimulatedServer,
-        sent: Counter[int],
-        timeout: aiohttp.ClientTimeout,
-    ) -> None:
-        self._server = server
-        self._sent = sent
-        self._timeout = timeout
+    server: SimulatedServer
+    sent: Counter[int]
+    timeout: aiohttp.ClientTimeout
 
     async def request(
         self, method: str, url: StrOrURL, **arguments: Any
     ) -> aiohttp.ClientResponse:
         """Stand in for the method of the session that sends a request."""
         now = asyncio.get_running_loop().time()
-        self._sent[int(now)] += 1
-        status, ready_at = self._server.serve(now)
-        timeout = arguments.get("timeout", self._timeout)
+        self.sent[int(now)] += 1
+        status, ready_at = self.server.serve(now)
+        timeout = arguments.get("timeout", self.timeout)
         limit = limit_of(getattr(timeout, "total", timeout))
         if limit is not None and ready_at - now > limit:
             await asyncio.sleep(limit)

@@ -229,8 +229,6 @@ class RetryStrategyResolver(Shared):
     (5, True)
     """
 
-    __slots__ = ("_lock", "_new_strategy")
-
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._new_strategy = lru_cache(maxsize=128)(_new_strategy)

@@ -26,6 +26,9 @@ _LOOKS_PER_TURN = 4
 _LAG = 0.1
 """Seconds by which one event loop's time may be behind that of another thread's."""
 
+_NEGLIGIBLE = 1e-9
+"""Seconds that are not worth a wait: mostly they are what rounding has left over."""
+
 # The numbers of the CUBIC formula (RFC 9438) and of the buckets, as the AWS SDKs have
 # them.
 _BETA = 0.7
@@ -36,9 +39,6 @@ _SMOOTHING = 0.8
 _BUCKETS_PER_SECOND = 2
 _MIN_FILL_RATE = 0.5
 _MIN_CAPACITY = 1.0
-
-_NEGLIGIBLE = 1e-9
-"""Seconds that are not worth a wait: mostly they are what rounding has left over."""
 
 
 class ClientRateLimiter(Shared):
@@ -250,8 +250,6 @@ class RateMeter:
     goes into the rate: ``0.8 * count / seconds + 0.2 * rate``.
     """
 
-    __slots__ = ("_count", "_since", "rate")
-
     rate: float
     """Requests per second, as of the last half second that is over."""
 
@@ -312,8 +310,6 @@ class TokenBucket:
 
     It is empty at first, and begins to fill when it is first used.
     """
-
-    __slots__ = ("_filled_at", "_level", "_max_level", "fill_rate")
 
     fill_rate: float
     """Tokens per second."""

@@ -83,8 +83,6 @@ class PerScope(Generic[T]):
     Threads may ask at once. Of 1024 scopes those stay that were asked for last.
     """
 
-    __slots__ = ("_lock", "_made", "given")
-
     given: T | None
     """The one for all, or None."""
 

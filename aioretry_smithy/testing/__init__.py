@@ -25,16 +25,8 @@ __all__ = [
     "simulate",
 ]
 
-for _public in (
-    FaultInjectingClient,
-    InjectedFault,
-    ScriptedTransport,
-    SimulatedRun,
-    SimulationResult,
-    SimulationSettings,
-    VirtualTimeLoop,
-    ask,
-    patch_aioresponses,
-    simulate,
-):
-    _public.__module__ = __name__
+# Tracebacks, reprs and pickles then say where a name is to be imported from.
+for _name in __all__:
+    _public = globals()[_name]
+    if getattr(_public, "__module__", "").startswith(f"{__name__.partition('.')[0]}."):
+        _public.__module__ = __name__

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from aioretry_smithy._limits.rate_limit import Turn
 from aioretry_smithy._shared.link import Link
-from aioretry_smithy._shared.turns import Turns
+from aioretry_smithy._shared.stored_rate import Turns
 from aioretry_smithy.testing import VirtualTimeLoop
 
 AT_ONCE = Turn(is_given=True, seconds=0.0)
@@ -36,9 +36,9 @@ class Storage:
         self.asked = []
         self.busy = 0
         self.link = Link("orders", "calls go on")
-        self.turns = Turns(self.take, self.look, self.link, allow=allow)
+        self.turns = Turns(self, "orders", self.link, allow=allow)
 
-    async def take(self):
+    async def take(self, key):
         self.asked.append(now())
         self.busy += 1
 
@@ -53,8 +53,8 @@ class Storage:
             raise answer
         return answer
 
-    async def look(self):
-        await self.take()
+    async def look(self, key):
+        await self.take(key)
 
     async def turn(self, latest=math.inf, deadline=math.inf):
         """Wait for a turn; return it, and its time."""
@@ -185,13 +185,15 @@ class Window:
         self.many = many
         self.taken = []
 
-    async def take(self):
+    async def take(self, key):
         await asyncio.sleep(0.01)
         recent = [at for at in self.taken if at > now() - 1.0]
         if len(recent) < self.many:
             self.taken.append(now())
             return 0.0
         return recent[-self.many] + 1.0 - now()
+
+    look = take
 
 
 call = st.tuples(
@@ -223,8 +225,7 @@ def test_no_schedule_loses_a_turn_or_takes_one_too_many(calls, many):
     async def play():
         storage = Window(many)
         processes = [
-            Turns(storage.take, storage.take, Link("orders", "-"), allow=True)
-            for _ in range(2)
+            Turns(storage, "orders", Link("orders", "-"), allow=True) for _ in range(2)
         ]
         ends = await asyncio.gather(
             *(one(number, processes, *each) for number, each in enumerate(calls))
