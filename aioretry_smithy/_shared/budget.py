@@ -15,15 +15,14 @@ from .._retry.budget import RetryBudget, count_failure
 from .._retry.limiter import RetryLimiter
 from .._text import encodable
 from ..smithy.shared import Shared
-from .link import Link
-from .redis_client import check_client, no_client
+from .link import Link, check_client, no_client
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from .._context.context import ClientRequestContext
     from .._retry.budget import RetryBudgetListener
-    from .redis_client import RedisClient
+    from .link import RedisClient
 
 _UNTOLD = 1.0
 """Seconds after which outcomes are reported, unless a retry reports them before."""
@@ -73,52 +72,6 @@ class Outcomes:
     def failures_after(self, failures: int) -> int:
         """Return the failures in a row where there were so many before."""
         return self.failures + (0 if self.has_success else failures)
-
-
-class Purse:
-    """The tokens of a retry budget, and the failures in a row, of all processes.
-
-    Args:
-        redis: Keeps them.
-        name: That of the budget.
-        capacity: The tokens at first and at most.
-        brake_after: Failures in a row that refuse further retries, or None.
-
-    Raises:
-        ValueError: *redis* is no client, or one that is not awaited.
-    """
-
-    untold: Outcomes
-    """The outcomes that Redis does not know yet."""
-
-    def __init__(
-        self, redis: RedisClient, name: str, capacity: float, brake_after: int | None
-    ) -> None:
-        check_client(redis, "register_script")
-        self._run = redis.register_script(_SCRIPT)
-        if is_plain_function(self._run):
-            raise no_client(redis)
-        self._key = encodable(f"aioretry_smithy:retry-budget:{name}")
-        self._settings = repr(float(capacity)), brake_after or 0
-        self.untold = Outcomes()
-
-    async def tell(self, wants: int) -> tuple[bool, float, int]:
-        """Report all outcomes, and pay for so many retries, one or none.
-
-        Returns:
-            Whether that is paid, the tokens left, and the failures in a row.
-        """
-        told, self.untold = self.untold, Outcomes()
-        outcomes = repr(told.tokens), int(told.has_success), told.failures
-        try:
-            is_paid, tokens, failures = await self._run(
-                keys=[self._key], args=[*self._settings, *outcomes, wants]
-            )
-        except BaseException:
-            told.add(self.untold)
-            self.untold = told
-            raise
-        return bool(is_paid), float(tokens), int(failures)
 
 
 class SharedRetryBudget(Shared, RetryLimiter):
@@ -181,7 +134,14 @@ class SharedRetryBudget(Shared, RetryLimiter):
             brake_after=brake_after,
             listeners=listeners,
         )
-        self._purse = Purse(redis, name, capacity, brake_after)
+        check_client(redis, "register_script")
+        self._run = redis.register_script(_SCRIPT)
+        if is_plain_function(self._run):
+            raise no_client(redis)
+        self._key = encodable(f"aioretry_smithy:retry-budget:{name}")
+        self._settings = repr(float(capacity)), brake_after or 0
+        # What Redis does not know yet.
+        self._untold = Outcomes()
         self._link = Link(repr(self), "each process decides about retries alone")
         # When the next outcomes are reported; long ago where there are none.
         self._tell_at = -math.inf
@@ -223,21 +183,20 @@ class SharedRetryBudget(Shared, RetryLimiter):
     def release(self, ctx: ClientRequestContext) -> None:
         """Take the token of a retry back that does not take place."""
         self._local.release(ctx)
-        self._purse.untold.tokens += 1
+        self._untold.tokens += 1
         self._tell_later(loop_time())
 
     def on_success(self, ctx: ClientRequestContext) -> None:
         """Count a success: it brings the deposit and lets the brake go."""
         self._local.on_success(ctx)
-        untold = self._purse.untold
-        untold.tokens += self._deposit
-        untold.has_success, untold.failures = True, 0
+        self._untold.tokens += self._deposit
+        self._untold.has_success, self._untold.failures = True, 0
         self._tell_later(loop_time())
 
     def on_failure(self, ctx: ClientRequestContext, cause: Exception | None) -> None:
         """Count a failure, unless its connection broke with others, or it throttles."""
         if count_failure(self._local, ctx, cause):
-            self._purse.untold.failures += 1
+            self._untold.failures += 1
             self._tell_later(loop_time())
 
     def __repr__(self) -> str:
@@ -248,7 +207,7 @@ class SharedRetryBudget(Shared, RetryLimiter):
     ) -> bool:
         is_paid = self._local.acquire(ctx, cause)
         if is_paid:
-            self._purse.untold.tokens -= 1
+            self._untold.tokens -= 1
             self._tell_later(loop_time())
         return is_paid
 
@@ -267,11 +226,25 @@ class SharedRetryBudget(Shared, RetryLimiter):
     def _put_back(self, asked: asyncio.Task[bool | None]) -> None:
         """Put the token back of a retry that did not wait for it."""
         if not asked.cancelled() and asked.result():
-            self._purse.untold.tokens += 1
+            self._untold.tokens += 1
             self._tell_later(loop_time())
 
     async def _tell(self, wants: int = 0) -> bool:
-        is_paid, tokens, failures = await self._purse.tell(wants)
-        untold = self._purse.untold
-        self._local._become(tokens + untold.tokens, untold.failures_after(failures))
-        return is_paid
+        """Report all outcomes, and pay for so many retries; say whether that is paid.
+
+        Learn what tokens are left, and of the failures in a row.
+        """
+        told, self._untold = self._untold, Outcomes()
+        outcomes = repr(told.tokens), int(told.has_success), told.failures
+        try:
+            is_paid, tokens, failures = await self._run(
+                keys=[self._key], args=[*self._settings, *outcomes, wants]
+            )
+        except BaseException:
+            told.add(self._untold)
+            self._untold = told
+            raise
+        untold = self._untold
+        tokens, failures = float(tokens) + untold.tokens, int(failures)
+        self._local._become(tokens, untold.failures_after(failures))
+        return bool(is_paid)

@@ -17,14 +17,13 @@ from .._clock import loop_time
 from .._errors import bad_argument, is_plain_function
 from .._text import encodable
 from ..smithy.shared import Shared
-from .link import PATIENCE, PAUSE, Link, heeding
-from .redis_client import check_client, no_client
+from .link import PATIENCE, PAUSE, Link, check_client, heeding, no_client
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .._breaker.window import EventCount
-    from .redis_client import RedisClient
+    from .link import RedisClient
 
 _QUIET = 30.0
 """Seconds without a message after which the connection is tried."""

@@ -6,9 +6,10 @@ import asyncio
 import logging
 import math
 from contextvars import Context
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from .._clock import loop_time
+from .._errors import bad_argument
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
@@ -140,3 +141,32 @@ class Link:
         tasks.add(task)
         task.add_done_callback(tasks.discard)
         return task
+
+
+class RedisClient(Protocol):
+    """The part that is used of ``redis.asyncio.Redis``, or of a client like it."""
+
+    def register_script(self, script: str, /) -> Any:
+        """Return a function that runs a script, given its keys and arguments."""
+
+    def publish(self, channel: str, message: str, /) -> Any:
+        """Send a message to all that have subscribed to a channel."""
+
+    def pubsub(self) -> Any:
+        """Return an object that subscribes to channels."""
+
+
+def check_client(redis: object, name: str) -> None:
+    """Refuse what has no method of that name, or is a class that has it.
+
+    Raises:
+        ValueError: *redis* is no client.
+    """
+    if getattr(redis, name, None) is None or isinstance(redis, type):
+        raise no_client(redis)
+
+
+def no_client(redis: object) -> ValueError:
+    """Make the error for an object that is no asynchronous Redis client."""
+    # Not its repr, which may hold a password.
+    return bad_argument("redis", type(redis), "a redis.asyncio.Redis")

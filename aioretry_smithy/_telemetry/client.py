@@ -140,22 +140,17 @@ class TelemetryHooks(Hooks):
         """Record the outcome."""
         if result is not NOTHING:
             permit.response = result
-        _end(permit, context_of(call, scope), cause)
+        self.cancel(call, scope, permit, cause)
 
     def cancel(
-        self, call: Call, scope: Scope, permit: Observation, cause: BaseException
+        self, call: Call, scope: Scope, permit: Observation, cause: BaseException | None
     ) -> None:
-        """Record that it was cancelled."""
-        _end(permit, context_of(call, scope), cause)
-
-
-def _end(
-    observation: Observation, ctx: ClientRequestContext, cause: BaseException | None
-) -> None:
-    try:
-        observation.end(ctx, cause)
-    except Exception as error:
-        log_error(error)
+        """Record that it was cancelled, or that it failed."""
+        ctx = context_of(call, scope)
+        try:
+            permit.end(ctx, cause)
+        except Exception as error:
+            log_error(error)
 
 
 def log_error(error: Exception) -> None:

@@ -102,7 +102,7 @@ class Traced(Observation):
     ) -> None:
         self.request = request
         self._subject = subject
-        self._prepare(telemetry, client, ctx)
+        self._prepare(client, ctx)
         self._instruments = telemetry.instruments.get()
         self._loop = asyncio.get_running_loop()
         self._start = nanoseconds(record_of(ctx)[0], self._loop.time())
@@ -119,12 +119,7 @@ class Traced(Observation):
             self._token = contexts.attach(self._context)
 
     @abstractmethod
-    def _prepare(
-        self,
-        telemetry: Telemetry,
-        client: TelemetryClient[Any],
-        ctx: ClientRequestContext,
-    ) -> None:
+    def _prepare(self, client: TelemetryClient[Any], ctx: ClientRequestContext) -> None:
         """Note how far the call has come before."""
 
     def _first_attributes(self, ctx: ClientRequestContext) -> Attributes:

@@ -39,14 +39,9 @@ class TracedAttempt(Traced):
     _kind = SpanKind.CLIENT
     _name = "{}"
 
-    def _prepare(
-        self,
-        telemetry: Telemetry,
-        client: TelemetryClient[Any],
-        ctx: ClientRequestContext,
-    ) -> None:
+    def _prepare(self, client: TelemetryClient[Any], ctx: ClientRequestContext) -> None:
         # How often the call was sent through tracing with these providers.
-        key = _SENDS, telemetry.target
+        key = _SENDS, client.target
         self._sends: Counter[str] = ctx.attributes.setdefault(key, Counter())
         self._number = self._sends["begun"]
         self._sends["begun"] += 1
@@ -131,12 +126,7 @@ class TracedCall(Traced):
     _kind = SpanKind.INTERNAL
     _name = "call {}"
 
-    def _prepare(
-        self,
-        telemetry: Telemetry,
-        client: TelemetryClient[Any],
-        ctx: ClientRequestContext,
-    ) -> None:
+    def _prepare(self, client: TelemetryClient[Any], ctx: ClientRequestContext) -> None:
         self._is_retried = client.surrounds_retries
         is_hedged = client.surrounds_hedges
         self._hedges = HedgeCount(record_of(ctx)[0]) if is_hedged else None

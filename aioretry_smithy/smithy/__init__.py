@@ -42,8 +42,7 @@ from .mode import (
     RetryStrategyType,
     new_strategy,
 )
-from .profile import RetryProfile
-from .quota import StandardRetryQuota
+from .quota import RetryProfile, StandardRetryQuota
 from .rate_limiter import ClientRateLimiter
 from .strategies import (
     AdaptiveRetryStrategy,

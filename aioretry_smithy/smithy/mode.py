@@ -13,7 +13,7 @@ from .._errors import bad_argument, is_finite
 from .._shown import shown
 from .backoff import ExponentialRetryBackoffStrategy
 from .interfaces import is_smithy_strategy
-from .profile import RetryProfile
+from .quota import RetryProfile
 from .shared import Shared
 from .strategies import (
     AdaptiveRetryStrategy,

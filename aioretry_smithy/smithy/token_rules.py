@@ -17,8 +17,7 @@ from .backoff import (
     check_backoff_strategy,
 )
 from .errors import CapacityNotAvailableError, RetryError
-from .profile import RetryProfile
-from .quota import StandardRetryQuota, check_profile
+from .quota import RetryProfile, StandardRetryQuota, check_profile
 from .rate_limiter import ClientRateLimiter
 from .shared import NeverCopied, Shared
 from .tokens import (
@@ -84,15 +83,19 @@ class SimpleMode(NeverCopied):
         return token.attempt_count
 
     def _settings(self) -> dict[str, object]:
-        """Return the arguments that make such a strategy, for people to read."""
+        """Return the arguments that make such a strategy, None or False by default."""
         return {
             "backoff_strategy": self.backoff_strategy,
             "max_attempts": self.max_attempts,
         }
 
     def __repr__(self) -> str:
-        settings = (f"{name}={value!r}" for name, value in self._settings().items())
-        return f"{type(self).__name__}({', '.join(settings)})"
+        given = [
+            f"{name}={value!r}"
+            for name, value in self._settings().items()
+            if value is not None and value is not False
+        ]
+        return f"{type(self).__name__}({', '.join(given)})"
 
 
 def check_max_attempts(value: object) -> None:
@@ -259,11 +262,8 @@ class StandardMode(Shared, SimpleMode):
     def _settings(self) -> dict[str, object]:
         names = "backoff_strategy", "throttling_backoff_strategy", "max_attempts"
         settings = {name: getattr(self, name) for name in ("profile", *names)}
-        if self._quotas.given is not None:
-            settings["retry_quota"] = self._quotas.given
-        if self.long_polling:
-            settings["long_polling"] = True
-        return settings
+        quota, long_polling = self._quotas.given, self.long_polling
+        return {**settings, "retry_quota": quota, "long_polling": long_polling}
 
 
 def _backoff(profile: RetryProfile, scale: float) -> ExponentialRetryBackoffStrategy:
@@ -369,9 +369,5 @@ class AdaptiveMode(StandardMode):
         return token
 
     def _settings(self) -> dict[str, object]:
-        settings = super()._settings()
-        if self._limiters.given is not None:
-            settings["rate_limiter"] = self._limiters.given
-        if self.fail_fast:
-            settings["fail_fast"] = True
-        return settings
+        limiter, fail_fast = self._limiters.given, self.fail_fast
+        return {**super()._settings(), "rate_limiter": limiter, "fail_fast": fail_fast}

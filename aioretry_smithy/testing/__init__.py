@@ -2,14 +2,13 @@
 
 from .._simulation.result import SimulatedRun, SimulationResult
 from .._simulation.settings import SimulationSettings
-from ._answer import ScriptedAnswer
 from ._ask import ask
 from ._fault import InjectedFault
 from ._fault_client import FaultInjectingClient
 from ._loop import VirtualTimeLoop
 from ._mocks import patch_aioresponses
 from ._simulate import simulate
-from ._transport import ScriptedTransport
+from ._transport import ScriptedAnswer, ScriptedTransport
 
 __all__ = [
     "FaultInjectingClient",

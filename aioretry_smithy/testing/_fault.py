@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import aiohttp
 
@@ -20,7 +20,7 @@ from .._rules.arguments import check_function, checked_answer
 from .._session.aiohttp_transport import AiohttpTransport
 from .._session.deadline import silence_limit
 from .._text import name_of
-from ._answer import check_response, made_response
+from ._transport import check_response, made_response
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .._context.client import HttpClient
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
-    from ._answer import ScriptedBody
+    from ._transport import ScriptedBody
 
 _SECONDS = "seconds, finite and >= 0, or a pair (low, high) of them"
 _ERROR = "an exception, or a class of exceptions that needs no argument"
@@ -40,9 +40,8 @@ class FaultKind:
     name: ClassVar[str]
     """The method of :class:`InjectedFault` that makes it."""
 
-    def shown(self) -> list[str]:
-        """Return the settings of its own, as they would be written in code."""
-        return []
+    shown: str = ""
+    """The setting of its own, as it would be written in code."""
 
     async def answer(
         self, delegate: HttpClient, ctx: ClientRequestContext, request: HttpRequest
@@ -66,10 +65,8 @@ class Status(FaultKind):
     ) -> None:
         check_response(status, headers, body)
         self._response = status, headers, body
-
-    def shown(self) -> list[str]:
-        """Return the status; headers and body may be long, and secret."""
-        return [str(int(self._response[0]))]
+        # Headers and body may be long, and secret.
+        self.shown = str(int(status))
 
     async def answer(
         self, delegate: HttpClient, ctx: ClientRequestContext, request: HttpRequest
@@ -83,7 +80,7 @@ class Failure(FaultKind):
 
     name = "error"
 
-    def __init__(self, error: Any) -> None:
+    def __init__(self, error: object) -> None:
         made = error
         if isinstance(error, type) and issubclass(error, Exception):
             try:
@@ -93,10 +90,7 @@ class Failure(FaultKind):
         if not isinstance(made, Exception):
             raise bad_argument("error", error, _ERROR)
         self._error = made
-
-    def shown(self) -> list[str]:
-        """Return the exception."""
-        return [repr(self._error)]
+        self.shown = repr(made)
 
     async def answer(
         self, delegate: HttpClient, ctx: ClientRequestContext, request: HttpRequest
@@ -110,19 +104,14 @@ class Latency(FaultKind):
 
     name = "latency"
 
-    def __init__(self, seconds: Any) -> None:
+    def __init__(self, seconds: float | tuple[float, ...]) -> None:
         pair = seconds if isinstance(seconds, tuple) else (seconds, seconds)
         if len(pair) != 2 or not (
             all(map(is_finite, pair)) and 0 <= pair[0] <= pair[1]
         ):
             raise bad_argument("seconds", seconds, _SECONDS)
-        self._seconds = seconds
-        self._low: float = pair[0]
-        self._high: float = pair[1]
-
-    def shown(self) -> list[str]:
-        """Return the seconds."""
-        return [repr(self._seconds)]
+        self._low, self._high = pair
+        self.shown = repr(seconds)
 
     def draw(self, random: Callable[[], float]) -> float:
         """Return how long a request is to wait."""
@@ -150,10 +139,7 @@ class Cut(FaultKind):
         if type(after) is not int or after < 0:
             raise bad_argument("after", after, "an int >= 0")
         self._after = after
-
-    def shown(self) -> list[str]:
-        """Return how many bytes arrive."""
-        return [f"after={self._after}"]
+        self.shown = f"after={after}"
 
     def spoil(
         self, ctx: ClientRequestContext, response: aiohttp.ClientResponse
@@ -175,9 +161,10 @@ async def wait_for_answer(
     Raises:
         TimeoutError: A limit of the request has passed.
     """
-    transport: Any = chain_of(delegate)[-1]
-    is_real = isinstance(transport, AiohttpTransport)
-    session = transport.session() if is_real else None
+    transport = chain_of(delegate)[-1]
+    session = None
+    if isinstance(transport, AiohttpTransport):
+        session = transport.session()
     limit = math.inf if session is None else silence_limit(request, session)
     wait = min(limit, seconds)
     try:
@@ -336,7 +323,9 @@ class InjectedFault:
         return InjectedFault(Cut(after), rate, request_filter)
 
     def __repr__(self) -> str:
-        settings = [*self._kind.shown(), f"rate={self._rate}"]
+        settings = [f"rate={self._rate}"]
+        if self._kind.shown:
+            settings.insert(0, self._kind.shown)
         if self._request_filter is not None:
             settings.append(f"request_filter={name_of(self._request_filter)}")
         return f"InjectedFault.{self._kind.name}({', '.join(settings)})"

@@ -6,7 +6,7 @@ import warnings
 import pytest
 
 from aioretry_smithy.smithy.mode import RetryMode, new_strategy
-from aioretry_smithy.smithy.profile import RetryProfile
+from aioretry_smithy.smithy.quota import RetryProfile
 from aioretry_smithy.smithy.strategies import (
     AdaptiveRetryStrategy,
     SimpleRetryStrategy,

@@ -5,7 +5,7 @@ from dataclasses import FrozenInstanceError, asdict, replace
 
 import pytest
 
-from aioretry_smithy.smithy.profile import RetryProfile
+from aioretry_smithy.smithy.quota import RetryProfile
 
 V2_1 = {
     "max_attempts": 3,

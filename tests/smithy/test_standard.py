@@ -19,8 +19,7 @@ from aioretry_smithy.smithy.errors import (
     CallError,
     RetryError,
 )
-from aioretry_smithy.smithy.profile import RetryProfile
-from aioretry_smithy.smithy.quota import StandardRetryQuota
+from aioretry_smithy.smithy.quota import RetryProfile, StandardRetryQuota
 from aioretry_smithy.smithy.strategies import SimpleRetryStrategy, StandardRetryStrategy
 
 ERROR = CallError("503", fault="server", status=503)
