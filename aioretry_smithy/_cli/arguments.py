@@ -97,10 +97,9 @@ def _add_demo(commands: _Commands) -> None:
     parser = commands.add_parser(
         "demo", help=summary, description=f"{summary.capitalize()}.", allow_abbrev=False
     )
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help="print one JSON document when all is over (default: text as it happens)",
+    _add_json(
+        parser,
+        "print one JSON document when all is over (default: text as it happens)",
     )
 
 
@@ -125,12 +124,15 @@ def _add_request(commands: _Commands) -> None:
         type=_file,
         help="draw attempts, waits and deadline into an SVG file (default: do not)",
     )
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help="print the log as a JSON document to standard output, and not the body"
+    _add_json(
+        parser,
+        "print the log as a JSON document to standard output, and not the body"
         " (default: the body, and the log as text)",
     )
+
+
+def _add_json(parser: argparse.ArgumentParser, meaning: str) -> None:
+    parser.add_argument("--json", action="store_true", help=meaning)
 
 
 def _add_request_options(parser: argparse.ArgumentParser) -> None:
@@ -231,11 +233,7 @@ def _add_simulate(commands: _Commands) -> None:
         help="the second when it begins, its seconds, and the part of the capacity that"
         " is left, from 0 to 1; or none (default: %(default)s)",
     )
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help="print one JSON document (default: a table)",
-    )
+    _add_json(parser, "print one JSON document (default: a table)")
     parser.add_argument(
         "--plot",
         metavar="FILE.svg",

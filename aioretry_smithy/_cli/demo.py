@@ -203,7 +203,7 @@ def _table(calls: list[Call]) -> list[tuple[str, ...]]:
     return rows
 
 
-def _document(calls: list[Call]) -> dict[str, Any]:
+def _document(calls: list[Call]) -> dict[str, object]:
     return {
         "calls": [
             {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from .._call.hooks import Hooks
 from .._call.recorder import record_failure, record_return
@@ -174,7 +174,7 @@ class FunctionClient(Sender):
         self._function = function
 
     @derived
-    async def execute(self, ctx: ClientRequestContext, request: RpcRequest) -> Any:
+    async def execute(self, ctx: ClientRequestContext, request: RpcRequest) -> object:
         """Call the function with the arguments of *request*."""
         return await run(Row((), ONCE, (), self), *state_of(ctx), request)
 

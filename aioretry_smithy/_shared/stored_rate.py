@@ -125,14 +125,7 @@ class Turns:
         allow: Whether calls go through while it is.
     """
 
-    def __init__(
-        self,
-        rate: StoredRate,
-        key: str,
-        link: Link,
-        *,
-        allow: bool,
-    ) -> None:
+    def __init__(self, rate: StoredRate, key: str, link: Link, *, allow: bool) -> None:
         self._take = partial(rate.take, key)
         self._look = partial(rate.look, key)
         self._link, self._allow = link, allow

@@ -24,8 +24,6 @@ _logger = logging.getLogger("aioretry_smithy")
 class Observation(ABC):
     """One call, or one attempt, from its start to its headers or its failure."""
 
-    __slots__ = ("request", "response")
-
     request: Any
     """The request to send on."""
 
@@ -109,8 +107,6 @@ class TelemetryHooks(Hooks):
     Args:
         client: Begins the observations. It has these hooks, which do not have it.
     """
-
-    __slots__ = ("_client",)
 
     def __init__(self, client: TelemetryClient[Any]) -> None:
         self._client = weakref.ref(client)

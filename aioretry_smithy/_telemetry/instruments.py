@@ -230,10 +230,9 @@ def instruments_from(
         meter = provider.get_meter(*_SCOPE)
         # An SDK keeps the first instrument of a name, and does not collect from later
         # ones.
-        is_mute = _is_mute(meter)
-        return (
-            None if is_mute else one_per_registry(provider, kind, lambda: kind(meter))
-        )
+        if _is_mute(meter):
+            return None
+        return one_per_registry(provider, kind, lambda: kind(meter))
 
     current = metrics.get_meter_provider
     return FromProvider("meter_provider", provider, "get_meter", current, make)

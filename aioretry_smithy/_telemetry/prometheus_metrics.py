@@ -253,13 +253,17 @@ class MeteredClient(TelemetryClient[ClientT]):
 
     def begin(self, ctx: ClientRequestContext, request: object) -> Observation:
         """Begin to measure a call, or an attempt."""
-        subject = self._subject(ctx, request)
-        if not self.sees_call(ctx):
-            return _Attempt(self._metrics, request, subject, ctx)
-        call = _Call(self._metrics, request, subject)
-        is_hedged = self.surrounds_hedges
-        call.hedges = HedgeCount(record_of(ctx)[0]) if is_hedged else None
-        return call
+        metrics, subject = self._metrics, self._subject(ctx, request)
+        if self.sees_call(ctx):
+            call, is_hedged = _Call(metrics, request, subject), self.surrounds_hedges
+            call.hedges = HedgeCount(record_of(ctx)[0]) if is_hedged else None
+            return call
+        attempt = _Attempt(metrics, request, subject)
+        # Not the attempt's number: a decorator may send twice in one attempt.
+        is_hedge = ctx.attempt is not None and ctx.log.is_hedge
+        attempt.is_retry = metrics in ctx.attributes and not is_hedge
+        ctx.attributes[metrics] = True
+        return attempt
 
     @abstractmethod
     def _subject(self, ctx: ClientRequestContext, request: Any) -> Labels:
@@ -268,8 +272,6 @@ class MeteredClient(TelemetryClient[ClientT]):
 
 class _Timed(Observation):
     """The common part of a call and an attempt: a start, and labels for the call."""
-
-    __slots__ = ("_labels", "_loop", "_metrics", "_started")
 
     def __init__(
         self, metrics: TrafficMetrics, request: object, subject: Labels
@@ -285,8 +287,6 @@ class _Timed(Observation):
 
 
 class _Call(_Timed):
-    __slots__ = ("hedges",)
-
     hedges: HedgeCount | None
 
     def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
@@ -299,27 +299,14 @@ class _Call(_Timed):
 
 
 class _Attempt(_Timed):
-    __slots__ = ("_is_retry",)
-
-    def __init__(
-        self,
-        metrics: TrafficMetrics,
-        request: object,
-        subject: Labels,
-        ctx: ClientRequestContext,
-    ) -> None:
-        super().__init__(metrics, request, subject)
-        # Not the attempt's number: a decorator may send twice in one attempt.
-        is_hedge = ctx.attempt is not None and ctx.log.is_hedge
-        self._is_retry = metrics in ctx.attributes and not is_hedge
-        ctx.attributes[metrics] = True
+    is_retry: bool
 
     def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
         metrics = self._metrics
         labels = (*self._labels, status_class(ctx, cause))
         metrics.attempts.labels(*labels).inc()
         # By 0 too: the series must exist to be divided by that of the attempts.
-        metrics.retries.labels(*labels).inc(self._is_retry)
+        metrics.retries.labels(*labels).inc(self.is_retry)
         metrics.attempt_duration.labels(*labels).observe(self._elapsed())
 
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from opentelemetry.propagators.textmap import TextMapPropagator
 
     from .._call.call import Call
+    from .._context.client import ClientT
     from .._context.context import ClientRequestContext
     from .._masking.mask import Mask
     from .instruments import FromProvider, TrafficInstruments
@@ -77,17 +78,6 @@ class Traced(Observation):
     The server gets its context in headers, if no other span stands further in.
     """
 
-    __slots__ = (
-        "_context",
-        "_instruments",
-        "_loop",
-        "_span",
-        "_start",
-        "_subject",
-        "_token",
-        "_tracer",
-    )
-
     _kind: SpanKind
     _name: str
     _token: Token[Context]
@@ -119,7 +109,9 @@ class Traced(Observation):
             self._token = contexts.attach(self._context)
 
     @abstractmethod
-    def _prepare(self, client: TelemetryClient[Any], ctx: ClientRequestContext) -> None:
+    def _prepare(
+        self, client: TelemetryClient[ClientT], ctx: ClientRequestContext
+    ) -> None:
         """Note how far the call has come before."""
 
     def _first_attributes(self, ctx: ClientRequestContext) -> Attributes:

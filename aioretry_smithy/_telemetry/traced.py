@@ -34,12 +34,12 @@ _SENDS: Final = "aioretry_smithy.opentelemetry.sends"
 class TracedAttempt(Traced):
     """A CLIENT span, as the conventions for HTTP have it."""
 
-    __slots__ = ("_is_hedge", "_number", "_sends")
-
     _kind = SpanKind.CLIENT
     _name = "{}"
 
-    def _prepare(self, client: TelemetryClient[Any], ctx: ClientRequestContext) -> None:
+    def _prepare(
+        self, client: TelemetryClient[ClientT], ctx: ClientRequestContext
+    ) -> None:
         # How often the call was sent through tracing with these providers.
         key = _SENDS, client.target
         self._sends: Counter[str] = ctx.attributes.setdefault(key, Counter())
@@ -101,8 +101,6 @@ class TracedAttempt(Traced):
 class TracedRpcAttempt(TracedAttempt):
     """An INTERNAL span around the function, calls inside included."""
 
-    __slots__ = ()
-
     _kind = SpanKind.INTERNAL
 
     def _first_attributes(self, ctx: ClientRequestContext) -> Attributes:
@@ -121,12 +119,12 @@ class TracedCall(Traced):
     The call is retried if a retrying client further in makes the attempts.
     """
 
-    __slots__ = ("_attempts_before", "_hedges", "_is_retried")
-
     _kind = SpanKind.INTERNAL
     _name = "call {}"
 
-    def _prepare(self, client: TelemetryClient[Any], ctx: ClientRequestContext) -> None:
+    def _prepare(
+        self, client: TelemetryClient[ClientT], ctx: ClientRequestContext
+    ) -> None:
         self._is_retried = client.surrounds_retries
         is_hedged = client.surrounds_hedges
         self._hedges = HedgeCount(record_of(ctx)[0]) if is_hedged else None

@@ -15,10 +15,7 @@ from .._retry.classify import (
 from .._retry.failure import Classifier, ErrorKind, Failure, RetryAction
 from .._retry.sdk_headers import sdk_headers
 from .._retry.smithy_backoff import from_backoff, to_backoff
-from .backoff import (
-    ExponentialBackoffJitterType,
-    ExponentialRetryBackoffStrategy,
-)
+from .backoff import ExponentialBackoffJitterType, ExponentialRetryBackoffStrategy
 from .environment import strategy_from_env
 from .errors import (
     BackoffExhaustedError,

@@ -86,12 +86,9 @@ class RetryMode(StrEnum):
         if profile.backoff_scale_value > profile.throttling_backoff_scale_value:
             scale = profile.backoff_scale_value
             profile = replace(profile, throttling_backoff_scale_value=scale)
-        kind = (
-            AdaptiveRetryStrategy
-            if self is RetryMode.ADAPTIVE
-            else StandardRetryStrategy
-        )
-        return kind(profile=profile, max_attempts=max_attempts)
+        if self is RetryMode.ADAPTIVE:
+            return AdaptiveRetryStrategy(profile=profile, max_attempts=max_attempts)
+        return StandardRetryStrategy(profile=profile, max_attempts=max_attempts)
 
 
 def new_strategy(

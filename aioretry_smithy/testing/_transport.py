@@ -228,7 +228,7 @@ def check(name: str, answer: object) -> None:
         _check_status(name, answer)
 
 
-def _check_function(name: str, answer: Callable[..., Any]) -> None:
+def _check_function(name: str, answer: Callable[..., object]) -> None:
     try:
         signature = inspect.signature(answer)
     except (TypeError, ValueError):  # some that are written in C do not tell
