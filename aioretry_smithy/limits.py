@@ -34,10 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SharedRateLimit"]
 
-_CONSEQUENCES = {
-    "allow": "requests go through",
-    "refuse": "requests are refused",
-}
+_CONSEQUENCES = {"allow": "requests go through", "refuse": "requests are refused"}
 
 _STORAGE = "an asynchronous storage, or the URI of one, such as async+redis://localhost"
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*(?=://)", re.ASCII | re.IGNORECASE)

@@ -199,8 +199,7 @@ class CircuitBreakerMetrics(CircuitBreakerListener):
         self, circuit_breaker: CircuitBreaker, state: CircuitState
     ) -> None:
         """Count the change, and show the new state."""
-        instruments = self._instruments.get()
-        if instruments is not None:
+        if (instruments := self._instruments.get()) is not None:
             instruments.add(circuit_breaker)
             attributes = instruments.attributes_in(circuit_breaker, state)
             instruments.transitions.add(1, attributes)
@@ -209,14 +208,12 @@ class CircuitBreakerMetrics(CircuitBreakerListener):
         self, circuit_breaker: CircuitBreaker, event_count: EventCount
     ) -> None:
         """Show the state."""
-        instruments = self._instruments.get()
-        if instruments is not None:
+        if (instruments := self._instruments.get()) is not None:
             instruments.add(circuit_breaker)
 
     def on_request_rejected(self, circuit_breaker: CircuitBreaker) -> None:
         """Count the rejection, and show the state."""
-        instruments = self._instruments.get()
-        if instruments is not None:
+        if (instruments := self._instruments.get()) is not None:
             instruments.add(circuit_breaker)
             instruments.rejections.add(1, instruments.attributes(circuit_breaker))
 
@@ -242,15 +239,13 @@ class RetryBudgetMetrics(RetryBudgetListener):
 
     def on_retry_refused(self, budget: RetryBudget, ctx: ClientRequestContext) -> None:
         """Count the refusal, and show the tokens."""
-        instruments = self._instruments.get()
-        if instruments is not None:
+        if (instruments := self._instruments.get()) is not None:
             instruments.add(budget)
             instruments.refusals.add(1, instruments.attributes(budget))
 
     def on_tokens_changed(self, budget: RetryBudget) -> None:
         """Show the tokens."""
-        instruments = self._instruments.get()
-        if instruments is not None:
+        if (instruments := self._instruments.get()) is not None:
             instruments.add(budget)
 
 
@@ -280,13 +275,11 @@ class ConcurrencyLimitMetrics(ConcurrencyLimitListener):
 
     def on_limit_changed(self, limit: ConcurrencyLimit) -> None:
         """Show the limit."""
-        instruments = self._instruments.get()
-        if instruments is not None:
+        if (instruments := self._instruments.get()) is not None:
             instruments.add(limit)
 
     def on_refused(self, limit: ConcurrencyLimit, ctx: ClientRequestContext) -> None:
         """Count the refusal, and show the limit."""
-        instruments = self._instruments.get()
-        if instruments is not None:
+        if (instruments := self._instruments.get()) is not None:
             instruments.add(limit)
             instruments.refusals.add(1, instruments.attributes(limit))

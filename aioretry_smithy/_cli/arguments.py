@@ -98,8 +98,7 @@ def _add_demo(commands: _Commands) -> None:
         "demo", help=summary, description=f"{summary.capitalize()}.", allow_abbrev=False
     )
     _add_json(
-        parser,
-        "print one JSON document when all is over (default: text as it happens)",
+        parser, "print one JSON document when all is over (default: text as it happens)"
     )
 
 

@@ -15,8 +15,13 @@ from .._errors import is_plain_function
 from .._log.error_text import describe_error
 from .._masking.mask import DEFAULT_MASK
 from .._simulation.picture import draw
-from .._simulation.result import LEGEND, conditions, rows
-from .._simulation.settings import SimulationSettings, read_outage
+from .._simulation.result import (
+    LEGEND,
+    SimulationSettings,
+    conditions,
+    read_outage,
+    rows,
+)
 from .._text import printable
 from .arguments import NUMBERS, UsageError
 from .output import ExitCode, complain, new_output

@@ -12,8 +12,7 @@ from .result import conditions, rows
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from .result import SimulationResult
-    from .settings import SimulationSettings
+    from .result import SimulationResult, SimulationSettings
 
 _WIDTH: Final = 900
 _HEIGHT: Final = 560

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,28 +15,15 @@ from .._request.request import HttpRequest
 from .._retry.backoff import Backoff
 from .._session.deadline import limit_of
 from .._session.install import send_with
+from .result import Counts
 
 if TYPE_CHECKING:
+    from collections import Counter
+
     from aiohttp.typedefs import StrOrURL
 
     from .._session.builder import SessionBuilder
     from .server import SimulatedServer
-
-
-class Counts:
-    """Counts calls, and what becomes of them, by second."""
-
-    calls: Counter[int]
-    """The calls that began, by second."""
-
-    answered: Counter[int]
-    """The calls of these that were answered with a status < 400."""
-
-    attempts: Counter[int]
-    """The requests that were sent, by second."""
-
-    def __init__(self) -> None:
-        self.calls, self.answered, self.attempts = Counter(), Counter(), Counter()
 
 
 class SimulatedProcess(Counts):

@@ -44,9 +44,7 @@ class TrafficInstruments:
             f"{prefix}.attempts", "{attempt}", "Attempts of calls."
         )
         self.retries = meter.create_counter(
-            f"{prefix}.retries",
-            "{attempt}",
-            "Attempts after the first of a call.",
+            f"{prefix}.retries", "{attempt}", "Attempts after the first of a call."
         )
         kinds = HEDGES if is_hedged else {}
         self.hedges = {

@@ -170,7 +170,10 @@ class Traced(Observation):
     def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
         """End the span, and measure."""
         if self._span is not None:
-            self._leave(cause)
+            # A coroutine that is thrown away ends wherever the garbage is collected.
+            is_lost = isinstance(cause, GeneratorExit)
+            if not is_lost or contexts.get_current() is self._context:
+                contexts.detach(self._token)
             if not self._span.is_recording():
                 self._span = None
         if self._span is None and self._instruments is None:
@@ -190,12 +193,6 @@ class Traced(Observation):
         finally:
             if self._span is not None:
                 self._close(self._span, ctx, cause, end, last)
-
-    def _leave(self, cause: BaseException | None) -> None:
-        # A coroutine that is thrown away ends wherever the garbage is collected.
-        is_lost = isinstance(cause, GeneratorExit)
-        if not is_lost or contexts.get_current() is self._context:
-            contexts.detach(self._token)
 
     def _close(
         self,

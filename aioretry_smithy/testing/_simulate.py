@@ -12,15 +12,19 @@ from typing import TYPE_CHECKING
 from .._errors import bad_argument, is_plain_function
 from .._rules.arguments import check_function
 from .._simulation.fleet import COMPARED, nobody, run_fleet, standard_chain
-from .._simulation.result import SimulatedRun, SimulationResult
-from .._simulation.settings import SimulationSettings, read_outage
+from .._simulation.result import (
+    SimulatedRun,
+    SimulationResult,
+    SimulationSettings,
+    read_outage,
+)
 from ._loop import VirtualTimeLoop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
     from .._simulation.fleet import Chain, Progress
-    from .._simulation.process import Counts
+    from .._simulation.result import Counts
 
     Simulation = Callable[
         [SimulationSettings, Progress], Coroutine[object, object, Sequence[Counts]]
@@ -115,9 +119,7 @@ def simulate(
     return SimulationResult(settings, MappingProxyType(runs))
 
 
-def _by_name(
-    chains: Chain | Mapping[str, Chain] | None,
-) -> dict[str, Simulation]:
+def _by_name(chains: Chain | Mapping[str, Chain] | None) -> dict[str, Simulation]:
     if chains is None:
         return {"standard chain": _fleet("standard chain", standard_chain), **COMPARED}
     if isinstance(chains, Mapping) and chains:

@@ -167,11 +167,7 @@ class ScriptedTransport(Transport):
         return self._answer(name, answer, ctx, request)
 
     async def _answer(
-        self,
-        name: str,
-        answer: object,
-        ctx: ClientRequestContext,
-        request: HttpRequest,
+        self, name: str, answer: object, ctx: ClientRequestContext, request: HttpRequest
     ) -> aiohttp.ClientResponse:
         self._check(name, answer)
         async with asyncio.timeout_at(ctx.deadline):

@@ -10,7 +10,7 @@ import pytest
 
 from aioretry_smithy import SessionBuilder, client_decorator
 from aioretry_smithy._simulation.fleet import chance, isolated, run_fleet
-from aioretry_smithy._simulation.settings import SimulationSettings
+from aioretry_smithy._simulation.result import SimulationSettings
 
 SETTINGS = SimulationSettings(
     clients=3,

@@ -8,8 +8,11 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from aioretry_smithy._simulation.picture import draw
-from aioretry_smithy._simulation.result import SimulatedRun, SimulationResult
-from aioretry_smithy._simulation.settings import SimulationSettings
+from aioretry_smithy._simulation.result import (
+    SimulatedRun,
+    SimulationResult,
+    SimulationSettings,
+)
 
 SVG = "{http://www.w3.org/2000/svg}"
 OUTAGE = (1.0, 2.0, 0.5)

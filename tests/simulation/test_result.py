@@ -9,10 +9,10 @@ import pytest
 from aioretry_smithy._simulation.result import (
     SimulatedRun,
     SimulationResult,
+    SimulationSettings,
     conditions,
     rows,
 )
-from aioretry_smithy._simulation.settings import SimulationSettings
 
 OUTAGE = (1.0, 2.0, 0.2)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from aioretry_smithy._simulation.result import SimulationSettings
 from aioretry_smithy._simulation.server import SimulatedServer
-from aioretry_smithy._simulation.settings import SimulationSettings
 
 
 def new_server(*, capacity=10.0, outage=None, error_rate=0.0, chance=lambda: 0.5):

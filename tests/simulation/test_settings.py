@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from aioretry_smithy._simulation.settings import SimulationSettings, read_outage
+from aioretry_smithy._simulation.result import SimulationSettings, read_outage
 
 USUAL = {
     "clients": 50,
