@@ -22,7 +22,7 @@ from limits.storage import storage_from_string
 
 from ._limits.rate_limit import RateLimit, Turn
 from ._lru import BoundedMap
-from ._shared.link import Link
+from ._shared.storage_probe import StorageProbe
 from ._shared.stored_rate import StoredRate, Turns
 from ._text import encodable, name_of
 
@@ -107,11 +107,11 @@ class SharedRateLimit(RateLimit):
         description = f"{kind}({type(found).__name__}, {str(rate)!r}, key={shown})"
         self._description = description
         self._key = key
-        link = Link(description, _CONSEQUENCES[on_storage_error])
+        probe = StorageProbe(description, _CONSEQUENCES[on_storage_error])
         stored = StoredRate(found, item)
         allow = on_storage_error == "allow"
         self._turns: BoundedMap[Turns] = BoundedMap(
-            lambda key: Turns(stored, key, link, allow=allow)
+            lambda key: Turns(stored, key, probe, allow=allow)
         )
 
     @property

@@ -15,14 +15,14 @@ from .._retry.budget import RetryBudget, count_failure
 from .._retry.limiter import RetryLimiter
 from .._text import encodable
 from ..smithy.shared import Shared
-from .link import Link, check_client, no_client
+from .storage_probe import StorageProbe, check_client, no_client
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from .._context.context import ClientRequestContext
     from .._retry.budget import RetryBudgetListener
-    from .link import RedisClient
+    from .storage_probe import RedisClient
 
 _UNTOLD = 1.0
 """Seconds after which outcomes are reported, unless a retry reports them before."""
@@ -142,7 +142,9 @@ class SharedRetryBudget(Shared, RetryLimiter):
         self._settings = repr(float(capacity)), brake_after or 0
         # What Redis does not know yet.
         self._untold = Outcomes()
-        self._link = Link(repr(self), "each process decides about retries alone")
+        self._storage = StorageProbe(
+            repr(self), "each process decides about retries alone"
+        )
         # When the next outcomes are reported; long ago where there are none.
         self._tell_at = -math.inf
 
@@ -163,14 +165,14 @@ class SharedRetryBudget(Shared, RetryLimiter):
 
     async def acquire(self, ctx: ClientRequestContext, cause: Exception | None) -> bool:
         """Pay for a retry in Redis; while that is away, from what this process has."""
-        if self._link.is_away:
-            self._link.look(self._tell)
+        if self._storage.is_down:
+            self._storage.probe(self._tell)
             return self._acquire_alone(ctx, cause)
         deadline = loop_time() + ctx.root.remaining()
-        asked = self._link.ask(partial(self._tell, 1))
+        asked = self._storage.ask(partial(self._tell, 1))
         is_paid = None
         try:
-            is_paid = await self._link.answer(asked, deadline)
+            is_paid = await self._storage.answer(asked, deadline)
         finally:
             if is_paid is None:
                 asked.add_done_callback(self._put_back)
@@ -221,7 +223,7 @@ class SharedRetryBudget(Shared, RetryLimiter):
 
     def _tell_now(self) -> None:
         self._tell_at = -math.inf
-        self._link.tell(self._tell)
+        self._storage.send(self._tell)
 
     def _put_back(self, asked: asyncio.Task[bool | None]) -> None:
         """Put the token back of a retry that did not wait for it."""

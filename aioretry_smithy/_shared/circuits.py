@@ -17,13 +17,20 @@ from .._clock import loop_time
 from .._errors import bad_argument, is_plain_function
 from .._text import encodable
 from ..smithy.shared import Shared
-from .link import PATIENCE, PAUSE, Link, check_client, heeding, no_client
+from .storage_probe import (
+    PATIENCE,
+    PAUSE,
+    StorageProbe,
+    cancellable,
+    check_client,
+    no_client,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .._breaker.window import EventCount
-    from .link import RedisClient
+    from .storage_probe import RedisClient
 
 _QUIET = 30.0
 """Seconds without a message after which the connection is tried."""
@@ -94,7 +101,7 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
             raise bad_argument("random", random, "a function that returns a number")
         self._redis, self._random = redis, random
         self._channel = encodable(channel)
-        self._link = Link(repr(self), "circuits open in each process alone")
+        self._storage = StorageProbe(repr(self), "circuits open in each process alone")
         self._id = ""
         self._rounds: WeakKeyDictionary[CircuitBreaker, _Round | None]
         self._rounds = WeakKeyDictionary()
@@ -116,7 +123,7 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
         task, self._listening = self._listening, None
         if task is not None:
             task.cancel()
-            await asyncio.gather(task, self._link.end(), return_exceptions=True)
+            await asyncio.gather(task, self._storage.end(), return_exceptions=True)
 
     def on_event_count_updated(
         self, circuit_breaker: CircuitBreaker, event_count: EventCount
@@ -132,7 +139,7 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
         is_news = not self._is_following and state is not CircuitState.FORCED_OPEN
         if is_news and self._listening is not None:
             news = {"process": self._id, "name": circuit_breaker.name, "state": state}
-            self._link.tell(
+            self._storage.send(
                 partial(self._redis.publish, self._channel, json.dumps(news))
             )
 
@@ -144,18 +151,18 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
             try:
                 async with self._redis.pubsub() as pubsub:
                     async with asyncio.timeout(PATIENCE):
-                        await heeding(pubsub.subscribe(self._channel))
-                    self._link.find()
+                        await cancellable(pubsub.subscribe(self._channel))
+                    self._storage.mark_up()
                     await self._hear_all(pubsub)
             except Exception as cause:
-                self._link.lose(cause)
+                self._storage.mark_down(cause)
             await asyncio.sleep(PAUSE)
 
     async def _hear_all(self, pubsub: Any) -> None:
         is_tried = False
         while True:
             asked_at = loop_time()
-            message = await heeding(
+            message = await cancellable(
                 pubsub.get_message(ignore_subscribe_messages=True, timeout=_QUIET)
             )
             if message is not None:
@@ -168,7 +175,7 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
                 raise ConnectionError("no answer to a ping")
             else:
                 is_tried = True
-                await heeding(pubsub.ping())
+                await cancellable(pubsub.ping())
 
     def _hear(self, data: str | bytes) -> None:
         try:

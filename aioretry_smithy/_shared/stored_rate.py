@@ -22,13 +22,13 @@ from .._clock import VirtualClock, loop_time
 from .._limits.bucket import NEAR
 from .._limits.line import Line
 from .._limits.rate_limit import Turn
-from .link import PATIENCE, PAUSE
+from .storage_probe import PATIENCE, PAUSE
 
 if TYPE_CHECKING:
     from limits import RateLimitItem
     from limits.aio.storage import Storage
 
-    from .link import Link
+    from .storage_probe import StorageProbe
 
     Windows: TypeAlias = defaultdict[str, deque[float]]
     StoredWindows: TypeAlias = WeakKeyDictionary[Storage, Windows]
@@ -77,7 +77,7 @@ class StoredRate:
             return _SOON
         return min(max(reset - time.time(), _SOON), self._item.get_expiry())
 
-    async def look(self, key: str) -> None:
+    async def probe(self, key: str) -> None:
         """Ask the storage something that changes nothing."""
         await self._limiter.test(self._item, key)
 
@@ -121,14 +121,16 @@ class Turns:
     Args:
         rate: Is asked for turns.
         key: The key.
-        link: Says whether the storage is away.
+        storage: Says whether the storage is away.
         allow: Whether calls go through while it is.
     """
 
-    def __init__(self, rate: StoredRate, key: str, link: Link, *, allow: bool) -> None:
+    def __init__(
+        self, rate: StoredRate, key: str, storage: StorageProbe, *, allow: bool
+    ) -> None:
         self._take = partial(rate.take, key)
-        self._look = partial(rate.look, key)
-        self._link, self._allow = link, allow
+        self._probe = partial(rate.probe, key)
+        self._storage, self._allow = storage, allow
         self._line: Line[bool] = Line()
         self._is_asked = False
         self._asked: asyncio.Task[float | None] | None = None
@@ -146,11 +148,11 @@ class Turns:
             # The time of a question is no wait for a turn.
             has_waited = self._closed_until > started
             return Turn(is_given=True, seconds=now - started if has_waited else 0.0)
-        seconds = PAUSE if self._link.is_away else max(0.0, self._closed_until - now)
+        seconds = PAUSE if self._storage.is_down else max(0.0, self._closed_until - now)
         return Turn(is_given=False, seconds=seconds)
 
     async def _is_given(self, started: float, latest: float, deadline: float) -> bool:
-        if self._link.is_away:
+        if self._storage.is_down:
             return self._unasked()
         if self._is_asked:
             if self._is_late(latest, deadline):
@@ -168,13 +170,13 @@ class Turns:
     async def _ask(self, latest: float, deadline: float) -> bool:
         while not self._is_late(latest, deadline):
             await asyncio.sleep(self._closed_until - loop_time())
-            if self._link.is_away:
+            if self._storage.is_down:
                 return self._unasked()
             if self._asked is None or self._asked.done():
-                self._asked = self._link.ask(self._take)
-            seconds = await self._link.answer(self._asked, deadline)
+                self._asked = self._storage.ask(self._take)
+            seconds = await self._storage.answer(self._asked, deadline)
             if seconds is None:
-                return self._link.is_away and self._allow and loop_time() < deadline
+                return self._storage.is_down and self._allow and loop_time() < deadline
             self._asked = None
             if not seconds:
                 return True
@@ -183,7 +185,7 @@ class Turns:
         return False
 
     def _unasked(self) -> bool:
-        self._link.look(self._look)
+        self._storage.probe(self._probe)
         return self._allow
 
     def _is_late(self, latest: float, deadline: float) -> bool:

@@ -196,7 +196,7 @@ class TestAway:
         assert await budget.acquire(ctx, None) is True
         assert 0.1 == now()
         await all_told()
-        assert not budget._link.is_away
+        assert not budget._storage.is_down
         # One was paid for twice, and the second token put back.
         assert 1.0 == budget.tokens
 

@@ -11,7 +11,7 @@ from chains import now
 from hypothesis import strategies as st
 
 from aioretry_smithy._limits.rate_limit import Turn
-from aioretry_smithy._shared.link import Link
+from aioretry_smithy._shared.storage_probe import StorageProbe
 from aioretry_smithy._shared.stored_rate import Turns
 from aioretry_smithy.testing import VirtualTimeLoop
 
@@ -35,8 +35,8 @@ class Storage:
         self.latency = latency
         self.asked = []
         self.busy = 0
-        self.link = Link("orders", "calls go on")
-        self.turns = Turns(self, "orders", self.link, allow=allow)
+        self.store = StorageProbe("orders", "calls go on")
+        self.turns = Turns(self, "orders", self.store, allow=allow)
 
     async def take(self, key):
         self.asked.append(now())
@@ -53,7 +53,7 @@ class Storage:
             raise answer
         return answer
 
-    async def look(self, key):
+    async def probe(self, key):
         await self.take(key)
 
     async def turn(self, latest=math.inf, deadline=math.inf):
@@ -142,7 +142,7 @@ async def test_a_call_gives_up_at_its_deadline():
 
     assert (False, 0.2) == (turn.is_given, end)
     await asyncio.sleep(1.0)
-    assert not storage.link.is_away
+    assert not storage.store.is_down
 
 
 async def test_the_question_of_a_call_that_gave_up_is_taken_over():
@@ -193,7 +193,7 @@ class Window:
             return 0.0
         return recent[-self.many] + 1.0 - now()
 
-    look = take
+    probe = take
 
 
 call = st.tuples(
@@ -225,7 +225,8 @@ def test_no_schedule_loses_a_turn_or_takes_one_too_many(calls, many):
     async def play():
         storage = Window(many)
         processes = [
-            Turns(storage, "orders", Link("orders", "-"), allow=True) for _ in range(2)
+            Turns(storage, "orders", StorageProbe("orders", "-"), allow=True)
+            for _ in range(2)
         ]
         ends = await asyncio.gather(
             *(one(number, processes, *each) for number, each in enumerate(calls))

@@ -27,7 +27,7 @@ PAUSE = 1.0
 _WARNING_INTERVAL = 60.0
 
 
-async def heeding(answer: Awaitable[T]) -> T:
+async def cancellable(answer: Awaitable[T]) -> T:
     """Await an answer; be cancelled even if the library swallows a cancellation.
 
     Before Python 3.12 :func:`asyncio.wait_for` does, with which redis-py sends.
@@ -44,7 +44,7 @@ def _cancellations() -> int:
     return 0 if task is None else task.cancelling()
 
 
-class Link:
+class StorageProbe:
     """Asks a storage, and notes whether it is away.
 
     A question is asked in a task of its own, which goes on for its second though the
@@ -57,13 +57,13 @@ class Link:
         consequence: What happens while it is away, for the warning.
     """
 
-    is_away: bool
+    is_down: bool
     """Whether the storage did not answer last time."""
 
     def __init__(self, owner: str, consequence: str) -> None:
-        self.is_away = False
+        self.is_down = False
         self._owner, self._consequence = owner, consequence
-        self._look_at = self._warn_at = -math.inf
+        self._probe_at = self._warn_at = -math.inf
         # Calls wait for the answers to the questions, and for nothing else.
         self._questions: set[asyncio.Task[object]] = set()
         self._tasks: set[asyncio.Task[object]] = set()
@@ -81,17 +81,17 @@ class Link:
         await asyncio.wait({asked}, timeout=seconds if seconds < PATIENCE else None)
         return asked.result() if asked.done() and not asked.cancelled() else None
 
-    def look(self, question: Callable[[], Awaitable[object]]) -> None:
+    def probe(self, question: Callable[[], Awaitable[object]]) -> None:
         """Ask in a task whether the storage is back, once a second."""
         now = loop_time()
-        if now >= self._look_at:
-            self._look_at = now + PAUSE
-            _ = self._begin(self._tasks, self._ask(question, is_look=True))
+        if now >= self._probe_at:
+            self._probe_at = now + PAUSE
+            _ = self._begin(self._tasks, self._ask(question, is_probe=True))
 
-    def tell(self, question: Callable[[], Awaitable[object]]) -> None:
+    def send(self, question: Callable[[], Awaitable[object]]) -> None:
         """Ask in a task of its own; while the storage is away, look for it."""
-        if self.is_away:
-            self.look(question)
+        if self.is_down:
+            self.probe(question)
         else:
             _ = self._begin(self._tasks, self._ask(question))
 
@@ -102,15 +102,15 @@ class Link:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def find(self) -> None:
+    def mark_up(self) -> None:
         """Note that the storage is back."""
-        self.is_away = False
+        self.is_down = False
 
-    def lose(self, cause: Exception) -> None:
+    def mark_down(self, cause: Exception) -> None:
         """Note that the storage is away; warn of it once a minute."""
         now = loop_time()
-        self.is_away = True
-        self._look_at = now + PAUSE
+        self.is_down = True
+        self._probe_at = now + PAUSE
         for asked in self._questions - {asyncio.current_task()}:
             asked.cancel()
         if now >= self._warn_at:
@@ -120,16 +120,16 @@ class Link:
             _logger.warning(what, self._owner, self._consequence, cause)
 
     async def _ask(
-        self, question: Callable[[], Awaitable[T]], *, is_look: bool = False
+        self, question: Callable[[], Awaitable[T]], *, is_probe: bool = False
     ) -> T | None:
         try:
             async with asyncio.timeout(PATIENCE):
-                answer = await heeding(question())
+                answer = await cancellable(question())
         except Exception as cause:
-            self.lose(cause)
+            self.mark_down(cause)
             return None
-        if is_look:
-            self.find()
+        if is_probe:
+            self.mark_up()
         return answer
 
     def _begin(
