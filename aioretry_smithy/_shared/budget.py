@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .._retry.budget import RetryBudgetListener
     from .storage_probe import RedisClient
 
-_UNTOLD = 1.0
+_REPORT_AFTER = 1.0
 """Seconds after which outcomes are reported, unless a retry reports them before."""
 
 _FORGOTTEN_AFTER = 3600
@@ -141,12 +141,12 @@ class SharedRetryBudget(Shared, RetryLimiter):
         self._key = encodable(f"aioretry_smithy:retry-budget:{name}")
         self._settings = repr(float(capacity)), brake_after or 0
         # What Redis does not know yet.
-        self._untold = Outcomes()
+        self._unreported = Outcomes()
         self._storage = StorageProbe(
             repr(self), "each process decides about retries alone"
         )
         # When the next outcomes are reported; long ago where there are none.
-        self._tell_at = -math.inf
+        self._report_at = -math.inf
 
     @property
     def name(self) -> str:
@@ -166,10 +166,10 @@ class SharedRetryBudget(Shared, RetryLimiter):
     async def acquire(self, ctx: ClientRequestContext, cause: Exception | None) -> bool:
         """Pay for a retry in Redis; while that is away, from what this process has."""
         if self._storage.is_down:
-            self._storage.probe(self._tell)
+            self._storage.probe(self._report)
             return self._acquire_alone(ctx, cause)
         deadline = loop_time() + ctx.root.remaining()
-        asked = self._storage.ask(partial(self._tell, 1))
+        asked = self._storage.ask(partial(self._report, 1))
         is_paid = None
         try:
             is_paid = await self._storage.answer(asked, deadline)
@@ -185,21 +185,21 @@ class SharedRetryBudget(Shared, RetryLimiter):
     def release(self, ctx: ClientRequestContext) -> None:
         """Take the token of a retry back that does not take place."""
         self._local.release(ctx)
-        self._untold.tokens += 1
-        self._tell_later(loop_time())
+        self._unreported.tokens += 1
+        self._report_later(loop_time())
 
     def on_success(self, ctx: ClientRequestContext) -> None:
         """Count a success: it brings the deposit and lets the brake go."""
         self._local.on_success(ctx)
-        self._untold.tokens += self._deposit
-        self._untold.has_success, self._untold.failures = True, 0
-        self._tell_later(loop_time())
+        self._unreported.tokens += self._deposit
+        self._unreported.has_success, self._unreported.failures = True, 0
+        self._report_later(loop_time())
 
     def on_failure(self, ctx: ClientRequestContext, cause: Exception | None) -> None:
         """Count a failure, unless its connection broke with others, or it throttles."""
         if count_failure(self._local, ctx, cause):
-            self._untold.failures += 1
-            self._tell_later(loop_time())
+            self._unreported.failures += 1
+            self._report_later(loop_time())
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._local.name!r}, {self._local._settings})"
@@ -209,44 +209,44 @@ class SharedRetryBudget(Shared, RetryLimiter):
     ) -> bool:
         is_paid = self._local.acquire(ctx, cause)
         if is_paid:
-            self._untold.tokens -= 1
-            self._tell_later(loop_time())
+            self._unreported.tokens -= 1
+            self._report_later(loop_time())
         return is_paid
 
-    def _tell_later(self, now: float) -> None:
+    def _report_later(self, now: float) -> None:
         # Also where a loop has ended before it was time.
-        if now > self._tell_at:
-            self._tell_at = now + _UNTOLD
+        if now > self._report_at:
+            self._report_at = now + _REPORT_AFTER
             loop = asyncio.get_running_loop()
             # Not that of the call, which it would keep alive.
-            loop.call_at(self._tell_at, self._tell_now, context=Context())
+            loop.call_at(self._report_at, self._report_now, context=Context())
 
-    def _tell_now(self) -> None:
-        self._tell_at = -math.inf
-        self._storage.send(self._tell)
+    def _report_now(self) -> None:
+        self._report_at = -math.inf
+        self._storage.send(self._report)
 
     def _put_back(self, asked: asyncio.Task[bool | None]) -> None:
         """Put the token back of a retry that did not wait for it."""
         if not asked.cancelled() and asked.result():
-            self._untold.tokens += 1
-            self._tell_later(loop_time())
+            self._unreported.tokens += 1
+            self._report_later(loop_time())
 
-    async def _tell(self, wants: int = 0) -> bool:
+    async def _report(self, wants: int = 0) -> bool:
         """Report all outcomes, and pay for so many retries; say whether that is paid.
 
         Learn what tokens are left, and of the failures in a row.
         """
-        told, self._untold = self._untold, Outcomes()
-        outcomes = repr(told.tokens), int(told.has_success), told.failures
+        reported, self._unreported = self._unreported, Outcomes()
+        outcomes = repr(reported.tokens), int(reported.has_success), reported.failures
         try:
             is_paid, tokens, failures = await self._run(
                 keys=[self._key], args=[*self._settings, *outcomes, wants]
             )
         except BaseException:
-            told.add(self._untold)
-            self._untold = told
+            reported.add(self._unreported)
+            self._unreported = reported
             raise
-        untold = self._untold
-        tokens, failures = float(tokens) + untold.tokens, int(failures)
-        self._local._become(tokens, untold.failures_after(failures))
+        unreported = self._unreported
+        tokens, failures = float(tokens) + unreported.tokens, int(failures)
+        self._local._become(tokens, unreported.failures_after(failures))
         return bool(is_paid)
