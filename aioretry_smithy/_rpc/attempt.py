@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .._request.rpc_request import RpcRequest
 
 
-class Cut:
+class AttemptTimeout:
     """Cancels the task of an attempt at its deadline, as :func:`asyncio.timeout` does.
 
     The cancellation is taken back when the attempt has ended, in any way.
@@ -110,7 +110,7 @@ class Cut:
 class _Begun(NamedTuple):
     """The parts of an attempt that have begun, and have to end."""
 
-    cut: Cut | None
+    timeout: AttemptTimeout | None
     enclosing: EnclosingAttempt
     token: Token[Options | None]
 
@@ -125,11 +125,11 @@ class FunctionAttempts(Hooks):
 
     def enter(self, call: Call, scope: Scope, request: object) -> _Begun:
         """Begin an attempt."""
-        cut, deadline = None, call.deadline_of(scope.record)
+        timeout, deadline = None, call.deadline_of(scope.record)
         if deadline is not None:
-            cut = scope.cut = Cut(call.loop, deadline)
+            timeout = scope.cut = AttemptTimeout(call.loop, deadline)
         enclosing = EnclosingAttempt(call, scope)
-        return _Begun(cut, enclosing, enclosing.enter())
+        return _Begun(timeout, enclosing, enclosing.enter())
 
     def leave(
         self,
@@ -147,7 +147,7 @@ class FunctionAttempts(Hooks):
     ) -> None:
         """End the attempt, which its deadline may have cut."""
         try:
-            # The cut of a decorator; the function's own client has named the rest.
+            # The limit of a decorator; the function's own client has named the rest.
             cause = None if cause is None else _limit_error(call, scope, cause)
             if cause is not None:
                 record_failure(call, scope.record, cause)
@@ -156,8 +156,8 @@ class FunctionAttempts(Hooks):
             scope.cut = None
             permit.enclosing.end()
             leave_attempt(permit.token)
-            if permit.cut is not None:
-                permit.cut.end()
+            if permit.timeout is not None:
+                permit.timeout.end()
             del cause
 
 
@@ -186,18 +186,18 @@ class FunctionClient(Sender):
         Raises:
             ResponseTimeoutError: There is none: nothing begins after a deadline.
         """
-        cut: Cut | None = scope.cut
+        timeout: AttemptTimeout | None = scope.cut
         deadline, loop = call.deadline_of(scope.record), call.loop
-        if cut is not None:
-            cut.follow(loop, deadline)
+        if timeout is not None:
+            timeout.follow(loop, deadline)
         if deadline is not None:
             if time_left(call, scope.record) <= 0:
-                if cut is not None:
-                    cut.is_named = True
+                if timeout is not None:
+                    timeout.is_named = True
                 raise _error_of(TimeLimits.of(call, scope))
-            if cut is None:
-                scope.cut = cut = Cut(loop, deadline)
-                cut.is_of_function = True
+            if timeout is None:
+                scope.cut = timeout = AttemptTimeout(loop, deadline)
+                timeout.is_of_function = True
         # The function may send anything.
         scope.record.was_sent = True
         return self._function(*request.args, **request.kwargs)
@@ -206,7 +206,7 @@ class FunctionClient(Sender):
         self, call: Call, scope: Scope, record: Record, result: object
     ) -> None:
         """Record that the function returned."""
-        _end_cut_of_function(scope)
+        _end_timeout_of_function(scope)
         record_return(call, record)
 
     async def failed(
@@ -223,25 +223,25 @@ class FunctionClient(Sender):
             record_failure(call, record, cause)
             raise cause
         finally:
-            _end_cut_of_function(scope)
+            _end_timeout_of_function(scope)
             # It has this frame, which must not have it.
             del cause
 
 
-def _end_cut_of_function(scope: Scope) -> None:
-    cut: Cut | None = scope.cut
-    if cut is not None and cut.is_of_function:
+def _end_timeout_of_function(scope: Scope) -> None:
+    timeout: AttemptTimeout | None = scope.cut
+    if timeout is not None and timeout.is_of_function:
         scope.cut = None
-        cut.end()
+        timeout.end()
 
 
 def _limit_error(call: Call, scope: Scope, cause: BaseException) -> Exception | None:
     """Return the error for a limit that ended an attempt, or None."""
-    cut: Cut | None = scope.cut
+    timeout: AttemptTimeout | None = scope.cut
     limits = TimeLimits.of(call, scope)
-    if cut is None or not cut.has_ended(cause, limits):
+    if timeout is None or not timeout.has_ended(cause, limits):
         return None
-    cut.is_named = True
+    timeout.is_named = True
     error = _error_of(limits)
     error.__cause__ = error.__context__ = cause
     return error
