@@ -1,4 +1,4 @@
-"""The rate limiter of the adaptive mode: as fast as the server lets one."""
+"""The rate limiter of the adaptive mode: it learns how fast the server answers."""
 
 from __future__ import annotations
 

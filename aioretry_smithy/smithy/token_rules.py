@@ -324,7 +324,7 @@ class AdaptiveMode(StandardMode):
     async def _wait_to_acquire(self, token_scope: str | None) -> StandardRetryToken:
         token = self._acquire(token_scope)
         if not self.fail_fast:
-            return await self._wait_for_leave(token)
+            return await self._wait_for_rate(token)
         if wait := self.limiter_for(token_scope).try_acquire():
             raise CapacityNotAvailableError(wait)
         return token
@@ -336,7 +336,7 @@ class AdaptiveMode(StandardMode):
         if self.fail_fast:
             return token
         try:
-            return await self._wait_for_leave(token)
+            return await self._wait_for_rate(token)
         except GeneratorExit:
             # The garbage may be collected where the quota's lock is held.
             raise
@@ -360,7 +360,7 @@ class AdaptiveMode(StandardMode):
         refusal = CapacityNotAvailableError(wait)
         raise RetryError(str(refusal), retry_after=wait) from error
 
-    async def _wait_for_leave(self, token: StandardRetryToken) -> StandardRetryToken:
+    async def _wait_for_rate(self, token: StandardRetryToken) -> StandardRetryToken:
         """Wait for the delay and for the rate limiter, in place of the caller."""
         if token.retry_delay:
             await self._pause(token.retry_delay)
