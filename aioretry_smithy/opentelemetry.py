@@ -104,11 +104,8 @@ class TracingClient(TracedClient[HttpClient]):
         ... )
         """
         check_has("propagator", propagator, "inject")
-        telemetry = Telemetry(
-            tracer_from(tracer_provider),
-            instruments_from(meter_provider, http_instruments),
-            propagator,
-        )
+        instruments = instruments_from(meter_provider, http_instruments)
+        telemetry = Telemetry(tracer_from(tracer_provider), instruments, propagator)
         return partial(cls, telemetry=telemetry)
 
     def _subject(
@@ -155,11 +152,8 @@ class TracingRpcClient(TracedClient[RpcClient]):
 
         >>> tracing = TracingRpcClient.new_decorator()
         """
-        telemetry = Telemetry(
-            tracer_from(tracer_provider),
-            instruments_from(meter_provider, rpc_instruments),
-            None,
-        )
+        instruments = instruments_from(meter_provider, rpc_instruments)
+        telemetry = Telemetry(tracer_from(tracer_provider), instruments, None)
         return partial(cls, telemetry=telemetry)
 
     def _subject(

@@ -139,9 +139,8 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
         is_news = not self._is_following and state is not CircuitState.FORCED_OPEN
         if is_news and self._listening is not None:
             news = {"process": self._id, "name": circuit_breaker.name, "state": state}
-            self._storage.send(
-                partial(self._redis.publish, self._channel, json.dumps(news))
-            )
+            publish = partial(self._redis.publish, self._channel, json.dumps(news))
+            self._storage.send(publish)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(channel={self._channel!r})"

@@ -63,13 +63,9 @@ def is_suppressed() -> bool:
     That an attempt of ours keeps other instrumentations quiet does not count: what is
     called in its course through another session is worth a span of its own.
     """
-    if any(contexts.get_value(key) for key in _SUPPRESSED_KEYS):
-        return True
-    return contexts.get_value(_SUPPRESS_HTTP_INSTRUMENTATION_KEY) not in (
-        None,
-        False,
-        _OURS,
-    )
+    is_hushed = any(contexts.get_value(key) for key in _SUPPRESSED_KEYS)
+    hushed_by = contexts.get_value(_SUPPRESS_HTTP_INSTRUMENTATION_KEY)
+    return is_hushed or hushed_by not in (None, False, _OURS)
 
 
 class Traced(Observation):

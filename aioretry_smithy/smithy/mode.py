@@ -138,10 +138,9 @@ def read_mode(name: str, text: object, *, stacklevel: int = 3) -> RetryMode:
             stacklevel=stacklevel,
         )
         return RetryMode.STANDARD
-    for mode in RetryMode:
-        if mode.value == wanted:
-            return mode
-    raise bad_argument(name, text, "simple, standard or adaptive")
+    if wanted is None or wanted not in [*RetryMode]:
+        raise bad_argument(name, text, "simple, standard or adaptive")
+    return RetryMode(wanted)
 
 
 class _BackoffSettings(TypedDict, total=False):

@@ -122,10 +122,7 @@ class RetryProfile:
 
 RetryProfile.V2_1 = RetryProfile()
 RetryProfile.V2_0 = RetryProfile(
-    retry_cost=5,
-    timeout_cost=10,
-    backoff_scale_value=1.0,
-    max_added_delay=None,
+    retry_cost=5, timeout_cost=10, backoff_scale_value=1.0, max_added_delay=None
 )
 RetryProfile.DYNAMODB = RetryProfile(max_attempts=4, backoff_scale_value=0.025)
 RetryProfile.GUIDE = RetryProfile(

@@ -323,9 +323,7 @@ class InjectedFault:
         return InjectedFault(Cut(after), rate, request_filter)
 
     def __repr__(self) -> str:
-        settings = [f"rate={self._rate}"]
-        if self._kind.shown:
-            settings.insert(0, self._kind.shown)
+        settings = [*filter(None, [self._kind.shown]), f"rate={self._rate}"]
         if self._request_filter is not None:
             settings.append(f"request_filter={name_of(self._request_filter)}")
         return f"InjectedFault.{self._kind.name}({', '.join(settings)})"
