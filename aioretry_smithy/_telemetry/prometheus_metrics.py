@@ -48,7 +48,7 @@ class RegisteredMetrics:
     """
 
     def __init__(self, prefix: str) -> None:
-        self.prefix = prefix
+        self.prefix: str = prefix
         self.collectors: list[Collector] = []
         self.names: Names = Names()
 
@@ -87,16 +87,18 @@ class TrafficMetrics(RegisteredMetrics):
     ) -> None:
         super().__init__(prefix)
         of_attempts, of_calls = (*subject, outcome), (*subject, "stop_reason")
-        self.attempts = self.counter("attempts", "Attempts.", of_attempts)
+        self.attempts: Counter = self.counter("attempts", "Attempts.", of_attempts)
         text = "Attempts after the first of a call."
-        self.retries = self.counter("retries", text, of_attempts)
+        self.retries: Counter = self.counter("retries", text, of_attempts)
         text = f"Seconds from an attempt's start to its {end}."
         name = "attempt_duration_seconds"
-        self.attempt_duration = self.histogram(name, text, of_attempts)
+        self.attempt_duration: Histogram = self.histogram(name, text, of_attempts)
         text = f"Seconds from a call's start to its {end}."
-        self.call_duration = self.histogram("call_duration_seconds", text, of_calls)
+        self.call_duration: Histogram = self.histogram(
+            "call_duration_seconds", text, of_calls
+        )
         kinds = HEDGES if is_hedged else {}
-        self.hedges = {
+        self.hedges: dict[str, Counter] = {
             kind: self.counter(
                 "hedges" if kind == "sent" else f"hedges_{kind}", words, subject
             )
@@ -132,9 +134,9 @@ class BreakerMetrics(RegisteredMetrics):
         )
         self.collectors.append(self.state)
         text = "How often a circuit breaker went into a state."
-        self.transitions = self.counter("transitions", text, labels)
+        self.transitions: Counter = self.counter("transitions", text, labels)
         text = "Requests that a circuit breaker refused."
-        self.rejections = self.counter("rejections", text, labels[:1])
+        self.rejections: Counter = self.counter("rejections", text, labels[:1])
         # Not their names: a new one may have the name of one that is gone.
         self.shown: WeakSet[CircuitBreaker] = WeakSet()
 
@@ -163,7 +165,7 @@ class BudgetMetrics(RegisteredMetrics):
         )
         self.collectors.append(self.tokens)
         text = "Retries that a retry budget refused."
-        self.refusals = self.counter("refusals", text, labels)
+        self.refusals: Counter = self.counter("refusals", text, labels)
 
     def show(self, budget: RetryBudget) -> str:
         """Show the tokens of a budget, and return its label."""
@@ -181,8 +183,8 @@ class LimitMetrics(RegisteredMetrics):
         super().__init__("aioretry_smithy_concurrency_limit_")
         labels = ("concurrency_limit",)
         text = "Requests that got no place in time, or none in the queue."
-        self.refusals = self.counter("refusals", text, labels)
-        self.gauges = LimitGauges(self.prefix, labels)
+        self.refusals: Counter = self.counter("refusals", text, labels)
+        self.gauges: LimitGauges = LimitGauges(self.prefix, labels)
         self.collectors.append(self.gauges)
 
     def show(self, limit: ConcurrencyLimit) -> str:
