@@ -25,6 +25,12 @@ if TYPE_CHECKING:
     from .._session.builder import SessionBuilder
     from .server import SimulatedServer
 
+PATIENCE = 1.0
+"""Seconds that each attempt waits for an answer."""
+
+LONGEST = 60.0
+"""More seconds than any call takes, with all its attempts and delays."""
+
 
 class SimulatedProcess(Counts):
     """One client of the server: a process with a session of its own.
@@ -87,13 +93,6 @@ class SimulatedWire:
             raise TimeoutError
         await asyncio.sleep(ready_at - now)
         return new_response(HttpRequest(method, url, **arguments), status)
-
-
-PATIENCE = 1.0
-"""Seconds that each attempt waits for an answer."""
-
-LONGEST = 60.0
-"""More seconds than any call takes, with all its attempts and delays."""
 
 
 class PlainLoop(Counts):

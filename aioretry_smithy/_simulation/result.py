@@ -12,7 +12,6 @@ from .._errors import bad_argument, is_finite
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-
 Outage: TypeAlias = tuple[float, float, float]
 """Its start, its length in seconds, and the part of the capacity left."""
 
@@ -26,6 +25,19 @@ _OUTAGE = (
     "(start, length, capacity) or 'start:length:capacity' with start >= 0, length > 0 "
     "and capacity from 0 to 1, over within the duration; or None"
 )
+
+_RECOVERED = 0.99
+"""The share of calls that succeed when all is well again."""
+
+_HEAD = "chain", "load", "recovery", "answered", "attempts", "answered, over time"
+_BLOCKS = "▁▂▃▄▅▆▇█"
+_CELLS = 20
+"""How many characters the whole time takes."""
+
+LEGEND = """\
+load: requests in the outage, for each call that began in it
+recovery: seconds after the outage until 99 % of the calls are answered, for good
+attempts: requests for each call, in the whole time"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +92,6 @@ def read_outage(outage: object) -> Outage | None:
     except (TypeError, ValueError, OverflowError):
         raise bad_argument("outage", outage, _OUTAGE) from None
     return start, length, capacity
-
-
-_RECOVERED = 0.99
-"""The share of calls that succeed when all is well again."""
 
 
 class Counts:
@@ -225,17 +233,6 @@ class SimulationResult:
 
 def _ratio(part: Iterable[int], whole: Iterable[int]) -> float:
     return sum(part) / max(1, sum(whole))
-
-
-_HEAD = "chain", "load", "recovery", "answered", "attempts", "answered, over time"
-_BLOCKS = "▁▂▃▄▅▆▇█"
-_CELLS = 20
-"""How many characters the whole time takes."""
-
-LEGEND = """\
-load: requests in the outage, for each call that began in it
-recovery: seconds after the outage until 99 % of the calls are answered, for good
-attempts: requests for each call, in the whole time"""
 
 
 def conditions(settings: SimulationSettings) -> tuple[str, str]:
