@@ -53,10 +53,8 @@ from ._retry.decision import RetryDecision
 from ._retry.limiter import RetryLimiter
 from ._retry.rule import RetryRule, RetryRuleWithContent
 from ._retry.strategy import IDEMPOTENT_METHODS, RetryStrategy
-from ._rpc.circuit_breaker_client import CircuitBreakerRpcClient
+from ._rpc.clients import CircuitBreakerRpcClient, LoggingRpcClient, RetryingRpcClient
 from ._rpc.decorate import rpc
-from ._rpc.logging_client import LoggingRpcClient
-from ._rpc.retrying_client import RetryingRpcClient
 from ._session.builder import SessionBuilder, decorate, undecorate, unwrap
 from ._session.request_options import request_options
 

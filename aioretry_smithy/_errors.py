@@ -18,7 +18,7 @@ import inspect
 import sys
 from collections import defaultdict
 from itertools import count
-from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, TypeGuard, TypeVar
 
 import aiohttp
 
@@ -28,7 +28,7 @@ from ._text import encodable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_F = TypeVar("_F", bound="Callable[..., Any]")
+_F = TypeVar("_F", bound="Callable[..., object]")
 
 _numbers: defaultdict[str, count[int]] = defaultdict(count)
 

@@ -7,12 +7,13 @@ import functools
 import inspect
 import warnings
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeGuard, TypeVar
 
 from ._errors import bad_argument
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
+    from types import FunctionType, MethodType
 
 _T = TypeVar("_T")
 
@@ -53,7 +54,7 @@ def refuses_unknown_names(kind: type[_T]) -> type[_T]:
     known = frozenset(inspect.signature(kind).parameters)
 
     @functools.wraps(initialize)
-    def checked(self: Any, *args: Any, **named: Any) -> None:
+    def checked(self: _T, *args: object, **named: object) -> None:
         for name in named:
             if name not in known:
                 expected = f"an argument of {kind.__name__}{nearest(name, known)}"
@@ -79,13 +80,15 @@ def call_it(value: object, *kinds: type) -> str:
             return "; call one of its factories or subclasses"
         name = value.__name__
     elif _is_factory(value, kinds):
-        name = ".".join(value.__qualname__.split(".")[-2:])  # type: ignore[attr-defined]
+        name = ".".join(value.__qualname__.split(".")[-2:])
     else:
         return ""
     return f"; call it: {name}({_arguments(value)})"
 
 
-def _is_factory(value: object, kinds: tuple[type, ...]) -> bool:
+def _is_factory(
+    value: object, kinds: tuple[type, ...]
+) -> TypeGuard[FunctionType | MethodType]:
     owner = getattr(value, "__self__", None)
     if isinstance(owner, type):
         return issubclass(owner, kinds)
@@ -95,7 +98,7 @@ def _is_factory(value: object, kinds: tuple[type, ...]) -> bool:
     )
 
 
-def _arguments(function: Any) -> str:
+def _arguments(function: Callable[..., object]) -> str:
     parameters = inspect.signature(function).parameters.values()
     optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     needed = (
@@ -127,7 +130,7 @@ def warn_caller(message: str) -> None:
     warnings.warn(message, RuntimeWarning, stacklevel=level)
 
 
-def _is_inside(variables: Mapping[str, Any]) -> bool:
+def _is_inside(variables: Mapping[str, object]) -> bool:
     module = str(variables.get("__name__"))
     # dataclasses.replace() stands between the user and one of our classes.
     return is_ours(module) or module == dataclasses.__name__

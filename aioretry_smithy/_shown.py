@@ -80,7 +80,7 @@ def _is_plain(value: object, depth: int) -> bool:
     )
 
 
-def _inside(value: Any) -> Collection[Any] | None:
+def _inside(value: Any) -> Collection[object] | None:
     """Return the objects by which Python describes another one; None if unknown."""
     kind: Any = type(value)
     if kind in _COLLECTIONS:

@@ -6,7 +6,6 @@ Needs the extra ``limits``.
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from ._errors import bad_argument, is_plain_function
@@ -23,9 +22,8 @@ from limits.storage import storage_from_string
 
 from ._limits.rate_limit import Admission, RateLimit
 from ._lru import BoundedMap
-from ._shared.link import Link
-from ._shared.stored_rate import StoredRate
-from ._shared.turns import Turns
+from ._shared.storage_probe import StorageProbe
+from ._shared.stored_rate import StoredRate, Turns
 from ._text import encodable, name_of
 
 if TYPE_CHECKING:
@@ -36,10 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SharedRateLimit"]
 
-_CONSEQUENCES = {
-    "allow": "requests go through",
-    "refuse": "requests are refused",
-}
+_CONSEQUENCES = {"allow": "requests go through", "refuse": "requests are refused"}
 
 _STORAGE = "an asynchronous storage, or the URI of one, such as async+redis://localhost"
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*(?=://)", re.ASCII | re.IGNORECASE)
@@ -112,13 +107,11 @@ class SharedRateLimit(RateLimit):
         description = f"{kind}({type(found).__name__}, {str(rate)!r}, key={shown})"
         self._description = description
         self._key = key
-        link = Link(description, _CONSEQUENCES[on_storage_error])
+        probe = StorageProbe(description, _CONSEQUENCES[on_storage_error])
         stored = StoredRate(found, item)
         allow = on_storage_error == "allow"
         self._turns: BoundedMap[Turns] = BoundedMap(
-            lambda key: Turns(
-                partial(stored.take, key), partial(stored.look, key), link, allow=allow
-            )
+            lambda key: Turns(stored, key, probe, allow=allow)
         )
 
     @property
@@ -176,7 +169,7 @@ def _shown(storage: object) -> object:
 
 
 def _item_of(rate: limits.RateLimitItem | str) -> limits.RateLimitItem:
-    items: list[Any] = [rate]
+    items: list[object] = [rate]
     if isinstance(rate, str):
         try:
             items = [*limits.parse_many(rate)]

@@ -18,21 +18,17 @@ try:
         CircuitBreakerInstruments,
         ConcurrencyLimitInstruments,
         RetryBudgetInstruments,
-        breaker_attributes,
-        budget_attributes,
         http_instruments,
-        limit_attributes,
         rpc_instruments,
     )
 except ModuleNotFoundError as _cause:
     raise missing_extra("opentelemetry", _cause) from _cause
 
 from ._context.client import HttpClient, RpcClient
+from ._telemetry.instruments import check_has, instruments_from, tracer_from
 from ._telemetry.labels import http_subject, rpc_subject
-from ._telemetry.providers import check_has, instruments_from, tracer_from
 from ._telemetry.spans import Telemetry
-from ._telemetry.traced import TracedAttempt, TracedRpcAttempt
-from ._telemetry.tracing import TracedClient
+from ._telemetry.traced import TracedAttempt, TracedClient, TracedRpcAttempt
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
@@ -108,11 +104,8 @@ class TracingClient(TracedClient[HttpClient]):
         ... )
         """
         check_has("propagator", propagator, "inject")
-        telemetry = Telemetry(
-            tracer_from(tracer_provider),
-            instruments_from(meter_provider, http_instruments),
-            propagator,
-        )
+        instruments = instruments_from(meter_provider, http_instruments)
+        telemetry = Telemetry(tracer_from(tracer_provider), instruments, propagator)
         return partial(cls, telemetry=telemetry)
 
     def _subject(
@@ -159,11 +152,8 @@ class TracingRpcClient(TracedClient[RpcClient]):
 
         >>> tracing = TracingRpcClient.new_decorator()
         """
-        telemetry = Telemetry(
-            tracer_from(tracer_provider),
-            instruments_from(meter_provider, rpc_instruments),
-            None,
-        )
+        instruments = instruments_from(meter_provider, rpc_instruments)
+        telemetry = Telemetry(tracer_from(tracer_provider), instruments, None)
         return partial(cls, telemetry=telemetry)
 
     def _subject(
@@ -203,25 +193,23 @@ class CircuitBreakerMetrics(CircuitBreakerListener):
         self, circuit_breaker: CircuitBreaker, state: CircuitState
     ) -> None:
         """Count the change, and show the new state."""
-        instruments = self._instruments.get()
-        if instruments is not None:
-            instruments.circuit_breakers.add(circuit_breaker)
-            instruments.transitions.add(1, breaker_attributes(circuit_breaker, state))
+        if (instruments := self._instruments.get()) is not None:
+            instruments.add(circuit_breaker)
+            attributes = instruments.attributes_in(circuit_breaker, state)
+            instruments.transitions.add(1, attributes)
 
     def on_event_count_updated(
         self, circuit_breaker: CircuitBreaker, event_count: EventCount
     ) -> None:
         """Show the state."""
-        instruments = self._instruments.get()
-        if instruments is not None:
-            instruments.circuit_breakers.add(circuit_breaker)
+        if (instruments := self._instruments.get()) is not None:
+            instruments.add(circuit_breaker)
 
     def on_request_rejected(self, circuit_breaker: CircuitBreaker) -> None:
         """Count the rejection, and show the state."""
-        instruments = self._instruments.get()
-        if instruments is not None:
-            instruments.circuit_breakers.add(circuit_breaker)
-            instruments.rejections.add(1, breaker_attributes(circuit_breaker))
+        if (instruments := self._instruments.get()) is not None:
+            instruments.add(circuit_breaker)
+            instruments.rejections.add(1, instruments.attributes(circuit_breaker))
 
 
 class RetryBudgetMetrics(RetryBudgetListener):
@@ -245,16 +233,14 @@ class RetryBudgetMetrics(RetryBudgetListener):
 
     def on_retry_refused(self, budget: RetryBudget, ctx: ClientRequestContext) -> None:
         """Count the refusal, and show the tokens."""
-        instruments = self._instruments.get()
-        if instruments is not None:
-            instruments.budgets.add(budget)
-            instruments.refusals.add(1, budget_attributes(budget))
+        if (instruments := self._instruments.get()) is not None:
+            instruments.add(budget)
+            instruments.refusals.add(1, instruments.attributes(budget))
 
     def on_tokens_changed(self, budget: RetryBudget) -> None:
         """Show the tokens."""
-        instruments = self._instruments.get()
-        if instruments is not None:
-            instruments.budgets.add(budget)
+        if (instruments := self._instruments.get()) is not None:
+            instruments.add(budget)
 
 
 class ConcurrencyLimitMetrics(ConcurrencyLimitListener):
@@ -283,13 +269,11 @@ class ConcurrencyLimitMetrics(ConcurrencyLimitListener):
 
     def on_limit_changed(self, limit: ConcurrencyLimit) -> None:
         """Show the limit."""
-        instruments = self._instruments.get()
-        if instruments is not None:
-            instruments.limits.add(limit)
+        if (instruments := self._instruments.get()) is not None:
+            instruments.add(limit)
 
     def on_refused(self, limit: ConcurrencyLimit, ctx: ClientRequestContext) -> None:
         """Count the refusal, and show the limit."""
-        instruments = self._instruments.get()
-        if instruments is not None:
-            instruments.limits.add(limit)
-            instruments.refusals.add(1, limit_attributes(limit))
+        if (instruments := self._instruments.get()) is not None:
+            instruments.add(limit)
+            instruments.refusals.add(1, instruments.attributes(limit))

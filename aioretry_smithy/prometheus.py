@@ -21,11 +21,11 @@ from ._limits.concurrency_limit import ConcurrencyLimit, ConcurrencyLimitListene
 from ._request.keys import host_key
 from ._retry.budget import RetryBudget, RetryBudgetListener
 from ._telemetry.labels import known_method
-from ._telemetry.metered import MeteredClient
-from ._telemetry.prometheus_limits import LimitMetrics
 from ._telemetry.prometheus_metrics import (
     BreakerMetrics,
     BudgetMetrics,
+    LimitMetrics,
+    MeteredClient,
     http_metrics,
     metrics_in,
     rpc_metrics,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ._context.context import ClientRequestContext
     from ._request.request import HttpRequest
     from ._request.rpc_request import RpcRequest
-    from ._telemetry.metered import Labels
+    from ._telemetry.prometheus_metrics import Labels
 
 __all__ = [
     "CircuitBreakerMetrics",

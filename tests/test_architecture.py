@@ -85,7 +85,7 @@ ASK_OUTSIDE = {
     "_chance": {"random.random"},  # what is used unless other dice are given
     "_clock": {"time.monotonic"},  # what is used outside of any event loop
     # It seeds the dice for a simulation, and gives them back.
-    "_simulation.isolation": {"random.Random", "random.getstate", "random.setstate"},
+    "_simulation.fleet": {"random.Random", "random.getstate", "random.setstate"},
 }
 """The modules that may use a clock other than the event loop's, or dice."""
 
@@ -101,20 +101,19 @@ PRIVATE_OF_OTHERS = {
     ("_bodies.replayable_payload", "_headers"),
     ("_bodies.response_content", "_body"),
     ("_bodies.response_content", "_size"),
-    ("_session.deadline", "_timeout"),
     ("testing._transport", "_request"),
     # Users derive from these classes, or see them, and these are not for users.
     ("_breaker.strategy", "_applies"),
     ("_retry.strategy_tokens", "_may_wait"),
     ("_retry.strategy_tokens", "_release"),
-    ("_rpc.retrying_client", "_name"),
+    ("_rpc.clients", "_name"),
     ("_shared.budget", "_become"),
     ("_shared.budget", "_refuse"),
     ("_shared.circuits", "_clock"),
     ("_shared.circuits", "_enter"),
     ("_shared.circuits", "_state"),
     ("_simulation.process", "_base_url"),
-    ("_telemetry.limit_gauges", "_seen"),
+    ("_telemetry.registry", "_seen"),
 }
 """Private attributes of another room's objects. Nothing is added here."""
 

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import math
 import os
+import re
 import sys
+import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
+
+from yarl import URL
 
 import aioretry_smithy
 
 from .. import Backoff, RetryStrategy
-from . import converters
+from .._masking.mask import DEFAULT_MASK
+from .._retry.spec import parse_spec
 from .output import PROGRAM, ExitCode
 
 if TYPE_CHECKING:
@@ -24,7 +32,7 @@ STRATEGIES: dict[str, Callable[[Backoff], RetryStrategy]] = {
 }
 """The strategies that ``--strategy`` knows."""
 
-_NUMBERS: tuple[tuple[str, Callable[[str], float], float, str], ...] = (
+NUMBERS: tuple[tuple[str, Callable[[str], float], float, str], ...] = (
     ("clients", int, 50, "processes that make calls, each with a session of its own"),
     ("rate", float, 700.0, "calls a second, of all clients together"),
     ("capacity", float, 1000.0, "requests a second that the server can answer"),
@@ -32,6 +40,12 @@ _NUMBERS: tuple[tuple[str, Callable[[str], float], float, str], ...] = (
     ("seed", int, 0, "the seed of all random numbers"),
 )
 """The options of a simulation that are numbers."""
+
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_TIME = re.compile(r"[0-9.]+(ms|s)?")
+_HEADER = re.compile(
+    rf"({_TOKEN.pattern}):[ \t]*([^\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]*)"
+)
 
 _Commands: TypeAlias = "argparse._SubParsersAction[_Parser]"
 
@@ -83,10 +97,8 @@ def _add_demo(commands: _Commands) -> None:
     parser = commands.add_parser(
         "demo", help=summary, description=f"{summary.capitalize()}.", allow_abbrev=False
     )
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help="print one JSON document when all is over (default: text as it happens)",
+    _add_json(
+        parser, "print one JSON document when all is over (default: text as it happens)"
     )
 
 
@@ -102,30 +114,31 @@ def _add_request(commands: _Commands) -> None:
         " log that cannot be written, 130 for Ctrl-C.",
         allow_abbrev=False,
     )
-    parser.add_argument(
-        "url", metavar="URL", type=converters.url, help="where to send it"
-    )
+    parser.add_argument("url", metavar="URL", type=_url, help="where to send it")
     _add_request_options(parser)
     _add_retry_options(parser)
     parser.add_argument(
         "--timeline",
         metavar="FILE",
-        type=converters.file,
+        type=_file,
         help="draw attempts, waits and deadline into an SVG file (default: do not)",
     )
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help="print the log as a JSON document to standard output, and not the body"
+    _add_json(
+        parser,
+        "print the log as a JSON document to standard output, and not the body"
         " (default: the body, and the log as text)",
     )
+
+
+def _add_json(parser: argparse.ArgumentParser, meaning: str) -> None:
+    parser.add_argument("--json", action="store_true", help=meaning)
 
 
 def _add_request_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-X",
         "--method",
-        type=converters.method,
+        type=_method,
         help="the method (default: GET; with --data POST)",
     )
     parser.add_argument(
@@ -134,7 +147,7 @@ def _add_request_options(parser: argparse.ArgumentParser) -> None:
         dest="headers",
         metavar="'NAME: VALUE'",
         action="append",
-        type=converters.header,
+        type=_header,
         default=[],
         help="a header; may be repeated (default: those of aiohttp)",
     )
@@ -158,7 +171,7 @@ def _add_retry_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--backoff",
         metavar="SPEC",
-        type=converters.checked(converters.backoff),
+        type=_backoff,
         default=Backoff.of_default(),
         help="the waits between attempts: seconds, or such as fixed=0.5,jitter=0"
         " (default: exponential=0.2:10:2.0,jitter=0.2)",
@@ -166,20 +179,20 @@ def _add_retry_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-total-attempts",
         metavar="N",
-        type=converters.attempts,
+        type=_attempts,
         help="attempts, the first one included (default: 10, or"
         " $AIORETRY_SMITHY_DEFAULT_MAX_TOTAL_ATTEMPTS)",
     )
     parser.add_argument(
         "--attempt-timeout",
         metavar="SECONDS",
-        type=converters.seconds,
+        type=_seconds,
         help="limit of each attempt, to the end of the body (default: none)",
     )
     parser.add_argument(
         "--response-timeout",
         metavar="SECONDS",
-        type=converters.seconds,
+        type=_seconds,
         help="limit of all attempts and waits together, to the end of the body"
         " (default: 300, aiohttp's)",
     )
@@ -203,7 +216,7 @@ def _add_simulate(commands: _Commands) -> None:
         help="what makes a SessionBuilder for each client; also path/file.py:FUNCTION"
         " (default: the standard chain)",
     )
-    for name, kind, default, meaning in _NUMBERS:
+    for name, kind, default, meaning in NUMBERS:
         parser.add_argument(
             f"--{name}",
             metavar="N",
@@ -214,19 +227,110 @@ def _add_simulate(commands: _Commands) -> None:
     parser.add_argument(
         "--outage",
         metavar="START:LENGTH:PART",
-        type=converters.outage,
+        type=_outage,
         default="10:20:0.2",
         help="the second when it begins, its seconds, and the part of the capacity that"
         " is left, from 0 to 1; or none (default: %(default)s)",
     )
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help="print one JSON document (default: a table)",
-    )
+    _add_json(parser, "print one JSON document (default: a table)")
     parser.add_argument(
         "--plot",
         metavar="FILE.svg",
-        type=converters.picture,
+        type=_picture,
         help="draw load and success over time into an SVG file (default: do not)",
     )
+
+
+def _refuse(text: str, expected: str) -> NoReturn:
+    """Say what would have been right."""
+    raise argparse.ArgumentTypeError(f"{text!r} (expected: {expected})")
+
+
+def _url(text: str) -> URL:
+    """Read a URL of HTTP, with a host."""
+    with contextlib.suppress(ValueError):
+        url = URL(text)
+        host = url.host or ""
+        # Finds hosts with an empty label, or one that is too long.
+        host.encode("idna")
+        is_host = host != "" and " " not in host
+        if is_host and url.scheme in {"http", "https"} and text.isprintable():
+            return url
+    _refuse(DEFAULT_MASK.text(text), "http:// or https://, and a host")
+
+
+def _method(text: str) -> str:
+    """Read a method, in capital letters."""
+    if not _TOKEN.fullmatch(text):
+        _refuse(text, "a method such as PUT")
+    return text.upper()
+
+
+def _header(text: str) -> tuple[str, str]:
+    """Read the name and the value of a header."""
+    match = _HEADER.fullmatch(text)
+    if match is None:
+        _refuse(text, "'Name: value'")
+    return match[1], match[2]
+
+
+def _file(text: str) -> Path:
+    """Read the name of a file to write."""
+    if text == "-":
+        _refuse(text, "a file, not standard output")
+    # What comes before it may cost something, and must not be done for nothing.
+    path = Path(text)
+    if "\0" in text or not _is_directory(path.parent) or _is_directory(path):
+        _refuse(text, "a file in a directory that exists")
+    return path
+
+
+def _picture(text: str) -> Path:
+    """Read the name of a picture to draw."""
+    path = _file(text)
+    if path.suffix.lower() != ".svg":
+        _refuse(text, "a file whose name ends in .svg")
+    return path
+
+
+def _is_directory(path: Path) -> bool:
+    # Path.is_dir() raises for names that are too long, and closed directories.
+    return os.path.isdir(path)  # noqa: PTH112
+
+
+def _attempts(text: str) -> int:
+    """Read a number of attempts."""
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text)):
+        _refuse(text, "an integer >= 1")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    """Read a time."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < math.inf:
+        _refuse(text, "seconds, finite and > 0")
+    return seconds
+
+
+def _backoff(text: str) -> Backoff:
+    """Read the waits between attempts, in seconds as the other options are.
+
+    One number is a fixed wait. What looks like milliseconds is refused.
+    """
+    spec = f"fixed={text}" if _TIME.fullmatch(text) else text
+    with warnings.catch_warnings(action="error"):
+        try:
+            backoff: Backoff = parse_spec(spec, Backoff, "s")
+        except (RuntimeWarning, ValueError) as error:
+            # argparse would not pass on what a ValueError says.
+            raise argparse.ArgumentTypeError(str(error)) from None
+    return backoff
+
+
+def _outage(text: str) -> str | None:
+    """Read an outage, or none."""
+    return None if text == "none" else text

@@ -7,10 +7,12 @@ import contextlib
 import errno
 import json
 import sys
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
+from aiohttp import web
 
 from .. import (
     Backoff,
@@ -27,11 +29,10 @@ from .. import (
 )
 from ..testing import FaultInjectingClient, InjectedFault
 from .output import ExitCode, new_output
-from .server import serving
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
 
     from .plain_output import PlainOutput
 
@@ -202,7 +203,7 @@ def _table(calls: list[Call]) -> list[tuple[str, ...]]:
     return rows
 
 
-def _document(calls: list[Call]) -> dict[str, Any]:
+def _document(calls: list[Call]) -> dict[str, object]:
     return {
         "calls": [
             {
@@ -215,3 +216,22 @@ def _document(calls: list[Call]) -> dict[str, Any]:
         ],
         "summary": [call.summary() for call in calls],
     }
+
+
+@asynccontextmanager
+async def serving() -> AsyncIterator[str]:
+    """Answer every request at a URL on 127.0.0.1, for as long as the block lasts."""
+    application = web.Application()
+    application.router.add_get("/{path:.*}", _answer)
+    runner = web.AppRunner(application, access_log=None)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        host, port = runner.addresses[0]
+        yield f"http://{host}:{port}"
+    finally:
+        await runner.cleanup()
+
+
+async def _answer(request: web.Request) -> web.Response:
+    return web.Response(text="Here you are.\n")

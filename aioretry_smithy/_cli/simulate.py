@@ -1,27 +1,37 @@
-"""Put a chain through an outage, and show how it did."""
+"""Put a chain, perhaps of a function of the user's, through an outage."""
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import json
 import sys
-from typing import TYPE_CHECKING
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from .. import testing
+from .._errors import is_plain_function
+from .._log.error_text import describe_error
+from .._masking.mask import DEFAULT_MASK
 from .._simulation.picture import draw
-from .._simulation.settings import SimulationSettings, read_outage
-from .._simulation.table import LEGEND, conditions, rows
+from .._simulation.result import (
+    LEGEND,
+    SimulationSettings,
+    conditions,
+    read_outage,
+    rows,
+)
 from .._text import printable
-from .arguments import UsageError
+from .arguments import NUMBERS, UsageError
 from .output import ExitCode, complain, new_output
-from .user_function import find_function, in_a_line
 
 if TYPE_CHECKING:
     import argparse
-    from pathlib import Path
+    from types import ModuleType
 
+    from .._simulation.fleet import Chain
     from .._simulation.result import SimulationResult
-
-_NUMBERS = "clients", "rate", "capacity", "duration", "seed"
 
 
 def simulate(arguments: argparse.Namespace) -> ExitCode:
@@ -30,7 +40,7 @@ def simulate(arguments: argparse.Namespace) -> ExitCode:
     Raises:
         UsageError: A number is out of range, or the user's function cannot be used.
     """
-    numbers = {name: getattr(arguments, name) for name in _NUMBERS}
+    numbers = {name: getattr(arguments, name) for name, *_ in NUMBERS}
     try:
         outage = read_outage(arguments.outage)
         SimulationSettings(**numbers, outage=outage, error_rate=0.0)
@@ -75,3 +85,49 @@ def _show(result: SimulationResult, plot: Path | None) -> None:
     output.line(LEGEND)
     if plot is not None:
         output.line(f"plot: {printable(str(plot))}")
+
+
+def find_function(name: str) -> Chain:
+    """Import what ``MODULE:FUNCTION`` or ``path/file.py:FUNCTION`` names.
+
+    Modules are looked for in the working directory too, and what a file imports also
+    beside it.
+
+    Raises:
+        UsageError: There is no such thing, or importing it fails.
+    """
+    source, _, function = name.rpartition(":")
+    if not source or not function:
+        expected = "MODULE:FUNCTION or path/file.py:FUNCTION"
+        raise UsageError(f"{name!r} (expected: {expected})")
+    try:
+        module = _import(source)
+    except (Exception, SystemExit) as error:
+        raise UsageError(f"cannot import {source!r}: {in_a_line(error)}") from None
+    try:
+        found: Chain = attrgetter(function)(module)
+    except AttributeError as error:
+        raise UsageError(f"{name!r}: {error}") from None
+    if not is_plain_function(found):
+        expected = "a plain function that returns a SessionBuilder"
+        raise UsageError(f"{name!r} (expected: {expected})")
+    return found
+
+
+def in_a_line(error: BaseException) -> str:
+    """Describe an error of the user's code."""
+    return describe_error(error, DEFAULT_MASK)
+
+
+def _import(source: str) -> ModuleType:
+    path = Path(source)
+    if path.suffix != ".py":
+        sys.path.insert(0, str(Path.cwd()))
+        return importlib.import_module(source)
+    sys.path.insert(0, str(path.resolve().parent))
+    spec: Any = importlib.util.spec_from_file_location(f"simulated {path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    # Dataclasses look for the module of their annotations there.
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Final
 from .tree import cells
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
 CELL: Final = 0.602
 """How wide a character is in its own height, as in most fonts of equal widths."""
 
 TEXT_SIZE: Final = 12
+
+PAPER: Final = '<rect class="paper"'
+"""The beginning of a rectangle that covers what is below it."""
 
 MOST_TICKS: Final = 9
 """How many steps a scale has at most."""
@@ -53,6 +56,22 @@ def style(
         f"{more}{day}@media (prefers-color-scheme:dark){{{night}}}"
         "</style>"
     )
+
+
+def document(
+    size: tuple[int, int], title: str, about: str, rules: str, parts: Iterable[str]
+) -> str:
+    """Return a whole picture: *parts* on a sheet of paper, with a title and a text."""
+    width, height = size
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}"',
+        f' width="{width}" height="{height}" role="img">',
+        f"<title>{escape(title)}</title>",
+        f"<desc>{escape(about)}</desc>",
+        rules,
+        f'{PAPER} width="{width}" height="{height}" rx="6"/>',
+    ]
+    return "\n".join([*lines, *parts, "</svg>", ""])
 
 
 def ticks(end: float) -> Iterator[tuple[float, str]]:

@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .error_text import describe_cause, excerpt
-from .svg import CELL, TEXT_SIZE, style, text, ticks, width
+from .svg import CELL, PAPER, TEXT_SIZE, document, style, text, ticks, width
 from .timeline import COLOURS, Bar, OutcomeKind, Span, Timeline, timeline
 from .tree import Headline, cells, describe_outcome, tree
 
@@ -29,8 +29,6 @@ _AXIS_HEIGHT: Final = 36
 _BAR_HEIGHT: Final = 10
 _WAIT_HEIGHT: Final = 4
 _TITLE_SIZE: Final = 14
-
-_PAPER: Final = '<rect class="paper"'
 
 _SHORTEST: Final = 0.001
 """Seconds on the axis at least."""
@@ -64,26 +62,22 @@ def draw(log: LogFacts) -> str:
     axis = _Axis.of(times)
     top = _TOP if times.deadline is None else _TOP + _DEADLINE_HEIGHT
     bottom = top + _ROW_HEIGHT * sum(map(_count, times.bars))
-    height = bottom + _AXIS_HEIGHT
-    size = f'width="{_WIDTH}" height="{height}"'
     request, result, rest = times.headline
     became = [(f"{result}  ", OutcomeKind.of(log)), (rest.lstrip(", "), "muted")]
-    lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}"',
-        f' {size} role="img">',
-        f"<title>{escape(str(times.headline))}</title>",
-        f"<desc>{escape(tree(log, times.attempts))}</desc>",
-        _STYLE,
-        f'{_PAPER} {size} rx="6"/>',
+    parts = [
         *_line([(request, "ink")], 30, _TITLE_SIZE),
         *_line(became, 50),
         *_scale(axis, top, bottom),
         *_deadline(times, axis, bottom),
     ]
     # Paper covers the scale, not the tint of a frame.
-    rows = _rows(times.bars, axis, top)
-    lines += sorted(rows, key=lambda part: not part.startswith(_PAPER))
-    return "\n".join([*lines, "</svg>", ""])
+    parts += sorted(_rows(times.bars, axis, top), key=_is_paper, reverse=True)
+    size, about = (_WIDTH, bottom + _AXIS_HEIGHT), tree(log, times.attempts)
+    return document(size, str(times.headline), about, _STYLE, parts)
+
+
+def _is_paper(part: str) -> bool:
+    return part.startswith(PAPER)
 
 
 class _Axis(NamedTuple):
@@ -217,7 +211,7 @@ def _line(
         if content := content.strip():
             # Over whatever is below.
             yield (
-                f'{_PAPER} x="{x:.1f}" y="{y - size}"'
+                f'{PAPER} x="{x:.1f}" y="{y - size}"'
                 f' width="{width(content, size):.1f}" height="{size + 4}"/>'
             )
             yield text(content, x, y, kind, size=size)

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .._errors import bad_argument, is_finite
 from ..smithy import sync
-from ..smithy.adaptive_mode import AdaptiveMode
 from ..smithy.interfaces import METHODS
-from ..smithy.standard_mode import StandardMode
 from ..smithy.strategies import StandardRetryStrategy
+from ..smithy.token_rules import AdaptiveMode, StandardMode
 
 if TYPE_CHECKING:
     from collections.abc import Callable

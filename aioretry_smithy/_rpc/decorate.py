@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import inspect
 from asyncio import get_running_loop
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar
 
 from .._call.call import Call, CallDefaults
 from .._call.recorder import end_call
 from .._context.chain import assemble, check_attempt_timeout, mask_of, retrying_client
-from .._context.client import Chain, DecoratingClient
+from .._context.client import Chain, DecoratingClient, RpcClient
 from .._context.enclosing import begin_call
 from .._context.loop import run
 from .._context.options import UNSET, RequestOptions, Unset, current_options
@@ -21,8 +21,7 @@ from .._request.rpc_request import RpcRequest
 from .._retry.config import RetryConfig
 from .._retry.given_up import call_inside, is_given_up
 from .._retry.strategy import asks_for_idempotence
-from .attempt import FunctionAttempts
-from .function_client import FunctionClient
+from .attempt import FunctionAttempts, FunctionClient
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -32,15 +31,16 @@ if TYPE_CHECKING:
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
+CoroutineFunction: TypeAlias = "Callable[_P, Coroutine[Any, Any, _T]]"
+"""A function that is written with ``async def``."""
+
 
 def rpc(
     *decorators: RpcDecorator,
     response_timeout: float | None = None,
     name: str | None = None,
     idempotent: bool | Literal[Unset.UNSET] = UNSET,
-) -> Callable[
-    [Callable[_P, Coroutine[Any, Any, _T]]], Callable[_P, Coroutine[Any, Any, _T]]
-]:
+) -> Callable[[CoroutineFunction[_P, _T]], CoroutineFunction[_P, _T]]:
     """Decorate a coroutine function: retry it, limit its time, log what it calls.
 
     Use it for operations of several requests, and for clients that are not HTTP. A call
@@ -87,13 +87,17 @@ def rpc(
     if name is not None:
         checked_name(name)
 
-    def decorate(
-        function: Callable[_P, Coroutine[Any, Any, _T]],
-    ) -> Callable[_P, Coroutine[Any, Any, _T]]:
-        calls = _Calls(_checked(function), decorators, name, options)
+    def decorate(function: CoroutineFunction[_P, _T]) -> CoroutineFunction[_P, _T]:
+        _check(function)
+        calls = _Calls(function, decorators, name, options)
         if idempotent is UNSET:
             calls.warn_of_failsafe()
-        return _decorated(function, calls)
+
+        @functools.wraps(function)
+        async def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+            return await calls.run(calls.begin(args, kwargs))
+
+        return call
 
     return decorate
 
@@ -115,9 +119,9 @@ def _is_decorated(decorator: object) -> bool:
     )
 
 
-def _checked(function: Any) -> Any:
+def _check(function: object) -> None:
     if inspect.iscoroutinefunction(function):
-        return function
+        return
     expected = "a coroutine function, written with async def and without yield"
     if isinstance(function, staticmethod | classmethod):
         kind = type(function).__name__
@@ -125,47 +129,33 @@ def _checked(function: Any) -> Any:
     raise bad_argument("function", function, expected)
 
 
-def _name_of(function: Any) -> str:
+def _name_of(function: object) -> str:
     # A partial function has no name of its own, nor has a mock.
     while isinstance(function, functools.partial):
         function = function.func
-    name: str = getattr(function, "__qualname__", type(function).__qualname__)
-    return name
+    return getattr(function, "__qualname__", type(function).__qualname__)
 
 
-def _decorated(
-    function: Callable[_P, Coroutine[Any, Any, _T]], calls: _Calls
-) -> Callable[_P, Coroutine[Any, Any, _T]]:
-    @functools.wraps(function)
-    async def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-        answer: _T = await calls.run(calls.begin(args, kwargs))
-        return answer
-
-    return call
-
-
-class _Attempt(DecoratingClient[Any]):
+class _Attempt(DecoratingClient[RpcClient]):
     """Makes the call its one attempt, where nothing retries."""
 
     _hooks = FunctionAttempts()
 
 
-class _Calls:
+class _Calls(Generic[_T]):
     """Makes the calls of one function."""
 
     __slots__ = ("_chain", "_config", "_defaults", "_options", "_request")
 
     def __init__(
         self,
-        function: Any,
+        function: CoroutineFunction[..., _T],
         decorators: tuple[RpcDecorator, ...],
         name: str | None,
         options: RequestOptions,
     ) -> None:
-        innermost: Any = FunctionClient(function)
-        client = assemble(innermost, decorators, "functions")
-        timeout: Any = options.response_timeout
-        check_attempt_timeout(client, lambda: timeout)
+        client = assemble(FunctionClient(function), decorators, "functions")
+        check_attempt_timeout(client, lambda: _seconds(options))
         self._defaults = CallDefaults(mask_of(client))
         retrying = retrying_client(client)
         self._config: object = getattr(retrying, "config", None)
@@ -189,27 +179,32 @@ class _Calls:
                 " idempotent=False says that this is meant"
             )
 
-    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+    def begin(self, args: tuple[object, ...], kwargs: dict[str, object]) -> Call:
         """Begin a call, with the options of the blocks around it."""
-        request: Any = self._request.called_with(args, kwargs)
+        request = self._request.called_with(args, kwargs)
         around, options = current_options(), self._options
         if around is not None:
             options = around.within(options)
-        timeout: Any = options.response_timeout
-        call = Call(request, get_running_loop(), timeout, self._defaults)
+        call = Call(request, get_running_loop(), _seconds(options), self._defaults)
         call.brings_response = False
         begin_call(call, options)
         return call
 
-    async def run(self, call: Call) -> Any:
+    async def run(self, call: Call) -> _T:
         """Send a call through the chain, and end it."""
         try:
-            return await run(self._chain.compiled(), call, call, call.to_send)
+            answer: _T = await run(self._chain.compiled(), call, call, call.to_send)
         except BaseException as cause:
             _annotate(call, cause)
             raise
         finally:
             end_call(call)
+        return answer
+
+
+def _seconds(options: RequestOptions) -> float | None:
+    seconds = options.response_timeout
+    return None if seconds is UNSET else seconds
 
 
 def _annotate(call: Call, cause: BaseException) -> None:

@@ -5,25 +5,73 @@ from __future__ import annotations
 import asyncio
 import math
 from contextvars import Context
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from .._clock import loop_time
-from .._errors import checked_name
+from .._errors import checked_name, is_plain_function
 from .._retry.budget import RetryBudget, count_failure
 from .._retry.limiter import RetryLimiter
+from .._text import encodable
 from ..smithy.shared import Shared
-from .link import Link
-from .purse import Purse
+from .storage_probe import StorageProbe, check_client, no_client
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from .._context.context import ClientRequestContext
     from .._retry.budget import RetryBudgetListener
-    from .redis_client import RedisClient
+    from .storage_probe import RedisClient
 
-_UNTOLD = 1.0
+_REPORT_AFTER = 1.0
 """Seconds after which outcomes are reported, unless a retry reports them before."""
+
+_FORGOTTEN_AFTER = 3600
+"""Seconds without an outcome after which the tokens are as at first."""
+
+_SCRIPT = f"""
+local state = redis.call('HMGET', KEYS[1], 'tokens', 'failures')
+local capacity, brake_after = tonumber(ARGV[1]), tonumber(ARGV[2])
+local tokens = tonumber(state[1]) or capacity
+local failures = tonumber(state[2]) or 0
+if ARGV[4] == '1' then failures = 0 end
+failures = failures + tonumber(ARGV[5])
+tokens = math.max(0, math.min(tokens + tonumber(ARGV[3]), capacity))
+local is_braked = brake_after > 0 and failures >= brake_after
+local is_paid = 0
+if ARGV[6] == '1' and not is_braked and tokens >= 1 - 1e-9 then
+    tokens = math.max(tokens - 1, 0)
+    is_paid = 1
+end
+local shown = string.format('%.17g', tokens)
+redis.call('HSET', KEYS[1], 'tokens', shown, 'failures', failures)
+redis.call('EXPIRE', KEYS[1], {_FORGOTTEN_AFTER})
+return {{is_paid, shown, failures}}
+"""
+
+
+@dataclass(slots=True)
+class Outcomes:
+    """The outcomes of attempts since the last report to Redis."""
+
+    tokens: float = 0.0
+    """Tokens that came, less those that retries cost while Redis was away."""
+
+    has_success: bool = False
+
+    failures: int = 0
+    """Failures in a row, since the last success if there was one."""
+
+    def add(self, later: Outcomes) -> None:
+        """Add later outcomes."""
+        self.tokens += later.tokens
+        self.failures = later.failures_after(self.failures)
+        self.has_success |= later.has_success
+
+    def failures_after(self, failures: int) -> int:
+        """Return the failures in a row where there were so many before."""
+        return self.failures + (0 if self.has_success else failures)
 
 
 class SharedRetryBudget(Shared, RetryLimiter):
@@ -86,10 +134,19 @@ class SharedRetryBudget(Shared, RetryLimiter):
             brake_after=brake_after,
             listeners=listeners,
         )
-        self._purse = Purse(redis, name, capacity, brake_after)
-        self._link = Link(repr(self), "each process decides about retries alone")
+        check_client(redis, "register_script")
+        self._run = redis.register_script(_SCRIPT)
+        if is_plain_function(self._run):
+            raise no_client(redis)
+        self._key = encodable(f"aioretry_smithy:retry-budget:{name}")
+        self._settings = repr(float(capacity)), brake_after or 0
+        # What Redis does not know yet.
+        self._unreported = Outcomes()
+        self._storage = StorageProbe(
+            repr(self), "each process decides about retries alone"
+        )
         # When the next outcomes are reported; long ago where there are none.
-        self._tell_at = -math.inf
+        self._report_at = -math.inf
 
     @property
     def name(self) -> str:
@@ -108,14 +165,14 @@ class SharedRetryBudget(Shared, RetryLimiter):
 
     async def acquire(self, ctx: ClientRequestContext, cause: Exception | None) -> bool:
         """Pay for a retry in Redis; while that is away, from what this process has."""
-        if self._link.is_away:
-            self._link.look(self._tell)
+        if self._storage.is_down:
+            self._storage.probe(self._report)
             return self._acquire_alone(ctx, cause)
         deadline = loop_time() + ctx.root.remaining()
-        asked = self._link.ask(self._pay)
+        asked = self._storage.ask(partial(self._report, 1))
         is_paid = None
         try:
-            is_paid = await self._link.answer(asked, deadline)
+            is_paid = await self._storage.answer(asked, deadline)
         finally:
             if is_paid is None:
                 asked.add_done_callback(self._put_back)
@@ -128,22 +185,21 @@ class SharedRetryBudget(Shared, RetryLimiter):
     def release(self, ctx: ClientRequestContext) -> None:
         """Take the token of a retry back that does not take place."""
         self._local.release(ctx)
-        self._purse.untold.tokens += 1
-        self._tell_later(loop_time())
+        self._unreported.tokens += 1
+        self._report_later(loop_time())
 
     def on_success(self, ctx: ClientRequestContext) -> None:
         """Count a success: it brings the deposit and lets the brake go."""
         self._local.on_success(ctx)
-        untold = self._purse.untold
-        untold.tokens += self._deposit
-        untold.has_success, untold.failures = True, 0
-        self._tell_later(loop_time())
+        self._unreported.tokens += self._deposit
+        self._unreported.has_success, self._unreported.failures = True, 0
+        self._report_later(loop_time())
 
     def on_failure(self, ctx: ClientRequestContext, cause: Exception | None) -> None:
         """Count a failure, unless its connection broke with others, or it throttles."""
         if count_failure(self._local, ctx, cause):
-            self._purse.untold.failures += 1
-            self._tell_later(loop_time())
+            self._unreported.failures += 1
+            self._report_later(loop_time())
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._local.name!r}, {self._local._settings})"
@@ -153,36 +209,44 @@ class SharedRetryBudget(Shared, RetryLimiter):
     ) -> bool:
         is_paid = self._local.acquire(ctx, cause)
         if is_paid:
-            self._purse.untold.tokens -= 1
-            self._tell_later(loop_time())
+            self._unreported.tokens -= 1
+            self._report_later(loop_time())
         return is_paid
 
-    def _tell_later(self, now: float) -> None:
+    def _report_later(self, now: float) -> None:
         # Also where a loop has ended before it was time.
-        if now > self._tell_at:
-            self._tell_at = now + _UNTOLD
+        if now > self._report_at:
+            self._report_at = now + _REPORT_AFTER
             loop = asyncio.get_running_loop()
             # Not that of the call, which it would keep alive.
-            loop.call_at(self._tell_at, self._tell_now, context=Context())
+            loop.call_at(self._report_at, self._report_now, context=Context())
 
-    def _tell_now(self) -> None:
-        self._tell_at = -math.inf
-        self._link.tell(self._tell)
+    def _report_now(self) -> None:
+        self._report_at = -math.inf
+        self._storage.send(self._report)
 
     def _put_back(self, asked: asyncio.Task[bool | None]) -> None:
         """Put the token back of a retry that did not wait for it."""
         if not asked.cancelled() and asked.result():
-            self._purse.untold.tokens += 1
-            self._tell_later(loop_time())
+            self._unreported.tokens += 1
+            self._report_later(loop_time())
 
-    async def _tell(self) -> bool:
-        self._learn(*await self._purse.tell())
-        return True
+    async def _report(self, wants: int = 0) -> bool:
+        """Report all outcomes, and pay for so many retries; say whether that is paid.
 
-    async def _pay(self) -> bool:
-        return self._learn(*await self._purse.pay())
-
-    def _learn(self, is_paid: bool, tokens: float, failures: int) -> bool:
-        untold = self._purse.untold
-        self._local._become(tokens + untold.tokens, untold.failures_after(failures))
-        return is_paid
+        Learn what tokens are left, and of the failures in a row.
+        """
+        reported, self._unreported = self._unreported, Outcomes()
+        outcomes = repr(reported.tokens), int(reported.has_success), reported.failures
+        try:
+            is_paid, tokens, failures = await self._run(
+                keys=[self._key], args=[*self._settings, *outcomes, wants]
+            )
+        except BaseException:
+            reported.add(self._unreported)
+            self._unreported = reported
+            raise
+        unreported = self._unreported
+        tokens, failures = float(tokens) + unreported.tokens, int(failures)
+        self._local._become(tokens, unreported.failures_after(failures))
+        return bool(is_paid)

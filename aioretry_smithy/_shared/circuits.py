@@ -17,14 +17,20 @@ from .._clock import loop_time
 from .._errors import bad_argument, is_plain_function
 from .._text import encodable
 from ..smithy.shared import Shared
-from .link import PATIENCE, PAUSE, Link, heeding
-from .redis_client import method_of, no_client
+from .storage_probe import (
+    PATIENCE,
+    PAUSE,
+    StorageProbe,
+    cancellable,
+    check_client,
+    no_client,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .._breaker.window import EventCount
-    from .redis_client import RedisClient
+    from .storage_probe import RedisClient
 
 _QUIET = 30.0
 """Seconds without a message after which the connection is tried."""
@@ -86,7 +92,8 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
         channel: str = "aioretry_smithy:circuit-breakers",
         random: Callable[[], float] = random.random,
     ) -> None:
-        if not hasattr(method_of(redis, "pubsub")(), "__aenter__"):
+        check_client(redis, "pubsub")
+        if not hasattr(redis.pubsub(), "__aenter__"):
             raise no_client(redis)
         if channel == "" or not isinstance(channel, str):
             raise bad_argument("channel", channel, "a str that is not empty")
@@ -94,7 +101,7 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
             raise bad_argument("random", random, "a function that returns a number")
         self._redis, self._random = redis, random
         self._channel = encodable(channel)
-        self._link = Link(repr(self), "circuits open in each process alone")
+        self._storage = StorageProbe(repr(self), "circuits open in each process alone")
         self._id = ""
         self._rounds: WeakKeyDictionary[CircuitBreaker, _Round | None]
         self._rounds = WeakKeyDictionary()
@@ -116,7 +123,7 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
         task, self._listening = self._listening, None
         if task is not None:
             task.cancel()
-            await asyncio.gather(task, self._link.end(), return_exceptions=True)
+            await asyncio.gather(task, self._storage.end(), return_exceptions=True)
 
     def on_event_count_updated(
         self, circuit_breaker: CircuitBreaker, event_count: EventCount
@@ -132,9 +139,8 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
         is_news = not self._is_following and state is not CircuitState.FORCED_OPEN
         if is_news and self._listening is not None:
             news = {"process": self._id, "name": circuit_breaker.name, "state": state}
-            self._link.tell(
-                partial(self._redis.publish, self._channel, json.dumps(news))
-            )
+            publish = partial(self._redis.publish, self._channel, json.dumps(news))
+            self._storage.send(publish)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(channel={self._channel!r})"
@@ -144,18 +150,18 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
             try:
                 async with self._redis.pubsub() as pubsub:
                     async with asyncio.timeout(PATIENCE):
-                        await heeding(pubsub.subscribe(self._channel))
-                    self._link.find()
+                        await cancellable(pubsub.subscribe(self._channel))
+                    self._storage.mark_up()
                     await self._hear_all(pubsub)
             except Exception as cause:
-                self._link.lose(cause)
+                self._storage.mark_down(cause)
             await asyncio.sleep(PAUSE)
 
     async def _hear_all(self, pubsub: Any) -> None:
         is_tried = False
         while True:
             asked_at = loop_time()
-            message = await heeding(
+            message = await cancellable(
                 pubsub.get_message(ignore_subscribe_messages=True, timeout=_QUIET)
             )
             if message is not None:
@@ -168,7 +174,7 @@ class SharedCircuitBreakers(Shared, CircuitBreakerListener):
                 raise ConnectionError("no answer to a ping")
             else:
                 is_tried = True
-                await heeding(pubsub.ping())
+                await cancellable(pubsub.ping())
 
     def _hear(self, data: str | bytes) -> None:
         try:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import random
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from .._errors import bad_argument
 from .._session.builder import SessionBuilder
-from .isolation import chance, isolated
-from .plain_loop import LONGEST, PlainLoop
-from .process import SimulatedProcess
+from .process import LONGEST, PATIENCE, PlainLoop, SimulatedProcess
 from .server import SimulatedServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from .settings import SimulationSettings
+    from .result import SimulationSettings
 
 Chain: TypeAlias = Callable[[], SessionBuilder]
 """Makes the builder of one process; nothing in it is shared with another one."""
@@ -31,10 +32,7 @@ def nobody(done: float) -> None:
 
 
 async def run_fleet(
-    name: str,
-    chain: Chain,
-    settings: SimulationSettings,
-    progress: Progress = nobody,
+    name: str, chain: Chain, settings: SimulationSettings, progress: Progress = nobody
 ) -> list[SimulatedProcess]:
     """Run the processes, and return them with their counts.
 
@@ -55,11 +53,16 @@ async def run_fleet(
     async with AsyncExitStack() as stack:
         stack.enter_context(isolated(settings.seed))
         processes: list[SimulatedProcess] = []
-        builders = _builders(name, chain)
+        first: SessionBuilder | None = None
         for _ in range(settings.clients):
             # Ctrl-C is heard in between.
             await asyncio.sleep(0)
-            builder = next(builders)
+            builder: object = chain()
+            if not isinstance(builder, SessionBuilder) or builder is first:
+                # Processes with one builder would share a budget and circuit breakers.
+                expected = "a new SessionBuilder each time"
+                raise bad_argument(f"{name}()", builder, expected)
+            first = first or builder
             process = SimulatedProcess(builder, server)
             stack.push_async_callback(process.session.close)
             processes.append(process)
@@ -70,9 +73,7 @@ async def run_fleet(
 
 
 async def run_loop(
-    max_total_attempts: int,
-    settings: SimulationSettings,
-    progress: Progress = nobody,
+    max_total_attempts: int, settings: SimulationSettings, progress: Progress = nobody
 ) -> list[PlainLoop]:
     """Do the same with calls that share nothing; one stands for all processes."""
     server = SimulatedServer(settings, chance(settings.seed, 1).random)
@@ -82,17 +83,6 @@ async def run_loop(
         # Its last calls end, which takes no real time.
         await asyncio.sleep(LONGEST)
     return [loop]
-
-
-def _builders(name: str, chain: Chain) -> Iterator[SessionBuilder]:
-    first = None
-    while True:
-        builder: object = chain()
-        if not isinstance(builder, SessionBuilder) or builder is first:
-            # Processes with one builder would share a budget and circuit breakers.
-            raise bad_argument(f"{name}()", builder, "a new SessionBuilder each time")
-        first = first or builder
-        yield builder
 
 
 async def _make_calls(
@@ -119,3 +109,30 @@ async def _make_calls(
     except BaseExceptionGroup as group:
         raise group.exceptions[0] from None
     progress(1.0)
+
+
+def chance(seed: int, stream: int) -> random.Random:
+    """Make a source of random numbers, a different one for each *stream*."""
+    return random.Random(f"{seed} {stream}")
+
+
+@contextmanager
+def isolated(seed: int) -> Iterator[None]:
+    """Seed the chance that all chains share, and log nothing, until the block ends."""
+    state, disabled = random.getstate(), logging.root.manager.disable
+    random.setstate(chance(seed, 2).getstate())
+    logging.disable()
+    try:
+        yield
+    finally:
+        random.setstate(state)
+        logging.disable(disabled)
+
+
+def standard_chain() -> SessionBuilder:
+    """Make the standard chain."""
+    return SessionBuilder.standard(attempt_timeout=PATIENCE, logging=None)
+
+
+COMPARED = {"plain retries": partial(run_loop, 4), "no retries": partial(run_loop, 1)}
+"""Put up to three retries without a budget, and none, through a simulation."""

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from html import escape
 from itertools import cycle
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from .._log.svg import style, text, ticks, width
+from .._log.svg import document, style, text, ticks, width
 from .._log.timeline import COLOURS, OutcomeKind
-from .table import conditions, rows
+from .result import conditions, rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from .result import SimulationResult
-    from .settings import SimulationSettings
+    from .result import SimulationResult, SimulationSettings
 
 _WIDTH: Final = 900
 _HEIGHT: Final = 560
@@ -95,13 +93,7 @@ def draw(result: SimulationResult) -> str:
     share = _Panel("calls answered, %", 350, 510, settings.duration, 100.0)
     table = "\n".join(", ".join(row[:-1]) for row in rows(result))
     said = conditions(settings)
-    lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}"',
-        f' width="{_WIDTH}" height="{_HEIGHT}" role="img">',
-        f"<title>{escape(' '.join(said))}</title>",
-        f"<desc>{escape(table)}</desc>",
-        _STYLE,
-        f'<rect class="paper" width="{_WIDTH}" height="{_HEIGHT}" rx="6"/>',
+    parts = [
         *(text(line, _LEFT, 28 + 18 * n, "ink") for n, line in enumerate(said)),
         *_legend(runs),
         *load.frame(settings),
@@ -111,11 +103,11 @@ def draw(result: SimulationResult) -> str:
     for kind, run in zip(cycle(_LINES), runs.values(), strict=False):
         counts = zip(run.answered, run.calls, strict=True)
         shares = [100.0 * good / begun if begun else None for good, begun in counts]
-        lines += [load.line(kind, run.attempts), share.line(kind, shares)]
+        parts += [load.line(kind, run.attempts), share.line(kind, shares)]
     for second, name in ticks(settings.duration):
         x = share.x(second)
-        lines.append(text(f"{name} s", x, share.bottom + 22, "muted", anchor="middle"))
-    return "\n".join([*lines, "</svg>", ""])
+        parts.append(text(f"{name} s", x, share.bottom + 22, "muted", anchor="middle"))
+    return document((_WIDTH, _HEIGHT), " ".join(said), table, _STYLE, parts)
 
 
 def _legend(names: Iterable[str]) -> Iterator[str]:

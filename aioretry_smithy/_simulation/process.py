@@ -1,37 +1,35 @@
-"""Call through a real chain, and count the calls, answers and requests."""
+"""Call a simulated server through a real chain, or by a plain loop, and count."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import aiohttp
 from yarl import URL
 
+from .._bodies.new_response import new_response
+from .._request.request import HttpRequest
+from .._retry.backoff import Backoff
+from .._session.deadline import limit_of
 from .._session.install import send_with
-from .wire import SimulatedWire
+from .result import Counts
 
 if TYPE_CHECKING:
+    from collections import Counter
+
+    from aiohttp.typedefs import StrOrURL
+
     from .._session.builder import SessionBuilder
     from .server import SimulatedServer
 
+PATIENCE = 1.0
+"""Seconds that each attempt waits for an answer."""
 
-class Counts:
-    """Counts calls, and what becomes of them, by second."""
-
-    calls: Counter[int]
-    """The calls that began, by second."""
-
-    answered: Counter[int]
-    """The calls of these that were answered with a status < 400."""
-
-    attempts: Counter[int]
-    """The requests that were sent, by second."""
-
-    def __init__(self) -> None:
-        self.calls, self.answered, self.attempts = Counter(), Counter(), Counter()
+LONGEST = 60.0
+"""More seconds than any call takes, with all its attempts and delays."""
 
 
 class SimulatedProcess(Counts):
@@ -65,3 +63,75 @@ class SimulatedProcess(Counts):
         with suppress(aiohttp.ClientError, TimeoutError):
             async with self.session.get(self._url) as response:
                 self.answered[second] += response.status < 400
+
+
+@dataclass(frozen=True)
+class SimulatedWire:
+    """Sends requests, and waits for each as long as its timeout allows.
+
+    Args:
+        server: What answers.
+        sent: Counts the requests by second.
+        timeout: The session's, for requests without one of their own.
+    """
+
+    server: SimulatedServer
+    sent: Counter[int]
+    timeout: aiohttp.ClientTimeout
+
+    async def request(
+        self, method: str, url: StrOrURL, **arguments: Any
+    ) -> aiohttp.ClientResponse:
+        """Stand in for the method of the session that sends a request."""
+        now = asyncio.get_running_loop().time()
+        self.sent[int(now)] += 1
+        status, ready_at = self.server.serve(now)
+        timeout = arguments.get("timeout", self.timeout)
+        limit = limit_of(getattr(timeout, "total", timeout))
+        if limit is not None and ready_at - now > limit:
+            await asyncio.sleep(limit)
+            raise TimeoutError
+        await asyncio.sleep(ready_at - now)
+        return new_response(HttpRequest(method, url, **arguments), status)
+
+
+class PlainLoop(Counts):
+    """Sends a request up to so many times, after exponential delays with full jitter.
+
+    The counts are those of a retrying client without a budget in a session, at a
+    fraction of the cost, because a retry storm is hundreds of thousands of attempts.
+    Its calls share nothing, so that one stands for any number of processes.
+
+    Args:
+        max_total_attempts: The attempts of a call, the first one included.
+        server: The server that the requests go to.
+    """
+
+    def __init__(self, max_total_attempts: int, server: SimulatedServer) -> None:
+        super().__init__()
+        self._max_total_attempts = max_total_attempts
+        self._server = server
+        self._backoff = Backoff.exponential(0.1, 20.0).with_full_jitter()
+        self._loop = asyncio.get_running_loop()
+
+    def begin(self, calls: asyncio.TaskGroup) -> None:
+        """Begin a call."""
+        second = int(self._loop.time())
+        self.calls[second] += 1
+        self._attempt(second, 1)
+
+    def _attempt(self, second: int, number: int) -> None:
+        now = self._loop.time()
+        self.attempts[int(now)] += 1
+        status, ready_at = self._server.serve(now)
+        if ready_at - now > PATIENCE:
+            self._loop.call_at(now + PATIENCE, self._fail, second, number)
+        elif status < 400:
+            self.answered[second] += 1
+        else:
+            self._loop.call_at(ready_at, self._fail, second, number)
+
+    def _fail(self, second: int, number: int) -> None:
+        if number < self._max_total_attempts:
+            delay = self._backoff.next_delay(number) or 0.0
+            self._loop.call_later(delay, self._attempt, second, number + 1)

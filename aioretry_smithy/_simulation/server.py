@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .settings import SimulationSettings
+    from .result import SimulationSettings
 
 
 class SimulatedServer:

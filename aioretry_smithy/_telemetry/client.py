@@ -7,7 +7,7 @@ import weakref
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from .._call.hooks import NOTHING, PASS, Changed, Hooks
+from .._call.hooks import NOTHING, PASS, Changed, Hooks, Sign
 from .._context.chain import retrying_client, sends_again
 from .._context.client import ClientT, DecoratingClient, chain_of, find_client
 from .._context.context import context_of
@@ -23,8 +23,6 @@ _logger = logging.getLogger("aioretry_smithy")
 
 class Observation(ABC):
     """One call, or one attempt, from its start to its headers or its failure."""
-
-    __slots__ = ("request", "response")
 
     request: Any
     """The request to send on."""
@@ -65,15 +63,15 @@ class TelemetryClient(DecoratingClient[ClientT], ABC):
     def __init__(self, delegate: ClientT, target: object) -> None:
         super().__init__(delegate)
         self.target = target
-        inside: Any = delegate
+        inside = chain_of(self)[1:]
         self.is_innermost = not any(
             isinstance(link, TelemetryClient) and link.target == target
-            for link in chain_of(inside)
+            for link in inside
         )
-        self.surrounds_retries = any(map(sends_again, chain_of(inside)))
-        self.surrounds_hedges = find_client(inside, HedgingClient) is not None
+        self.surrounds_retries = any(map(sends_again, inside))
+        self.surrounds_hedges = find_client(self, HedgingClient) is not None
         # Inside a retrying client it sees attempts, though these are hedged.
-        is_retried = retrying_client(inside) is not None
+        is_retried = retrying_client(self) is not None
         self._may_see_attempts = self.is_innermost and not is_retried
         self.sees_calls = self.surrounds_retries or not self.is_innermost
 
@@ -87,7 +85,7 @@ class TelemetryClient(DecoratingClient[ClientT], ABC):
         return True
 
     @abstractmethod
-    def begin(self, ctx: ClientRequestContext, request: Any) -> Observation | None:
+    def begin(self, ctx: ClientRequestContext, request: object) -> Observation | None:
         """Begin to observe a call (where :attr:`sees_calls`) or an attempt.
 
         None where this one is of no interest.
@@ -110,16 +108,14 @@ class TelemetryHooks(Hooks):
         client: Begins the observations. It has these hooks, which do not have it.
     """
 
-    __slots__ = ("_client",)
-
     def __init__(self, client: TelemetryClient[Any]) -> None:
         self._client = weakref.ref(client)
 
-    def enter(self, call: Call, scope: Scope, request: Any) -> Any:
+    def enter(self, call: Call, scope: Scope, request: object) -> Sign:
         """Begin to observe a request, if anybody listens."""
-        client: Any = self._client()
+        client = self._client()
         try:
-            if not client.is_heard():
+            if client is None or not client.is_heard():
                 return PASS
             observation = client.begin(context_of(call, scope), request)
         except Exception as error:
@@ -134,28 +130,23 @@ class TelemetryHooks(Hooks):
         call: Call,
         scope: Scope,
         permit: Observation,
-        result: Any,
+        result: object,
         cause: BaseException | None,
     ) -> None:
         """Record the outcome."""
         if result is not NOTHING:
             permit.response = result
-        _end(permit, context_of(call, scope), cause)
+        self.cancel(call, scope, permit, cause)
 
     def cancel(
-        self, call: Call, scope: Scope, permit: Observation, cause: BaseException
+        self, call: Call, scope: Scope, permit: Observation, cause: BaseException | None
     ) -> None:
-        """Record that it was cancelled."""
-        _end(permit, context_of(call, scope), cause)
-
-
-def _end(
-    observation: Observation, ctx: ClientRequestContext, cause: BaseException | None
-) -> None:
-    try:
-        observation.end(ctx, cause)
-    except Exception as error:
-        log_error(error)
+        """Record that it was cancelled, or that it failed."""
+        ctx = context_of(call, scope)
+        try:
+            permit.end(ctx, cause)
+        except Exception as error:
+            log_error(error)
 
 
 def log_error(error: Exception) -> None:

@@ -1,13 +1,18 @@
-"""Describe calls and attempts in labels: never by a path or a query."""
+"""Describe calls, attempts and hedges in labels: never by a path or a query."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from .._context.context import record_of
+from .._hedging.hedged_request import is_good
 from .._text import encodable
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .._call.call import Call
+    from .._call.record import Sent
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
 
@@ -129,3 +134,37 @@ def status_class(ctx: ClientRequestContext, cause: BaseException | None) -> str:
     if ctx.log.request_method is None:
         return "returned"
     return f"{(ctx.log.response_status or 0) // 100}xx"
+
+
+HEDGES: Final[Mapping[str, str]] = {
+    "sent": "Hedges: requests sent beside one that was under way or had failed.",
+    "won": "Hedges whose answer was good and came first.",
+    "refused": "Hedges that a limiter gave no leave for.",
+}
+"""The counts, each with its description."""
+
+
+class HedgeCount:
+    """The hedges of a call, or of a part of it that begins here."""
+
+    __slots__ = ("_before", "_refused")
+
+    def __init__(self, call: Call) -> None:
+        self._before = len(call.sent)
+        self._refused = call.refused_hedges
+
+    def since(self, call: Call) -> dict[str, int]:
+        """Return how many there were, by the names of :data:`HEDGES`."""
+        sent = call.sent[self._before :]
+        hedges = [each for each in sent if each.is_hedge and not each.was_stale]
+        return {
+            "sent": len(hedges),
+            "won": sum(map(_has_won, hedges)),
+            "refused": call.refused_hedges - self._refused,
+        }
+
+
+def _has_won(hedge: Sent) -> bool:
+    status, race = hedge.outcome.status, hedge.race
+    is_superseded = race is not None and race.is_superseded
+    return status is not None and is_good(status) and not is_superseded

@@ -1,34 +1,74 @@
-"""The Prometheus metrics of one registry, and the values that their labels take."""
+"""The Prometheus metrics of one registry, and the client that counts and times."""
 
 from __future__ import annotations
 
+import asyncio
+from abc import abstractmethod
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from weakref import WeakSet
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 from .._breaker.state import CircuitState
+from .._context.client import ClientT
+from .._context.context import record_of
 from .._errors import bad_argument
-from .hedges import HEDGES
-from .labels import ANOTHER_NAME, DURATION_BUCKETS, Names
-from .one_per_registry import one_per_registry
+from .._text import encodable
+from .client import Observation, TelemetryClient
+from .labels import (
+    ANOTHER_NAME,
+    DURATION_BUCKETS,
+    HEDGES,
+    HedgeCount,
+    Names,
+    error_type,
+    status_class,
+)
+from .registry import LIMIT_GAUGES, WeakRegistry, one_per_registry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from prometheus_client.registry import Collector
+    from collections.abc import Callable, Iterator
 
     from .._breaker.breaker import CircuitBreaker
+    from .._context.context import ClientRequestContext
+    from .._limits.concurrency_limit import ConcurrencyLimit
     from .._retry.budget import RetryBudget
+
+Labels: TypeAlias = tuple[str, ...]
 
 
 class RegisteredMetrics:
-    """Metrics that are registered together."""
+    """Metrics that are registered together.
 
-    def __init__(self, *collectors: Collector) -> None:
-        self.collectors = collectors
+    Args:
+        prefix: What the names of the metrics begin with.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix: str = prefix
+        self.collectors: list[Collector] = []
         self.names: Names = Names()
+
+    def counter(self, name: str, text: str, labels: Labels) -> Counter:
+        """Make a counter."""
+        counter = Counter(f"{self.prefix}{name}", text, labels, registry=None)
+        self.collectors.append(counter)
+        return counter
+
+    def histogram(self, name: str, text: str, labels: Labels) -> Histogram:
+        """Make a histogram of seconds."""
+        histogram = Histogram(
+            f"{self.prefix}{name}",
+            text,
+            labels,
+            buckets=DURATION_BUCKETS,
+            registry=None,
+        )
+        self.collectors.append(histogram)
+        return histogram
 
 
 class TrafficMetrics(RegisteredMetrics):
@@ -43,54 +83,27 @@ class TrafficMetrics(RegisteredMetrics):
     """
 
     def __init__(
-        self,
-        prefix: str,
-        subject: tuple[str, ...],
-        outcome: str,
-        end: str,
-        *,
-        is_hedged: bool,
+        self, prefix: str, subject: Labels, outcome: str, end: str, *, is_hedged: bool
     ) -> None:
-        of_attempts = (*subject, outcome)
-        self.attempts: Counter = Counter(
-            f"{prefix}attempts", "Attempts.", of_attempts, registry=None
-        )
-        self.retries: Counter = Counter(
-            f"{prefix}retries",
-            "Attempts after the first of a call.",
-            of_attempts,
-            registry=None,
-        )
-        self.attempt_duration: Histogram = Histogram(
-            f"{prefix}attempt_duration_seconds",
-            f"Seconds from an attempt's start to its {end}.",
-            of_attempts,
-            buckets=DURATION_BUCKETS,
-            registry=None,
-        )
-        self.call_duration: Histogram = Histogram(
-            f"{prefix}call_duration_seconds",
-            f"Seconds from a call's start to its {end}.",
-            (*subject, "stop_reason"),
-            buckets=DURATION_BUCKETS,
-            registry=None,
+        super().__init__(prefix)
+        of_attempts, of_calls = (*subject, outcome), (*subject, "stop_reason")
+        self.attempts: Counter = self.counter("attempts", "Attempts.", of_attempts)
+        text = "Attempts after the first of a call."
+        self.retries: Counter = self.counter("retries", text, of_attempts)
+        text = f"Seconds from an attempt's start to its {end}."
+        name = "attempt_duration_seconds"
+        self.attempt_duration: Histogram = self.histogram(name, text, of_attempts)
+        text = f"Seconds from a call's start to its {end}."
+        self.call_duration: Histogram = self.histogram(
+            "call_duration_seconds", text, of_calls
         )
         kinds = HEDGES if is_hedged else {}
         self.hedges: dict[str, Counter] = {
-            kind: Counter(_name_of_hedges(prefix, kind), words, subject, registry=None)
+            kind: self.counter(
+                "hedges" if kind == "sent" else f"hedges_{kind}", words, subject
+            )
             for kind, words in kinds.items()
         }
-        super().__init__(
-            self.attempts,
-            self.retries,
-            self.attempt_duration,
-            self.call_duration,
-            *self.hedges.values(),
-        )
-
-
-def _name_of_hedges(prefix: str, kind: str) -> str:
-    return f"{prefix}hedges" if kind == "sent" else f"{prefix}hedges_{kind}"
 
 
 def http_metrics() -> TrafficMetrics:
@@ -110,26 +123,20 @@ class BreakerMetrics(RegisteredMetrics):
     """The counters and gauges of circuit breakers."""
 
     def __init__(self) -> None:
+        super().__init__("aioretry_smithy_circuit_breaker_")
+        labels = "circuit_breaker", "state"
         self.state: Gauge = Gauge(
-            "aioretry_smithy_circuit_breaker_state",
+            f"{self.prefix}state",
             "1 for the state that a circuit breaker is in.",
-            ("circuit_breaker", "state"),
+            labels,
             multiprocess_mode="livesum",
             registry=None,
         )
-        self.transitions: Counter = Counter(
-            "aioretry_smithy_circuit_breaker_transitions",
-            "How often a circuit breaker went into a state.",
-            ("circuit_breaker", "state"),
-            registry=None,
-        )
-        self.rejections: Counter = Counter(
-            "aioretry_smithy_circuit_breaker_rejections",
-            "Requests that a circuit breaker refused.",
-            ("circuit_breaker",),
-            registry=None,
-        )
-        super().__init__(self.state, self.transitions, self.rejections)
+        self.collectors.append(self.state)
+        text = "How often a circuit breaker went into a state."
+        self.transitions: Counter = self.counter("transitions", text, labels)
+        text = "Requests that a circuit breaker refused."
+        self.rejections: Counter = self.counter("rejections", text, labels[:1])
         # Not their names: a new one may have the name of one that is gone.
         self.shown: WeakSet[CircuitBreaker] = WeakSet()
 
@@ -147,20 +154,18 @@ class BudgetMetrics(RegisteredMetrics):
     """The counters and gauges of retry budgets."""
 
     def __init__(self) -> None:
+        super().__init__("aioretry_smithy_retry_budget_")
+        labels = ("retry_budget",)
         self.tokens: Gauge = Gauge(
-            "aioretry_smithy_retry_budget_tokens",
+            f"{self.prefix}tokens",
             "Tokens that a retry budget holds.",
-            ("retry_budget",),
+            labels,
             multiprocess_mode="livemin",
             registry=None,
         )
-        self.refusals: Counter = Counter(
-            "aioretry_smithy_retry_budget_refusals",
-            "Retries that a retry budget refused.",
-            ("retry_budget",),
-            registry=None,
-        )
-        super().__init__(self.tokens, self.refusals)
+        self.collectors.append(self.tokens)
+        text = "Retries that a retry budget refused."
+        self.refusals: Counter = self.counter("refusals", text, labels)
 
     def show(self, budget: RetryBudget) -> str:
         """Show the tokens of a budget, and return its label."""
@@ -169,6 +174,48 @@ class BudgetMetrics(RegisteredMetrics):
         if name != ANOTHER_NAME:
             self.tokens.labels(name).set(budget.tokens)
         return name
+
+
+class LimitMetrics(RegisteredMetrics):
+    """The counters and gauges of concurrency limits."""
+
+    def __init__(self) -> None:
+        super().__init__("aioretry_smithy_concurrency_limit_")
+        labels = ("concurrency_limit",)
+        text = "Requests that got no place in time, or none in the queue."
+        self.refusals: Counter = self.counter("refusals", text, labels)
+        self.gauges: LimitGauges = LimitGauges(self.prefix, labels)
+        self.collectors.append(self.gauges)
+
+    def show(self, limit: ConcurrencyLimit) -> str:
+        """Show a limit, and return its label."""
+        name = self.names[limit.name]
+        # Counters begin at 0, so that rate() sees the first event too.
+        self.refusals.labels(name)
+        if name != ANOTHER_NAME:
+            self.gauges.limits.add(limit)
+        return name
+
+
+class LimitGauges(Collector):
+    """Reads limits when Prometheus asks: they change with each request."""
+
+    def __init__(self, prefix: str, labels: Labels) -> None:
+        self._prefix, self._labels = prefix, labels
+        self.limits: WeakRegistry[ConcurrencyLimit] = WeakRegistry()
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Yield the gauges of all limits that are alive."""
+        shown = self.limits.all()
+        for name, value, text in LIMIT_GAUGES:
+            family = GaugeMetricFamily(
+                f"{self._prefix}{name}", text, labels=self._labels
+            )
+            for limit in shown:
+                family.add_metric([encodable(limit.name)], value(limit))
+            yield family
+
+    describe = collect
 
 
 _M = TypeVar("_M", bound=RegisteredMetrics)
@@ -192,3 +239,84 @@ def _registered(registry: CollectorRegistry, metrics: _M) -> _M:
             undo.callback(registry.unregister, collector)
         undo.pop_all()
     return metrics
+
+
+class MeteredClient(TelemetryClient[ClientT]):
+    """Counts and times calls and attempts of any kind.
+
+    Args:
+        delegate: The next client inwards.
+        metrics: The metrics of one registry.
+    """
+
+    def __init__(self, delegate: ClientT, metrics: TrafficMetrics) -> None:
+        super().__init__(delegate, metrics)
+        self._metrics = metrics
+
+    def begin(self, ctx: ClientRequestContext, request: object) -> Observation:
+        """Begin to measure a call, or an attempt."""
+        metrics, subject = self._metrics, self._subject(ctx, request)
+        if self.sees_call(ctx):
+            call, is_hedged = _Call(metrics, request, subject), self.surrounds_hedges
+            call.hedges = HedgeCount(record_of(ctx)[0]) if is_hedged else None
+            return call
+        attempt = _Attempt(metrics, request, subject)
+        # Not the attempt's number: a decorator may send twice in one attempt.
+        is_hedge = ctx.attempt is not None and ctx.log.is_hedge
+        attempt.is_retry = metrics in ctx.attributes and not is_hedge
+        ctx.attributes[metrics] = True
+        return attempt
+
+    @abstractmethod
+    def _subject(self, ctx: ClientRequestContext, request: Any) -> Labels:
+        """Return the labels that tell a call from others."""
+
+
+class _Timed(Observation):
+    """The common part of a call and an attempt: a start, and labels for the call."""
+
+    def __init__(
+        self, metrics: TrafficMetrics, request: object, subject: Labels
+    ) -> None:
+        self.request = request
+        self._metrics = metrics
+        self._labels = subject
+        self._loop = asyncio.get_running_loop()
+        self._started = self._loop.time()
+
+    def _elapsed(self) -> float:
+        return self._loop.time() - self._started
+
+
+class _Call(_Timed):
+    hedges: HedgeCount | None
+
+    def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
+        if self.hedges is not None:
+            counts = self.hedges.since(record_of(ctx)[0])
+            for kind, number in counts.items():
+                self._metrics.hedges[kind].labels(*self._labels).inc(number)
+        labels = (*self._labels, _stop_reason(ctx, cause))
+        self._metrics.call_duration.labels(*labels).observe(self._elapsed())
+
+
+class _Attempt(_Timed):
+    is_retry: bool
+
+    def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
+        metrics = self._metrics
+        labels = (*self._labels, status_class(ctx, cause))
+        metrics.attempts.labels(*labels).inc()
+        # By 0 too: the series must exist to be divided by that of the attempts.
+        metrics.retries.labels(*labels).inc(self.is_retry)
+        metrics.attempt_duration.labels(*labels).observe(self._elapsed())
+
+
+def _stop_reason(ctx: ClientRequestContext, cause: BaseException | None) -> str:
+    if cause is not None and not isinstance(cause, Exception):
+        return "cancelled"
+    reason = ctx.log.root.stop_reason
+    if reason is not None:
+        return reason.value
+    # Without a stop reason, another decorator raised, or retried until a failure.
+    return "error" if error_type(ctx, cause) else "none"

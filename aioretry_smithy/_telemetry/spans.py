@@ -24,7 +24,8 @@ from opentelemetry.trace import (
 
 from .._context.context import record_of
 from .._log.error_text import describe_error
-from .client import Observation, log_error
+from .._request.request import HttpRequest
+from .client import Observation, TelemetryClient, log_error
 from .labels import Attributes, Subject, error_type
 
 if TYPE_CHECKING:
@@ -34,10 +35,10 @@ if TYPE_CHECKING:
     from opentelemetry.propagators.textmap import TextMapPropagator
 
     from .._call.call import Call
+    from .._context.client import ClientT
     from .._context.context import ClientRequestContext
     from .._masking.mask import Mask
-    from .instruments import TrafficInstruments
-    from .providers import FromProvider
+    from .instruments import FromProvider, TrafficInstruments
 
 _OURS: Final = "aioretry_smithy"
 _SUPPRESSED_KEYS: Final = (_SUPPRESS_INSTRUMENTATION_KEY, "suppress_instrumentation")
@@ -62,31 +63,16 @@ def is_suppressed() -> bool:
     That an attempt of ours keeps other instrumentations quiet does not count: what is
     called in its course through another session is worth a span of its own.
     """
-    if any(contexts.get_value(key) for key in _SUPPRESSED_KEYS):
-        return True
-    return contexts.get_value(_SUPPRESS_HTTP_INSTRUMENTATION_KEY) not in (
-        None,
-        False,
-        _OURS,
-    )
+    is_hushed = any(contexts.get_value(key) for key in _SUPPRESSED_KEYS)
+    hushed_by = contexts.get_value(_SUPPRESS_HTTP_INSTRUMENTATION_KEY)
+    return is_hushed or hushed_by not in (None, False, _OURS)
 
 
 class Traced(Observation):
     """A span, current while the delegate runs, and the measurements at its end.
 
-    The server gets its context in headers if it *injects* it.
+    The server gets its context in headers, if no other span stands further in.
     """
-
-    __slots__ = (
-        "_context",
-        "_instruments",
-        "_loop",
-        "_span",
-        "_start",
-        "_subject",
-        "_token",
-        "_tracer",
-    )
 
     _kind: SpanKind
     _name: str
@@ -95,14 +81,14 @@ class Traced(Observation):
     def __init__(
         self,
         telemetry: Telemetry,
+        client: TelemetryClient[Any],
         ctx: ClientRequestContext,
-        request: Any,
+        request: object,
         subject: Subject,
-        *,
-        injects: bool,
     ) -> None:
         self.request = request
         self._subject = subject
+        self._prepare(client, ctx)
         self._instruments = telemetry.instruments.get()
         self._loop = asyncio.get_running_loop()
         self._start = nanoseconds(record_of(ctx)[0], self._loop.time())
@@ -113,9 +99,16 @@ class Traced(Observation):
         if tracer is not None:
             self._open(tracer, ctx)
         if self._context is not None:
-            if injects:
+            # A server gets a span in headers; a function runs in it.
+            if client.is_innermost and isinstance(request, HttpRequest):
                 self._inject(telemetry.propagator, self._context, record_of(ctx)[0])
             self._token = contexts.attach(self._context)
+
+    @abstractmethod
+    def _prepare(
+        self, client: TelemetryClient[ClientT], ctx: ClientRequestContext
+    ) -> None:
+        """Note how far the call has come before."""
 
     def _first_attributes(self, ctx: ClientRequestContext) -> Attributes:
         return self._subject.shown
@@ -173,7 +166,10 @@ class Traced(Observation):
     def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
         """End the span, and measure."""
         if self._span is not None:
-            self._leave(cause)
+            # A coroutine that is thrown away ends wherever the garbage is collected.
+            is_lost = isinstance(cause, GeneratorExit)
+            if not is_lost or contexts.get_current() is self._context:
+                contexts.detach(self._token)
             if not self._span.is_recording():
                 self._span = None
         if self._span is None and self._instruments is None:
@@ -193,12 +189,6 @@ class Traced(Observation):
         finally:
             if self._span is not None:
                 self._close(self._span, ctx, cause, end, last)
-
-    def _leave(self, cause: BaseException | None) -> None:
-        # A coroutine that is thrown away ends wherever the garbage is collected.
-        is_lost = isinstance(cause, GeneratorExit)
-        if not is_lost or contexts.get_current() is self._context:
-            contexts.detach(self._token)
 
     def _close(
         self,

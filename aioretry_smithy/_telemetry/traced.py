@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from opentelemetry.trace import Span, SpanKind, Tracer
 
 from .._call.recorder import cause_of
+from .._context.client import ClientT
 from .._context.context import record_of
 from .._log.timeline import until_next
 from .._masking.mask import HIDDEN
 from .._text import encodable
-from .client import log_error
-from .hedges import HedgeCount
-from .labels import ANOTHER_METHOD, Attributes, Subject, class_name
-from .spans import Telemetry, Traced, nanoseconds, show_failure
+from .client import Observation, TelemetryClient, log_error
+from .labels import ANOTHER_METHOD, Attributes, HedgeCount, class_name
+from .spans import Telemetry, Traced, is_suppressed, nanoseconds, show_failure
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from .._context.context import ClientRequestContext
     from .._log.request_log import RequestLog
     from .instruments import TrafficInstruments
+    from .labels import Subject
 
 _SENDS: Final = "aioretry_smithy.opentelemetry.sends"
 
@@ -32,27 +34,18 @@ _SENDS: Final = "aioretry_smithy.opentelemetry.sends"
 class TracedAttempt(Traced):
     """A CLIENT span, as the conventions for HTTP have it."""
 
-    __slots__ = ("_is_hedge", "_number", "_sends")
-
     _kind = SpanKind.CLIENT
     _name = "{}"
 
-    def __init__(
-        self,
-        telemetry: Telemetry,
-        ctx: ClientRequestContext,
-        request: Any,
-        subject: Subject,
-        *,
-        injects: bool,
+    def _prepare(
+        self, client: TelemetryClient[ClientT], ctx: ClientRequestContext
     ) -> None:
         # How often the call was sent through tracing with these providers.
-        key = _SENDS, telemetry.target
+        key = _SENDS, client.target
         self._sends: Counter[str] = ctx.attributes.setdefault(key, Counter())
         self._number = self._sends["begun"]
         self._sends["begun"] += 1
         self._is_hedge = ctx.attempt is not None and ctx.log.is_hedge
-        super().__init__(telemetry, ctx, request, subject, injects=injects)
 
     def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
         """End the span, and measure."""
@@ -108,8 +101,6 @@ class TracedAttempt(Traced):
 class TracedRpcAttempt(TracedAttempt):
     """An INTERNAL span around the function, calls inside included."""
 
-    __slots__ = ()
-
     _kind = SpanKind.INTERNAL
 
     def _first_attributes(self, ctx: ClientRequestContext) -> Attributes:
@@ -128,26 +119,16 @@ class TracedCall(Traced):
     The call is retried if a retrying client further in makes the attempts.
     """
 
-    __slots__ = ("_attempts_before", "_hedges", "_is_retried")
-
     _kind = SpanKind.INTERNAL
     _name = "call {}"
 
-    def __init__(
-        self,
-        telemetry: Telemetry,
-        ctx: ClientRequestContext,
-        request: Any,
-        subject: Subject,
-        *,
-        injects: bool,
-        is_retried: bool,
-        is_hedged: bool,
+    def _prepare(
+        self, client: TelemetryClient[ClientT], ctx: ClientRequestContext
     ) -> None:
-        self._is_retried = is_retried
+        self._is_retried = client.surrounds_retries
+        is_hedged = client.surrounds_hedges
         self._hedges = HedgeCount(record_of(ctx)[0]) if is_hedged else None
         self._attempts_before = len(ctx.log.children)
-        super().__init__(telemetry, ctx, request, subject, injects=injects)
 
     def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
         """End the span, and measure."""
@@ -233,3 +214,40 @@ def _trace_failure(
     end = nanoseconds(call, outcome.body_ended)
     show_failure(span, kind, cause, call.mask, end)
     span.end(end)
+
+
+class TracedClient(TelemetryClient[ClientT]):
+    """Makes spans and metrics of calls and attempts of any kind.
+
+    Args:
+        delegate: The next client inwards.
+        telemetry: The arguments of ``new_decorator()``, checked.
+    """
+
+    _attempt: ClassVar[type[TracedAttempt]]
+
+    def __init__(self, delegate: ClientT, telemetry: Telemetry) -> None:
+        super().__init__(delegate, telemetry.target)
+        self._telemetry = telemetry
+
+    def is_heard(self) -> bool:
+        """Say whether there is an SDK, and it is not switched off here."""
+        telemetry = self._telemetry
+        if telemetry.tracer.get() is None and telemetry.instruments.get() is None:
+            return False
+        return not is_suppressed()
+
+    def begin(self, ctx: ClientRequestContext, request: object) -> Observation:
+        """Begin the span of an attempt, or of a call."""
+        subject = self._subject(ctx, request, self._telemetry.instruments.get())
+        kind = TracedCall if self.sees_call(ctx) else self._attempt
+        return kind(self._telemetry, self, ctx, request, subject)
+
+    @abstractmethod
+    def _subject(
+        self,
+        ctx: ClientRequestContext,
+        request: Any,
+        instruments: TrafficInstruments | None,
+    ) -> Subject:
+        """Return the words for a call."""

@@ -18,10 +18,7 @@ from .._retry.classify import (
 )
 from .._retry.sdk_headers import sdk_headers
 from .._retry.smithy_backoff import from_backoff, to_backoff
-from .backoff import (
-    ExponentialBackoffJitterType,
-    ExponentialRetryBackoffStrategy,
-)
+from .backoff import ExponentialBackoffJitterType, ExponentialRetryBackoffStrategy
 from .environment import strategy_from_env
 from .errors import (
     BackoffExhaustedError,
@@ -38,15 +35,15 @@ from .interfaces import (
     RetryStrategy,
     RetryToken,
 )
-from .mode import RetryMode, new_strategy
-from .profile import RetryProfile
-from .quota import StandardRetryQuota
-from .rate_limiter import ClientRateLimiter
-from .resolver import (
+from .mode import (
+    RetryMode,
     RetryStrategyOptions,
     RetryStrategyResolver,
     RetryStrategyType,
+    new_strategy,
 )
+from .quota import RetryProfile, StandardRetryQuota
+from .rate_limiter import ClientRateLimiter
 from .strategies import (
     AdaptiveRetryStrategy,
     SimpleRetryStrategy,

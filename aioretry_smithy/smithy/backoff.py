@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .._chance import chance, to_be_pickled
 from .._errors import bad_argument, is_finite
@@ -145,7 +145,7 @@ def ask_for_delay(
         ValueError: What it returned is no delay.
     """
     try:
-        delay: Any = backoff_strategy.compute_next_backoff_delay(retry_attempt)
+        delay: object = backoff_strategy.compute_next_backoff_delay(retry_attempt)
     except BackoffExhaustedError as exhausted:
         raise exhausted from error
     if not is_finite(delay) or delay < 0:

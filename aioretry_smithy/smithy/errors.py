@@ -30,7 +30,7 @@ class RetryError(Exception):
     retry_after: float | None
     """Seconds after which there may be a token again, or None."""
 
-    def __new__(cls, *args: Any, **options: Any) -> RetryError:
+    def __new__(cls, *args: object, **options: object) -> RetryError:
         """Make an instance that smithy-python knows, too, where it is loaded."""
         kind: Any = cls
         theirs = _retry_error_of_smithy_python()
@@ -176,7 +176,7 @@ def _retry_error_of_smithy_python() -> Any:
 
 @cache
 def _known_to_both(ours: Any, theirs: Any) -> type[RetryError]:
-    def reduce(self: RetryError) -> tuple[Any, ...]:
+    def reduce(self: RetryError) -> tuple[object, ...]:
         return ours, self.args, vars(self)
 
     namespace = {"__module__": ours.__module__, "__reduce__": reduce}

@@ -21,7 +21,7 @@ METHODS = (
 class RetryToken(Protocol):
     """The token of one attempt of one call.
 
-    Any object with the two attributes is one. A subclass declares them again, so that
+    Every object with the two attributes is one. A subclass declares them again, so that
     type checkers know them to be there, and is then made by keyword.
 
     Source: smithy-python, whose tokens are dataclasses, too.
@@ -138,15 +138,15 @@ class TokenSource(Protocol):
     tokens that are frozen.
     """
 
-    def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> Any:
+    def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> object:
         """Return the token of the first attempt, or an awaitable of it."""
 
     def refresh_retry_token_for_retry(
         self, *, token_to_renew: Any, error: Exception
-    ) -> Any:
+    ) -> object:
         """Return the token of the next attempt, or an awaitable of it."""
 
-    def record_success(self, *, token: Any) -> Any:
+    def record_success(self, *, token: Any) -> object:
         """Take back the token of an attempt that succeeded."""
 
 

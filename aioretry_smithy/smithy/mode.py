@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TypedDict
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, cast
 
 from .._errors import bad_argument, is_finite
+from .._shown import shown
 from .backoff import ExponentialRetryBackoffStrategy
-from .profile import RetryProfile
+from .interfaces import is_smithy_strategy
+from .quota import RetryProfile
+from .shared import Shared
 from .strategies import (
     AdaptiveRetryStrategy,
     SimpleRetryStrategy,
     StandardRetryStrategy,
 )
+from .token_rules import check_max_attempts
+
+if TYPE_CHECKING:
+    from .interfaces import RetryStrategy
 
 _LEGACY = "legacy"
 
@@ -77,12 +86,9 @@ class RetryMode(StrEnum):
         if profile.backoff_scale_value > profile.throttling_backoff_scale_value:
             scale = profile.backoff_scale_value
             profile = replace(profile, throttling_backoff_scale_value=scale)
-        kind = (
-            AdaptiveRetryStrategy
-            if self is RetryMode.ADAPTIVE
-            else StandardRetryStrategy
-        )
-        return kind(profile=profile, max_attempts=max_attempts)
+        if self is RetryMode.ADAPTIVE:
+            return AdaptiveRetryStrategy(profile=profile, max_attempts=max_attempts)
+        return StandardRetryStrategy(profile=profile, max_attempts=max_attempts)
 
 
 def new_strategy(
@@ -132,10 +138,9 @@ def read_mode(name: str, text: object, *, stacklevel: int = 3) -> RetryMode:
             stacklevel=stacklevel,
         )
         return RetryMode.STANDARD
-    for mode in RetryMode:
-        if mode.value == wanted:
-            return mode
-    raise bad_argument(name, text, "simple, standard or adaptive")
+    if wanted is None or wanted not in [*RetryMode]:
+        raise bad_argument(name, text, "simple, standard or adaptive")
+    return RetryMode(wanted)
 
 
 class _BackoffSettings(TypedDict, total=False):
@@ -164,3 +169,106 @@ def _checked_backoff(
 def _check_seconds(name: str, value: object) -> None:
     if not is_finite(value) or value < 0:
         raise bad_argument(name, value, "seconds, finite and >= 0, or None")
+
+
+RetryStrategyType: TypeAlias = Literal["simple", "standard", "adaptive"]
+"""The name of a :class:`RetryMode`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryStrategyOptions:
+    """The options from which a :class:`RetryStrategyResolver` makes a strategy.
+
+    Args:
+        retry_mode: A :class:`RetryMode`, or its name.
+        max_attempts: Attempts of one call, the first one included, >= 1; None for what
+            is usual in the mode.
+
+    Raises:
+        ValueError: An argument is not as described.
+
+    Source: smithy-python's class of this name.
+
+    >>> RetryStrategyOptions(max_attempts=5)
+    RetryStrategyOptions(retry_mode='standard', max_attempts=5)
+    """
+
+    retry_mode: RetryStrategyType = "standard"
+    """The name of the mode."""
+
+    max_attempts: int | None = None
+    """Attempts of one call, the first one included, or None."""
+
+    def __post_init__(self) -> None:
+        # A warning comes here, and not again at each use.
+        mode = read_mode("retry_mode", self.retry_mode, stacklevel=4)
+        object.__setattr__(self, "retry_mode", mode.value)
+        if self.max_attempts is not None:
+            check_max_attempts(self.max_attempts)
+
+
+class RetryStrategyResolver(Shared):
+    """Makes strategies, the same one for the same settings.
+
+    So clients with the same settings share a quota. It keeps the 128 strategies that
+    were asked for last. Threads may share one; a copy of it is the resolver itself.
+
+    Source: smithy-python's class of this name.
+
+    >>> async def resolve():
+    ...     resolver = RetryStrategyResolver()
+    ...     options = RetryStrategyOptions(max_attempts=5)
+    ...     first = await resolver.resolve_retry_strategy(retry_strategy=options)
+    ...     again = await resolver.resolve_retry_strategy(retry_strategy=options)
+    ...     return first.max_attempts, first is again
+    >>> asyncio.run(resolve())
+    (5, True)
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._new_strategy = lru_cache(maxsize=128)(_new_strategy)
+
+    async def resolve_retry_strategy(
+        self,
+        *,
+        retry_strategy: RetryStrategy | RetryStrategyOptions | None,
+        retry_mode: RetryStrategyType | None = None,
+        max_attempts: int | None = None,
+    ) -> RetryStrategy:
+        """Return the strategy that is given, or the one for the settings.
+
+        Args:
+            retry_strategy: A strategy, which is returned as it is, or settings. None:
+                the other two arguments are the settings.
+            retry_mode: The mode if *retry_strategy* is None; the standard one by
+                default.
+            max_attempts: The attempts of one call if *retry_strategy* is None.
+
+        Raises:
+            TypeError: *retry_strategy* is none of these.
+            ValueError: One of the others is not as :class:`RetryStrategyOptions` wants
+                it.
+        """
+        options: object = retry_strategy
+        if is_smithy_strategy(options):
+            return cast("RetryStrategy", retry_strategy)
+        if options is None:
+            mode = RetryMode.STANDARD
+            if retry_mode is not None:
+                mode = read_mode("retry_mode", retry_mode)
+            options = RetryStrategyOptions(
+                retry_mode=mode.value, max_attempts=max_attempts
+            )
+        if not isinstance(options, RetryStrategyOptions):
+            # In smithy-python's words, which its users may look for.
+            expected = "RetryStrategy, RetryStrategyOptions, or None"
+            raise TypeError(f"retry_strategy must be {expected}, not {shown(options)}")
+        # Two threads that ask at once are to get the same one.
+        with self._lock:
+            return self._new_strategy(options)
+
+
+def _new_strategy(options: RetryStrategyOptions) -> RetryStrategy:
+    mode = RetryMode(options.retry_mode)
+    return mode.new_strategy(max_attempts=options.max_attempts)

@@ -1,4 +1,4 @@
-"""The rate limiter of the adaptive mode: as fast as the server lets one."""
+"""The rate limiter of the adaptive mode: it learns how fast the server answers."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING
 
 from .._clock import loop_time
 from .._errors import bad_argument, is_finite
-from .send_rate import RateMeter, rate_after_success, rate_after_throttling
 from .shared import Shared
-from .token_bucket import TokenBucket
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -27,6 +25,20 @@ _LOOKS_PER_TURN = 4
 
 _LAG = 0.1
 """Seconds by which one event loop's time may be behind that of another thread's."""
+
+_NEGLIGIBLE = 1e-9
+"""Seconds that are not worth a wait: mostly they are what rounding has left over."""
+
+# The numbers of the CUBIC formula (RFC 9438) and of the buckets, as the AWS SDKs have
+# them.
+_BETA = 0.7
+"""The part of the rate that is left after a throttling answer."""
+
+_SCALE = 0.4
+_SMOOTHING = 0.8
+_BUCKETS_PER_SECOND = 2
+_MIN_FILL_RATE = 0.5
+_MIN_CAPACITY = 1.0
 
 
 class ClientRateLimiter(Shared):
@@ -229,3 +241,112 @@ class ClientRateLimiter(Shared):
             self._throttled_at = now
         self._seen = now
         return now
+
+
+class RateMeter:
+    """Measures how many requests there are per second.
+
+    Requests are counted in half seconds of the clock. Each time one is over, the count
+    goes into the rate: ``0.8 * count / seconds + 0.2 * rate``.
+    """
+
+    rate: float
+    """Requests per second, as of the last half second that is over."""
+
+    def __init__(self, now: float) -> None:
+        self.rate = 0.0
+        self.begin(now)
+
+    def begin(self, now: float) -> None:
+        """Count from *now* on; the rate stays until there is a new one."""
+        self._count = 0
+        self._since = float(math.floor(now))
+
+    def record(self, now: float) -> None:
+        """Count a request that was answered *now*."""
+        self._count += 1
+        bucket = math.floor(now * _BUCKETS_PER_SECOND) / _BUCKETS_PER_SECOND
+        if bucket > self._since:
+            newest = self._count / (bucket - self._since)
+            self.rate = _SMOOTHING * newest + (1 - _SMOOTHING) * self.rate
+            self._count = 0
+            self._since = bucket
+
+
+def zero_point(max_rate: float) -> float:
+    """Return the seconds from a throttling answer to the rate at which it came.
+
+    ``K = cbrt(max_rate * (1 - 0.7) / 0.4)``
+
+    >>> round(zero_point(10.0), 6)
+    1.957434
+    """
+    return math.cbrt(max_rate * (1 - _BETA) / _SCALE)
+
+
+def rate_after_throttling(rate: float) -> float:
+    """Return the rate to go on with where *rate* was too much: ``0.7 * rate``.
+
+    >>> rate_after_throttling(10.0)
+    7.0
+    """
+    return rate * _BETA
+
+
+def rate_after_success(elapsed: float, max_rate: float) -> float:
+    """Return the rate that may be tried so many seconds after a throttling answer.
+
+    ``0.4 * (elapsed - K) ** 3 + max_rate``: it rises quickly at first, slowly around
+    the rate that was too much, and ever more quickly beyond it.
+
+    >>> round(rate_after_success(0.0, 10.0), 6), round(rate_after_success(4.0, 10.0), 6)
+    (7.0, 13.408697)
+    """
+    return _SCALE * (elapsed - zero_point(max_rate)) ** 3 + max_rate
+
+
+class TokenBucket:
+    """Holds the tokens that requests need, and fills as time goes by.
+
+    It is empty at first, and begins to fill when it is first used.
+    """
+
+    fill_rate: float
+    """Tokens per second."""
+
+    def __init__(self) -> None:
+        self.fill_rate = _MIN_FILL_RATE
+        self._max_level = _MIN_CAPACITY
+        self._level = 0.0
+        self._filled_at: float | None = None
+
+    def level(self, now: float, amount: float = 0.0) -> float:
+        """Return the tokens there are *now* for a call that wants *amount*."""
+        if self._filled_at is None:
+            return 0.0
+        income = (now - self._filled_at) * self.fill_rate
+        most = max(self._max_level, amount)
+        # Nothing is taken away by a clock that goes back, nor by a call that wants
+        # less than another one has saved up for.
+        return max(self._level, min(most, self._level + income))
+
+    def try_take(self, amount: float, now: float) -> float:
+        """Take *amount*, or nothing; return the seconds until there is enough."""
+        self._fill(now, amount)
+        wait = (amount - self._level) / self.fill_rate
+        # A wait that does not even move the clock would be waited for again and again.
+        if wait >= _NEGLIGIBLE and now + wait > now:
+            return wait
+        self._level = max(0.0, self._level - amount)
+        return 0.0
+
+    def change_rate(self, rate: float, now: float) -> None:
+        """Fill at *rate* from *now* on, and hold as many tokens as come in a second."""
+        self._fill(now)
+        self.fill_rate = max(rate, _MIN_FILL_RATE)
+        self._max_level = max(rate, _MIN_CAPACITY)
+        self._level = min(self._level, self._max_level)
+
+    def _fill(self, now: float, amount: float = 0.0) -> None:
+        self._level = self.level(now, amount)
+        self._filled_at = now

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .adaptive_mode import AdaptiveMode
-from .simple_mode import SimpleMode
-from .standard_mode import StandardMode
+from .token_rules import AdaptiveMode, SimpleMode, StandardMode
 
 if TYPE_CHECKING:
     from .tokens import SimpleRetryToken, StandardRetryToken

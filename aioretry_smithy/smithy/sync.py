@@ -20,11 +20,15 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, runtime_checka
 
 from .._errors import bad_argument
 from . import interfaces
-from .adaptive_mode import AdaptiveMode, AdaptiveSettings
 from .rate_limiter import ClientRateLimiter
-from .scopes import PerScope
-from .simple_mode import SimpleMode
-from .standard_mode import StandardMode, StandardSettings
+from .token_rules import (
+    AdaptiveMode,
+    AdaptiveSettings,
+    SimpleMode,
+    StandardMode,
+    StandardSettings,
+)
+from .tokens import PerScope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -190,17 +194,18 @@ class AdaptiveRetryStrategy(AdaptiveMode, StandardRetryStrategy):
         self.limiter_for()
 
 
-def _result(rules: Coroutine[Any, Any, _T]) -> _T:
+def _result(rules: Coroutine[object, None, _T]) -> _T:
     """Run rules that wait in no event loop, since the thread sleeps instead."""
     while True:
         try:
             rules.send(None)
         except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
+            result: _T = end.value
+            return result
 
 
-def _checked(sleep: Any) -> Callable[[float], object]:
+def _checked(sleep: object) -> Callable[[float], object]:
     # A coroutine would not be awaited, and so nothing would ever be waited for.
     if not callable(sleep) or inspect.iscoroutinefunction(sleep):
         raise bad_argument("sleep", sleep, "a plain function of seconds")
-    return sleep  # type: ignore[no-any-return]
+    return sleep

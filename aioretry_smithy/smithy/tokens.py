@@ -1,13 +1,18 @@
-"""The tokens that our own strategies hand out, each good for one use."""
+"""The tokens that our own strategies hand out, and the scopes that they are for."""
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from .._errors import bad_argument
+from .._lru import BoundedMap
 from .._shown import shown
 from .shared import Shared
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -67,3 +72,35 @@ def use_token(name: str, token: object, kind: type[_T], issuer: object) -> _T:
     except IndexError:
         raise bad_argument(name, token, "not used before") from None
     return token
+
+
+T = TypeVar("T")
+
+
+class PerScope(Generic[T]):
+    """One object for each scope, made on demand, or a given one for all of them.
+
+    Threads may ask at once. Of 1024 scopes those stay that were asked for last.
+    """
+
+    given: T | None
+    """The one for all, or None."""
+
+    def __init__(self, factory: Callable[[], T], given: T | None = None) -> None:
+        self.given = given
+        self._made = BoundedMap(lambda scope: factory())
+        self._lock = threading.Lock()
+
+    def get(self, token_scope: str | None = None) -> T:
+        """Return the object of a scope; None has no name, nor has an empty str."""
+        check_token_scope(token_scope)
+        if self.given is not None:
+            return self.given
+        with self._lock:
+            return self._made.get(token_scope or "")
+
+
+def check_token_scope(value: object) -> None:
+    """Refuse an argument that names no scope."""
+    if value is not None and not isinstance(value, str):
+        raise bad_argument("token_scope", value, "a str, or None")

@@ -1,15 +1,13 @@
 """Test code that uses this library: scripted answers, faults, virtual time."""
 
-from .._simulation.result import SimulatedRun, SimulationResult
-from .._simulation.settings import SimulationSettings
-from ._answer import ScriptedAnswer
+from .._simulation.result import SimulatedRun, SimulationResult, SimulationSettings
 from ._ask import ask
 from ._fault import InjectedFault
 from ._fault_client import FaultInjectingClient
 from ._loop import VirtualTimeLoop
 from ._mocks import patch_aioresponses
 from ._simulate import simulate
-from ._transport import ScriptedTransport
+from ._transport import ScriptedAnswer, ScriptedTransport
 
 __all__ = [
     "FaultInjectingClient",
@@ -25,16 +23,8 @@ __all__ = [
     "simulate",
 ]
 
-for _public in (
-    FaultInjectingClient,
-    InjectedFault,
-    ScriptedTransport,
-    SimulatedRun,
-    SimulationResult,
-    SimulationSettings,
-    VirtualTimeLoop,
-    ask,
-    patch_aioresponses,
-    simulate,
-):
-    _public.__module__ = __name__
+# Tracebacks, reprs and pickles then say where a name is to be imported from.
+for _name in __all__:
+    _public = globals()[_name]
+    if getattr(_public, "__module__", "").startswith(f"{__name__.partition('.')[0]}."):
+        _public.__module__ = __name__

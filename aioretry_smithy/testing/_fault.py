@@ -1,20 +1,182 @@
-"""Describe a fault, and choose the requests that it strikes."""
+"""Describe faults, choose the requests that they strike, and carry them out."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+import math
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
 
+import aiohttp
+
+from .._bodies.truncated_body import TruncatedBody
+from .._call.time_limits import passed_limit
+from .._context.client import chain_of
+from .._context.context import record_of, state_of
+from .._context.recording import record_cut
 from .._errors import bad_argument, is_finite
+from .._failures.kept_cause import without_frames
 from .._rules.conditions import check_function, checked_answer
+from .._session.aiohttp_transport import AiohttpTransport
+from .._session.deadline import silence_limit
 from .._text import name_of
-from ._fault_kinds import Cut, Failure, Hang, Latency, Status
+from ._transport import check_response, made_response
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from .._context.client import HttpClient
+    from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
-    from ._answer import ScriptedBody
-    from ._fault_kinds import FaultKind
+    from ._transport import ScriptedBody
+
+_SECONDS = "seconds, finite and >= 0, or a pair (low, high) of them"
+_ERROR = "an exception, or a class of exceptions that needs no argument"
+
+
+class FaultKind:
+    """Does nothing to a request; the base of the other kinds."""
+
+    name: ClassVar[str]
+    """The method of :class:`InjectedFault` that makes it."""
+
+    shown: str = ""
+    """The setting of its own, as it would be written in code."""
+
+    async def answer(
+        self, delegate: HttpClient, ctx: ClientRequestContext, request: HttpRequest
+    ) -> aiohttp.ClientResponse | None:
+        """Answer in place of *delegate*, or raise; None: the request goes on."""
+        return None
+
+    def spoil(
+        self, ctx: ClientRequestContext, response: aiohttp.ClientResponse
+    ) -> None:
+        """Change the response to a request that went on."""
+
+
+class Status(FaultKind):
+    """Answers in place of the server."""
+
+    name = "status"
+
+    def __init__(
+        self, status: int, headers: Mapping[str, str] | None, body: ScriptedBody
+    ) -> None:
+        check_response(status, headers, body)
+        self._response = status, headers, body
+        # Headers and body may be long, and secret.
+        self.shown = str(int(status))
+
+    async def answer(
+        self, delegate: HttpClient, ctx: ClientRequestContext, request: HttpRequest
+    ) -> aiohttp.ClientResponse:
+        """Answer."""
+        return made_response(request, *self._response)
+
+
+class Failure(FaultKind):
+    """Raises an exception."""
+
+    name = "error"
+
+    def __init__(self, error: object) -> None:
+        made = error
+        if isinstance(error, type) and issubclass(error, Exception):
+            try:
+                made = error()
+            except Exception:
+                raise bad_argument("error", error, _ERROR) from None
+        if not isinstance(made, Exception):
+            raise bad_argument("error", error, _ERROR)
+        self._error = made
+        self.shown = repr(made)
+
+    async def answer(
+        self, delegate: HttpClient, ctx: ClientRequestContext, request: HttpRequest
+    ) -> None:
+        """Raise a copy, since each call writes on its exception."""
+        raise without_frames(self._error)
+
+
+class Latency(FaultKind):
+    """Lets requests wait; it is added up over several of them."""
+
+    name = "latency"
+
+    def __init__(self, seconds: float | tuple[float, ...]) -> None:
+        pair = seconds if isinstance(seconds, tuple) else (seconds, seconds)
+        if len(pair) != 2 or not (
+            all(map(is_finite, pair)) and 0 <= pair[0] <= pair[1]
+        ):
+            raise bad_argument("seconds", seconds, _SECONDS)
+        self._low, self._high = pair
+        self.shown = repr(seconds)
+
+    def draw(self, random: Callable[[], float]) -> float:
+        """Return how long a request is to wait."""
+        return self._low + (self._high - self._low) * random()
+
+
+class Hang(FaultKind):
+    """Never answers."""
+
+    name = "hang"
+
+    async def answer(
+        self, delegate: HttpClient, ctx: ClientRequestContext, request: HttpRequest
+    ) -> None:
+        """Wait until a limit of the request passes, or for good."""
+        await wait_for_answer(delegate, ctx, request, math.inf)
+
+
+class Cut(FaultKind):
+    """Cuts off bodies."""
+
+    name = "cut_body"
+
+    def __init__(self, after: int) -> None:
+        if type(after) is not int or after < 0:
+            raise bad_argument("after", after, "an int >= 0")
+        self._after = after
+        self.shown = f"after={after}"
+
+    def spoil(
+        self, ctx: ClientRequestContext, response: aiohttp.ClientResponse
+    ) -> None:
+        """Let the body of *response* be cut."""
+        call, record = record_of(ctx)
+        cut = partial(record_cut, call, record.outcome, self._after)
+        response.content = TruncatedBody(response, self._after, cut)
+
+
+async def wait_for_answer(
+    delegate: HttpClient,
+    ctx: ClientRequestContext,
+    request: HttpRequest,
+    seconds: float,
+) -> None:
+    """Wait, as long as a request may wait for a server that says nothing.
+
+    Raises:
+        TimeoutError: A limit of the request has passed.
+    """
+    transport = chain_of(delegate)[-1]
+    session = None
+    if isinstance(transport, AiohttpTransport):
+        session = transport.session()
+    limit = math.inf if session is None else silence_limit(request, session)
+    wait = min(limit, seconds)
+    try:
+        async with asyncio.timeout_at(ctx.deadline):
+            if wait == math.inf:
+                await asyncio.get_running_loop().create_future()
+            await asyncio.sleep(wait)
+    except TimeoutError as cut:
+        make_error = passed_limit(*state_of(ctx), cut) or TimeoutError
+        raise make_error() from cut
+    if wait < seconds:
+        raise aiohttp.SocketTimeoutError("Timeout on reading data from socket")
 
 
 class InjectedFault:
@@ -161,7 +323,7 @@ class InjectedFault:
         return InjectedFault(Cut(after), rate, request_filter)
 
     def __repr__(self) -> str:
-        settings = [*self._kind.shown(), f"rate={self._rate}"]
+        settings = [*filter(None, [self._kind.shown]), f"rate={self._rate}"]
         if self._request_filter is not None:
             settings.append(f"request_filter={name_of(self._request_filter)}")
         return f"InjectedFault.{self._kind.name}({', '.join(settings)})"

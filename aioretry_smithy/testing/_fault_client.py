@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
-from .._call.hooks import NOTHING, WAIT, Answer, Hooks
+from .._call.hooks import WAIT, Answer, Hooks, Sign
 from .._call.recorder import record_failure, record_injected
 from .._context.client import DecoratingClient, Decorator, HttpClient
 from .._context.context import context_of
@@ -14,10 +15,11 @@ from .._context.recording import record_result
 from .._errors import bad_argument, is_plain_function
 from .._rules.conditions import checked_answer
 from .._text import name_of
-from ._fault import InjectedFault
-from ._fault_kinds import FaultKind, Latency, wait_for_answer
+from ._fault import FaultKind, InjectedFault, Latency, wait_for_answer
 
 if TYPE_CHECKING:
+    import aiohttp
+
     from .._call.call import Call
     from .._call.hooks import Scope
     from .._context.context import ClientRequestContext
@@ -112,6 +114,7 @@ class FaultInjectingClient(DecoratingClient[HttpClient]):
         return f"{type(self).__name__}({', '.join(settings)})"
 
 
+@dataclass(frozen=True, eq=False)
 class FaultHooks(Hooks):
     """Injects faults into requests.
 
@@ -122,25 +125,18 @@ class FaultHooks(Hooks):
         delegate: What the requests go on to.
     """
 
-    __slots__ = ("_delegate", "_enabled", "_faults", "_random")
+    faults: tuple[InjectedFault, ...]
+    random: Callable[[], float]
+    enabled: Enabled
+    delegate: HttpClient
 
-    def __init__(
-        self,
-        faults: tuple[InjectedFault, ...],
-        random: Callable[[], float],
-        enabled: Enabled,
-        delegate: HttpClient,
-    ) -> None:
-        self._faults = faults
-        self._random = random
-        self._enabled = enabled
-        self._delegate = delegate
-
-    def enter(self, call: Call, scope: Scope, request: Any) -> Any:
+    def enter(self, call: Call, scope: Scope, request: object) -> Sign:
         """Wait for the fault, if one strikes."""
         return WAIT
 
-    async def admit(self, call: Call, scope: Scope, request: Any) -> Any:
+    async def admit(
+        self, call: Call, scope: Scope, request: HttpRequest
+    ) -> FaultKind | Answer:
         """Wait, then answer or raise in place of the server, or let the request go on.
 
         Whatever ends the wait, it was injected.
@@ -149,8 +145,8 @@ class FaultHooks(Hooks):
         seconds, kind = self._struck_by(ctx, request)
         try:
             if seconds:
-                await wait_for_answer(self._delegate, ctx, request, seconds)
-            answer = await kind.answer(self._delegate, ctx, request)
+                await wait_for_answer(self.delegate, ctx, request, seconds)
+            answer = await kind.answer(self.delegate, ctx, request)
             if answer is None:
                 return kind
             record_result(ctx, answer)
@@ -166,23 +162,23 @@ class FaultHooks(Hooks):
         call: Call,
         scope: Scope,
         permit: FaultKind,
-        result: Any,
+        result: aiohttp.ClientResponse | Sign,
         cause: Exception | None,
     ) -> None:
         """Spoil the response."""
-        if result is not NOTHING:
+        if not isinstance(result, Sign):
             permit.spoil(context_of(call, scope), result)
 
     def _struck_by(
         self, ctx: ClientRequestContext, request: HttpRequest
     ) -> tuple[float, FaultKind]:
         """Return how long *request* is to wait, and the fault after that."""
-        seconds, enabled = 0.0, self._enabled
+        seconds, enabled = 0.0, self.enabled
         if callable(enabled) and not checked_answer("enabled", enabled(ctx, request)):
             return seconds, FaultKind()
-        for fault in self._faults:
-            if fault._strikes(request, self._random):
+        for fault in self.faults:
+            if fault._strikes(request, self.random):
                 if not isinstance(fault._kind, Latency):
                     return seconds, fault._kind
-                seconds += fault._kind.draw(self._random)
+                seconds += fault._kind.draw(self.random)
         return seconds, FaultKind()

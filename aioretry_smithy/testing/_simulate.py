@@ -7,24 +7,27 @@ import contextvars
 from collections.abc import Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .._errors import bad_argument, is_plain_function
 from .._rules.conditions import check_function
-from .._simulation.comparison import COMPARED, standard_chain
-from .._simulation.fleet import nobody, run_fleet
-from .._simulation.result import SimulatedRun, SimulationResult
-from .._simulation.settings import SimulationSettings, read_outage
+from .._simulation.fleet import COMPARED, nobody, run_fleet, standard_chain
+from .._simulation.result import (
+    SimulatedRun,
+    SimulationResult,
+    SimulationSettings,
+    read_outage,
+)
 from ._loop import VirtualTimeLoop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
     from .._simulation.fleet import Chain, Progress
-    from .._simulation.process import Counts
+    from .._simulation.result import Counts
 
     Simulation = Callable[
-        [SimulationSettings, Progress], Coroutine[Any, Any, Sequence[Counts]]
+        [SimulationSettings, Progress], Coroutine[object, object, Sequence[Counts]]
     ]
 
 _CHAIN = "a function that returns a new SessionBuilder"
@@ -116,15 +119,15 @@ def simulate(
     return SimulationResult(settings, MappingProxyType(runs))
 
 
-def _by_name(chains: Any) -> dict[str, Simulation]:
+def _by_name(chains: Chain | Mapping[str, Chain] | None) -> dict[str, Simulation]:
+    if chains is None:
+        return {"standard chain": _fleet("standard chain", standard_chain), **COMPARED}
     if isinstance(chains, Mapping) and chains:
         for name, chain in chains.items():
             if not is_plain_function(chain):
                 raise bad_argument(f"chains[{name!r}]", chain, _CHAIN)
         return {name: _fleet(name, chain) for name, chain in chains.items()}
-    if chains is None:
-        return {"standard chain": _fleet("standard chain", standard_chain), **COMPARED}
-    if not is_plain_function(chains):
+    if isinstance(chains, Mapping) or not is_plain_function(chains):
         raise bad_argument("chains", chains, _CHAINS)
     return {"your chain": _fleet("your chain", chains), **COMPARED}
 

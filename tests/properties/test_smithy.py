@@ -11,8 +11,7 @@ from aioretry_smithy.smithy.backoff import (
     ExponentialRetryBackoffStrategy,
 )
 from aioretry_smithy.smithy.errors import CallError, RetryError
-from aioretry_smithy.smithy.profile import RetryProfile
-from aioretry_smithy.smithy.quota import StandardRetryQuota
+from aioretry_smithy.smithy.quota import RetryProfile, StandardRetryQuota
 from aioretry_smithy.smithy.strategies import StandardRetryStrategy
 
 DEFAULT, NONE, FULL, DECORRELATED = ExponentialBackoffJitterType

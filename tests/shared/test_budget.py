@@ -196,7 +196,7 @@ class TestAway:
         assert await budget.acquire(ctx, None) is True
         assert 0.1 == now()
         await all_told()
-        assert not budget._link.is_away
+        assert not budget._storage.is_down
         # One was paid for twice, and the second token put back.
         assert 1.0 == budget.tokens
 
@@ -271,7 +271,7 @@ async def test_no_timer_and_no_task_is_left(redis):
 async def test_a_timer_of_a_loop_that_has_ended_is_not_waited_for(redis):
     """The next outcome after its time begins another one."""
     (budget,) = budgets(redis, 1)
-    budget._tell_at = now() + 1.0
+    budget._report_at = now() + 1.0
     await asyncio.sleep(1.5)
     budget.on_success(ended(200))
     await all_told()

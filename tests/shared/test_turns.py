@@ -11,8 +11,8 @@ from chains import now
 from hypothesis import strategies as st
 
 from aioretry_smithy._limits.rate_limit import Admission
-from aioretry_smithy._shared.link import Link
-from aioretry_smithy._shared.turns import Turns
+from aioretry_smithy._shared.storage_probe import StorageProbe
+from aioretry_smithy._shared.stored_rate import Turns
 from aioretry_smithy.testing import VirtualTimeLoop
 
 AT_ONCE = Admission(is_given=True, seconds=0.0)
@@ -35,10 +35,10 @@ class Storage:
         self.latency = latency
         self.asked = []
         self.busy = 0
-        self.link = Link("orders", "calls go on")
-        self.turns = Turns(self.take, self.look, self.link, allow=allow)
+        self.store = StorageProbe("orders", "calls go on")
+        self.turns = Turns(self, "orders", self.store, allow=allow)
 
-    async def take(self):
+    async def take(self, key):
         self.asked.append(now())
         self.busy += 1
 
@@ -53,8 +53,8 @@ class Storage:
             raise answer
         return answer
 
-    async def look(self):
-        await self.take()
+    async def probe(self, key):
+        await self.take(key)
 
     async def turn(self, latest=math.inf, deadline=math.inf):
         """Wait for a turn; return it, and its time."""
@@ -142,7 +142,7 @@ async def test_a_call_gives_up_at_its_deadline():
 
     assert (False, 0.2) == (turn.is_given, end)
     await asyncio.sleep(1.0)
-    assert not storage.link.is_away
+    assert not storage.store.is_down
 
 
 async def test_the_question_of_a_call_that_gave_up_is_taken_over():
@@ -185,13 +185,15 @@ class Window:
         self.many = many
         self.taken = []
 
-    async def take(self):
+    async def take(self, key):
         await asyncio.sleep(0.01)
         recent = [at for at in self.taken if at > now() - 1.0]
         if len(recent) < self.many:
             self.taken.append(now())
             return 0.0
         return recent[-self.many] + 1.0 - now()
+
+    probe = take
 
 
 call = st.tuples(
@@ -223,7 +225,7 @@ def test_no_schedule_loses_a_turn_or_takes_one_too_many(calls, many):
     async def play():
         storage = Window(many)
         processes = [
-            Turns(storage.take, storage.take, Link("orders", "-"), allow=True)
+            Turns(storage, "orders", StorageProbe("orders", "-"), allow=True)
             for _ in range(2)
         ]
         ends = await asyncio.gather(

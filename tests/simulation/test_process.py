@@ -1,9 +1,10 @@
-"""One process of a simulation: a real chain that ends in the simulated server."""
+"""A real chain that ends in the simulated server, and a loop that stands for one."""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
+from functools import partial
 
 import aiohttp
 import pytest
@@ -17,6 +18,7 @@ from aioretry_smithy import (
     client_decorator,
 )
 from aioretry_smithy._simulation.process import SimulatedProcess
+from aioretry_smithy.testing import simulate
 
 
 @asynccontextmanager
@@ -116,3 +118,36 @@ async def test_mistake_in_a_chain_is_raised():
     async with new_process(SessionBuilder().decorator(mistaken)) as process:
         with pytest.raises(KeyError, match="token"):
             await process.call()
+
+
+def plain_retries():
+    """Make the chain that the loop stands for."""
+    backoff = Backoff.exponential(0.1, 20.0).with_full_jitter()
+    retrying = RetryingClient.new_decorator(
+        RetryStrategy.failsafe(backoff), max_total_attempts=4, attempt_timeout=1.0
+    )
+    return SessionBuilder().decorator(retrying).response_timeout(30.0)
+
+
+def no_retries():
+    """Make a chain that sends each request once."""
+    return SessionBuilder().response_timeout(1.0)
+
+
+@pytest.mark.parametrize("error_rate", [0.0, 0.3], ids=["timeouts", "errors"])
+def test_loops_do_what_real_chains_do(error_rate):
+    """Each of their counts is that of sessions with the same calls, in each second."""
+    run = partial(
+        simulate,
+        clients=3,
+        rate=20.0,
+        capacity=25.0,
+        outage="5:5:0.2",
+        duration=20.0,
+        error_rate=error_rate,
+    )
+    chains = {"plain retries": plain_retries, "no retries": no_retries}
+    loops, sessions = run().runs, run(chains).runs
+
+    assert chains.keys() < loops.keys()
+    assert sessions == {name: loops[name] for name in chains}

@@ -7,7 +7,7 @@ import math
 import pytest
 from simulated import settings
 
-from aioretry_smithy._simulation.settings import read_outage
+from aioretry_smithy._simulation.result import read_outage
 
 
 @pytest.mark.parametrize(

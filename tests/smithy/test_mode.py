@@ -7,7 +7,7 @@ import pytest
 from chains import bad_argument, raises_exactly
 
 from aioretry_smithy.smithy.mode import RetryMode, new_strategy
-from aioretry_smithy.smithy.profile import RetryProfile
+from aioretry_smithy.smithy.quota import RetryProfile
 from aioretry_smithy.smithy.strategies import (
     AdaptiveRetryStrategy,
     SimpleRetryStrategy,

@@ -12,7 +12,7 @@ import pytest
 from chains import Clock, bad_argument, in_threads, now
 
 from aioretry_smithy.smithy import ClientRateLimiter
-from aioretry_smithy.smithy.send_rate import rate_after_throttling
+from aioretry_smithy.smithy.rate_limiter import rate_after_throttling
 from aioretry_smithy.testing import VirtualTimeLoop
 
 VECTORS = json.loads(

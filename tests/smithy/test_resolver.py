@@ -8,8 +8,11 @@ import copy
 import pytest
 from chains import in_threads, raises_exactly
 
-from aioretry_smithy.smithy.mode import RetryMode
-from aioretry_smithy.smithy.resolver import RetryStrategyOptions, RetryStrategyResolver
+from aioretry_smithy.smithy.mode import (
+    RetryMode,
+    RetryStrategyOptions,
+    RetryStrategyResolver,
+)
 from aioretry_smithy.smithy.strategies import (
     AdaptiveRetryStrategy,
     SimpleRetryStrategy,

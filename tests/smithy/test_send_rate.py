@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from aioretry_smithy.smithy import send_rate
-from aioretry_smithy.smithy.send_rate import (
+from aioretry_smithy.smithy import rate_limiter
+from aioretry_smithy.smithy.rate_limiter import (
     RateMeter,
     rate_after_success,
     rate_after_throttling,
@@ -49,7 +49,7 @@ def test_parameters_are_those_of_botocore(row, monkeypatch):
     """The zero point and the reduced rate follow from the rate alone."""
     rate = row["max_rate"]
     if "beta" in row:
-        monkeypatch.setattr(send_rate, "_BETA", row["beta"])
+        monkeypatch.setattr(rate_limiter, "_BETA", row["beta"])
     expected = row["zero_point"], row["reduced"], row["reduced"]
 
     assert pytest.approx(expected) == (

@@ -18,8 +18,7 @@ from aioretry_smithy.smithy.errors import (
     CallError,
     RetryError,
 )
-from aioretry_smithy.smithy.profile import RetryProfile
-from aioretry_smithy.smithy.quota import StandardRetryQuota
+from aioretry_smithy.smithy.quota import RetryProfile, StandardRetryQuota
 from aioretry_smithy.smithy.strategies import StandardRetryStrategy
 
 THROTTLED = CallError("429", is_throttling_error=True, status=429)

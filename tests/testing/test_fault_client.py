@@ -388,4 +388,4 @@ async def test_replaced_delegate_counts():
     client = injecting(InjectedFault.hang())(ScriptedTransport([]))
     client.delegate = other = ScriptedTransport([])
 
-    assert other is client._hooks._delegate
+    assert other is client._hooks.delegate

@@ -11,8 +11,7 @@ from aioretry_smithy.smithy.backoff import (
     ExponentialBackoffJitterType,
     ExponentialRetryBackoffStrategy,
 )
-from aioretry_smithy.smithy.profile import RetryProfile
-from aioretry_smithy.smithy.quota import StandardRetryQuota
+from aioretry_smithy.smithy.quota import RetryProfile, StandardRetryQuota
 from aioretry_smithy.smithy.strategies import StandardRetryStrategy
 
 FOLDER = Path(__file__).parent

@@ -104,5 +104,5 @@ async def test_what_succeeds_in_one_process_is_known_in_another(client, serve):
         assert not await other.acquire(ended(503), None)
         for _ in range(10):
             other.on_success(ended(200))
-        await other._tell()
+        await other._report()
         assert await one.acquire(ended(503), None)

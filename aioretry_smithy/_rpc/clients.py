@@ -1,12 +1,14 @@
-"""Retry a function, until its strategy or a limit stops that."""
+"""The decorators of functions: retry them, ask a circuit breaker, log their calls."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, Unpack
 
+from .._breaker.client import GuardedCalls
 from .._context.client import RpcClient
 from .._context.options import UNSET, Unset
 from .._errors import bad_argument
+from .._logging.client import LoggedCalls
 from .._retry.call_adapter import RPC
 from .._retry.client import RetriedCalls
 from .._retry.config import RetryConfig
@@ -16,6 +18,34 @@ from .attempt import FunctionAttempts
 if TYPE_CHECKING:
     from .._context.client import RpcDecorator
     from .._retry.config import SharedSettings, Strategy
+
+
+class CircuitBreakerRpcClient(GuardedCalls[RpcClient]):
+    """Refuses calls of a function while the circuit is open.
+
+    It is :class:`CircuitBreakerClient` for the functions of :func:`rpc`. A function
+    that returns is a success, unless a strategy of your own judges otherwise. After
+    Armeria's ``CircuitBreakerRpcClient``.
+
+    >>> decorator = CircuitBreakerRpcClient.new_decorator(CircuitBreaker("reports"))
+    """
+
+    _serves = "functions"
+    _counterpart = "CircuitBreakerClient"
+
+
+class LoggingRpcClient(LoggedCalls[RpcClient]):
+    """Writes a line for the request and a line for the response of each call.
+
+    It is :class:`LoggingClient` for the functions of :func:`rpc`: the lines have the
+    name of the call in place of its URL, neither its arguments nor what it returns. A
+    success is a function that returned. After Armeria's ``LoggingRpcClient``.
+
+    >>> decorator = LoggingRpcClient.new_decorator()
+    """
+
+    _serves = "functions"
+    _counterpart = "LoggingClient"
 
 
 class RetryingRpcClient(RetriedCalls[RpcClient]):

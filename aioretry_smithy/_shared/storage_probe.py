@@ -6,9 +6,10 @@ import asyncio
 import logging
 import math
 from contextvars import Context
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from .._clock import loop_time
+from .._errors import bad_argument
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
@@ -26,25 +27,27 @@ PAUSE = 1.0
 _WARNING_INTERVAL = 60.0
 
 
-async def heeding(answer: Awaitable[T]) -> T:
+async def cancellable(answer: Awaitable[T]) -> T:
     """Await an answer; be cancelled even if the library swallows a cancellation.
 
     Before Python 3.12 :func:`asyncio.wait_for` does, with which redis-py sends.
     """
-    return _heeded(_cancellations(), await answer)
+    # Python 3.11 shows a tracer nothing that follows an await that was cancelled.
+    return _checked(_cancellations(), await answer)
 
 
-def _heeded(before: int, answered: T) -> T:
+def _checked(before: int, answered: T) -> T:
     if _cancellations() > before:
         raise asyncio.CancelledError
     return answered
 
 
 def _cancellations() -> int:
-    return cast("asyncio.Task[Any]", asyncio.current_task()).cancelling()
+    task = asyncio.current_task()
+    return 0 if task is None else task.cancelling()
 
 
-class Link:
+class StorageProbe:
     """Asks a storage, and notes whether it is away.
 
     A question is asked in a task of its own, which goes on for its second though the
@@ -57,26 +60,16 @@ class Link:
         consequence: What happens while it is away, for the warning.
     """
 
-    __slots__ = (
-        "_consequence",
-        "_look_at",
-        "_owner",
-        "_questions",
-        "_tasks",
-        "_warn_at",
-        "is_away",
-    )
-
-    is_away: bool
+    is_down: bool
     """Whether the storage did not answer last time."""
 
     def __init__(self, owner: str, consequence: str) -> None:
-        self.is_away = False
+        self.is_down = False
         self._owner, self._consequence = owner, consequence
-        self._look_at = self._warn_at = -math.inf
+        self._probe_at = self._warn_at = -math.inf
         # Calls wait for the answers to the questions, and for nothing else.
-        self._questions: set[asyncio.Task[Any]] = set()
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._questions: set[asyncio.Task[object]] = set()
+        self._tasks: set[asyncio.Task[object]] = set()
 
     def ask(self, question: Callable[[], Awaitable[T]]) -> asyncio.Task[T | None]:
         """Ask in a task, which ends at the latest when the storage is found away."""
@@ -91,17 +84,17 @@ class Link:
         await asyncio.wait({asked}, timeout=seconds if seconds < PATIENCE else None)
         return asked.result() if asked.done() and not asked.cancelled() else None
 
-    def look(self, question: Callable[[], Awaitable[object]]) -> None:
+    def probe(self, question: Callable[[], Awaitable[object]]) -> None:
         """Ask in a task whether the storage is back, once a second."""
         now = loop_time()
-        if now >= self._look_at:
-            self._look_at = now + PAUSE
-            _ = self._begin(self._tasks, self._look(question))
+        if now >= self._probe_at:
+            self._probe_at = now + PAUSE
+            _ = self._begin(self._tasks, self._ask(question, is_probe=True))
 
-    def tell(self, question: Callable[[], Awaitable[object]]) -> None:
+    def send(self, question: Callable[[], Awaitable[object]]) -> None:
         """Ask in a task of its own; while the storage is away, look for it."""
-        if self.is_away:
-            self.look(question)
+        if self.is_down:
+            self.probe(question)
         else:
             _ = self._begin(self._tasks, self._ask(question))
 
@@ -112,15 +105,15 @@ class Link:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def find(self) -> None:
+    def mark_up(self) -> None:
         """Note that the storage is back."""
-        self.is_away = False
+        self.is_down = False
 
-    def lose(self, cause: Exception) -> None:
+    def mark_down(self, cause: Exception) -> None:
         """Note that the storage is away; warn of it once a minute."""
         now = loop_time()
-        self.is_away = True
-        self._look_at = now + PAUSE
+        self.is_down = True
+        self._probe_at = now + PAUSE
         for asked in self._questions - {asyncio.current_task()}:
             asked.cancel()
         if now >= self._warn_at:
@@ -129,25 +122,21 @@ class Link:
             what = "%s: no answer from the storage, so %s: %r"
             _logger.warning(what, self._owner, self._consequence, cause)
 
-    async def _ask(self, question: Callable[[], Awaitable[T]]) -> T | None:
+    async def _ask(
+        self, question: Callable[[], Awaitable[T]], *, is_probe: bool = False
+    ) -> T | None:
         try:
             async with asyncio.timeout(PATIENCE):
-                return await heeding(question())
+                answer = await cancellable(question())
         except Exception as cause:
-            self.lose(cause)
+            self.mark_down(cause)
             return None
-
-    async def _look(self, question: Callable[[], Awaitable[object]]) -> None:
-        try:
-            async with asyncio.timeout(PATIENCE):
-                await heeding(question())
-        except Exception as cause:
-            self.lose(cause)
-        else:
-            self.find()
+        if is_probe:
+            self.mark_up()
+        return answer
 
     def _begin(
-        self, tasks: set[asyncio.Task[Any]], asking: Coroutine[Any, Any, T]
+        self, tasks: set[asyncio.Task[object]], asking: Coroutine[object, object, T]
     ) -> asyncio.Task[T]:
         # It belongs to no call, so it does not take over the context.
         task = asyncio.get_running_loop().create_task(asking, context=Context())
@@ -155,3 +144,32 @@ class Link:
         tasks.add(task)
         task.add_done_callback(tasks.discard)
         return task
+
+
+class RedisClient(Protocol):
+    """The part that is used of ``redis.asyncio.Redis``, or of a client like it."""
+
+    def register_script(self, script: str, /) -> Any:
+        """Return a function that runs a script, given its keys and arguments."""
+
+    def publish(self, channel: str, message: str, /) -> Any:
+        """Send a message to all that have subscribed to a channel."""
+
+    def pubsub(self) -> Any:
+        """Return an object that subscribes to channels."""
+
+
+def check_client(redis: object, name: str) -> None:
+    """Refuse what has no method of that name, or is a class that has it.
+
+    Raises:
+        ValueError: *redis* is no client.
+    """
+    if getattr(redis, name, None) is None or isinstance(redis, type):
+        raise no_client(redis)
+
+
+def no_client(redis: object) -> ValueError:
+    """Make the error for an object that is no asynchronous Redis client."""
+    # Not its repr, which may hold a password.
+    return bad_argument("redis", type(redis), "a redis.asyncio.Redis")

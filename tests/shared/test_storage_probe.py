@@ -9,15 +9,15 @@ from contextvars import ContextVar
 import pytest
 from chains import now
 
-from aioretry_smithy._shared.link import Link
+from aioretry_smithy._shared.storage_probe import StorageProbe
 
 LOST = ConnectionError("no route")
 variable = ContextVar("variable", default="none")
 
 
 @pytest.fixture
-def link():
-    return Link("orders", "calls go on")
+def probe():
+    return StorageProbe("orders", "calls go on")
 
 
 class Storage:
@@ -37,10 +37,10 @@ class Storage:
         return answer
 
 
-async def test_an_answer_is_passed_on(link):
+async def test_an_answer_is_passed_on(probe):
     """Any value is an answer, but None."""
-    assert "yes" == await link.ask(Storage("yes", seconds=0.9))
-    assert not link.is_away
+    assert "yes" == await probe.ask(Storage("yes", seconds=0.9))
+    assert not probe.is_down
 
 
 @pytest.mark.parametrize(
@@ -48,118 +48,118 @@ async def test_an_answer_is_passed_on(link):
     [(Storage(LOST, seconds=0.5), 0.5), (Storage("late", seconds=5.0), 1.0)],
     ids=["error", "silence"],
 )
-async def test_a_storage_that_does_not_answer_is_away(link, storage, ends, caplog):
+async def test_a_storage_that_does_not_answer_is_away(probe, storage, ends, caplog):
     """It has a second; the warning says whose it is, what follows and why."""
-    assert None is await link.ask(storage)
-    assert link.is_away
+    assert None is await probe.ask(storage)
+    assert probe.is_down
     assert ends == now()
     (message,) = caplog.messages
     assert "orders: no answer from the storage, so calls go on: " in message
 
 
-async def test_a_deadline_that_is_sooner_says_nothing_of_the_storage(link, caplog):
+async def test_a_deadline_that_is_sooner_says_nothing_of_the_storage(probe, caplog):
     """There is no answer, and no warning either; the question goes on."""
-    asked = link.ask(Storage("late", seconds=0.5))
+    asked = probe.ask(Storage("late", seconds=0.5))
 
-    assert None is await link.answer(asked, deadline=0.2)
+    assert None is await probe.answer(asked, deadline=0.2)
     assert 0.2 == now()
     assert "late" == await asked
-    assert (0.5, False, []) == (now(), link.is_away, caplog.messages)
+    assert (0.5, False, []) == (now(), probe.is_down, caplog.messages)
 
 
-async def test_silence_after_the_deadline_is_that_of_the_storage(link, caplog):
+async def test_silence_after_the_deadline_is_that_of_the_storage(probe, caplog):
     """Calls that give up sooner than a second would never find out."""
-    asked = link.ask(Storage("late", seconds=5.0))
+    asked = probe.ask(Storage("late", seconds=5.0))
 
-    assert None is await link.answer(asked, deadline=0.2)
+    assert None is await probe.answer(asked, deadline=0.2)
     await asked
-    assert (1.0, True, 1) == (now(), link.is_away, len(caplog.messages))
+    assert (1.0, True, 1) == (now(), probe.is_down, len(caplog.messages))
 
 
-async def test_a_storage_that_is_away_is_so_for_all_who_ask(link, caplog):
+async def test_a_storage_that_is_away_is_so_for_all_who_ask(probe, caplog):
     """One of the questions has waited for a second, and the others end with it."""
-    first = link.ask(Storage("late", seconds=5.0))
+    first = probe.ask(Storage("late", seconds=5.0))
     await asyncio.sleep(0.75)
-    second = link.ask(Storage("late", seconds=5.0))
+    second = probe.ask(Storage("late", seconds=5.0))
 
-    assert None is await link.answer(second)
-    assert None is await link.answer(first)
+    assert None is await probe.answer(second)
+    assert None is await probe.answer(first)
     assert (1.0, 1) == (now(), len(caplog.messages))
 
 
-async def test_an_error_before_the_deadline_is_one_of_the_storage(link):
+async def test_an_error_before_the_deadline_is_one_of_the_storage(probe):
     """Also where the deadline is sooner than a second."""
-    assert None is await link.answer(link.ask(Storage(LOST)), deadline=0.2)
-    assert link.is_away
+    assert None is await probe.answer(probe.ask(Storage(LOST)), deadline=0.2)
+    assert probe.is_down
 
 
-async def test_one_look_a_second_finds_out_that_it_is_back(link):
+async def test_one_look_a_second_finds_out_that_it_is_back(probe):
     """The first one a second after the storage was lost."""
-    await link.ask(Storage(LOST))
+    await probe.ask(Storage(LOST))
     storage = Storage(LOST, LOST, "yes")
     aways = []
     for _ in range(8):
         await asyncio.sleep(0.5)
-        link.look(storage)
+        probe.probe(storage)
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        aways.append(link.is_away)
+        aways.append(probe.is_down)
 
     assert [1.0, 2.0, 3.0, 4.0] == storage.asked
     assert [True] * 5 + [False] * 3 == aways
 
 
-async def test_a_look_that_finds_silence_ends_after_a_second(link):
+async def test_a_look_that_finds_silence_ends_after_a_second(probe):
     """And the next one begins a second later."""
-    await link.ask(Storage(LOST))
+    await probe.ask(Storage(LOST))
     storage = Storage("late", seconds=60.0)
     for _ in range(9):
         await asyncio.sleep(0.5)
-        link.look(storage)
+        probe.probe(storage)
     await asyncio.sleep(1.0)
 
     assert [1.0, 3.0] == [at for at in storage.asked if at < 5.0][:2]
-    assert link.is_away
+    assert probe.is_down
 
 
-async def test_a_look_belongs_to_no_call(link):
+async def test_a_look_belongs_to_no_call(probe):
     """It sees nothing of the context of the call that began it."""
     seen = []
 
     async def question():
         seen.append(variable.get())
 
-    await link.ask(Storage(LOST))
+    await probe.ask(Storage(LOST))
     await asyncio.sleep(1.0)
     variable.set("a call")
-    link.look(question)
+    probe.probe(question)
     await asyncio.sleep(0)
     await asyncio.sleep(0)
 
     assert ["none"] == seen
 
 
-async def test_there_is_one_warning_a_minute(link, caplog):
+async def test_there_is_one_warning_a_minute(probe, caplog):
     """However often the storage is looked for."""
     for _ in range(150):
-        link.look(Storage(LOST))
+        probe.probe(Storage(LOST))
         await asyncio.sleep(1.0)
 
     assert 3 == len(caplog.messages)
     assert {logging.WARNING} == {record.levelno for record in caplog.records}
 
 
-async def test_a_cancelled_call_says_nothing_of_the_storage(link):
+async def test_a_cancelled_call_says_nothing_of_the_storage(probe):
     """The cancellation goes on outwards, and the question goes on."""
-    asked = link.ask(Storage("late", seconds=0.5))
-    task = asyncio.create_task(link.answer(asked))
+    asked = probe.ask(Storage("late", seconds=0.5))
+    task = asyncio.create_task(probe.answer(asked))
     await asyncio.sleep(0.1)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
 
     assert "late" == await asked
-    assert not link.is_away
+    assert not probe.is_down
 
 
 async def deaf():
@@ -170,18 +170,18 @@ async def deaf():
         return "late"
 
 
-async def test_a_cancellation_that_a_library_swallows_ends_the_call(link):
+async def test_a_cancellation_that_a_library_swallows_ends_the_call(probe):
     """A task that is cancelled must not go on, or its owner waits forever."""
-    asking = link.ask(deaf)
+    asking = probe.ask(deaf)
     await asyncio.sleep(0.5)
     asking.cancel()
     await asyncio.wait([asking])
 
     assert asking.cancelled()
-    assert not link.is_away
+    assert not probe.is_down
 
 
-async def test_a_late_answer_to_a_cancellation_is_none(link):
+async def test_a_late_answer_to_a_cancellation_is_none(probe):
     """The second that a storage has is over."""
-    assert None is await link.ask(deaf)
-    assert link.is_away
+    assert None is await probe.ask(deaf)
+    assert probe.is_down
