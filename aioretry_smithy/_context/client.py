@@ -19,11 +19,10 @@ from typing import (
 )
 
 from .._errors import bad_argument
+from .changes import Watched, changes
 from .context import state_of
-from .ending import ONCE
-from .loop import run
+from .loop import ONCE, Row, run
 from .recording import record_error, record_result
-from .row import Row, Watched, changes
 from .sender import ForeignClient, Sender
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from .._call.recorder import record_end_of, record_failure
 from .._call.stop_reason import RetryStopReason
 from .._call.time_limits import time_left
 from .._context.context import context_of
-from .._context.ending import Ending
+from .._context.loop import Ending
 from .._errors import ResponseTimeoutError, raised_from
 from .._failures.kept_cause import drop_frames
 from .._failures.retry_info import RetryInfo

@@ -11,10 +11,8 @@ from .._call.time_limits import TimeLimits, time_left
 from .._context.client import derived
 from .._context.context import state_of
 from .._context.enclosing import EnclosingAttempt
-from .._context.ending import ONCE
-from .._context.loop import run
+from .._context.loop import ONCE, Row, run
 from .._context.options import leave_attempt
-from .._context.row import Row
 from .._context.sender import Sender
 from .._errors import ResponseTimeoutError
 

@@ -11,11 +11,11 @@ from .._call.call import NO_CARE, OF_ARGUMENTS, Call
 from .._call.origin import judge_attempt
 from .._call.recorder import end_call, record_failure
 from .._call.time_limits import time_left
+from .._context.changes import changes
 from .._context.client import Chain
 from .._context.enclosing import begin_call
 from .._context.loop import run
 from .._context.options import current_options
-from .._context.row import changes
 from .._errors import ResponseTimeoutError, UnprocessedRequestError
 from .._failures.kept_cause import LOG_KEY, KeptCause
 from .._failures.safety import mark_queued, was_queued

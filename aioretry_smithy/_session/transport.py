@@ -13,10 +13,8 @@ from .._call.time_limits import TimeLimits, passed_limit
 from .._context.body_watch import watch_body
 from .._context.client import ForOneKind, derived
 from .._context.context import state_of
-from .._context.ending import ONCE
-from .._context.loop import run
+from .._context.loop import ONCE, Row, run
 from .._context.recording import record_http
-from .._context.row import Row
 from .._context.sender import Sender
 from .._failures.safety import mark_raised_by_caller
 
