@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from .._failures.kept_cause import NeverCopied
 from .outcome import PENDING
@@ -61,6 +61,12 @@ class Race:
         self.is_superseded = False
 
 
+DelaySource: TypeAlias = Literal[
+    "backoff", "retry_after", "rate_limit", "stale_connection"
+]
+"""The reason for a wait."""
+
+
 class _Rarely(NeverCopied):
     """Defaults of what most records never have; set on the few that do."""
 
@@ -75,7 +81,7 @@ class _Rarely(NeverCopied):
     delay: float | None = None
     """Seconds waited after it; of a call, before its first request."""
 
-    delay_source: Any = None
+    delay_source: DelaySource | None = None
     """The reason for the delay."""
 
     first_sent: float | None = None

@@ -274,7 +274,7 @@ class Chain:
         return row
 
 
-def row_inside(client: Any) -> Row:
+def row_inside(client: DecoratingClient[Any]) -> Row:
     """Return the row that begins with what a client does itself."""
     number, row = client._compiled
     if number != changes.number:
@@ -282,7 +282,7 @@ def row_inside(client: Any) -> Row:
         if not _varies(client):
             # A user's class may refuse to be written on.
             object.__setattr__(client, "_compiled", (number, row))
-    return row  # type: ignore[no-any-return]
+    return row
 
 
 def _row_of(client: Any) -> Row:

@@ -274,12 +274,12 @@ class Ending:
             except BaseException as error:
                 self.fail(error)
 
-    def forget(self) -> BaseException:
+    def forget(self) -> Any:
         """Return the failure, and forget it."""
-        cause: Any = self.cause
+        cause = self.cause
         self.cause = None
         try:
-            return cause  # type: ignore[no-any-return]
+            return cause
         finally:
             del cause
 

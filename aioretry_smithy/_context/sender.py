@@ -65,7 +65,8 @@ class ForeignClient(Sender):
     def start(self, call: Call, scope: Scope, request: Request) -> Awaitable[Result]:
         """Let the client execute the request."""
         client = self._client
-        return client.execute(context_of(call, scope), request)  # type: ignore[no-any-return]
+        sending: Awaitable[Result] = client.execute(context_of(call, scope), request)
+        return sending
 
     def answered(
         self, call: Call, scope: Scope, record: Record, result: Result

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import weakref
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from .._call.recorder import cause_of
 from .._failures.kept_cause import KeptCause, NeverCopied
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from yarl import URL
 
     from .._call.call import Call
-    from .._call.record import Record
+    from .._call.record import DelaySource, Record
     from .._call.stop_reason import RetryStopReason
     from .._masking.mask import Mask
     from .._request.request import HttpRequest
@@ -46,7 +46,8 @@ class LogFacts(NeverCopied):
     @property
     def request(self) -> HttpRequest:
         """The request, without its body."""
-        return self._record.shown_request  # type: ignore[no-any-return]
+        request: HttpRequest = self._record.shown_request
+        return request
 
     @property
     def attempt(self) -> int | None:
@@ -59,11 +60,9 @@ class LogFacts(NeverCopied):
         return self._record.delay
 
     @property
-    def delay_source(
-        self,
-    ) -> Literal["backoff", "retry_after", "rate_limit", "stale_connection"] | None:
+    def delay_source(self) -> DelaySource | None:
         """The reason for the :attr:`delay`."""
-        return self._record.delay_source  # type: ignore[no-any-return]
+        return self._record.delay_source
 
     @property
     def stop_reason(self) -> RetryStopReason | None:
@@ -165,7 +164,8 @@ class LogFacts(NeverCopied):
     @property
     def name(self) -> str:
         """The name of the call in logs: its method, or that of the function."""
-        return self._first.shown_request.name  # type: ignore[no-any-return]
+        name: str = self._first.shown_request.name
+        return name
 
     @property
     def request_method(self) -> str | Any:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from aiohttp import FormData, payload
 from multidict import MultiDict, MultiDictProxy
 
 from .copies import USUAL_CONTAINERS, copy_of, copy_of_buffer, has_fixed_values
+
+Arguments: TypeAlias = dict[str, Any]
+"""The arguments of a request, by their names in ``session.request()``."""
 
 MUTABLE_ARGUMENTS = frozenset(
     {"cookies", "data", "headers", "params", "proxy_headers", "skip_auto_headers"}
@@ -22,14 +25,14 @@ _READ_BY_KIND = {"data", "params"}
 _LASTING = (Mapping, Sequence, set, frozenset)
 
 
-def copy_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
+def copy_arguments(arguments: Arguments) -> Arguments:
     """Return the arguments with equal copies of containers and buffers.
 
     Without anything to copy, that is the same dictionary. An iterable that is no
     container becomes a list in both, to be read more than once. JSON is not copied: the
     next attempts send the text of the first one. Nor are files and read-only objects.
     """
-    copies: dict[str, Any] | None = None
+    copies: Arguments | None = None
     for name, value in arguments.items():
         if name not in MUTABLE_ARGUMENTS or value is None:
             continue
@@ -53,7 +56,7 @@ def _copy(name: str, value: Any) -> Any:
         return value  # aiohttp gets it as it is, and may complain
 
 
-def is_unchanged(given: dict[str, Any], copies: dict[str, Any]) -> bool:
+def is_unchanged(given: Arguments, copies: Arguments) -> bool:
     """Say whether what the caller gave surely still equals its copies."""
     # All of a long view would be compared byte by byte, to send the copy anyway.
     if isinstance(given.get("data"), bytearray | memoryview):

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from aiohttp.typedefs import StrOrURL
 
     from .._masking.mask import Mask
+    from .copied_arguments import Arguments
 
 
 _BODIES: Final = frozenset({"data", "json"})
@@ -50,13 +51,13 @@ class HttpRequest(CallBound):
     target: StrOrURL
     """The URL as it was given."""
 
-    arguments: dict[str, Any]
+    arguments: Arguments
     """The :attr:`options` and the headers, for aiohttp; not to be changed.
 
     Containers and buffers are copies, because the caller could change them.
     """
 
-    given: dict[str, Any]
+    given: Arguments
     """The caller's own objects, for the first attempt; not to be changed."""
 
     def __init__(
@@ -79,8 +80,8 @@ class HttpRequest(CallBound):
         cls,
         method: str,
         target: StrOrURL,
-        given: dict[str, Any],
-        arguments: dict[str, Any],
+        given: Arguments,
+        arguments: Arguments,
         base_url: URL | None,
     ) -> Self:
         """Make a request of the given arguments and their copies."""
@@ -121,7 +122,7 @@ class HttpRequest(CallBound):
         return CIMultiDict(self.arguments.get("headers") or ())
 
     @property
-    def options(self) -> dict[str, Any]:
+    def options(self) -> Arguments:
         """A copy of the other arguments of ``session.request()``, without headers."""
         own = self.arguments
         options = copy_arguments(own).copy()
@@ -213,7 +214,7 @@ class HttpRequest(CallBound):
         return printable(f"<{type(self).__name__} {self.described(DEFAULT_MASK)}>")
 
 
-def with_header(arguments: dict[str, Any], name: str, value: str) -> dict[str, Any]:
+def with_header(arguments: Arguments, name: str, value: str) -> Arguments:
     """Return the arguments of a request, whose header *name* has just this *value*."""
     headers = CIMultiDict(arguments.get("headers") or ())
     headers[name] = value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .._call.rounds import FailedAttempt, Rounds
 from .._call.throttling import is_throttled
@@ -18,6 +18,7 @@ from .limiter import NEGLIGIBLE, RetryLimiter
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from .._call.kinds import Request
     from .._context.context import ClientRequestContext
 
 
@@ -176,7 +177,7 @@ class RetryBudget(Shared, RetryLimiter):
         """Count a success: it adds the deposit and releases the brake."""
         self._count_success()
 
-    def _note_success(self, request: Any) -> bool:
+    def _note_success(self, request: Request) -> bool:
         # A subclass may do more.
         if type(self).on_success is not RetryBudget.on_success:
             return False
@@ -248,7 +249,7 @@ class PerHostRetryBudget(Shared, RetryLimiter):
         """Tell the budget of the request's host."""
         self._of(ctx).on_failure(ctx, cause)
 
-    def _note_success(self, request: Any) -> bool:
+    def _note_success(self, request: Request) -> bool:
         return self.budget_for(host_key(request))._note_success(request)
 
     def __repr__(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from .._bodies import response_content as _content
 from .._bodies.drain import discard
@@ -42,7 +42,7 @@ class CallAdapter(ABC):
         """Return the name of those calls that share a quota with *request*."""
 
     @abstractmethod
-    def with_count(self, request: Request, name: str, count: int) -> Any:
+    def with_count(self, request: Request, name: str, count: int) -> Request:
         """Return *request* with the number of attempts before it, under a name."""
 
     @abstractmethod
@@ -54,7 +54,7 @@ class CallAdapter(ABC):
         """Return the seconds that *result* asks to wait, or None."""
 
     @abstractmethod
-    async def content(self, result: Result, limit: int) -> Any:
+    async def content(self, result: Result, limit: int) -> object:
         """Return the content for strategies to look at, bytes up to a *limit*."""
 
     @abstractmethod
@@ -63,7 +63,7 @@ class CallAdapter(ABC):
         call: Call,
         attempt: Scope,
         result: Result,
-        look: Callable[[Any], Awaitable[_T]] | None,
+        look: Callable[[Result], Awaitable[_T]] | None,
         *,
         whole: bool,
     ) -> _T | None:
@@ -181,7 +181,7 @@ class RpcAdapter(CallAdapter):
     def retry_after(self, result: object) -> None:
         return None
 
-    async def content(self, result: Any, limit: int) -> Any:
+    async def content(self, result: Result, limit: int) -> Result:
         return result
 
     async def read(
@@ -189,7 +189,7 @@ class RpcAdapter(CallAdapter):
         call: Call,
         attempt: Scope,
         result: object,
-        look: Callable[[Any], Awaitable[_T]] | None,
+        look: Callable[[Result], Awaitable[_T]] | None,
         *,
         whole: bool,
     ) -> _T | None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .._call.hooks import Scope
     from .._call.record import Record
     from .._context.options import Options
+    from .._request.copied_arguments import Arguments
     from .._request.request import HttpRequest
 
 # Arguments that may have changed, or be used up, the second time.
@@ -126,7 +127,7 @@ class AiohttpTransport(Transport):
         record: Record,
         request: HttpRequest,
         session: ClientSession,
-        arguments: dict[str, Any],
+        arguments: Arguments,
         options: Options | None,
     ) -> Awaitable[aiohttp.ClientResponse]:
         """Send a request with a body, or with options around it."""
@@ -143,7 +144,7 @@ class AiohttpTransport(Transport):
         return sending(record, json, send)
 
 
-def _is_sent_as_it_is(call: Call, arguments: dict[str, Any]) -> bool:
+def _is_sent_as_it_is(call: Call, arguments: Arguments) -> bool:
     """Say whether neither a body nor a limit of time wants care."""
     if call.care == OF_ALL or not call.aiohttp_keeps_time:
         return False
@@ -152,7 +153,7 @@ def _is_sent_as_it_is(call: Call, arguments: dict[str, Any]) -> bool:
 
 def _prepared(
     call: Call, scope: Scope, request: HttpRequest, session: ClientSession
-) -> dict[str, Any]:
+) -> Arguments:
     """Return the arguments to send a request with, right now."""
     arguments = request.given
     if call.care == OF_ALL:
@@ -166,7 +167,7 @@ def _prepared(
 
 def _later_arguments(
     call: Call, scope: Scope, request: HttpRequest, session: ClientSession
-) -> dict[str, Any]:
+) -> Arguments:
     """Return the arguments where something may have changed since the call began."""
     headers, arguments = session._default_headers, request.arguments
     if version_of(headers) != call.defaults.version:
@@ -185,8 +186,8 @@ def _with_timeout(
     record: Record,
     request: HttpRequest,
     session: ClientSession,
-    arguments: dict[str, Any],
-) -> dict[str, Any]:
+    arguments: Arguments,
+) -> Arguments:
     """Return the arguments with a timeout, where that of aiohttp is not right."""
     if (
         call.aiohttp_keeps_time
@@ -201,9 +202,7 @@ def _with_timeout(
     return arguments if timeout is None else {**arguments, "timeout": timeout}
 
 
-def _with_bodies(
-    call: Call, request: HttpRequest, arguments: dict[str, Any]
-) -> dict[str, Any]:
+def _with_bodies(call: Call, request: HttpRequest, arguments: Arguments) -> Arguments:
     """Return the arguments, with bodies and iterators in the form to send."""
     if "data" in arguments:
         data = request.arguments.get("data")
@@ -221,7 +220,7 @@ def _with_bodies(
     return arguments
 
 
-def _arguments(call: Call, request: HttpRequest) -> dict[str, Any]:
+def _arguments(call: Call, request: HttpRequest) -> Arguments:
     """Return the arguments to send a request with.
 
     At first aiohttp gets the caller's own objects, if nobody has changed them while a

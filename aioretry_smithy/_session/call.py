@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from .._context.client import HttpClient
     from .._masking.mask import Mask
+    from .._request.copied_arguments import Arguments
 
 
 _WANT_CARE: Final = MUTABLE_ARGUMENTS | {"json", "timeout", "upload_tracker"}
@@ -68,7 +69,7 @@ async def call_through(
     chain: SessionChain,
     method: str,
     target: StrOrURL,
-    options: dict[str, Any],
+    options: Arguments,
 ) -> aiohttp.ClientResponse:
     """Send a request through the chain of clients."""
     if session is None:
@@ -77,6 +78,7 @@ async def call_through(
     try:
         try:
             row = chain.row if chain.number == changes.number else chain.compiled()
+            response: aiohttp.ClientResponse
             response = await run(row, call, call, call.to_send)
         except UnprocessedRequestError as refused:
             _check_deadline(call, refused)
@@ -94,7 +96,7 @@ async def call_through(
         finally:
             end_call(call)
     setattr(response, LOG_KEY, call)
-    return response  # type: ignore[no-any-return]
+    return response
 
 
 async def call_and_raise(
@@ -102,7 +104,7 @@ async def call_and_raise(
     chain: SessionChain,
     method: str,
     target: StrOrURL,
-    options: dict[str, Any],
+    options: Arguments,
 ) -> aiohttp.ClientResponse:
     """Send a request likewise, and raise for the status where that is wanted."""
     refuse = options.get("raise_for_status")
@@ -122,7 +124,7 @@ def _begin(
     chain: SessionChain,
     method: str,
     target: StrOrURL,
-    options: dict[str, Any],
+    options: Arguments,
 ) -> Call:
     """Begin a call, with the options of the blocks around it."""
     defaults, around, loop = chain.defaults, current_options(), get_running_loop()

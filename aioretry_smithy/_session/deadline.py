@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from aiohttp import ClientSession, ClientTimeout
 from aiohttp.helpers import sentinel
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .._call.call import Call
     from .._call.record import Record
     from .._context.options import Options
+    from .._request.copied_arguments import Arguments
     from .._request.request import HttpRequest
 
 # A limit this close to aiohttp's own needs no timer of ours.
@@ -27,7 +28,7 @@ _NUMBER_OR_NONE = (*_NUMBER, type(None))
 
 
 def response_timeout(
-    options: dict[str, Any], session: ClientSession, override: Options | None
+    options: Arguments, session: ClientSession, override: Options | None
 ) -> float | None:
     """Return the seconds that a call may take, or None for no limit."""
     if override is not None and override.response_timeout is not UNSET:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from aiohttp.payload import Payload
 
     from .._call.upload import SerializedJson
+    from .._request.copied_arguments import Arguments
 
 _ATTRIBUTES = {
     "_json_serialize": payload.JsonPayload,
@@ -45,9 +46,7 @@ def restore_serializers(session: ClientSession, serializers: Serializers) -> Non
             attributes[name] = dumps
 
 
-def with_serialized(
-    arguments: dict[str, Any], known: Sequence[SerializedJson]
-) -> dict[str, Any]:
+def with_serialized(arguments: Arguments, known: Sequence[SerializedJson]) -> Arguments:
     """Return the arguments, with the text that their JSON had before."""
     value = arguments["json"]
     for earlier, made, serialized in known:

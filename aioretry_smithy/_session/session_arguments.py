@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from aiohttp.abc import AbstractCookieJar
     from aiohttp.typedefs import JSONEncoder, LooseCookies, LooseHeaders, StrOrURL
 
+    from .._request.copied_arguments import Arguments
+
 STANDARD = {"response_timeout", *inspect.signature(standard_decorators).parameters}
 """The arguments of the standard chain besides those of a session."""
 
@@ -70,7 +72,7 @@ class SessionArguments(TypedDict, total=False):
     ssl_shutdown_timeout: float | None
 
 
-def new_session(base_url: StrOrURL | None, arguments: dict[str, Any]) -> ClientSession:
+def new_session(base_url: StrOrURL | None, arguments: Arguments) -> ClientSession:
     """Make a session.
 
     Raises:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from .._call.record import Record
     from .._call.upload import SerializedJson
+    from .._request.copied_arguments import Arguments
 
 # Bodies that aiohttp hands to the transport without a wait, if they are not long.
 _WHOLE = frozenset(
@@ -38,14 +39,14 @@ _last_upload: ContextVar[Upload | None] = ContextVar(
 
 def measure_uploads(session: ClientSession) -> type[ClientRequest]:
     """Make the requests of a session count their bytes; return the class before."""
-    before: Any = session._request_class
+    before: type[ClientRequest] = session._request_class
     # A mock or a function instead of a class stays as it is.
     if isinstance(before, type):
         session._request_class = _measured(before)
-    return before  # type: ignore[no-any-return]
+    return before
 
 
-def has_body_in(arguments: dict[str, Any]) -> bool:
+def has_body_in(arguments: Arguments) -> bool:
     """Say whether a request with these arguments has a body."""
     if "data" in arguments and arguments["data"] is not None:
         return True
