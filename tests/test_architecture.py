@@ -50,11 +50,10 @@ FLOORS = (
 
 TOUCH_AIOHTTP = {
     "_bodies.truncated_body",
-    "_bodies.drain",
+    "_bodies.response_content",
     "_bodies.new_response",
     "_bodies.replayable_payload",
     "_bodies.request_body",
-    "_bodies.response_content",
     "_call.origin",
     "_call.time_limits",
     "_context.body_watch",

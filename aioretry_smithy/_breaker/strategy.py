@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Unpack
 
 import aiohttp
 
-from .._call.throttling import THROTTLING, is_throttled
+from .._call.rounds import THROTTLING, is_throttled
 from .._context.context import context_of, state_of
 from .._errors import UnprocessedRequestError, bad_argument
 from .._failures.safety import (

@@ -7,12 +7,11 @@ the hooks and senders that know them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .._failures.frames import came_from_aiohttp, went_out
-from .._failures.kept_cause import KeptCause, drop_frames
+from .._failures.kept_cause import LOG_KEY, KeptCause, drop_frames
 from .._failures.safety import is_unprocessed
-from .attachment import attach
 from .call import NO_CARE, OF_ARGUMENTS
 from .outcome import Answered, Ended
 from .record import Race
@@ -27,6 +26,21 @@ if TYPE_CHECKING:
     from .kinds import Request
     from .outcome import Outcome
     from .record import Record, Sent
+
+
+def attach(call: Call, source: object) -> None:
+    """Let :meth:`RequestLog.of` find the log of *call* from *source*."""
+    if isinstance(source, BaseException):
+        # An exception of the user's own may refuse to be written on.
+        vars(source)[LOG_KEY] = call
+    else:
+        # Quicker, since Python then needs no dictionary for the attributes.
+        setattr(source, LOG_KEY, call)
+
+
+def attached_to(source: object) -> Any:
+    """Return the call attached to *source*, or None."""
+    return getattr(source, "__dict__", {}).get(LOG_KEY)
 
 
 def record_answer(

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import aiohttp
 from aiohttp.helpers import BaseTimerContext
 
-from .._call.attachment import attach
-from .._call.recorder import record_failed_body
+from .._call.recorder import attach, record_failed_body
 from .._call.time_limits import IN_BODY
 from .._log.notes import annotate
 

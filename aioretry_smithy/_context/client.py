@@ -19,7 +19,6 @@ from typing import (
 )
 
 from .._errors import bad_argument
-from .changes import Watched, changes
 from .context import state_of
 from .loop import ONCE, Row, run
 from .recording import record_error, record_result
@@ -35,6 +34,35 @@ if TYPE_CHECKING:
     from .._request.request import HttpRequest
     from .._request.rpc_request import RpcRequest
     from .context import ClientRequestContext
+
+
+class Changes:
+    """Counts the changes of clients, after which their rows are compiled again."""
+
+    number = 0
+
+
+changes: Final = Changes()
+
+_COMPILED: Final = frozenset({"config", "delegate", "execute"})
+"""The attributes that a row is compiled from."""
+
+
+class Watched:
+    """A client of which it is noted when a row has to be compiled again."""
+
+    __slots__ = ()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name in _COMPILED:
+            changes.number += 1
+
+    def __delattr__(self, name: str) -> None:
+        super().__delattr__(name)
+        if name in _COMPILED:
+            changes.number += 1
+
 
 _C = TypeVar("_C")
 _F = TypeVar("_F", bound=Callable[..., Any])

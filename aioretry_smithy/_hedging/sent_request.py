@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from .._call.recorder import record_failure
 from .._clock import loop_time
 from .._context.context import state_of
-from .._retry.refusal import is_refusal
+from .._retry.given_up import is_refusal
 
 if TYPE_CHECKING:
     import aiohttp

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._call.attachment import attached_to
+from .._call.recorder import attached_to
 from .._errors import raised_from
 from .._failures.frames import sources_of
 

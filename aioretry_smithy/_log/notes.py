@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from .._call.attachment import attach
+from .._call.recorder import attach
 from .._text import printable
 from .request_log import log_of
 from .tree import describe_outcome, describe_seconds, describe_waits

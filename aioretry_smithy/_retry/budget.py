@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from .._call.rounds import FailedAttempt, Rounds
-from .._call.throttling import is_throttled
+from .._call.rounds import FailedAttempt, Rounds, is_throttled
 from .._context.context import record_of
 from .._errors import bad_argument, checked_name, is_finite
 from .._listeners import Listeners, checked

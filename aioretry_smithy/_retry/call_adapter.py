@@ -8,9 +8,9 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, TypeVar
 
 from .._bodies import response_content as _content
-from .._bodies.drain import discard
 from .._bodies.replayable_payload import SpentBodyError
 from .._bodies.request_body import is_spent
+from .._bodies.response_content import discard
 from .._call.time_limits import IN_BODY, passed_limit
 from .._failures.hints import retry_after
 from .._request.keys import host_key

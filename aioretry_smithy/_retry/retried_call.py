@@ -19,8 +19,8 @@ from .._errors import ResponseTimeoutError, raised_from
 from .._failures.kept_cause import drop_frames
 from .._failures.retry_info import RetryInfo
 from .._failures.safety import peel, ran_out, stands_for
+from .given_up import reason_after
 from .limiter_calls import acquired, notify, report
-from .refusal import reason_after
 from .wait import AT_ONCE, LATER, SUCCEEDED, Stop, plan_wait
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .._call.kinds import Request
     from .._call.record import Record
     from .._context.context import ClientRequestContext
-    from .._context.entered import Entered
+    from .._context.loop import Entered
     from .._context.sender import Sender
     from .call_adapter import CallAdapter
     from .config import RetryConfig

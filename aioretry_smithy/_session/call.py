@@ -6,13 +6,11 @@ from asyncio import get_running_loop
 from typing import TYPE_CHECKING, Any, Final
 
 from .._bodies.new_response import CLOSES_REFUSED
-from .._call.attachment import attached_to
 from .._call.call import NO_CARE, OF_ARGUMENTS, Call
 from .._call.origin import judge_attempt
-from .._call.recorder import end_call, record_failure
+from .._call.recorder import attached_to, end_call, record_failure
 from .._call.time_limits import time_left
-from .._context.changes import changes
-from .._context.client import Chain
+from .._context.client import Chain, changes
 from .._context.enclosing import begin_call
 from .._context.loop import run
 from .._context.options import current_options

@@ -9,7 +9,7 @@ import pytest
 from fake_responses import FakeResponse, FakeStream
 
 from aioretry_smithy import HttpRequest, new_response
-from aioretry_smithy._bodies.drain import discard
+from aioretry_smithy._bodies.response_content import discard
 
 REQUEST = HttpRequest("GET", "http://example.com/a?b=1", headers={"A": "1"})
 
