@@ -64,7 +64,6 @@ TOUCH_AIOHTTP = {
     "_session.builder",
     "_session.call",
     "_session.deadline",
-    "_session.defaults",
     "_session.json_once",
     "_session.resend",
     "_session.reused_connections",

@@ -12,7 +12,7 @@ from aiohttp.multipart import MultipartWriter
 from aiohttp.payload import IOBasePayload, Payload
 
 from .._errors import UnprocessedRequestError
-from .._request.copies import copy_of_buffer
+from .._request.copied_arguments import copy_of_buffer
 
 if TYPE_CHECKING:
     from aiohttp.abc import AbstractStreamWriter

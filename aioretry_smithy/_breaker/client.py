@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._context.client import ClientT, DecoratingClient, HttpClient
 from .._errors import bad_argument, unqualified
-from .._request.per_key import OneForAll
+from .._request.keys import OneForAll
 from .._text import name_of
 from .breaker import CircuitBreaker
 from .hooks import BreakerHooks

@@ -7,8 +7,14 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from .._errors import unqualified
-from .._request.keys import host_and_method_key, host_and_path_key, host_key, method_key
-from .._request.per_key import OneForAll, PerKey
+from .._request.keys import (
+    OneForAll,
+    PerKey,
+    host_and_method_key,
+    host_and_path_key,
+    host_key,
+    method_key,
+)
 from .breaker import CircuitBreaker
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ NOTHING: Final = Sign()
 """Stands for the result of what has failed, since None may be a result."""
 
 
-class Hooks(ABC):
+class Hooks:
     """The work of a decorator around each attempt; outside of retries, each call.
 
     After :meth:`enter` or :meth:`admit` gave a permit comes exactly one of
@@ -88,7 +87,6 @@ class Hooks(ABC):
         """
         raise NotImplementedError
 
-    @abstractmethod
     def leave(
         self,
         call: Call,
@@ -101,8 +99,9 @@ class Hooks(ABC):
 
         It may go on in what it returns, which is awaited.
         """
+        return None
 
-    def cancel(  # noqa: B027
+    def cancel(
         self, call: Call, scope: Scope, permit: Permit, cause: BaseException
     ) -> None:
         """Give back what is not used: no outcome comes. There may be nothing."""

@@ -62,21 +62,8 @@ async def heed(
     return request
 
 
-class _NoHooks(Hooks):
-    """Stands for hooks that have nothing to do this time."""
-
-    def leave(
-        self,
-        call: Call,
-        scope: Scope,
-        permit: Permit,
-        result: Result,
-        cause: Exception | None,
-    ) -> None:
-        """Do nothing."""
-
-
-_NO_HOOKS: Final = _NoHooks()
+_NO_HOOKS: Final = Hooks()
+"""Stands for hooks that have nothing to do this time."""
 
 
 _SENDING: Final = Sign()

@@ -42,7 +42,6 @@ class Sender(ABC):
             Exception: It is none.
         """
 
-    @abstractmethod
     async def failed(
         self,
         call: Call,
@@ -51,7 +50,15 @@ class Sender(ABC):
         request: Request,
         cause: BaseException,
     ) -> Any:
-        """Record a failure and raise it, or one that says more; or bring a result."""
+        """Record a failure and raise it, or one that says more; or bring a result.
+
+        Unless overridden, raise it as it is.
+        """
+        try:
+            raise cause
+        finally:
+            # It has this frame, which must not have it.
+            del cause
 
 
 class ForeignClient(Sender):
@@ -72,18 +79,3 @@ class ForeignClient(Sender):
         self, call: Call, scope: Scope, record: Record, result: Result
     ) -> None:
         """Leave it to the client."""
-
-    async def failed(
-        self,
-        call: Call,
-        scope: Scope,
-        record: Record,
-        request: Request,
-        cause: BaseException,
-    ) -> Any:
-        """Raise the failure."""
-        try:
-            raise cause
-        finally:
-            # It has this frame, which must not have it.
-            del cause

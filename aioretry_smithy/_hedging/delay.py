@@ -17,8 +17,7 @@ from .._errors import (
     is_finite,
 )
 from .._meant import check_unit
-from .._request.keys import host_key
-from .._request.per_key import OneForAll, PerKey
+from .._request.keys import OneForAll, PerKey, host_key
 
 _GROWTH: Final = 1.05
 """How many times as long as the bucket before it a bucket reaches.

@@ -25,7 +25,7 @@ from .._failures.safety import (
 )
 from .._retry.call_adapter import HTTP
 from .._retry.config import RETRY_COUNT_HEADER
-from .._retry.limiter_calls import acquired, notify
+from .._retry.limiter import acquired, notify
 from .sent_request import SentRequest, Standing, came_from_server
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from .._context.client import DecoratingClient, HttpClient
 from .._errors import bad_argument, is_finite
-from .._request.keys import host_key
-from .._request.per_key import OneForAll, PerKey
+from .._request.keys import OneForAll, PerKey, host_key
 from .concurrency_limit import ConcurrencyLimit
 from .hooks import ConcurrencyHooks, RateHooks
 from .rate_limit import RateLimit

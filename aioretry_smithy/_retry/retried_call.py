@@ -20,7 +20,7 @@ from .._failures.kept_cause import drop_frames
 from .._failures.retry_info import RetryInfo
 from .._failures.safety import peel, ran_out, stands_for
 from .given_up import reason_after
-from .limiter_calls import acquired, notify, report
+from .limiter import acquired, notify, report
 from .wait import AT_ONCE, LATER, SUCCEEDED, Stop, plan_wait
 
 if TYPE_CHECKING:
@@ -96,7 +96,6 @@ class RetriedCall(Ending):
         request: Request,
         config: RetryConfig,
         adapter: CallAdapter,
-        *,
         ignores_success: bool,
         is_looked_at: bool,
     ) -> None:

@@ -113,16 +113,8 @@ class Retrier:
             self._is_plain if config is self._config else _ignores_success(config)
         )
         kind = TokenCall if config.uses_tokens else StrategyCall
-        return kind(
-            sender,
-            call,
-            scope,
-            request,
-            config,
-            self._adapter,
-            ignores_success=is_plain,
-            is_looked_at=self.is_looked_at,
-        )
+        state, adapter = (sender, call, scope, request), self._adapter
+        return kind(*state, config, adapter, is_plain, self.is_looked_at)
 
 
 def _ignores_success(config: RetryConfig) -> bool:

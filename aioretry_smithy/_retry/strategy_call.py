@@ -33,8 +33,8 @@ class StrategyCall(RetriedCall):
     _answer: Backoff | None
     """The backoff of the last answer."""
 
-    def __init__(self, *arguments: Any, **settings: Any) -> None:
-        super().__init__(*arguments, **settings)
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
         self._backoff: Backoff | None = None
         self._count = 0
         self._pending: Awaitable[RetryAnswer] | None = None

@@ -12,8 +12,7 @@ from .._context.options import current_options, lending
 from .._failures.safety import mark_reached_server
 from .._request.copied_arguments import is_unchanged
 from .._request.request import with_header
-from .deadline import CLOSE_ENOUGH, attempt_timeout
-from .defaults import version_of
+from .deadline import CLOSE_ENOUGH, attempt_timeout, version_of
 from .json_once import with_serialized
 from .resend import MAX_RESENDS, is_tracked, request_to_resend, sending_tracked
 from .transport import Transport, judged, prepared_body, refused
@@ -114,8 +113,7 @@ class AiohttpTransport(Transport):
             raise
         options = current_options()
         if options is not None or not _NEED_CARE.isdisjoint(arguments):
-            record = scope.record
-            return self._sending(call, record, request, session, arguments, options)
+            return self._sending(call, scope, request, session, arguments, options)
         if self.replaced is not None:
             return self.replaced(request.method, request.target, **arguments)
         # Looked up now and on the class: that is where mocks put themselves.
@@ -124,7 +122,7 @@ class AiohttpTransport(Transport):
     def _sending(
         self,
         call: Call,
-        record: Record,
+        scope: Scope,
         request: HttpRequest,
         session: ClientSession,
         arguments: Arguments,
@@ -137,11 +135,11 @@ class AiohttpTransport(Transport):
         if options is not None and (options.blocks or options.attributes):
             send = partial(lending, options, send)
         if self.resends and is_tracked(request):
-            send = partial(sending_tracked, record, session, send)
+            send = partial(sending_tracked, scope.record, session, send)
         if not has_body_in(arguments):
             return send()
         json = call.needs_care().json if "json" in arguments else None
-        return sending(record, json, send)
+        return sending(scope.record, json, send)
 
 
 def _is_sent_as_it_is(call: Call, arguments: Arguments) -> bool:

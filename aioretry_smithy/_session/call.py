@@ -22,8 +22,7 @@ from .._log.notes import annotate
 from .._request.copied_arguments import MUTABLE_ARGUMENTS, copy_arguments
 from .._request.request import HttpRequest
 from .aiohttp_transport import closed
-from .deadline import response_timeout
-from .defaults import SessionDefaults, version_of
+from .deadline import SessionDefaults, response_timeout, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

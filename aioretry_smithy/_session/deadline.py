@@ -3,20 +3,54 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import ClientSession, ClientTimeout
 from aiohttp.helpers import sentinel
+from multidict import getversion
 
+from .._call.call import CallDefaults
 from .._context.options import UNSET
 from .._errors import AttemptTimeoutError, ResponseTimeoutError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .._call.call import Call
     from .._call.record import Record
     from .._context.options import Options
+    from .._masking.mask import Mask
     from .._request.copied_arguments import Arguments
     from .._request.request import HttpRequest
+
+
+version_of: Callable[[Any], int] = getversion
+"""Return a number that no headers have had before, and that each change replaces."""
+
+
+class SessionDefaults(CallDefaults):
+    """What the calls of a session begin with, as long as nobody changes that.
+
+    Args:
+        session: The session.
+        mask: What the views of its calls hide.
+    """
+
+    __slots__ = ("limit", "timeout")
+
+    limit: float | None
+    """Seconds that a call may take; None for no limit."""
+
+    timeout: ClientTimeout
+    """The timeout that has this limit."""
+
+    def __init__(self, session: ClientSession, mask: Mask) -> None:
+        headers = session._default_headers
+        super().__init__(mask, headers.copy())
+        self.version = version_of(headers)
+        self.timeout = session.timeout
+        self.limit = limit_of(self.timeout.total)
+
 
 # A limit this close to aiohttp's own needs no timer of ours.
 CLOSE_ENOUGH: Final = 0.010

@@ -6,8 +6,7 @@ import pytest
 from yarl import URL
 
 from aioretry_smithy import HttpRequest
-from aioretry_smithy._request.keys import host_key
-from aioretry_smithy._request.per_key import OneForAll, PerKey
+from aioretry_smithy._request.keys import OneForAll, PerKey, host_key
 
 HERE = HttpRequest("GET", URL("http://here.test/a"))
 THERE = HttpRequest("POST", URL("http://there.test/b"))

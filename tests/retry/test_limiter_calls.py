@@ -13,7 +13,7 @@ from aioretry_smithy import (
     UnprocessedRequestError,
 )
 from aioretry_smithy._failures.safety import mark_queued
-from aioretry_smithy._retry.limiter_calls import acquired, notify, report
+from aioretry_smithy._retry.limiter import acquired, notify, report
 
 REFUSED = FailFastError(CircuitBreaker("orders"))
 PERMANENT = aiohttp.InvalidURL("http://")
