@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from code_size import Size, size_of
+from code_size import FOLDERS, Size, size_of
 
 
 def test_lines_of_code_are_neither_empty_nor_words():
@@ -33,3 +33,14 @@ def test_lines_of_code_are_neither_empty_nor_words():
     assert Size(1, code_lines=8, anys=2, casts=1, ignores=1) == (
         size_of(textwrap.dedent(source))
     )
+
+
+def test_types_are_left_open_in_few_places():
+    """There are no more of them than there were; lower the bounds when there are fewer.
+
+    What cannot be typed has a name: :mod:`aioretry_smithy._call.kinds`.
+    """
+    sizes = [size_of(path.read_text("utf-8")) for path in FOLDERS[0].rglob("*.py")]
+
+    assert 332 >= sum(size.anys for size in sizes)
+    assert 22 >= sum(size.casts + size.ignores for size in sizes)
