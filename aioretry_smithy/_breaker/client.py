@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .per_key_decorators import CircuitBreakers
 
 
-class GuardedCalls(DecoratingClient[ClientT]):
+class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
     """Guards calls of any kind by circuit breakers.
 
     Args:
@@ -125,7 +125,7 @@ class GuardedCalls(DecoratingClient[ClientT]):
         return f"{type(self).__name__}({settings})"
 
 
-class CircuitBreakerClient(GuardedCalls[HttpClient], PerKeyDecorators):
+class CircuitBreakerClient(CommonCircuitBreakerClient[HttpClient], PerKeyDecorators):
     """Refuses requests while their circuit is open; after Armeria's class of that name.
 
     Inside a retrying client, as usual, the circuit breaker sees every attempt; outside

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _LOGGER = logging.getLogger("aioretry_smithy")
 
 
-class LoggedCalls(DecoratingClient[ClientT]):
+class CommonLoggingClient(DecoratingClient[ClientT]):
     """Logs calls of any kind.
 
     Args:
@@ -127,7 +127,7 @@ function of the log)
         return f"{type(self).__name__}({self._settings})"
 
 
-class LoggingClient(LoggedCalls[HttpClient]):
+class LoggingClient(CommonLoggingClient[HttpClient]):
     """Writes a line for the request and a line for the response of each call.
 
     Inside a retrying client it writes one pair of lines per attempt; from the second on

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .config import FurtherSettings, Strategy
 
 
-class RetriedCalls(DecoratingClient[ClientT]):
+class CommonRetryingClient(DecoratingClient[ClientT]):
     """Retries calls of any kind.
 
     Args:
@@ -97,7 +97,7 @@ class RetriedCalls(DecoratingClient[ClientT]):
         return f"{type(self).__name__}({settings})"
 
 
-class RetryingClient(RetriedCalls[HttpClient]):
+class RetryingClient(CommonRetryingClient[HttpClient]):
     """Sends a request again for as long as its strategy wants another attempt.
 
     Each attempt gets a context, a log and a timeout of its own. When it stops, the

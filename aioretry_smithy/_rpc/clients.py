@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, Unpack
 
-from .._breaker.client import GuardedCalls
+from .._breaker.client import CommonCircuitBreakerClient
 from .._context.client import RpcClient
 from .._context.options import UNSET, Unset
 from .._errors import bad_argument
-from .._logging.client import LoggedCalls
+from .._logging.client import CommonLoggingClient
 from .._retry.call_adapter import RPC
-from .._retry.client import RetriedCalls
+from .._retry.client import CommonRetryingClient
 from .._retry.config import RetryConfig
 from .._retry.config_mapping import RetryConfigMapping
 from .attempt import FunctionAttempts
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .._retry.config import SharedSettings, Strategy
 
 
-class CircuitBreakerRpcClient(GuardedCalls[RpcClient]):
+class CircuitBreakerRpcClient(CommonCircuitBreakerClient[RpcClient]):
     """Refuses calls of a function while the circuit is open.
 
     It is :class:`CircuitBreakerClient` for the functions of :func:`rpc`. A function
@@ -34,7 +34,7 @@ class CircuitBreakerRpcClient(GuardedCalls[RpcClient]):
     _counterpart = "CircuitBreakerClient"
 
 
-class LoggingRpcClient(LoggedCalls[RpcClient]):
+class LoggingRpcClient(CommonLoggingClient[RpcClient]):
     """Writes a line for the request and a line for the response of each call.
 
     It is :class:`LoggingClient` for the functions of :func:`rpc`: the lines have the
@@ -48,7 +48,7 @@ class LoggingRpcClient(LoggedCalls[RpcClient]):
     _counterpart = "LoggingClient"
 
 
-class RetryingRpcClient(RetriedCalls[RpcClient]):
+class RetryingRpcClient(CommonRetryingClient[RpcClient]):
     """Calls a function again for as long as its strategy wants another attempt.
 
     It is :class:`RetryingClient` for the functions of :func:`rpc`: the same loop and

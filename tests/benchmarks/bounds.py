@@ -8,10 +8,7 @@ from typing import NamedTuple
 
 from calling import BARE, BY_HAND
 from function_variants import (
-    BARE_FUNCTION,
     FUNCTIONS,
-    MARKED,
-    RPC,
     RPC_RETRY,
     STAMINA_FUNCTION,
 )
@@ -52,11 +49,11 @@ class Bound(NamedTuple):
         return self.most if on_faster is None or not IS_FASTER else on_faster
 
 
-_ONE_BY_ONE = (
-    Bound(FULL, AIOHTTP_RETRY, 1.15, 1.00),
+_STANDARD = (
     Bound(STANDARD, BARE, 2.8, 2.6),
     Bound(STANDARD_AND_MORE, BARE, 3.7, 3.3),
 )
+_ONE_BY_ONE = (Bound(FULL, AIOHTTP_RETRY, 1.25, 1.10), *_STANDARD)
 
 # 0.35 of a bare call, of which a chain with a breaker takes about two.
 _LIMITS = (Bound(PLACES, BREAKER, 1.18), Bound(RATE, BREAKER, 1.18))
@@ -68,22 +65,18 @@ _OWN_FUNCTION = (
 
 BOUNDS: dict[str, tuple[Bound, ...]] = {
     "stub-1": (*_ONE_BY_ONE, *_LIMITS, *_OWN_FUNCTION),
-    "stub-1000": (Bound(FULL, AIOHTTP_RETRY, 1.15, 1.00),),
-    "stub-post": _ONE_BY_ONE,
+    "stub-1000": (Bound(FULL, AIOHTTP_RETRY, 1.20, 1.10),),
+    "stub-post": (Bound(FULL, AIOHTTP_RETRY, 1.55, 1.35), *_STANDARD),
     "stub-hosts": _ONE_BY_ONE,
     "stub-flaky": (
         Bound(FULL, BY_HAND, 3.5, 3.2),
         Bound(OUTSIDE, WRAPPED_AIOHTTP_RETRY, 2.8, 2.5),
         Bound(INSIDE, WRAPPED_AIOHTTP_RETRY, 3.6, 3.2),
     ),
-    "loopback-50": (Bound(FULL, BARE, 1.15), Bound(STANDARD, BARE, 1.20)),
-    "flaky": (Bound(FULL, BY_HAND, 1.35), Bound(RETRY, BY_HAND, 1.25)),
-    "memory": (Bound(FULL, BARE, 1100.0),),
-    "function": (
-        Bound(RPC, BARE_FUNCTION, 18.0),
-        Bound(RPC, MARKED, 2.4),
-        Bound(RPC_RETRY, STAMINA_FUNCTION, 0.40),
-    ),
+    "loopback-50": (Bound(FULL, BARE, 1.27, 1.20), Bound(STANDARD, BARE, 1.20)),
+    "flaky": (Bound(FULL, BY_HAND, 1.40, 1.30), Bound(RETRY, BY_HAND, 1.25)),
+    "memory": (Bound(FULL, BARE, 1700.0),),
+    "function": (Bound(RPC_RETRY, STAMINA_FUNCTION, 0.40),),
 }
 """By the name of the scenario."""
 
