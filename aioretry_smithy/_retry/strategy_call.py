@@ -48,6 +48,10 @@ class StrategyCall(RetriedCall):
             return self.time_out()
         strategy = cast("RetryStrategy", config.strategy)
         answer = strategy._ask(self.call, self.attempt, cause)
+        if answer is not None and answer is self._backoff:
+            # As after the attempt before.
+            self._answer = self._backoff
+            return None
         if isinstance(answer, Awaitable):
             self._pending = answer
             return LATER

@@ -103,7 +103,8 @@ class AiohttpTransport(Transport):
             _refuse_as_closed(call, scope)
         kind, arguments = type(session), request.given
         if self.replaced is None and (
-            call.care == NO_CARE or _is_sent_as_it_is(call, arguments)
+            call.care == NO_CARE
+            or (call.care != OF_ALL and _is_sent_as_it_is(call, arguments))
         ):
             return kind._request(session, request.method, request.target, **arguments)
         try:
@@ -144,9 +145,7 @@ class AiohttpTransport(Transport):
 
 def _is_sent_as_it_is(call: Call, arguments: Arguments) -> bool:
     """Say whether neither a body nor a limit of time wants care."""
-    if call.care == OF_ALL or not call.aiohttp_keeps_time:
-        return False
-    return _NEED_CARE.isdisjoint(arguments)
+    return call.aiohttp_keeps_time and _NEED_CARE.isdisjoint(arguments)
 
 
 def _prepared(
