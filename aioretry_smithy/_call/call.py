@@ -120,14 +120,14 @@ class _Rarely:
     """Why there was no further attempt; None after a success."""
 
     count_header: None = None
-    """It is the first attempt, if it is one."""
+    """No header: where the call itself is the attempt, that is the first one."""
 
     waiters: Sequence[Callable[[], object]] = ()
     """Functions to call, once, when something of the call has ended."""
 
 
 class Call(_Rarely, Record):
-    """The state of one call, from its begin to the end of its body.
+    """The state of one call, from its beginning to the end of its body.
 
     It is the record of the call too, and of its one request where nothing retries; so
     it can be asked for what an attempt has.
@@ -138,7 +138,7 @@ class Call(_Rarely, Record):
         timeout: Seconds that it may take; None for no limit.
         defaults: What it has in common with others.
         session: The session; None of a function.
-        care: What about it wants care.
+        care: How much care it wants: one of the three above.
     """
 
     __slots__ = (
@@ -165,7 +165,7 @@ class Call(_Rarely, Record):
     """
 
     care: Care
-    """What about it wants care."""
+    """How much care it wants: one of the three above."""
 
     deadline: float | None
     """When the time of the call runs out, by the loop's clock."""
@@ -182,7 +182,7 @@ class Call(_Rarely, Record):
     """What needs care, if there is anything."""
 
     retry_config: Any
-    """The settings of the retrying client, once it was reached."""
+    """The settings of the retrying client, once it has made an attempt of its own."""
 
     sent: list[Sent]
     """Its requests, in order; none where nothing retries."""

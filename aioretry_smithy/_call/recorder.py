@@ -1,4 +1,4 @@
-"""Write outcomes into the records of a call.
+"""Write outcomes into the records of a call, and attach it to what it ends with.
 
 A record that is settled keeps its outcome, and what is recorded twice counts once. Who
 waits for the end of a call is woken. Single facts, such as ``was_refused``, are set by

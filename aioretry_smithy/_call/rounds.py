@@ -1,4 +1,4 @@
-"""Count the connections that break together as one failure."""
+"""Judge what a failure says of a server: that it is busy, or that it restarted."""
 
 from __future__ import annotations
 

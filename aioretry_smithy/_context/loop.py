@@ -19,51 +19,19 @@ if TYPE_CHECKING:
 
     from .._call.call import Call
     from .._call.hooks import Scope
-    from .._call.kinds import Request, Result
+    from .._call.kinds import Permit, Request, Result
     from .._call.record import Record
     from .sender import Sender
 
     Told: TypeAlias = tuple[tuple[Hooks, None], ...]
-    from .._call.kinds import Permit
 
 
 Entered: TypeAlias = "list[tuple[Hooks, Any]]"
 """The hooks that were entered, each with its permit, from the outside in."""
 
 
-class Answered(Exception):  # noqa: N818
+class AnsweredInstead(Exception):  # noqa: N818
     """Ends an attempt, or a call, with a result in place of sending anything."""
-
-
-async def heed(
-    sign: Sign,
-    to_enter: tuple[Hooks, ...],
-    entered: Entered,
-    call: Call,
-    scope: Scope,
-    request: Request,
-) -> Any:
-    """Enter hooks that have given a sign; return the request to send.
-
-    Raises:
-        Exception: They refuse the request, or answer it.
-    """
-    call.care = OF_ALL
-    hooks: Hooks = to_enter[len(entered)]
-    permit: Permit = sign
-    if sign is WAIT:
-        permit = await hooks.admit(call, scope, request)
-    if isinstance(permit, Answer):
-        record_response(call, scope.record, permit.result)
-        raise Answered(permit.result)
-    if isinstance(permit, Changed):
-        permit, request = permit.permit, permit.request
-    entered.append((_NO_HOOKS if permit is PASS else hooks, permit))
-    return request
-
-
-_NO_HOOKS: Final = Hooks()
-"""Stands for hooks that have nothing to do this time."""
 
 
 _SENDING: Final = Sign()
@@ -86,10 +54,10 @@ class Row(NamedTuple):
     """What it ends in."""
 
     told_of_calls: Told = ()
-    """What is told of the outcome of a call, and entered by none of it."""
+    """The outer hooks, each with None, where none of them is to be entered."""
 
     told_of_attempts: Told = ()
-    """What is told of the outcome of an attempt, and entered by none of it."""
+    """The inner hooks, each with None, where none of them is to be entered."""
 
     @classmethod
     def of(
@@ -185,6 +153,37 @@ def enter(
     return None
 
 
+async def heed(
+    sign: Sign,
+    to_enter: tuple[Hooks, ...],
+    entered: Entered,
+    call: Call,
+    scope: Scope,
+    request: Request,
+) -> Any:
+    """Enter hooks that have given a sign; return the request to send.
+
+    Raises:
+        Exception: They refuse the request, or answer it.
+    """
+    call.care = OF_ALL
+    hooks: Hooks = to_enter[len(entered)]
+    permit: Permit = sign
+    if sign is WAIT:
+        permit = await hooks.admit(call, scope, request)
+    if isinstance(permit, Answer):
+        record_response(call, scope.record, permit.result)
+        raise AnsweredInstead(permit.result)
+    if isinstance(permit, Changed):
+        permit, request = permit.permit, permit.request
+    entered.append((_NO_HOOKS if permit is PASS else hooks, permit))
+    return request
+
+
+_NO_HOOKS: Final = Hooks()
+"""Stands for hooks that have nothing to do this time."""
+
+
 def leave(
     entered: Entered, call: Call, scope: Scope, result: Result
 ) -> Awaitable[None] | None:
@@ -200,8 +199,8 @@ def leave(
 class Ending:
     """How an attempt ends, and after the last one the call.
 
-    It has the outcome in place of variables, which frames of a traceback have. This one
-    makes no further attempt; those of retrying clients do.
+    It keeps the outcome: variables would keep it alive in frames of a traceback. This
+    one makes no further attempt; those of retrying clients do.
 
     Args:
         sender: What sends its requests.
@@ -227,12 +226,12 @@ class Ending:
         self.request = request
         self.result = NOTHING
         self.cause = None
-        # Where an attempt failed: NOTHING, when hooks were entered, or _SENDING.
+        # While what an attempt failed: NOTHING, entering hooks; _SENDING, sending.
         self._at: Sign | None = None
 
     def note(self, cause: BaseException, result: Result) -> None:
-        """Note what was raised, and what there was in place of a result before."""
-        if isinstance(cause, Answered):
+        """Note what was raised; *result* is what there was, or a sign of the stage."""
+        if isinstance(cause, AnsweredInstead):
             (self.result,) = cause.args
             return
         if isinstance(result, Sign):

@@ -1,4 +1,4 @@
-"""Record a response, and the end of its body."""
+"""Record what a client returned or raised, and the end of a response's body."""
 
 from __future__ import annotations
 

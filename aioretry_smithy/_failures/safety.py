@@ -1,4 +1,4 @@
-"""Judge by its exception whether a failed attempt may be sent again."""
+"""Judge a failed attempt by its exception: what it was, and whether to send again."""
 
 from __future__ import annotations
 
@@ -17,32 +17,9 @@ if TYPE_CHECKING:
 
 
 _BROKEN = (ConnectionResetError, ConnectionAbortedError, BrokenPipeError)
+
+
 _ERRNOS = {errno.ECONNRESET, errno.ECONNABORTED, errno.EPIPE, errno.ESHUTDOWN}
-
-
-def is_broken_connection(cause: BaseException) -> bool:
-    """Say whether the server, or what is before it, cut a connection that was there.
-
-    True for a disconnect before a byte of the answer and for a reset; not for a refused
-    connection, a timeout, or a body that was cut. Whether a reset came before or after
-    the first byte, the exception does not tell.
-
-    Args:
-        cause: The exception of the attempt.
-
-    >>> is_broken_connection(aiohttp.ServerDisconnectedError())
-    True
-    """
-    cause = peel(cause)
-    if isinstance(cause, aiohttp.ClientConnectorError) or raised_by_caller(cause):
-        return False
-    if isinstance(cause, aiohttp.ServerDisconnectedError):
-        # Otherwise it is the part of the head that came; a user's class may have none.
-        return isinstance(getattr(cause, "message", ""), str)
-    return isinstance(cause, _BROKEN) or (
-        isinstance(cause, aiohttp.ClientOSError)
-        and (cause.errno in _ERRNOS or isinstance(cause.__cause__, _BROKEN))
-    )
 
 
 SERVER_ERRORS: Final = frozenset(range(500, 600))
@@ -71,7 +48,11 @@ def sibling_timed_out(cause: BaseException | None) -> bool:
 
 
 _RAISED_BY_CALLER = "_aioretry_smithy_raised_by_caller"
+
+
 _QUEUED = "_aioretry_smithy_queued"
+
+
 _SEEN = "_aioretry_smithy_seen"
 
 
@@ -108,20 +89,30 @@ _MISUSE: set[type[BaseException]] = {
     ValueError,
     ZeroDivisionError,
 }
+
+
 _BAD_URL = (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError)
+
+
 _BAD_REDIRECT = (
     aiohttp.InvalidUrlRedirectClientError,
     aiohttp.NonHttpUrlRedirectClientError,
     aiohttp.TooManyRedirects,
 )
+
+
 _BAD_CERTIFICATE = (
     aiohttp.ClientConnectorCertificateError,
     aiohttp.ServerFingerprintMismatch,
 )
+
+
 # Raised when the caller aborts an upload; before 3.14 there is no such class.
 _ABORTED: tuple[type[BaseException], ...] = tuple(
     filter(None, [getattr(aiohttp, "UploadAbortedError", None)])
 )
+
+
 _PERMANENT = (
     RefusedRequestError,
     asyncio.CancelledError,
@@ -130,10 +121,16 @@ _PERMANENT = (
     *_BAD_CERTIFICATE,
     *_ABORTED,
 )
+
+
 # aiohttp has no classes for these. The second: the server redirects, and the body was
 # read for the first hop.
 _CLOSED = aiohttp.ClientConnectionError, "Connector is closed"
+
+
 _SPENT = aiohttp.ClientPayloadError, "Cannot follow redirect with a consumed"
+
+
 _BEFORE_SENDING = (
     UnprocessedRequestError,
     aiohttp.ClientConnectorError,
@@ -259,6 +256,31 @@ def is_timeout(cause: BaseException | None) -> bool:
     return isinstance(cause, OSError) and cause.errno == errno.ETIMEDOUT
 
 
+def is_broken_connection(cause: BaseException) -> bool:
+    """Say whether the server, or what is before it, cut a connection that was there.
+
+    True for a disconnect before a byte of the answer and for a reset; not for a refused
+    connection, a timeout, or a body that was cut. Whether a reset came before or after
+    the first byte, the exception does not tell.
+
+    Args:
+        cause: The exception of the attempt.
+
+    >>> is_broken_connection(aiohttp.ServerDisconnectedError())
+    True
+    """
+    cause = peel(cause)
+    if isinstance(cause, aiohttp.ClientConnectorError) or raised_by_caller(cause):
+        return False
+    if isinstance(cause, aiohttp.ServerDisconnectedError):
+        # Otherwise it is the part of the head that came; a user's class may have none.
+        return isinstance(getattr(cause, "message", ""), str)
+    return isinstance(cause, _BROKEN) or (
+        isinstance(cause, aiohttp.ClientOSError)
+        and (cause.errno in _ERRNOS or isinstance(cause.__cause__, _BROKEN))
+    )
+
+
 def peel(cause: BaseException) -> BaseException:
     """Return the only exception in a group, however deep; any other as it is.
 
@@ -302,12 +324,12 @@ def raised_by_caller(cause: BaseException) -> bool:
 
 
 def mark_queued(cause: BaseException) -> None:
-    """Note that the request was cut while it waited for a place in the pool."""
+    """Note that the request ended in a queue: of the connection pool, or of a limit."""
     vars(cause)[_QUEUED] = True
 
 
 def was_queued(cause: BaseException | None) -> bool:
-    """Say whether a request timed out in the queue of the session's connection pool.
+    """Say whether a request ended in a queue of the connection pool, or of a limit.
 
     The server had no part in that.
     """

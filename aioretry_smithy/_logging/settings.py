@@ -1,4 +1,4 @@
-"""The settings of a logging client: logger, levels, sampling and names to hide."""
+"""Check the settings of a logging client, and write a line by its logger."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard
 from .._errors import bad_argument, is_finite, is_plain_function
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, MutableMapping
+    from collections.abc import MutableMapping
 
     from .._log.request_log import RequestLog
     from .formatter import LogFormatter

@@ -1,4 +1,4 @@
-"""Name calls by host, method and path; None for a request without a host."""
+"""Name calls by host, method and path, and keep a value for each such name."""
 
 from __future__ import annotations
 
@@ -19,9 +19,92 @@ if TYPE_CHECKING:
     from .request import HttpRequest
 
 
+# To take a text apart costs more than all the rest of a call that succeeds at once. The
+# key of an absolute URL is found by its text up to the path, or by the scheme and the
+# authority of an object; that of a path by its base.
+_KEYS: dict[str | tuple[str, str] | URL | None, str] = {}
+
+
+_MAX_KEYS = 1024
+
+
+_AFTER_SCHEME = len("https://")
+
+
+_SCHEMES = frozenset({"http", "https"})
+
+
+# After a slash, these make the rest a host: tabs and line ends are left out of a URL.
+_NO_PATH = frozenset("/\t\r\n")
+
+
+_NO_AUTHORITY = frozenset("/@?#\t\r\n")
+
+
+def host_key(request: HttpRequest) -> str | None:
+    """Name the server of a request, as ``host:port``.
+
+    The port is always included, an IPv6 address is in brackets, and letters are small:
+    one server has one key. User and path are not part of it. None without a host and a
+    port, and for an invalid URL, which aiohttp reports.
+
+    >>> from aioretry_smithy import HttpRequest
+    >>> host_key(HttpRequest("GET", "https://user@Example.com/orders"))
+    'example.com:443'
+    """
+    known = quick_host_key(request.target, request._base_url)
+    if known is not None:
+        return known
+    try:
+        url = request.url
+        host, port = url.host_subcomponent, url.port
+    except Exception:
+        return None
+    if not host or port is None:
+        return None
+    key = f"{host.lower()}:{port}"
+    _remember(request.target, request._base_url, key)
+    return key
+
+
+def method_key(request: HttpRequest) -> str | None:
+    """Name the method of a request, in capital letters.
+
+    >>> from aioretry_smithy import HttpRequest
+    >>> method_key(HttpRequest("get", "https://example.com/orders"))
+    'GET'
+    """
+    return None if host_key(request) is None else request.method
+
+
+def host_and_method_key(request: HttpRequest) -> str | None:
+    """Name the server and the method of a request, as ``host:port#METHOD``.
+
+    >>> from aioretry_smithy import HttpRequest
+    >>> host_and_method_key(HttpRequest("GET", "http://[::1]:8080/orders"))
+    '[::1]:8080#GET'
+    """
+    host = host_key(request)
+    return None if host is None else f"{host}#{request.method}"
+
+
+def host_and_path_key(request: HttpRequest) -> str | None:
+    """Name the server and the path of a request, as ``host:port/path``.
+
+    The path is as on the wire, with its escapes and without the query.
+
+    >>> from aioretry_smithy import HttpRequest
+    >>> host_and_path_key(HttpRequest("GET", "https://example.com/orders?page=2"))
+    'example.com:443/orders'
+    """
+    host = host_key(request)
+    return None if host is None else f"{host}{request.url.raw_path}"
+
+
 T = TypeVar("T")
 
-# No text begins with one of no texts.
+
+# str.startswith(()) is False for every text.
 _NONE_YET: Final[tuple[tuple[()], None]] = (), None
 
 
@@ -90,78 +173,6 @@ class PerKey(Generic[T]):
 
     def __repr__(self) -> str:
         return f"per={self._per!r}, factory={name_of(self._factory)}"
-
-
-# To take a text apart costs more than all the rest of a call that succeeds at once. The
-# key of an absolute URL is found by its text up to the path, or by the scheme and the
-# authority of an object; that of a path by its base.
-_KEYS: dict[str | tuple[str, str] | URL | None, str] = {}
-_MAX_KEYS = 1024
-_AFTER_SCHEME = len("https://")
-_SCHEMES = frozenset({"http", "https"})
-# After a slash, these make the rest a host: tabs and line ends are left out of a URL.
-_NO_PATH = frozenset("/\t\r\n")
-_NO_AUTHORITY = frozenset("/@?#\t\r\n")
-
-
-def host_key(request: HttpRequest) -> str | None:
-    """Name the server of a request, as ``host:port``.
-
-    The port is always included, an IPv6 address is in brackets, and letters are small:
-    one server has one key. User and path are not part of it. None without a host and a
-    port, and for an invalid URL, which aiohttp reports.
-
-    >>> from aioretry_smithy import HttpRequest
-    >>> host_key(HttpRequest("GET", "https://user@Example.com/orders"))
-    'example.com:443'
-    """
-    known = quick_host_key(request.target, request._base_url)
-    if known is not None:
-        return known
-    try:
-        url = request.url
-        host, port = url.host_subcomponent, url.port
-    except Exception:
-        return None
-    if not host or port is None:
-        return None
-    key = f"{host.lower()}:{port}"
-    _remember(request.target, request._base_url, key)
-    return key
-
-
-def method_key(request: HttpRequest) -> str | None:
-    """Name the method of a request, in capital letters.
-
-    >>> from aioretry_smithy import HttpRequest
-    >>> method_key(HttpRequest("get", "https://example.com/orders"))
-    'GET'
-    """
-    return None if host_key(request) is None else request.method
-
-
-def host_and_method_key(request: HttpRequest) -> str | None:
-    """Name the server and the method of a request, as ``host:port#METHOD``.
-
-    >>> from aioretry_smithy import HttpRequest
-    >>> host_and_method_key(HttpRequest("GET", "http://[::1]:8080/orders"))
-    '[::1]:8080#GET'
-    """
-    host = host_key(request)
-    return None if host is None else f"{host}#{request.method}"
-
-
-def host_and_path_key(request: HttpRequest) -> str | None:
-    """Name the server and the path of a request, as ``host:port/path``.
-
-    The path is as on the wire, with its escapes and without the query.
-
-    >>> from aioretry_smithy import HttpRequest
-    >>> host_and_path_key(HttpRequest("GET", "https://example.com/orders?page=2"))
-    'example.com:443/orders'
-    """
-    host = host_key(request)
-    return None if host is None else f"{host}{request.url.raw_path}"
 
 
 def quick_host_key(target: StrOrURL, base_url: URL | None) -> str | None:

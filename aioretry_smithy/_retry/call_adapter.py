@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, TypeVar
 from .._bodies import response_content as _content
 from .._bodies.replayable_payload import SpentBodyError
 from .._bodies.request_body import is_spent
-from .._bodies.response_content import discard
 from .._call.time_limits import IN_BODY, passed_limit
 from .._failures.hints import retry_after
 from .._request.keys import host_key
@@ -146,7 +145,7 @@ class HttpAdapter(CallAdapter):
     ) -> Awaitable[None] | None:
         """Release *response* and its connection, in at most *seconds*."""
         if response.connection is not None:
-            return discard(response, seconds=seconds)
+            return _content.discard(response, seconds=seconds)
         response.release()
         return None
 

@@ -1,4 +1,4 @@
-"""Tell failures that were retried already, by a call further in."""
+"""Tell what was refused here, and what calls further in have retried already."""
 
 from __future__ import annotations
 
@@ -16,56 +16,6 @@ if TYPE_CHECKING:
     from .._call.call import Call
     from .._call.record import CallsInside, Record
     from .._context.context import ClientRequestContext
-
-
-_GIVES_WAY: Final = frozenset(
-    {
-        RetryStopReason.BACKOFF_EXHAUSTED,
-        RetryStopReason.MAX_TOTAL_ATTEMPTS,
-        RetryStopReason.NO_RETRY,
-        RetryStopReason.RETRY_AFTER_TOO_LONG,
-    }
-)
-"""Reasons that say less than that the last attempt was refused."""
-
-
-def is_refusal(cause: BaseException | None) -> bool:
-    """Say whether *cause* is that something on this side turned a request away.
-
-    A body that was read before is no such refusal.
-    """
-    if cause is None:
-        return False
-    cause = peel(cause)
-    is_refused = isinstance(cause, RefusedRequestError | UnprocessedRequestError)
-    return is_refused and not isinstance(cause, SpentBodyError)
-
-
-def reason_after(
-    call: Call, record: Record, reason: RetryStopReason | None
-) -> RetryStopReason | None:
-    """Return why a call stopped after an attempt, which may have been refused."""
-    if reason in _GIVES_WAY and _was_refused(call, record):
-        return RetryStopReason.REFUSED
-    return reason
-
-
-def _was_refused(call: Call, record: Record) -> bool:
-    cause = cause_of(record)
-    if record.was_refused and (cause is None or is_refusal(cause)):
-        # By an open circuit; a fallback may have answered.
-        return True
-    if not is_refusal(cause) or _came_from_inside(call, record, cause):
-        return False
-    # A function that has run raised it itself.
-    return call.brings_response or not record.was_sent
-
-
-def _came_from_inside(call: Call, record: Record, cause: Any) -> bool:
-    """Say whether the call that was refused is one made inside the attempt."""
-    calls = (each for each in map(attached_to, layers(cause)) if each is not None)
-    # An exception may have ended an earlier call, and be raised again.
-    return any(each is not call and each.started >= record.started for each in calls)
 
 
 _GIVEN_UP: Final = frozenset(
@@ -135,3 +85,53 @@ def _has_insisted(call: Call) -> bool:
     """Say whether a call was more than refused at once, in its only attempt."""
     waits = (each.delay for each in (call, *call.sent))
     return call.attempts_made > 1 or call.has_queued or any(waits)
+
+
+_GIVES_WAY: Final = frozenset(
+    {
+        RetryStopReason.BACKOFF_EXHAUSTED,
+        RetryStopReason.MAX_TOTAL_ATTEMPTS,
+        RetryStopReason.NO_RETRY,
+        RetryStopReason.RETRY_AFTER_TOO_LONG,
+    }
+)
+"""Reasons that say less than that the last attempt was refused."""
+
+
+def is_refusal(cause: BaseException | None) -> bool:
+    """Say whether *cause* is that something on this side turned a request away.
+
+    A body that was read before is no such refusal.
+    """
+    if cause is None:
+        return False
+    cause = peel(cause)
+    is_refused = isinstance(cause, RefusedRequestError | UnprocessedRequestError)
+    return is_refused and not isinstance(cause, SpentBodyError)
+
+
+def reason_after(
+    call: Call, record: Record, reason: RetryStopReason | None
+) -> RetryStopReason | None:
+    """Return why a call stopped after an attempt, which may have been refused."""
+    if reason in _GIVES_WAY and _was_refused(call, record):
+        return RetryStopReason.REFUSED
+    return reason
+
+
+def _was_refused(call: Call, record: Record) -> bool:
+    cause = cause_of(record)
+    if record.was_refused and (cause is None or is_refusal(cause)):
+        # By an open circuit; a fallback may have answered.
+        return True
+    if not is_refusal(cause) or _came_from_inside(call, record, cause):
+        return False
+    # A function that has run raised it itself.
+    return call.brings_response or not record.was_sent
+
+
+def _came_from_inside(call: Call, record: Record, cause: Any) -> bool:
+    """Say whether the call that was refused is one made inside the attempt."""
+    calls = (each for each in map(attached_to, layers(cause)) if each is not None)
+    # An exception may have ended an earlier call, and be raised again.
+    return any(each is not call and each.started >= record.started for each in calls)

@@ -1,4 +1,4 @@
-"""Match requests and outcomes, for rules of retries and of circuit breakers."""
+"""Match requests and outcomes, and chain rules: of retries and of circuit breakers."""
 
 from __future__ import annotations
 
@@ -24,41 +24,13 @@ if TYPE_CHECKING:
     from .._request.request import HttpRequest
 
 
-class Member(Protocol):
-    """A member of a chain, asked in turn."""
-
-    @property
-    def _answers_always(self) -> bool:
-        """Whether members behind this one are never asked."""
-        ...
-
-
-_Member = TypeVar("_Member", bound=Member)
-
-
-def chained(
-    left: tuple[_Member, ...], right: tuple[_Member, ...]
-) -> tuple[_Member, ...]:
-    """Return the members of both, and warn if those of *right* are never asked.
-
-    The warning points at the line with the ``|``: two frames above the caller.
-    """
-    catch_all = next((member for member in left if member._answers_always), None)
-    if right and catch_all is not None:
-        warnings.warn(
-            f"{' | '.join(map(repr, right))} is never asked: {catch_all!r} in front of"
-            " it answers always",
-            RuntimeWarning,
-            stacklevel=4,
-        )
-    return (*left, *right)
-
-
 Failure: TypeAlias = type[Exception] | Callable[[Exception], bool]
 """A class of exceptions, or a plain function that says whether an exception matches."""
 
+
 # Iterables too, but never meant as a collection of names or numbers.
 _TEXT = (str, bytes, bytearray, memoryview)
+
 
 Exceptions: TypeAlias = Failure | Collection[Failure]
 """Failures by class, as after ``except``, or by function; one of them or several."""
@@ -305,3 +277,33 @@ def _name_of(entry: object) -> str:
         return repr(entry)
     module = "" if entry.__module__ == "builtins" else f"{entry.__module__}."
     return f"{module}{entry.__qualname__}"
+
+
+class Member(Protocol):
+    """A member of a chain, asked in turn."""
+
+    @property
+    def _answers_always(self) -> bool:
+        """Whether members behind this one are never asked."""
+        ...
+
+
+_Member = TypeVar("_Member", bound=Member)
+
+
+def chained(
+    left: tuple[_Member, ...], right: tuple[_Member, ...]
+) -> tuple[_Member, ...]:
+    """Return the members of both, and warn if those of *right* are never asked.
+
+    The warning points at the line with the ``|``: two frames above the caller.
+    """
+    catch_all = next((member for member in left if member._answers_always), None)
+    if right and catch_all is not None:
+        warnings.warn(
+            f"{' | '.join(map(repr, right))} is never asked: {catch_all!r} in front of"
+            " it answers always",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+    return (*left, *right)

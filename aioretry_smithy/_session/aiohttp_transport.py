@@ -218,7 +218,7 @@ def _with_bodies(call: Call, request: HttpRequest, arguments: Arguments) -> Argu
 
 
 def _arguments(call: Call, request: HttpRequest) -> Arguments:
-    """Return the arguments to send a request with.
+    """Return the caller's own arguments, or their copies.
 
     At first aiohttp gets the caller's own objects, if nobody has changed them while a
     decorator waited; later their copies.

@@ -1,4 +1,4 @@
-"""Build a session with a chain of decorators, or decorate an existing one."""
+"""Build a session with decorators, or decorate one; change settings for a block."""
 
 from __future__ import annotations
 
@@ -40,51 +40,6 @@ if TYPE_CHECKING:
     from .._retry.limiter import RetryLimiter
     from .session_arguments import SessionArguments
     from .standard_limits import Concurrency, Rate
-
-
-def request_options(
-    *,
-    retry: RetryConfig | None = None,
-    response_timeout: float | Literal[Unset.UNSET] | None = UNSET,
-    idempotent: bool | None = None,
-    attributes: Mapping[Any, Any] | None = None,
-) -> AbstractContextManager[None]:
-    """Change settings for the calls in a block.
-
-    The settings hold for calls in tasks that are started in the block, but not in other
-    tasks. Blocks can be nested: the inner one wins for each argument that it has. One
-    object may be entered several times, also by several tasks or threads at once.
-
-    Args:
-        retry: The settings that replace those of the retrying client. Without a
-            retrying client a session does not retry.
-        response_timeout: Seconds that a call may take, finite and > 0; None for no
-            limit. It has precedence over the ``timeout=`` of a request.
-        idempotent: Whether the server may see a request twice, with any method:
-            for :meth:`RetryStrategy.failsafe`, for :func:`smithy.only_idempotent`, and
-            for a :class:`HedgingClient`, which sends it once more while it is late.
-        attributes: Added to ``ctx.attributes`` of each call.
-
-    Raises:
-        ValueError: An argument is not as described.
-
-    >>> with request_options(retry=RetryConfig.no_retry(), response_timeout=2.0):
-    ...     pass  # for example: await session.get("/health")
-    """
-    if retry is not None and not isinstance(retry, RetryConfig):
-        expected = f"a RetryConfig or None{call_it(retry, RetryConfig)}"
-        raise bad_argument("retry", retry, expected)
-    seconds = response_timeout
-    if not (
-        seconds is None or seconds is UNSET or (is_finite(seconds) and seconds > 0)
-    ):
-        raise bad_argument("response_timeout", seconds, "finite and > 0, or None")
-    if idempotent is not None and not isinstance(idempotent, bool):
-        raise bad_argument("idempotent", idempotent, "True, False or None")
-    if not (attributes is None or isinstance(attributes, Mapping)):
-        raise bad_argument("attributes", attributes, "a mapping or None")
-    given = dict(attributes or {})
-    return OptionsBlock(RequestOptions(retry, seconds, idempotent, given))
 
 
 _C = TypeVar("_C")
@@ -361,3 +316,48 @@ def _install(
     resend = not any(map(sends_again, chain_of(client)))
     installing.install(session, transport, client, mask=mask_of(client), resend=resend)
     return session
+
+
+def request_options(
+    *,
+    retry: RetryConfig | None = None,
+    response_timeout: float | Literal[Unset.UNSET] | None = UNSET,
+    idempotent: bool | None = None,
+    attributes: Mapping[Any, Any] | None = None,
+) -> AbstractContextManager[None]:
+    """Change settings for the calls in a block.
+
+    The settings hold for calls in tasks that are started in the block, but not in other
+    tasks. Blocks can be nested: the inner one wins for each argument that it has. One
+    object may be entered several times, also by several tasks or threads at once.
+
+    Args:
+        retry: The settings that replace those of the retrying client. Without a
+            retrying client a session does not retry.
+        response_timeout: Seconds that a call may take, finite and > 0; None for no
+            limit. It has precedence over the ``timeout=`` of a request.
+        idempotent: Whether the server may see a request twice, with any method:
+            for :meth:`RetryStrategy.failsafe`, for :func:`smithy.only_idempotent`, and
+            for a :class:`HedgingClient`, which sends it once more while it is late.
+        attributes: Added to ``ctx.attributes`` of each call.
+
+    Raises:
+        ValueError: An argument is not as described.
+
+    >>> with request_options(retry=RetryConfig.no_retry(), response_timeout=2.0):
+    ...     pass  # for example: await session.get("/health")
+    """
+    if retry is not None and not isinstance(retry, RetryConfig):
+        expected = f"a RetryConfig or None{call_it(retry, RetryConfig)}"
+        raise bad_argument("retry", retry, expected)
+    seconds = response_timeout
+    if not (
+        seconds is None or seconds is UNSET or (is_finite(seconds) and seconds > 0)
+    ):
+        raise bad_argument("response_timeout", seconds, "finite and > 0, or None")
+    if idempotent is not None and not isinstance(idempotent, bool):
+        raise bad_argument("idempotent", idempotent, "True, False or None")
+    if not (attributes is None or isinstance(attributes, Mapping)):
+        raise bad_argument("attributes", attributes, "a mapping or None")
+    given = dict(attributes or {})
+    return OptionsBlock(RequestOptions(retry, seconds, idempotent, given))

@@ -48,16 +48,15 @@ class SessionChain(Chain):
         mask: What the views of calls hide.
     """
 
-    __slots__ = ("_mask", "defaults")
+    __slots__ = ("defaults",)
 
     def __init__(self, client: HttpClient, session: ClientSession, mask: Mask) -> None:
         super().__init__(client)
-        self._mask = mask
         self.defaults = SessionDefaults(session, mask)
 
     def refresh(self, session: ClientSession) -> SessionDefaults:
         """Look again at what calls begin with, since it has changed."""
-        self.defaults = SessionDefaults(session, self._mask)
+        self.defaults = SessionDefaults(session, self.defaults.mask)
         return self.defaults
 
 

@@ -1,4 +1,4 @@
-"""Compute the deadline of a call, and the timeouts with which aiohttp keeps it."""
+"""Find the time that a call of a session may take, and have aiohttp keep it."""
 
 from __future__ import annotations
 

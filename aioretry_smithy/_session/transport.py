@@ -53,6 +53,7 @@ class Transport(ForOneKind, Sender):
     ) -> None:
         """Record the response, and watch its body."""
         record.was_sent = True
+        # The usual answer, whole already: as record_http() records it, in fewer steps.
         if call.care < OF_ALL and getattr(response, "connection", call) is None:
             length = getattr(response.content, "total_bytes", 0)
             record_answer(call, record, response, length)
