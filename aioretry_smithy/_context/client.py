@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
+from itertools import count
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -43,6 +44,7 @@ class Changes:
 
 
 changes: Final = Changes()
+_numbers: Final = count(1)
 
 _COMPILED: Final = frozenset({"config", "delegate", "execute"})
 """The attributes that a row is compiled from."""
@@ -56,12 +58,12 @@ class Watched:
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
         if name in _COMPILED:
-            changes.number += 1
+            changes.number = next(_numbers)
 
     def __delattr__(self, name: str) -> None:
         super().__delattr__(name)
         if name in _COMPILED:
-            changes.number += 1
+            changes.number = next(_numbers)
 
 
 _C = TypeVar("_C")
@@ -275,30 +277,29 @@ class Chain:
         client: The outermost client.
     """
 
-    __slots__ = ("client", "number", "row")
+    __slots__ = ("client", "known")
 
-    number: int
-    """The number of changes that there were when it was compiled."""
+    known: tuple[int, Row]
+    """The number of changes that there were, and the row of the clients as of then.
 
-    row: Row
-    """The row that begins with the outermost client, as of then."""
+    It is replaced as a whole: a function may be called in several threads.
+    """
 
     def __init__(self, client: Any) -> None:
         self.client = client
-        self.number = -1
+        self.known = _NOT_COMPILED
 
     def compiled(self) -> Row:
         """Return the row that begins with the outermost client, as of now."""
-        client, number = self.client, changes.number
-        if number == self.number:
-            return self.row
-        is_row = isinstance(client, Sender | DecoratingClient)
-        if is_row and _is_derived(client):
-            row = _row_of(client)
-        else:
-            row = Row((), ONCE, (), ForeignClient(client))
-        # The number last: a function may be called in several threads.
-        self.row, self.number = row, number
+        number, row = self.known
+        if number != changes.number:
+            client, number = self.client, changes.number
+            is_row = isinstance(client, Sender | DecoratingClient)
+            if is_row and _is_derived(client):
+                row = _row_of(client)
+            else:
+                row = Row((), ONCE, (), ForeignClient(client))
+            self.known = number, row
         return row
 
 

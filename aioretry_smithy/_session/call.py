@@ -73,7 +73,9 @@ async def call_through(
     call = _begin(session, chain, method, target, options)
     try:
         try:
-            row = chain.row if chain.number == changes.number else chain.compiled()
+            number, row = chain.known
+            if number != changes.number:
+                row = chain.compiled()
             response: aiohttp.ClientResponse
             response = await run(row, call, call, call.to_send)
         except UnprocessedRequestError as refused:
