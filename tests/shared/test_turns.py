@@ -10,6 +10,8 @@ import pytest
 from chains import now
 from hypothesis import strategies as st
 
+pytest.importorskip("limits.aio")  # "limits" is a folder of these tests too
+
 from aioretry_smithy._limits.rate_limit import Admission
 from aioretry_smithy._shared.storage_probe import StorageProbe
 from aioretry_smithy._shared.stored_rate import Turns
