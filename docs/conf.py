@@ -56,14 +56,14 @@ OTHER_NAMES = (
 ).split()
 # What signatures name and the text beside them explains.
 OUR_NAMES = (
-    "AdaptiveSettings Chain CircuitBreakerFactory CircuitBreakers ClientT "
-    "Concurrency ConcurrencyLimitFactory ConcurrencyLimits Content "
-    "ContentRuleConditions "
-    "DecoratingFunction Delays Enabled Exceptions Fallback FurtherSettings LogLevel "
-    "Logger LoggingSettings Mask Rate RateLimits RedisClient RetryAnswer "
-    "RetrySettings Retrying RpcDecoratingFunction RpcDecorator RuleConditions "
-    "Sampling ScriptedBody SessionArguments SharedSettings StandardChanges "
-    "StandardSettings Strategy Telemetry TokenScope TrafficMetrics"
+    "AdaptiveSettings Arguments Chain CircuitBreakerFactory CircuitBreakers "
+    "ClientT Concurrency ConcurrencyLimitFactory ConcurrencyLimits Content "
+    "ContentRuleConditions CoroutineFunction DecoratingFunction Delays Enabled "
+    "Exceptions Fallback FurtherSettings LogLevel Logger LoggingSettings Mask "
+    "Rate RateLimits RedisClient Request RetryAnswer RetrySettings Retrying "
+    "RpcDecoratingFunction RpcDecorator RuleConditions Sampling ScriptedBody "
+    "SessionArguments SharedSettings StandardChanges StandardSettings Strategy "
+    "Telemetry TokenScope TrafficMetrics"
 ).split()
 nitpick_ignore_regex = [
     (r"py:.*", rf"({'|'.join(OTHER_PROJECTS)})(\..*)?"),

@@ -8,7 +8,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from .._masking.mask import DEFAULT_MASK
-from .outcome import PENDING
+from .outcome import PENDING, Outcome
 from .record import CallsInside, Record, Sent
 from .resources import CallResources
 
@@ -203,14 +203,14 @@ class Call(_Rarely, Record):
         care: Care = OF_ALL,
     ) -> None:
         self.to_send = to_send
-        self.request = to_send if care == NO_CARE else None
+        self.request: Request = to_send if care == NO_CARE else None
         self.loop = loop
-        self.started = started = loop.time()
-        self.deadline = None if timeout is None else started + timeout
+        self.started: float = loop.time()
+        self.deadline = None if timeout is None else self.started + timeout
         self.wall_clock = time.time()
         self.defaults = defaults
         self.session = session
-        self.outcome = PENDING
+        self.outcome: Outcome = PENDING
         self.care = care
         self.is_over = self.is_settled = self.was_refused = self.was_sent = False
         self.resources = self.retry_config = self.attempt_began = None
@@ -350,6 +350,7 @@ class Call(_Rarely, Record):
 
     def wake(self) -> None:
         """Call the waiters, because something has ended."""
-        waiters, self.waiters = self.waiters, ()
+        waiters = self.waiters
+        self.waiters: Sequence[Callable[[], object]] = ()
         for waiter in waiters:
             waiter()

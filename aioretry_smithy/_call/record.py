@@ -177,12 +177,14 @@ class Sent(Record):
     count_header: tuple[str, str] | None
     """The header with the number of attempts before, where the request has it not."""
 
+    delay: float | None
+    delay_source: DelaySource | None
     number: int
 
     def __init__(
         self, request: Request, started: float, deadline: float | None, number: int
     ) -> None:
-        self.request = request
+        self.request: Request = request
         self.started = started
         self.deadline = deadline
         self.number = number

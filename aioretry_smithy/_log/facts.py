@@ -164,8 +164,7 @@ class LogFacts(NeverCopied):
     @property
     def name(self) -> str:
         """The name of the call in logs: its method, or that of the function."""
-        name: str = self._first.shown_request.name
-        return name
+        return str(self._first.shown_request.name)
 
     @property
     def request_method(self) -> str | Any:

@@ -109,9 +109,8 @@ class Retrier:
                 record_failure(call, scope.record, cause)
                 raise
         call.retry_config = config
-        is_plain = (
-            self._is_plain if config is self._config else _ignores_success(config)
-        )
+        is_own = config is self._config
+        is_plain = self._is_plain if is_own else _ignores_success(config)
         kind = TokenCall if config.uses_tokens else StrategyCall
         state, adapter = (sender, call, scope, request), self._adapter
         return kind(*state, config, adapter, is_plain, self.is_looked_at)

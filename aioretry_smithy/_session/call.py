@@ -76,8 +76,7 @@ async def call_through(
             number, row = chain.known
             if number != changes.number:
                 row = chain.compiled()
-            response: aiohttp.ClientResponse
-            response = await run(row, call, call, call.to_send)
+            response: aiohttp.ClientResponse = await run(row, call, call, call.to_send)
         except UnprocessedRequestError as refused:
             _check_deadline(call, refused)
             raise
