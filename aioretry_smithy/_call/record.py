@@ -198,4 +198,4 @@ class Sent(Record):
         if self.count_header is not None:
             self.request = self.request.with_header(*self.count_header)
             self.count_header = None
-        return self.request
+        return super().shown_request

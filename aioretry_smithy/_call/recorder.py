@@ -71,9 +71,10 @@ def record_failure(call: Call, record: Record, cause: BaseException) -> None:
         return
     if record.outcome.sent_headers is not None:
         record.sent_headers = record.outcome.sent_headers
-    if record is call and call.attempt_began is not None and record.outcome.ended:
+    began = call.attempt_began
+    if record is call and began is not None and record.outcome.ended is not None:
         # That was the outcome of its attempt.
-        call.begin_first_request(call.attempt_began)
+        call.begin_first_request(began)
     kept = KeptCause(cause) if call.is_over else cause
     record.outcome = Ended(call.loop.time(), kept)
     if call.waiters:

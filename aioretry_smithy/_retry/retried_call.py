@@ -85,6 +85,9 @@ class RetriedCall(Ending):
     next_delay: Callable[[], Awaitable[Decision]]
     """Finds out what :meth:`delay_at_once` has put off."""
 
+    admit: Callable[[], Awaitable[float | None]]
+    """Waits on until an attempt may begin; returns the seconds, None if too many."""
+
     may_have_to_wait: ClassVar[bool] = False
     """Whether an attempt may have to wait on, in :meth:`admit`."""
 
@@ -239,10 +242,6 @@ class RetriedCall(Ending):
 
         That is :data:`.LATER` where a subclass has a :meth:`next_delay` to await.
         """
-
-    async def admit(self) -> float | None:
-        """Wait on until an attempt may begin; return the seconds, None if too many."""
-        return 0.0
 
     async def refund(self) -> None:
         """Give back what a retry has cost, because it is not made after all."""

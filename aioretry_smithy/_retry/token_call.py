@@ -167,10 +167,8 @@ class TokenCall(RetriedCall):
 
     def retry_after(self) -> float:
         """Return what the server, a classifier or an exception asks for, or 0."""
-        hint = super().retry_after()
-        if self._error is None:
-            return hint
-        return max(hint, self._error.retry_after or 0.0)
+        own = self._error and self._error.retry_after
+        return max(super().retry_after(), own or 0.0)
 
     def plan(self, wait: Wait) -> Decision:
         """Leave time for the rate limiter, too."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from unittest import mock
 
+import aiohttp
 import pytest
 from calls import REQUEST, begin
 from chains import SAFELY, URL, now, retrying, session
@@ -19,6 +20,7 @@ from aioretry_smithy import (
     RetryBudget,
     RetryingClient,
     RetryStrategy,
+    SessionBuilder,
     new_response,
     unwrap,
 )
@@ -239,6 +241,28 @@ async def test_what_fails_around_a_call_is_no_failure_of_its_attempt():
 
     assert KeyError is type(log.response_cause)
     assert [200] == [each.response_status for each in log.children]
+
+
+async def test_what_fails_around_a_call_that_nobody_has_looked_at(monkeypatch):
+    """Its attempt keeps its answer, as that of any other call."""
+
+    class Raising(CircuitBreakerStrategy):
+        def should_report_as_success(self, ctx, cause):
+            raise KeyError
+
+    async def answer(session, method, url, **options):
+        return new_response(REQUEST, 204)
+
+    monkeypatch.setattr(aiohttp.ClientSession, "_request", answer)
+    guarded = CircuitBreakerClient.new_decorator(CircuitBreaker(), Raising())
+    builder = SessionBuilder().decorator(SAFELY_RETRIED).decorator(guarded)
+    async with builder.build() as client:
+        with pytest.raises(KeyError) as caught:
+            await client.get(URL)
+    log = RequestLog.of(caught.value)
+
+    assert KeyError is type(log.response_cause)
+    assert [204] == [each.response_status for each in log.children]
 
 
 async def test_log_of_a_call_that_succeeds_at_once_has_its_attempt():

@@ -14,6 +14,7 @@ from aiohttp.payload import PAYLOAD_REGISTRY, BytesPayload
 from multidict import CIMultiDict, CIMultiDictProxy, MultiDict, MultiDictProxy
 
 from aioretry_smithy import HttpRequest
+from aioretry_smithy._request.copied_arguments import is_unchanged
 
 Pair = namedtuple("Pair", ["name", "value"])
 
@@ -153,3 +154,15 @@ def test_iterables_are_read_once(name):
     given["a"] = "2"
 
     assert [("a", "1")] == request.given[name] == request.arguments[name]
+
+
+def test_what_cannot_be_compared_may_have_changed():
+    """A container of a user's own class, such as a vector, need not compare."""
+
+    class Vector(dict):
+        __hash__ = None
+
+        def __eq__(self, other):
+            raise ValueError("ambiguous")
+
+    assert not is_unchanged({"params": Vector()}, {"params": Vector()})

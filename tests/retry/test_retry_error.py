@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+from unittest.mock import MagicMock
+
 import aiohttp
 import pytest
 from chains import chain, response_of, status_and_log, twice
@@ -13,6 +16,7 @@ from aioretry_smithy import (
     RetryingClient,
     RetryStopReason,
     capture_logs,
+    new_response,
     smithy,
 )
 
@@ -153,3 +157,20 @@ async def test_retry_error_is_not_raised_for_what_was_never_worth_a_retry():
 
     assert 404 == status
     assert isinstance(log.retry_error, smithy.RetryError)
+
+
+async def test_connection_is_free_before_the_error_is_raised():
+    """Nobody gets the response whose body is still to come."""
+    given_up = []
+
+    def answer(ctx, request):
+        response: Any = new_response(request, 503, body=b"busy")
+        response._connection = MagicMock()
+        given_up.append(response)
+        return response
+
+    strategy = standard(max_attempts=1)
+    with pytest.raises(smithy.RetryError):
+        await response_of(session([answer], strategy, raise_retry_error=True))
+
+    assert given_up[0].connection is None

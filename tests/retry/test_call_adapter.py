@@ -8,9 +8,11 @@ from unittest.mock import MagicMock
 
 import aiohttp
 import pytest
+from calls import REQUEST, begin, call_of
 from chains import Always, now, response_of, retrying, session
 
 from aioretry_smithy import RequestLog, RetryStrategy, new_response
+from aioretry_smithy._retry.call_adapter import HTTP
 from aioretry_smithy.testing import ScriptedTransport
 
 
@@ -61,6 +63,19 @@ async def test_first_attempt_sends_the_request_of_the_caller_untouched():
     await response_of(session(transport, decorator))
 
     assert {"allow_redirects": True} == transport.requests[0].options
+
+
+async def test_timeout_of_a_strategy_that_looks_at_a_body_is_its_own():
+    """No limit of the call has passed, so it is raised as it is."""
+    call, failure = call_of(begin()), TimeoutError()
+
+    async def look(response):
+        raise failure
+
+    with pytest.raises(TimeoutError) as caught:
+        await HTTP.read(call, call, new_response(REQUEST), look, whole=False)
+
+    assert failure is caught.value
 
 
 class TestDrain:
