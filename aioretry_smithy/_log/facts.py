@@ -164,7 +164,8 @@ class LogFacts(NeverCopied):
     @property
     def name(self) -> str:
         """The name of the call in logs: its method, or that of the function."""
-        return str(self._first.shown_request.name)
+        name: str = self._first.shown_request.name
+        return name
 
     @property
     def request_method(self) -> str | Any:
