@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class CallDefaults:
-    """What calls have in common that begin alike; never changed.
+    """Share the mask and the headers of calls that begin alike; never changed.
 
     Args:
         mask: What their views hide.
@@ -218,7 +218,7 @@ class Call(_Rarely, Record):
 
     @property
     def mask(self) -> Mask:
-        """What hides secrets in its views."""
+        """The mask that hides secrets in the views of the call."""
         return self.defaults.mask if self.own_mask is None else self.own_mask
 
     @property

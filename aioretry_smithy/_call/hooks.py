@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Sign:
-    """What hooks return that is no mere permit."""
+    """Tells the loop to do more than keep a permit: skip, wait, answer, or change."""
 
     __slots__ = ()
 

@@ -7,6 +7,7 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from .._clock import NEAR
 from .._errors import AttemptTimeoutError, ResponseTimeoutError
 
 if TYPE_CHECKING:
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from .call import Call
     from .record import Record
 
-# Rounding of floating point sums stays below this.
-_NEAR = 1e-6
 # uvloop counts in milliseconds, but has no attribute for that.
 _TICK_OF_OTHER_LOOPS = 1e-3
 IN_BODY = ", which passed while its body was read"
@@ -92,4 +91,4 @@ def passed_limit(
 
 def _tick(loop: asyncio.AbstractEventLoop) -> float:
     resolution: float = getattr(loop, "_clock_resolution", _TICK_OF_OTHER_LOOPS)
-    return resolution + _NEAR
+    return resolution + NEAR

@@ -29,7 +29,7 @@ version_of: Callable[[Any], int] = getversion
 
 
 class SessionDefaults(CallDefaults):
-    """What the calls of a session begin with, as long as nobody changes that.
+    """Copies the headers and the limit of a session, with which its calls begin.
 
     Args:
         session: The session.
