@@ -65,9 +65,8 @@ class Attempt:
         count_header: tuple[str, str] | None = None,
     ) -> None:
         # Most attempts send the very request that the caller made.
-        is_same = request is call.to_send
-        kept = call.request if is_same else request.without_body()
-        self.record = record = call.begin_request(kept or call.shown_request, timeout)
+        kept = call.shown_request if request is call.to_send else request.without_body()
+        self.record = record = call.begin_request(kept, timeout)
         self.number = record.number - call.resends
         self.to_send = request
         self.count_header = record.count_header = count_header

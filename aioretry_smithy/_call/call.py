@@ -110,6 +110,9 @@ class _Rarely:
     own_mask: Mask | None = None
     """What hides secrets in its views, where calls around or inside hide more."""
 
+    retry_config: Any = None
+    """The settings of the retrying client, once it has made an attempt of its own."""
+
     resends: int = 0
     """How many requests were sent again because a connection of the pool was broken."""
 
@@ -148,7 +151,6 @@ class Call(_Rarely, Record):
         "is_over",
         "loop",
         "resources",
-        "retry_config",
         "sent",
         "session",
         "to_send",
@@ -181,10 +183,7 @@ class Call(_Rarely, Record):
     resources: CallResources | None
     """What needs care, if there is anything."""
 
-    retry_config: Any
-    """The settings of the retrying client, once it has made an attempt of its own."""
-
-    sent: list[Sent]
+    sent: list[Sent] | tuple[()]
     """Its requests, in order; none where nothing retries."""
 
     session: aiohttp.ClientSession | None
@@ -203,7 +202,6 @@ class Call(_Rarely, Record):
         care: Care = OF_ALL,
     ) -> None:
         self.to_send = to_send
-        self.request: Request = to_send if care == NO_CARE else None
         self.loop = loop
         self.started: float = loop.time()
         self.deadline = None if timeout is None else self.started + timeout
@@ -213,8 +211,8 @@ class Call(_Rarely, Record):
         self.outcome: Outcome = PENDING
         self.care = care
         self.is_over = self.is_settled = self.was_refused = self.was_sent = False
-        self.resources = self.retry_config = self.attempt_began = None
-        self.sent = []
+        self.request = self.resources = self.attempt_began = None
+        self.sent = ()
 
     @property
     def mask(self) -> Mask:
@@ -297,22 +295,23 @@ class Call(_Rarely, Record):
 
     def begin_request(self, request: Request, timeout: float | None = None) -> Sent:
         """Begin another request, without a body here, with a time limit of its own."""
-        self.care = OF_ALL
-        started, sent = self.loop.time(), self.sent
+        started, before = self.loop.time(), self.sent
         deadline = None if timeout is None else started + timeout
-        record = Sent(request, started, deadline, len(sent) + 1)
+        record = Sent(request, started, deadline, len(before) + 1)
         if not self.is_settled:
             # A decorator outside may begin anew after what looked like the end.
             self.outcome = PENDING
-        sent.append(record)
+        if before:
+            before.append(record)
+        else:
+            self.care, self.sent = OF_ALL, [record]
         return record
 
     def begin_first_request(self, began: float) -> Sent:
         """Give the facts of the first attempt, which began then, to a request."""
         sent = Sent(self.shown_request, began, None, 1)
         self.attempt_began = None
-        self.care = OF_ALL
-        self.sent.append(sent)
+        self.care, self.sent = OF_ALL, [sent]
         sent.outcome, sent.was_sent = self.outcome, self.was_sent
         sent.was_refused, sent.upload = self.was_refused, self.upload
         sent.sent_headers = self.sent_headers

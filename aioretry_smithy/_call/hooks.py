@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Callable
 
     from .attempt import Attempt
     from .call import Call
     from .kinds import Permit, Request, Result
 
+    End: TypeAlias = Callable[..., Awaitable[None] | None]
     Scope: TypeAlias = Call | Attempt
     """The call or the attempt that a request is sent for."""
 
@@ -103,5 +104,39 @@ class Hooks:
 
     def cancel(
         self, call: Call, scope: Scope, permit: Permit, cause: BaseException
-    ) -> None:
+    ) -> Awaitable[None] | None:
         """Give back what is not used: no outcome comes. There may be nothing."""
+        return None
+
+
+class EndOfCall(Hooks):
+    """Ends a call: around all that its chain does.
+
+    Args:
+        end: Takes the call, its result or :data:`NOTHING`, and its failure or None. It
+            may go on in what it returns, which is awaited.
+    """
+
+    __slots__ = ("_end",)
+
+    enters = needs_attempt = False
+
+    def __init__(self, end: End) -> None:
+        self._end = end
+
+    def leave(
+        self,
+        call: Call,
+        scope: Scope,
+        permit: None,
+        result: Result,
+        cause: Exception | None,
+    ) -> Awaitable[None] | None:
+        """End it."""
+        return self._end(call, result, cause)
+
+    def cancel(
+        self, call: Call, scope: Scope, permit: None, cause: BaseException
+    ) -> Awaitable[None] | None:
+        """End it."""
+        return self._end(call, NOTHING, cause)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .._failures.frames import came_from_aiohttp, went_out
 from .._failures.kept_cause import LOG_KEY, KeptCause, drop_frames
 from .._failures.safety import is_unprocessed
-from .call import NO_CARE, OF_ARGUMENTS
+from .call import OF_ARGUMENTS
 from .outcome import Answered, Ended
 from .record import Race
 
@@ -212,15 +212,18 @@ def follow_stale(call: Call, stale: Record) -> Sent:
     return sent
 
 
-def end_call(call: Call) -> None:
-    """Keep no exception of the call alive, no frames, and nothing of the caller's."""
+def end_call(call: Call, raised: BaseException | None = None) -> None:
+    """Keep no exception of the call alive, no frames, and nothing of the caller's.
+
+    What is *raised* next keeps its frames.
+    """
     call.is_over = call.is_settled = True
     call.session = call.resources = None
-    if call.care != NO_CARE or call.outcome.cause is not None:
-        _let_go_of_call(call)
+    if call.care:
+        _let_go_of_call(call, raised)
 
 
-def _let_go_of_call(call: Call) -> None:
+def _let_go_of_call(call: Call, raised: BaseException | None) -> None:
     outcome = call.outcome
     if call.care == OF_ARGUMENTS and outcome.cause is None:
         # Nobody has seen it.
@@ -235,19 +238,19 @@ def _let_go_of_call(call: Call) -> None:
     if outcome.cause is not None:
         if isinstance(outcome.cause, BaseException):
             attach(call, outcome.cause)
-        outcome.cause = KeptCause.of(outcome.cause)
+        outcome.cause = KeptCause.of(outcome.cause, raised)
     if call.retry_error is not None:
-        call.retry_error = KeptCause.of(call.retry_error)
+        call.retry_error = KeptCause.of(call.retry_error, raised)
     for sent in call.sent:
         if sent.outcome is not outcome or not sent.is_settled:
-            _let_go(sent)
+            _let_go(sent, raised)
     if call.waiters:
         call.wake()
 
 
-def _let_go(record: Record) -> None:
+def _let_go(record: Record, raised: BaseException | None) -> None:
     outcome = record.outcome
     if outcome.cause is not None:
-        outcome.cause = KeptCause.of(outcome.cause)
+        outcome.cause = KeptCause.of(outcome.cause, raised)
     if outcome.ended is not None:
         record.is_settled = True

@@ -19,9 +19,10 @@ from typing import (
     runtime_checkable,
 )
 
+from .._call.hooks import EndOfCall
 from .._errors import bad_argument
 from .context import state_of
-from .loop import ONCE, Row, run
+from .loop import ONCE, Row, on_its_way, run
 from .recording import record_error, record_result
 from .sender import ForeignClient, Sender
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     import aiohttp
     from typing_extensions import TypeVar as TypeVarWithDefault
 
-    from .._call.hooks import Hooks
+    from .._call.hooks import End, Hooks
     from .._call.kinds import Request
     from .._masking.mask import Mask
     from .._request.request import HttpRequest
@@ -186,7 +187,7 @@ class DecoratingClient(ForOneKind, Generic[ClientT]):
     @derived
     async def execute(self, ctx: ClientRequestContext, request: Request) -> Any:
         """Send the request on, with what this client and those inside it do."""
-        return await run(row_inside(self), *state_of(ctx), request)
+        return await run(on_its_way, (row_inside(self), *state_of(ctx), request))
 
     def describe(self) -> str:
         """Return one line for ``SessionBuilder.describe()``: name and settings."""
@@ -275,9 +276,10 @@ class Chain:
 
     Args:
         client: The outermost client.
+        end: Ends each call, as for :class:`.EndOfCall`.
     """
 
-    __slots__ = ("client", "known")
+    __slots__ = ("client", "end", "known")
 
     known: tuple[int, Row]
     """The number of changes that there were, and the row of the clients as of then.
@@ -285,8 +287,9 @@ class Chain:
     It is replaced as a whole: a function may be called in several threads.
     """
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Any, end: End) -> None:
         self.client = client
+        self.end = EndOfCall(end)
         self.known = _NOT_COMPILED
 
     def compiled(self) -> Row:
@@ -296,9 +299,9 @@ class Chain:
             client, number = self.client, changes.number
             is_row = isinstance(client, Sender | DecoratingClient)
             if is_row and _is_derived(client):
-                row = _row_of(client)
+                row = _row_of(client, self.end)
             else:
-                row = Row((), ONCE, (), ForeignClient(client))
+                row = Row.of([self.end], ONCE, [], ForeignClient(client))
             self.known = number, row
         return row
 
@@ -314,9 +317,9 @@ def row_inside(client: DecoratingClient[Any]) -> Row:
     return row
 
 
-def _row_of(client: Any) -> Row:
+def _row_of(client: Any, *outermost: Hooks) -> Row:
     """Collect what the clients of a row do, up to one that has a way of its own."""
-    outer: list[Hooks] = []
+    outer = [*outermost]
     around, retrier, link = outer, None, client
     while isinstance(link, DecoratingClient) and (link is client or _is_derived(link)):
         if link._hooks is not None:

@@ -15,7 +15,7 @@ from .._call.recorder import record_failure
 from .recording import record_response
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Callable
 
     from .._call.call import Call
     from .._call.hooks import Scope
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .._call.record import Record
     from .sender import Sender
 
+    Begun: TypeAlias = tuple["Row", Call, Scope, Request]
     Told: TypeAlias = tuple[tuple[Hooks, None], ...]
 
 
@@ -88,11 +89,16 @@ def _only_told(hooks: list[Hooks]) -> Told:
     )
 
 
-async def run(row: Row, call: Call, scope: Scope, request: Request) -> Any:  # noqa: C901
+async def run(begin: Callable[[Any], Begun], given: object) -> Any:  # noqa: C901
     """Return what comes of a request, or raise it.
 
     An :class:`Ending` is made as soon as there is more to it than one good answer.
+
+    Args:
+        begin: Begins the call, or takes a request :func:`on_its_way`.
+        given: What it takes: the arguments of the caller.
     """
+    row, call, scope, request = begin(given)
     outer, retrier, inner, sender, told_of_calls, told_of_attempts = row
     attempt: Scope | None = None
     ending, result, entered = None, NOTHING, [*told_of_calls]
@@ -135,6 +141,11 @@ async def run(row: Row, call: Call, scope: Scope, request: Request) -> Any:  # n
             record_failure(call, scope.record, cause)
         result = NOTHING
     return result if ending is None else await ending.hand_over(entered)
+
+
+def on_its_way(given: Begun) -> Begun:
+    """Let a request go on that comes from other clients."""
+    return given
 
 
 def enter(
@@ -220,6 +231,7 @@ class Ending:
     def __init__(
         self, sender: Sender, call: Call, scope: Scope, request: Request
     ) -> None:
+        call.care = OF_ALL
         self._sender = sender
         self.call = call
         self.scope = scope
@@ -306,10 +318,10 @@ class Ending:
             try:
                 if self.cause is None or isinstance(self.cause, Exception):
                     pending = hooks.leave(call, scope, permit, self.result, self.cause)
-                    if pending is not None:
-                        await pending
                 else:
-                    hooks.cancel(call, scope, permit, self.cause)
+                    pending = hooks.cancel(call, scope, permit, self.cause)
+                if pending is not None:
+                    await pending
             except BaseException as error:
                 self.fail(error)
 

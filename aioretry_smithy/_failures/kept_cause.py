@@ -75,11 +75,11 @@ class KeptCause:
             self._reference = type(None)
 
     @classmethod
-    def of(cls, cause: BaseException | KeptCause) -> KeptCause:
-        """Refer to an exception, and drop its frames."""
+    def of(cls, cause: BaseException | KeptCause, raised: object = None) -> KeptCause:
+        """Refer to an exception, and drop its frames as :func:`drop_frames` does."""
         if isinstance(cause, KeptCause):
             return cause
-        drop_frames(cause)
+        drop_frames(cause, raised)
         return cls(cause)
 
     def get(self) -> BaseException:
@@ -88,13 +88,14 @@ class KeptCause:
         return self._copy if cause is None else cause
 
 
-def drop_frames(cause: BaseException | None) -> None:
+def drop_frames(cause: BaseException | None, raised: object = None) -> None:
     """Remove the tracebacks of an exception, its causes and contexts.
 
-    An exception that the calling code is handling may be among these; it stays as it
-    is.
+    An exception that the calling code is handling may be among these, or the one that
+    is to be *raised* next; these stay as they are.
     """
-    spared = {id(link) for link in raised_from(sys.exception())}
+    handled = sys.exception()
+    spared = {id(link) for each in (handled, raised) for link in raised_from(each)}
     for link in raised_from(cause):
         if isinstance(link, BaseException) and id(link) not in spared:
             # A user's exception may refuse that its attributes are set.

@@ -20,14 +20,6 @@ _FIXED = frozenset({bool, bytes, float, int, str, type(None)})
 _TEXT = (str, bytes, UserString)
 
 
-def has_fixed_values(value: dict[Any, Any]) -> bool:
-    """Say whether a dictionary surely holds nothing that can change."""
-    for item in value.values():  # noqa: SIM110
-        if type(item) not in _FIXED:
-            return False
-    return True
-
-
 def copy_of(value: Any) -> Any:
     """Return an equal copy of a container or a buffer, anything else as it is.
 
@@ -114,9 +106,9 @@ def copy_arguments(arguments: Arguments) -> Arguments:
     """
     copies: Arguments | None = None
     for name, value in arguments.items():
-        if name not in MUTABLE_ARGUMENTS or value is None:
+        if value is None or name not in MUTABLE_ARGUMENTS:
             continue
-        if type(value) is dict and has_fixed_values(value):
+        if type(value) is dict and _FIXED.issuperset(map(type, value.values())):
             copied = value.copy()
         else:
             if not (type(value) in USUAL_CONTAINERS or name in _READ_BY_KIND):

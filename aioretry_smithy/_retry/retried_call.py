@@ -178,26 +178,24 @@ class RetriedCall(Ending):
                 header = name, str(made_before)
         self.attempts_made += 1
         self._owes_refund = False
-        self.attempt = Attempt(call, request, config.attempt_timeout, header)
-        return self.attempt
+        self.attempt = new = Attempt(call, request, config.attempt_timeout, header)
+        return new
 
     def decide_at_once(self) -> Decision:
         """Decide what follows an attempt; :data:`.LATER` where that takes a wait."""
-        record = self.attempt.record
+        record, config = self.attempt.record, self.config
         record.is_settled = True
         if self.cause is not None:
             if not isinstance(self.cause, Exception):
                 raise self.forget()
             judge_attempt(self.call, record, self.cause)
-        if self._ignores_success and self.succeeded():
-            stop: Stop | None = SUCCEEDED
-        else:
-            stop = self.ask_at_once()
-        if stop is LATER or self.config.limiter is not None:
+        succeeded = self.succeeded()
+        stop = SUCCEEDED if succeeded and self._ignores_success else self.ask_at_once()
+        if stop is LATER or config.limiter is not None:
             self._stop = stop
             return LATER
         if stop is not None:
-            return SUCCEEDED if stop is not SUCCEEDED and self.succeeded() else stop
+            return SUCCEEDED if succeeded else stop
         wait = self._limit() or self.delay_at_once()
         return wait if wait.stops else self._plan(wait)
 
@@ -252,8 +250,9 @@ class RetriedCall(Ending):
 
     def plan(self, wait: Wait) -> Decision:
         """Plan a wait as long as the server asks, or stop if time is too short."""
-        asked = self.retry_after() if self.config.use_retry_after else 0.0
-        return plan_wait(wait, asked, self.time_left(), self.config)
+        config = self.config
+        asked = self.retry_after() if config.use_retry_after else 0.0
+        return plan_wait(wait, asked, self.time_left(), config)
 
     def retry_after(self) -> float:
         """Return the seconds that the server asks to be left alone, or 0."""

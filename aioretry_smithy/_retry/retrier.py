@@ -78,11 +78,11 @@ class Retrier:
         """Note a success, if it is one that nobody has to be asked about."""
         # A hedge may count by now.
         record = call if attempt is call else attempt.record
-        status, limiter = record.outcome.status, self._limiter
+        status = record.outcome.status
         # A function that has returned has no status.
         if (status is not None and status >= 400) or record.was_refused:
             return False
-        if limiter is not None and not limiter._note_success(request):
+        if self._limiter is not None and not self._limiter._note_success(request):
             return False
         if record is not call:
             record.is_settled = True

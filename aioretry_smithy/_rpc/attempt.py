@@ -11,7 +11,7 @@ from .._call.time_limits import TimeLimits, time_left
 from .._context.client import derived
 from .._context.context import state_of
 from .._context.enclosing import EnclosingAttempt
-from .._context.loop import ONCE, Row, run
+from .._context.loop import ONCE, Row, on_its_way, run
 from .._context.options import leave_attempt
 from .._context.sender import Sender
 from .._errors import ResponseTimeoutError
@@ -175,7 +175,8 @@ class FunctionClient(Sender):
     @derived
     async def execute(self, ctx: ClientRequestContext, request: RpcRequest) -> object:
         """Call the function with the arguments of *request*."""
-        return await run(Row((), ONCE, (), self), *state_of(ctx), request)
+        row = Row((), ONCE, (), self)
+        return await run(on_its_way, (row, *state_of(ctx), request))
 
     def start(self, call: Call, scope: Scope, request: RpcRequest) -> Awaitable[object]:
         """Begin to call the function, if there is time.

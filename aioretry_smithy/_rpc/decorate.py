@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from asyncio import get_running_loop
-from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeAlias, TypeVar
 
 from .._call.call import Call, CallDefaults
 from .._call.recorder import end_call
@@ -26,10 +26,15 @@ from .attempt import FunctionAttempts, FunctionClient
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
+    from .._call.kinds import Result
     from .._context.client import RpcDecorator
+    from .._context.loop import Begun
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+
+Given: TypeAlias = "tuple[tuple[object, ...], dict[str, object]]"
+"""The arguments of a call: by position, and by name."""
 
 CoroutineFunction: TypeAlias = "Callable[_P, Coroutine[Any, Any, _T]]"
 """A function that is written with ``async def``."""
@@ -95,7 +100,8 @@ def rpc(
 
         @functools.wraps(function)
         async def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-            return await calls.run(calls.begin(args, kwargs))
+            answer: _T = await run(calls.begin, (args, kwargs))
+            return answer
 
         return call
 
@@ -142,24 +148,24 @@ class _Attempt(DecoratingClient[RpcClient]):
     _hooks = FunctionAttempts()
 
 
-class _Calls(Generic[_T]):
+class _Calls(Chain):
     """Makes the calls of one function."""
 
-    __slots__ = ("_chain", "_config", "_defaults", "_options", "_request")
+    __slots__ = ("_config", "_defaults", "_options", "_request")
 
     def __init__(
         self,
-        function: CoroutineFunction[..., _T],
+        function: CoroutineFunction[..., object],
         decorators: tuple[RpcDecorator, ...],
         name: str | None,
         options: RequestOptions,
     ) -> None:
         client = assemble(FunctionClient(function), decorators, "functions")
         check_attempt_timeout(client, lambda: _seconds(options))
-        self._defaults = CallDefaults(mask_of(client))
         retrying = retrying_client(client)
+        super().__init__(_Attempt(client) if retrying is None else client, _end)
+        self._defaults = CallDefaults(mask_of(client))
         self._config: object = getattr(retrying, "config", None)
-        self._chain = Chain(_Attempt(client) if retrying is None else client)
         self._options = options
         self._request = RpcRequest(name or _name_of(function))
 
@@ -179,32 +185,28 @@ class _Calls(Generic[_T]):
                 " idempotent=False says that this is meant"
             )
 
-    def begin(self, args: tuple[object, ...], kwargs: dict[str, object]) -> Call:
+    def begin(self, given: Given) -> Begun:
         """Begin a call, with the options of the blocks around it."""
-        request = self._request.called_with(args, kwargs)
+        request = self._request.called_with(*given)
         around, options = current_options(), self._options
         if around is not None:
             options = around.within(options)
         call = Call(request, get_running_loop(), _seconds(options), self._defaults)
         call.brings_response = False
         begin_call(call, options)
-        return call
-
-    async def run(self, call: Call) -> _T:
-        """Send a call through the chain, and end it."""
-        try:
-            answer: _T = await run(self._chain.compiled(), call, call, call.to_send)
-        except BaseException as cause:
-            _annotate(call, cause)
-            raise
-        finally:
-            end_call(call)
-        return answer
+        return self.compiled(), call, call, request
 
 
 def _seconds(options: RequestOptions) -> float | None:
     seconds = options.response_timeout
     return None if seconds is UNSET else seconds
+
+
+def _end(call: Call, result: Result, cause: BaseException | None) -> None:
+    """Let go of all that a call has; its notes say how it failed."""
+    if cause is not None:
+        _annotate(call, cause)
+    end_call(call, cause)
 
 
 def _annotate(call: Call, cause: BaseException) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from .._call.attempt import Attempt
-from .._call.call import NO_CARE, OF_ALL
+from .._call.call import OF_ALL
 from .._call.recorder import follow_stale, note_defaults
 from .._context.options import current_options, lending
 from .._failures.safety import mark_reached_server
@@ -16,7 +16,7 @@ from .deadline import CLOSE_ENOUGH, attempt_timeout, version_of
 from .json_once import with_serialized
 from .resend import MAX_RESENDS, is_tracked, request_to_resend, sending_tracked
 from .transport import Transport, judged, prepared_body, refused
-from .uploads import has_body_in, sending
+from .uploads import end_upload, open_upload
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 # Arguments that may have changed, or be used up, the second time.
 _BUFFERS = (bytearray, memoryview)
-_NEED_CARE = frozenset({"data", "json", "upload_tracker"})
 
 
 class AiohttpTransport(Transport):
@@ -69,6 +68,8 @@ class AiohttpTransport(Transport):
         resends = 0
         try:
             while True:
+                if record.upload.is_open:
+                    end_upload(call, record.upload)
                 cause = judged(call, scope, record, cause)
                 if resends:
                     # On the broken connection, by a server that may be gone now.
@@ -98,38 +99,39 @@ class AiohttpTransport(Transport):
         self, call: Call, scope: Scope, request: HttpRequest
     ) -> Awaitable[aiohttp.ClientResponse]:
         """Begin to send the request."""
-        session = call.session or self.session()
-        if session is None:
-            _refuse_as_closed(call, scope)
-        kind, arguments = type(session), request.given
-        if self.replaced is None and (
-            call.care == NO_CARE
-            or (call.care != OF_ALL and _is_sent_as_it_is(call, arguments))
-        ):
-            return kind._request(session, request.method, request.target, **arguments)
+        arguments, options = request.given, None
         try:
-            arguments = _prepared(call, scope, request, session)
+            session = call.session or self._lasting_session()
+            if call.care:
+                arguments = _prepared(call, scope, request, session)
+                options = current_options() if call.care == OF_ALL else None
         except BaseException as cause:
             refused(call, scope, cause)
             raise
-        options = current_options()
-        if options is not None or not _NEED_CARE.isdisjoint(arguments):
-            return self._sending(call, scope, request, session, arguments, options)
+        if options is not None or "upload_tracker" in arguments:
+            return self._sending(scope, request, session, arguments, options)
         if self.replaced is not None:
             return self.replaced(request.method, request.target, **arguments)
         # Looked up now and on the class: that is where mocks put themselves.
+        kind = type(session)
         return kind._request(session, request.method, request.target, **arguments)
+
+    def _lasting_session(self) -> ClientSession:
+        """Return the session, after the end of a call or without one."""
+        session = self.session()
+        if session is None:
+            raise closed()
+        return session
 
     def _sending(
         self,
-        call: Call,
         scope: Scope,
         request: HttpRequest,
         session: ClientSession,
         arguments: Arguments,
         options: Options | None,
     ) -> Awaitable[aiohttp.ClientResponse]:
-        """Send a request with a body, or with options around it."""
+        """Send a request whose upload is tracked, or with options around it."""
         send: Callable[[], Awaitable[aiohttp.ClientResponse]]
         request_method = self.replaced or partial(type(session)._request, session)
         send = partial(request_method, request.method, request.target, **arguments)
@@ -137,28 +139,29 @@ class AiohttpTransport(Transport):
             send = partial(lending, options, send)
         if self.resends and is_tracked(request):
             send = partial(sending_tracked, scope.record, session, send)
-        if not has_body_in(arguments):
-            return send()
-        json = call.needs_care().json if "json" in arguments else None
-        return sending(scope.record, json, send)
-
-
-def _is_sent_as_it_is(call: Call, arguments: Arguments) -> bool:
-    """Say whether neither a body nor a limit of time wants care."""
-    return call.aiohttp_keeps_time and _NEED_CARE.isdisjoint(arguments)
+        return send()
 
 
 def _prepared(
     call: Call, scope: Scope, request: HttpRequest, session: ClientSession
 ) -> Arguments:
-    """Return the arguments to send a request with, right now."""
-    arguments = request.given
-    if call.care == OF_ALL:
+    """Return the arguments to send a request with, right now; count its body."""
+    arguments, is_later = request.given, call.care == OF_ALL
+    if is_later:
         arguments = _later_arguments(call, scope, request, session)
-    if call.attempt_began is None or not call.aiohttp_keeps_time:
+    if is_later or not call.aiohttp_keeps_time:
         arguments = _with_timeout(call, scope.record, request, session, arguments)
-    if not _NEED_CARE.isdisjoint(arguments):
-        arguments = _with_bodies(call, request, arguments)
+    data, json = arguments.get("data"), arguments.get("json")
+    if data is not None:
+        arguments = _with_data(call, request, arguments)
+    tracker = arguments.get("upload_tracker")
+    if tracker is not None and not call.needs_care().use_once(tracker):
+        arguments = {**arguments, "upload_tracker": None}
+    if json is not None and call.resources is not None:
+        arguments = with_serialized(arguments, call.resources.json)
+    if data is not None or json is not None:
+        # Closed when it is answered, or has failed.
+        scope.record.upload = open_upload()
     return arguments
 
 
@@ -199,21 +202,13 @@ def _with_timeout(
     return arguments if timeout is None else {**arguments, "timeout": timeout}
 
 
-def _with_bodies(call: Call, request: HttpRequest, arguments: Arguments) -> Arguments:
-    """Return the arguments, with bodies and iterators in the form to send."""
-    if "data" in arguments:
-        data = request.arguments.get("data")
-        body = prepared_body(call, data)
-        if body is not data or isinstance(arguments["data"], _BUFFERS):
-            # aiohttp writes a buffer after a wait, in which it may change.
-            arguments = {**arguments, "data": body}
-    if "upload_tracker" in arguments:
-        tracker = arguments["upload_tracker"]
-        if tracker is not None and not call.needs_care().use_once(tracker):
-            arguments = {**arguments, "upload_tracker": None}
-    resources = call.resources
-    if "json" in arguments and resources is not None:
-        arguments = with_serialized(arguments, resources.json)
+def _with_data(call: Call, request: HttpRequest, arguments: Arguments) -> Arguments:
+    """Return the arguments, with a body in the form to send."""
+    data = request.arguments.get("data")
+    body = prepared_body(call, data)
+    if body is not data or isinstance(arguments["data"], _BUFFERS):
+        # aiohttp writes a buffer after a wait, in which it may change.
+        arguments = {**arguments, "data": body}
     return arguments
 
 
@@ -237,11 +232,3 @@ def closed() -> RuntimeError:
 
 def _none_yet() -> None:
     return None
-
-
-def _refuse_as_closed(call: Call, scope: Scope) -> NoReturn:
-    try:
-        raise closed()
-    except RuntimeError as cause:
-        refused(call, scope, cause)
-        raise

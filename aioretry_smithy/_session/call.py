@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from asyncio import get_running_loop
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from .._bodies.new_response import CLOSES_REFUSED
 from .._call.call import NO_CARE, OF_ARGUMENTS, Call
+from .._call.hooks import NOTHING
 from .._call.origin import judge_attempt
 from .._call.recorder import attached_to, end_call, record_failure
 from .._call.time_limits import time_left
@@ -31,16 +32,22 @@ if TYPE_CHECKING:
     from aiohttp import ClientSession
     from aiohttp.typedefs import StrOrURL
 
+    from .._call.kinds import Result
+    from .._call.resources import CallResources
     from .._context.client import HttpClient
+    from .._context.loop import Begun
     from .._masking.mask import Mask
     from .._request.copied_arguments import Arguments
 
+
+Given: TypeAlias = "tuple[ClientSession | None, str, StrOrURL, Arguments]"
+"""The session, the method, the URL and the other arguments of a call."""
 
 _WANT_CARE: Final = MUTABLE_ARGUMENTS | {"json", "timeout", "upload_tracker"}
 
 
 class SessionChain(Chain):
-    """The chain of a session, with what its calls begin with.
+    """The chain of a session, with what its calls begin and end with.
 
     Args:
         client: The outermost client.
@@ -51,114 +58,107 @@ class SessionChain(Chain):
     __slots__ = ("defaults",)
 
     def __init__(self, client: HttpClient, session: ClientSession, mask: Mask) -> None:
-        super().__init__(client)
+        super().__init__(client, _end)
         self.defaults = SessionDefaults(session, mask)
 
-    def refresh(self, session: ClientSession) -> SessionDefaults:
-        """Look again at what calls begin with, since it has changed."""
-        self.defaults = SessionDefaults(session, self.defaults.mask)
-        return self.defaults
+    def begin(self, given: Given) -> Begun:
+        """Begin a call, with the options of the blocks around it."""
+        session, method, target, options = given
+        if session is None:
+            raise closed()
+        number, row = self.known
+        if number != changes.number:
+            row = self.compiled()
+        defaults, around, loop = self.defaults, current_options(), get_running_loop()
+        if (
+            defaults.version != version_of(session._default_headers)
+            or defaults.timeout is not session._timeout
+        ):
+            self.defaults = defaults = SessionDefaults(session, defaults.mask)
+        base, timeout = session._base_url, defaults.limit
+        if around is None and _WANT_CARE.isdisjoint(options):
+            request = HttpRequest.of_arguments(method, target, options, options, base)
+            call = Call(request, loop, timeout, defaults, session, NO_CARE)
+        else:
+            copies = copy_arguments(options)
+            request = HttpRequest.of_arguments(method, target, options, copies, base)
+            is_own = around is not None or "timeout" in options
+            if is_own:
+                timeout = response_timeout(options, session, around)
+            call = Call(request, loop, timeout, defaults, session, OF_ARGUMENTS)
+            if is_own:
+                call.aiohttp_keeps_time = False
+        if around is not None or collecting():
+            begin_call(call, around)
+        return row, call, call, request
 
 
-async def call_through(
-    session: ClientSession | None,
-    chain: SessionChain,
-    method: str,
-    target: StrOrURL,
-    options: Arguments,
-) -> aiohttp.ClientResponse:
-    """Send a request through the chain of clients."""
-    if session is None:
-        raise closed()
-    call = _begin(session, chain, method, target, options)
+def _end(
+    call: Call, result: Result, cause: BaseException | None
+) -> Awaitable[None] | None:
+    """Let go of all that a call has; where bodies are to be closed, that is awaited."""
+    if cause is None:
+        setattr(result, LOG_KEY, call)
+    elif (
+        isinstance(cause, UnprocessedRequestError)
+        and was_queued(cause)
+        and time_left(call) <= 0
+    ):
+        return _time_out(call, cause)
+    else:
+        _note_failure(call, cause)
+    if call.resources is not None and call.resources.bodies:
+        return _close_bodies(call, call.resources, cause)
+    end_call(call, cause)
+    return None
+
+
+def _note_failure(call: Call, cause: BaseException) -> None:
+    judge_attempt(call, call, cause)
+    annotate(call, cause)
+    if call.resources is not None:
+        call.resources.close_responses()
+
+
+async def _close_bodies(
+    call: Call, resources: CallResources, cause: BaseException | None
+) -> None:
     try:
-        try:
-            number, row = chain.known
-            if number != changes.number:
-                row = chain.compiled()
-            response: aiohttp.ClientResponse = await run(row, call, call, call.to_send)
-        except UnprocessedRequestError as refused:
-            _check_deadline(call, refused)
-            raise
-    except BaseException as cause:
-        judge_attempt(call, call, cause)
-        annotate(call, cause)
-        if call.resources is not None:
-            call.resources.close_responses()
-        raise
+        await resources.close_bodies()
     finally:
-        try:
-            if call.resources is not None and call.resources.bodies:
-                await call.resources.close_bodies()
-        finally:
-            end_call(call)
-    setattr(response, LOG_KEY, call)
-    return response
+        end_call(call, cause)
+        del cause
 
 
-async def call_and_raise(
-    session: ClientSession | None,
-    chain: SessionChain,
-    method: str,
-    target: StrOrURL,
-    options: Arguments,
-) -> aiohttp.ClientResponse:
+async def _time_out(call: Call, refused: Exception) -> None:
+    """Raise a :class:`ResponseTimeoutError`, since the deadline passed in a queue."""
+    seconds = (call.deadline or call.started) - call.started
+    error = ResponseTimeoutError(f"the call had {seconds:.3f} s, and was in a queue")
+    try:
+        mark_queued(error)
+        record_failure(call, call, error)
+        if (closing := _end(call, NOTHING, error)) is not None:
+            await closing
+        raise error from refused
+    finally:
+        # They have this frame, which must not have them.
+        del error, refused
+
+
+async def call_and_raise(chain: SessionChain, given: Given) -> aiohttp.ClientResponse:
     """Send a request likewise, and raise for the status where that is wanted."""
+    session, _, _, options = given
     refuse = options.get("raise_for_status")
     if refuse is None and session is not None:
         refuse = session._raise_for_status
     if refuse:
         # The decorators are to see the status, and the body where they need it.
         options["raise_for_status"] = False
-    response = await call_through(session, chain, method, target, options)
+    response: aiohttp.ClientResponse
+    response = await run(chain.begin, given)
     if refuse:
         await _refuse(response, refuse)
     return response
-
-
-def _begin(
-    session: ClientSession,
-    chain: SessionChain,
-    method: str,
-    target: StrOrURL,
-    options: Arguments,
-) -> Call:
-    """Begin a call, with the options of the blocks around it."""
-    defaults, around, loop = chain.defaults, current_options(), get_running_loop()
-    if (
-        defaults.version != version_of(session._default_headers)
-        or defaults.timeout is not session.timeout
-    ):
-        defaults = chain.refresh(session)
-    base, timeout = session._base_url, defaults.limit
-    if around is None and _WANT_CARE.isdisjoint(options):
-        request = HttpRequest.of_arguments(method, target, options, options, base)
-        call = Call(request, loop, timeout, defaults, session, NO_CARE)
-    else:
-        copies = copy_arguments(options)
-        request = HttpRequest.of_arguments(method, target, options, copies, base)
-        if around is not None or "timeout" in options:
-            timeout = response_timeout(options, session, around)
-        call = Call(request, loop, timeout, defaults, session, OF_ARGUMENTS)
-        if around is not None or "timeout" in options:
-            call.aiohttp_keeps_time = False
-    if around is not None or collecting():
-        begin_call(call, around)
-    return call
-
-
-def _check_deadline(call: Call, refused: Exception) -> None:
-    """Raise a :class:`ResponseTimeoutError` if the deadline passed in a queue."""
-    if was_queued(refused) and time_left(call) <= 0:
-        raise _timed_out(call) from refused
-
-
-def _timed_out(call: Call) -> ResponseTimeoutError:
-    seconds = (call.deadline or call.started) - call.started
-    error = ResponseTimeoutError(f"the call had {seconds:.3f} s, and was in a queue")
-    mark_queued(error)
-    record_failure(call, call, error)
-    return error
 
 
 async def _refuse(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .._context.loop import run
 from .._errors import bad_argument
-from .call import SessionChain, call_and_raise, call_through
+from .call import SessionChain, call_and_raise
 from .json_once import keep_json, restore_serializers
 from .reused_connections import mark_pool
 from .uploads import measure_uploads
@@ -52,16 +53,16 @@ def install(
     """
     reference = transport.session = weakref.ref(session)
     chain, raises = SessionChain(client, session, mask), session._raise_for_status
+    begin = chain.begin
 
     def _request(
         method: str, str_or_url: StrOrURL, **options: Any
     ) -> Coroutine[Any, Any, aiohttp.ClientResponse]:
         # The coroutine gets the session itself, to keep it alive while a call waits.
         # This function must not, or no session would ever be freed.
-        send = call_through
         if raises or "raise_for_status" in options:
-            send = call_and_raise
-        return send(reference(), chain, method, str_or_url, options)
+            return call_and_raise(chain, (reference(), method, str_or_url, options))
+        return run(begin, (reference(), method, str_or_url, options))
 
     attributes = vars(session)
     resend_before = None if resend else session._retry_connection

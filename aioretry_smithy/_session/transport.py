@@ -8,15 +8,17 @@ from .._bodies.replayable_payload import SpentBodyError
 from .._bodies.request_body import prepare
 from .._call.call import OF_ALL
 from .._call.origin import mark_failure_source
-from .._call.recorder import record_answer, record_failed_send, record_failure
+from .._call.outcome import Answered
+from .._call.recorder import record_failed_send, record_failure
 from .._call.time_limits import TimeLimits, passed_limit
 from .._context.body_watch import watch_body
 from .._context.client import ForOneKind, derived
 from .._context.context import state_of
-from .._context.loop import ONCE, Row, run
+from .._context.loop import ONCE, Row, on_its_way, run
 from .._context.recording import record_http
 from .._context.sender import Sender
 from .._failures.safety import mark_raised_by_caller
+from .uploads import end_upload
 
 if TYPE_CHECKING:
     import aiohttp
@@ -41,7 +43,8 @@ class Transport(ForOneKind, Sender):
     ) -> aiohttp.ClientResponse:
         """Send the request, in the time that the context leaves."""
         response: aiohttp.ClientResponse
-        response = await run(Row((), ONCE, (), self), *state_of(ctx), request)
+        row = Row((), ONCE, (), self)
+        response = await run(on_its_way, (row, *state_of(ctx), request))
         return response
 
     def answered(
@@ -53,10 +56,12 @@ class Transport(ForOneKind, Sender):
     ) -> None:
         """Record the response, and watch its body."""
         record.was_sent = True
+        if call.care and record.upload.is_open:
+            end_upload(call, record.upload)
         # The usual answer, whole already: as record_http() records it, in fewer steps.
         if call.care < OF_ALL and getattr(response, "connection", call) is None:
             length = getattr(response.content, "total_bytes", 0)
-            record_answer(call, record, response, length)
+            record.outcome = Answered(call.loop.time(), response, length)
             return
         record_http(call, record, response)
         if response.connection is not None:

@@ -11,6 +11,7 @@ from calls import REQUEST, begin
 from chains import NOW, URL, retrying, session
 
 from aioretry_smithy import DecoratingClient, RetryConfig, RetryingClient, RetryStrategy
+from aioretry_smithy._call.hooks import Hooks
 from aioretry_smithy._context.client import Chain
 from aioretry_smithy.testing import ScriptedTransport
 
@@ -98,7 +99,7 @@ def test_chain_that_could_not_be_compiled_is_compiled_again():
         def _hooks(self):
             raise LookupError
 
-    chain = Chain(Broken(SimpleNamespace()))
+    chain = Chain(Broken(SimpleNamespace()), Hooks())
     for _ in range(2):
         with pytest.raises(LookupError):
             chain.compiled()
