@@ -172,7 +172,7 @@ def end_call(
     """Give the caller what the last attempt of a call came to, or its own outcome."""
     call, _ = record_of(ctx)
     if attempt is not None:
-        recorder.record_end_of(call, record_of(attempt)[1])
+        call.outcome = record_of(attempt)[1].outcome
     call.stop_reason = stop_reason
     recorder.end_call(call)
 

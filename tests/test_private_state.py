@@ -16,7 +16,7 @@ STATE = {"ClientRequestContext", "RequestLog"}
 MODULES = {
     f"aioretry_smithy.{name}"
     for name in (
-        "_call.attempt",
+        "_call.defaults",
         "_call.call",
         "_call.outcome",
         "_call.record",

@@ -101,6 +101,9 @@ class BreakerHooks(Hooks):
                 raise
         if verdict is True:
             permit[0].on_success(permit[1])
+        elif verdict is False and cause is None:
+            record = call if scope is call else scope.record
+            permit[0]._count_answer(permit[1], record.outcome.ended)
         elif verdict is False or verdict is None:
             _report(call, scope, permit, cause, verdict)
         else:

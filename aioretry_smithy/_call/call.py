@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import time
 import weakref
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-from .._masking.mask import DEFAULT_MASK
+from .defaults import OF_ALL, Rarely
 from .outcome import PENDING, Outcome
-from .record import CallsInside, Record, Sent
+from .record import CallsInside, Record
 from .resources import CallResources
 
 if TYPE_CHECKING:
@@ -18,118 +18,13 @@ if TYPE_CHECKING:
 
     import aiohttp
 
-    from .._failures.kept_cause import KeptCause
     from .._masking.mask import Mask
+    from .defaults import CallDefaults, Care
     from .kinds import Request
-    from .stop_reason import RetryStopReason
+    from .record import DelaySource
 
 
-class CallDefaults:
-    """Share the mask and the headers of calls that begin alike; never changed.
-
-    Args:
-        mask: What their views hide.
-        headers: A copy of the session's headers; None of a function.
-    """
-
-    __slots__ = ("headers", "mask", "version")
-
-    mask: Mask
-    """What the views of a call hide."""
-
-    headers: Mapping[str, str] | None
-    """A copy of the session's headers; None of a function."""
-
-    version: int
-    """The version of the session's headers; -1 where nobody knows."""
-
-    def __init__(
-        self, mask: Mask = DEFAULT_MASK, headers: Mapping[str, str] | None = None
-    ) -> None:
-        self.mask = mask
-        self.headers = headers
-        self.version = -1
-
-
-Care: TypeAlias = Literal[0, 1, 2]
-NO_CARE: Final = 0
-"""It is sent at once, as the caller made it, and nobody looks at it meanwhile."""
-OF_ARGUMENTS: Final = 1
-"""The same, but it has a body, limits of its own, or what the caller may change."""
-OF_ALL: Final = 2
-"""Others may see it while it lasts, it has waited, or there was an attempt before."""
-
-
-class _Rarely:
-    """Defaults of what most calls never have; set on the few that do."""
-
-    __slots__ = ()
-
-    aiohttp_keeps_time: bool = True
-    """Whether its deadline is the session's, which aiohttp keeps if sent at once."""
-
-    attributes: dict[Any, Any] | None = None
-    """Values of the decorators' own."""
-
-    around: Callable[[], Call | None] | None = None
-    """Finds the call in whose attempt this call was made, which refers to this one."""
-
-    brings_response: bool = True
-    """Whether it is one of HTTP; False of a call of a function."""
-
-    cap: float | None = None
-    """When the attempt ends that the call is made in."""
-
-    context: Callable[[], Any] | None = None
-    """Finds the context of the call, as long as somebody keeps that."""
-
-    cut: Any = None
-    """What cuts a function at its deadline, where nothing retries."""
-
-    gave_up_inside: bool = False
-    """Whether it failed with an error that a call made inside has given up on."""
-
-    has_begun_to_send: bool = False
-    """Whether a request got as far as the transport, if the caller may change that."""
-
-    has_queued: bool = False
-    """Whether it has stood in the queue of a limit."""
-
-    options: Any = None
-    """The options of the blocks of code around the call."""
-
-    outer_epoch: tuple[float, float] | None = None
-    """The epoch of the outermost call around this one."""
-
-    refused_hedges: int = 0
-    """How many times a limiter gave no leave for a hedge."""
-
-    own_headers: Mapping[str, str] | None = None
-    """The session's headers, where they changed before the first request."""
-
-    own_mask: Mask | None = None
-    """What hides secrets in its views, where calls around or inside hide more."""
-
-    retry_config: Any = None
-    """The settings of the retrying client, once it has made an attempt of its own."""
-
-    resends: int = 0
-    """How many requests were sent again because a connection of the pool was broken."""
-
-    retry_error: BaseException | KeptCause | None = None
-    """The error with which a Smithy strategy refused an attempt."""
-
-    stop_reason: RetryStopReason | None = None
-    """Why there was no further attempt; None after a success."""
-
-    count_header: None = None
-    """No header: where the call itself is the attempt, that is the first one."""
-
-    waiters: Sequence[Callable[[], object]] = ()
-    """Functions to call, once, when something of the call has ended."""
-
-
-class Call(_Rarely, Record):
+class Call(Rarely, Record):
     """The state of one call, from its beginning to the end of its body.
 
     It is the record of the call too, and of its one request where nothing retries; so
@@ -141,7 +36,7 @@ class Call(_Rarely, Record):
         timeout: Seconds that it may take; None for no limit.
         defaults: What it has in common with others.
         session: The session; None of a function.
-        care: How much care it wants: one of the three above.
+        care: How much care it wants.
     """
 
     __slots__ = (
@@ -167,7 +62,7 @@ class Call(_Rarely, Record):
     """
 
     care: Care
-    """How much care it wants: one of the three above."""
+    """How much care it wants: none, of its arguments, or of all."""
 
     deadline: float | None
     """When the time of the call runs out, by the loop's clock."""
@@ -353,3 +248,101 @@ class Call(_Rarely, Record):
         self.waiters: Sequence[Callable[[], object]] = ()
         for waiter in waiters:
             waiter()
+
+
+class Sent(Record):
+    """One request of a call: sent, about to be sent, or refused before that."""
+
+    __slots__ = ("count_header", "delay", "delay_source", "number")
+
+    count_header: tuple[str, str] | None
+    """The header with the number of attempts before, where the request has it not."""
+
+    delay: float | None
+    delay_source: DelaySource | None
+    number: int
+
+    def __init__(
+        self, request: Request, started: float, deadline: float | None, number: int
+    ) -> None:
+        self.request: Request = request
+        self.started = started
+        self.deadline = deadline
+        self.number = number
+        self.outcome = PENDING
+        self.is_settled = self.was_refused = self.was_sent = False
+        self.count_header = self.delay = self.delay_source = None
+
+    @property
+    def shown_request(self) -> Request:
+        """The request with all that was sent with it, but its body."""
+        if self.count_header is not None:
+            self.request = self.request.with_header(*self.count_header)
+            self.count_header = None
+        return super().shown_request
+
+
+class Attempt:
+    """One pass of a call through the clients inside the retrying one.
+
+    Args:
+        call: The call.
+        request: What it sends, with its body.
+        timeout: Seconds that it may take; None for no limit of its own.
+        count_header: The header with the number of attempts before, where the sender is
+            to add it.
+    """
+
+    __slots__ = ("context", "count_header", "cut", "number", "record", "to_send")
+
+    count_header: tuple[str, str] | None
+    """The header that the sender is to add."""
+
+    number: int
+    """Which attempt of the call it is, from 1."""
+
+    to_send: Request
+    """The request, with its body; without the :attr:`count_header`."""
+
+    record: Sent
+    """The request that counts; a hedge and a resend put another one here."""
+
+    context: Callable[[], Any] | None
+    """Finds the context of the attempt, as long as somebody keeps that."""
+
+    cut: Any
+    """What cuts a function at the deadline of the attempt."""
+
+    @classmethod
+    def of_call(cls, call: Call, began: float) -> Attempt:
+        """Make the attempt that the call itself was up to now, since it began."""
+        record = call.begin_first_request(began)
+        call.outcome, call.was_sent, call.was_refused = PENDING, False, False
+        if record.was_sent:
+            call.has_begun_to_send = True
+        attempt = cls.__new__(cls)
+        attempt.number, attempt.to_send, attempt.record = 1, call.to_send, record
+        attempt.context = attempt.count_header = attempt.cut = None
+        return attempt
+
+    def __init__(
+        self,
+        call: Call,
+        request: Request,
+        timeout: float | None = None,
+        count_header: tuple[str, str] | None = None,
+    ) -> None:
+        # Most attempts send the very request that the caller made.
+        kept = call.shown_request if request is call.to_send else request.without_body()
+        self.record = record = call.begin_request(kept, timeout)
+        self.number = record.number - call.resends
+        self.to_send = request
+        self.count_header = record.count_header = count_header
+        self.context = self.cut = None
+
+    @property
+    def counted_request(self) -> Request:
+        """The request with its body, and all that is sent with it."""
+        if self.count_header is None:
+            return self.to_send
+        return self.to_send.with_header(*self.count_header)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from .attempt import Attempt
-    from .call import Call
+    from .call import Attempt, Call
     from .kinds import Permit, Request, Result
 
     End: TypeAlias = Callable[..., Awaitable[None] | None]

@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from .._failures.kept_cause import NeverCopied
-from .outcome import PENDING
 from .upload import NO_BODY
 
 if TYPE_CHECKING:
@@ -167,35 +166,3 @@ class Record(_Rarely):
     def is_hedge(self) -> bool:
         """Whether it was sent beside another request."""
         return self.race is not None and self.race.after is not None
-
-
-class Sent(Record):
-    """One request of a call: sent, about to be sent, or refused before that."""
-
-    __slots__ = ("count_header", "delay", "delay_source", "number")
-
-    count_header: tuple[str, str] | None
-    """The header with the number of attempts before, where the request has it not."""
-
-    delay: float | None
-    delay_source: DelaySource | None
-    number: int
-
-    def __init__(
-        self, request: Request, started: float, deadline: float | None, number: int
-    ) -> None:
-        self.request: Request = request
-        self.started = started
-        self.deadline = deadline
-        self.number = number
-        self.outcome = PENDING
-        self.is_settled = self.was_refused = self.was_sent = False
-        self.count_header = self.delay = self.delay_source = None
-
-    @property
-    def shown_request(self) -> Request:
-        """The request with all that was sent with it, but its body."""
-        if self.count_header is not None:
-            self.request = self.request.with_header(*self.count_header)
-            self.count_header = None
-        return super().shown_request

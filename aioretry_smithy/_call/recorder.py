@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .._failures.frames import came_from_aiohttp, went_out
 from .._failures.kept_cause import LOG_KEY, KeptCause, drop_frames
 from .._failures.safety import is_unprocessed
-from .call import OF_ARGUMENTS
+from .defaults import OF_ARGUMENTS
 from .outcome import Answered, Ended
 from .record import Race
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     import aiohttp
     from multidict import CIMultiDict
 
-    from .call import Call
+    from .call import Call, Sent
     from .kinds import Request
     from .outcome import Outcome
-    from .record import Record, Sent
+    from .record import Record
 
 
 def attach(call: Call, source: object) -> None:
@@ -84,18 +84,9 @@ def record_failure(call: Call, record: Record, cause: BaseException) -> None:
 def record_failed_send(call: Call, record: Record, cause: BaseException) -> None:
     """Record the failure of a request, and whether it was sent."""
     if not record.was_sent:
-        was_sent = went_out if came_from_aiohttp(cause) else _may_be_processed
-        record.was_sent = was_sent(cause)
+        is_ours = not came_from_aiohttp(cause)
+        record.was_sent = not is_unprocessed(cause) if is_ours else went_out(cause)
     record_failure(call, record, cause)
-
-
-def _may_be_processed(cause: BaseException) -> bool:
-    return not is_unprocessed(cause)
-
-
-def record_end_of(call: Call, record: Record) -> None:
-    """Record that a call ends as one of its requests ended."""
-    call.outcome = record.outcome
 
 
 def record_race(call: Call) -> None:
@@ -230,7 +221,7 @@ def _let_go_of_call(call: Call, raised: BaseException | None) -> None:
         call.to_send.drop_body()
         call.request = call.request or call.to_send
         return
-    call.to_send = call.shown_request
+    call.to_send = call.request or call.shown_request
     if call.options is not None:
         call.options = None
     if call.attributes is not None:

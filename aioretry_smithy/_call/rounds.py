@@ -74,17 +74,20 @@ class Rounds:
     was. All others are counted each.
     """
 
-    __slots__ = ("_last",)
+    __slots__ = ("last",)
+
+    last: float
+    """When the last failure was that counts, by the event loop's clock."""
 
     def __init__(self) -> None:
-        self._last = -math.inf
+        self.last = -math.inf
 
     def count(self, failure: FailedAttempt) -> bool:
         """Say whether to count a failure, and remember when one that counts was."""
         # Not "<=": by a coarse clock a retry may begin at the time of the failure.
-        if failure.is_break and failure.began < self._last:
+        if failure.is_break and failure.began < self.last:
             return False
-        self._last = max(self._last, failure.failed)
+        self.last = max(self.last, failure.failed)
         return True
 
 

@@ -13,8 +13,7 @@ from .._errors import AttemptTimeoutError, ResponseTimeoutError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .attempt import Attempt
-    from .call import Call
+    from .call import Attempt, Call
     from .record import Record
 
 # uvloop counts in milliseconds, but has no attribute for that.
@@ -33,7 +32,7 @@ def time_left(call: Call, record: Record | None = None) -> float:
         deadline = call.deadline_of(record)
     if deadline is None:
         return math.inf
-    return deadline - call.loop.time() - _tick(call.loop)
+    return deadline - call.loop.time() - tick_of(call.loop)
 
 
 class TimeLimits(NamedTuple):
@@ -63,7 +62,7 @@ class TimeLimits(NamedTuple):
         Not the exception itself: a variable with it and its traceback form a cycle.
         """
         loop = asyncio.get_running_loop()
-        now = loop.time() + _tick(loop)
+        now = loop.time() + tick_of(loop)
         deadline = self.call_deadline
         if deadline is not None and deadline <= now:
             seconds = deadline - self.call_started
@@ -89,6 +88,7 @@ def passed_limit(
     return TimeLimits.of(call, scope).passed(where)
 
 
-def _tick(loop: asyncio.AbstractEventLoop) -> float:
+def tick_of(loop: asyncio.AbstractEventLoop) -> float:
+    """Return the seconds by which a timer of a loop may fire early."""
     resolution: float = getattr(loop, "_clock_resolution", _TICK_OF_OTHER_LOOPS)
     return resolution + NEAR

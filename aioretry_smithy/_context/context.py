@@ -7,8 +7,8 @@ import weakref
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from .._call.attempt import Attempt
-from .._call.call import OF_ALL, Call, CallDefaults
+from .._call.call import Attempt, Call
+from .._call.defaults import OF_ALL, CallDefaults
 from .._errors import bad_argument, is_finite
 from .._failures.kept_cause import CallBound
 from .._log.request_log import RequestLog, log_of

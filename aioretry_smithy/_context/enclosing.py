@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._call.call import OF_ALL
+from .._call.defaults import OF_ALL
 from .._log.capture import collecting
 from .._log.request_log import log_of
 from .context import attributes_of
@@ -13,8 +13,7 @@ from .options import AttemptOptions
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from .._call.attempt import Attempt
-    from .._call.call import Call
+    from .._call.call import Attempt, Call
     from .._log.capture import CaptureBlock
     from .options import Options
 

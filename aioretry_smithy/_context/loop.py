@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
-from .._call.call import OF_ALL
+from .._call.defaults import OF_ALL
 from .._call.hooks import NOTHING, PASS, WAIT, Answer, Changed, Hooks, Sign
 from .._call.recorder import record_failure
 from .recording import record_response
@@ -92,11 +92,7 @@ def _only_told(hooks: list[Hooks]) -> Told:
 async def run(begin: Callable[[Any], Begun], given: object) -> Any:  # noqa: C901
     """Return what comes of a request, or raise it.
 
-    An :class:`Ending` is made as soon as there is more to it than one good answer.
-
-    Args:
-        begin: Begins the call, or takes a request :func:`on_its_way`.
-        given: What it takes: the arguments of the caller.
+    What is *given* is for *begin*, which begins a call, or takes it :func:`on_its_way`.
     """
     row, call, scope, request = begin(given)
     outer, retrier, inner, sender, told_of_calls, told_of_attempts = row
@@ -120,12 +116,14 @@ async def run(begin: Callable[[Any], Begun], given: object) -> Any:  # noqa: C90
                 result = _SENDING
                 result = await sender.start(call, attempt, sent)
                 sender.answered(call, attempt, record, result)
-                while pending := leave(begun, call, attempt, result):
-                    await pending
-                if ending is None:
-                    if retrier.succeeds(call, attempt, sent):
-                        break
-                    ending = retrier.begin(sender, call, scope, request)
+                while begun:
+                    hooks, permit = begun.pop()
+                    pending = hooks.leave(call, attempt, permit, result, None)
+                    if pending is not None:
+                        await pending
+                if ending is None and retrier.succeeds(call, attempt, sent):
+                    break
+                ending = ending or retrier.begin(sender, call, scope, request)
                 ending.result = result
             except BaseException as cause:
                 ending = ending or retrier.begin(sender, call, scope, request)
@@ -210,6 +208,7 @@ def leave(
 class Ending:
     """How an attempt ends, and after the last one the call.
 
+    Made as soon as there is more to a call than one good answer.
     It keeps the outcome: variables would keep it alive in frames of a traceback. This
     one makes no further attempt; those of retrying clients do.
 
@@ -231,6 +230,9 @@ class Ending:
     def __init__(
         self, sender: Sender, call: Call, scope: Scope, request: Request
     ) -> None:
+        if not call.care:
+            # It has no body to leave out.
+            call.request = call.to_send
         call.care = OF_ALL
         self._sender = sender
         self.call = call

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from .._bodies.request_body import can_be_sent_at_once
 from .._call.origin import judge_attempt
-from .._call.recorder import record_end_of, record_failure
+from .._call.recorder import record_failure
 from .._call.time_limits import time_left
 from .._clock import loop_time
 from .._context.chain import sends_again
@@ -208,7 +208,7 @@ def _end(call: Call, record: Record) -> None:
     """Let a call that nothing retries end as its attempt did."""
     record.is_settled = True
     if not call.is_settled:
-        record_end_of(call, record)
+        call.outcome = record.outcome
 
 
 def _timed_out(call: Call, cause: BaseException) -> ResponseTimeoutError:

@@ -14,8 +14,7 @@ from .._retry.given_up import is_refusal
 if TYPE_CHECKING:
     import aiohttp
 
-    from .._call.attempt import Attempt
-    from .._call.call import Call
+    from .._call.call import Attempt, Call
     from .._call.record import Record
     from .._context.context import ClientRequestContext
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from abc import abstractmethod
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from .._call.attempt import Attempt
+from .._call.call import Attempt
 from .._call.hooks import NOTHING
 from .._call.origin import judge_attempt
-from .._call.recorder import record_end_of, record_failure
+from .._call.recorder import record_failure
 from .._call.stop_reason import RetryStopReason
-from .._call.time_limits import time_left
+from .._call.time_limits import tick_of
 from .._context.context import context_of
 from .._context.loop import Ending
 from .._errors import ResponseTimeoutError, raised_from
@@ -65,6 +66,7 @@ class RetriedCall(Ending):
         "_owes_refund",
         "_permitted",
         "_stop",
+        "_tick",
         "adapter",
         "attempt",
         "attempts_made",
@@ -114,6 +116,7 @@ class RetriedCall(Ending):
         # The attempt after which the limiter permitted a retry.
         self._permitted: Scope | None = None
         self._earlier_cause = self.refusal = None
+        self._tick = tick_of(call.loop)
 
     @property
     def ctx(self) -> ClientRequestContext:
@@ -123,7 +126,10 @@ class RetriedCall(Ending):
     def time_left(self) -> float:
         """Return the seconds before it is too late to begin another attempt."""
         call, scope = self.call, self.scope
-        return time_left(call, call if scope is call else scope.record)
+        deadline = call.deadline if scope is call else call.deadline_of(scope.record)
+        if deadline is None:
+            return math.inf
+        return deadline - call.loop.time() - self._tick
 
     async def next_attempt(
         self,
@@ -196,8 +202,14 @@ class RetriedCall(Ending):
             return LATER
         if stop is not None:
             return SUCCEEDED if succeeded else stop
-        wait = self._limit() or self.delay_at_once()
-        return wait if wait.stops else self._plan(wait)
+        may_end = self.cause is not None or self.call.resources is not None
+        may_end |= self.attempts_made >= config.max_total_attempts
+        wait = (may_end and self._limit()) or self.delay_at_once()
+        if wait.stops:
+            return wait
+        planned = self.plan(wait)
+        self._owes_refund = True
+        return planned
 
     async def decide(self) -> Decision:
         """Decide what follows an attempt, where that takes a wait."""
@@ -215,16 +227,11 @@ class RetriedCall(Ending):
             wait = await self.next_delay()
         if wait.stops:
             return wait
-        planned = self._plan(wait)
+        planned = self.plan(wait)
+        self._owes_refund = True
         if limiter is None or planned.stops:
             return planned
         return await self._ask_limiter(limiter, wait, planned)
-
-    def _plan(self, wait: Wait) -> Decision:
-        """Find out when the next attempt begins, which may be paid for."""
-        planned = self.plan(wait)
-        self._owes_refund = True
-        return planned
 
     def ask_at_once(self) -> Stop | None:
         """Ask as :meth:`ask` does; :data:`.LATER` where that may take a wait."""
@@ -250,9 +257,9 @@ class RetriedCall(Ending):
 
     def plan(self, wait: Wait) -> Decision:
         """Plan a wait as long as the server asks, or stop if time is too short."""
-        config = self.config
+        config, remaining = self.config, self.time_left()
         asked = self.retry_after() if config.use_retry_after else 0.0
-        return plan_wait(wait, asked, self.time_left(), config)
+        return plan_wait(wait, asked, remaining, config)
 
     def retry_after(self) -> float:
         """Return the seconds that the server asks to be left alone, or 0."""
@@ -331,13 +338,12 @@ class RetriedCall(Ending):
     def _end(self, reason: RetryStopReason | None) -> None:
         """Write the outcome into the record of the call."""
         call, record = self.call, self.attempt.record
-        # Unless a decorator has answered without waiting for this.
         if not call.is_settled:
             if reason is not None or call.stop_reason is not None:
                 call.stop_reason = reason_after(call, record, reason)
             if self.refusal is not None or call.retry_error is not None:
                 call.retry_error = self.refusal
-            record_end_of(call, record)
+            call.outcome = record.outcome
         if self.cause is not None:
             record_failure(call, call, self.cause)
         self.forget_earlier()
@@ -353,7 +359,6 @@ class RetriedCall(Ending):
         if not await acquired(limiter, self.ctx, self.cause):
             return Stop(RetryStopReason.LIMITER)
         self._permitted = self.attempt
-        # It may have taken its time.
         late = self.plan(wait)
         return late if late.stops else planned
 
@@ -375,7 +380,6 @@ class RetriedCall(Ending):
 
     def _record_break(self, error: BaseException) -> None:
         call, cause = self.call, self.cause
-        # Otherwise another pass has answered meanwhile.
         is_open = not call.is_settled and (
             call.outcome.ended is None or self.attempt is self.scope
         )

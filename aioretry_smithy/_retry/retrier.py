@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._call.attempt import Attempt
+from .._call.call import Attempt
 from .._call.recorder import record_failure
 from .._call.stop_reason import RetryStopReason
 from .._context.context import context_of

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from .._call.attempt import Attempt
-from .._call.call import OF_ALL
+from .._call.call import Attempt
+from .._call.defaults import OF_ALL
 from .._call.recorder import follow_stale, note_defaults
 from .._context.options import current_options, lending
 from .._failures.safety import mark_reached_server
@@ -52,7 +52,7 @@ class AiohttpTransport(Transport):
     """Whether it does what aiohttp did before the chain switched that off."""
 
     def __init__(self) -> None:
-        self.session = _none_yet
+        self.session = type(None)
         self.replaced = None
         self.resends = False
 
@@ -101,27 +101,20 @@ class AiohttpTransport(Transport):
         """Begin to send the request."""
         arguments, options = request.given, None
         try:
-            session = call.session or self._lasting_session()
+            session = call.session or self.session() or refuse_as_closed()
             if call.care:
                 arguments = _prepared(call, scope, request, session)
                 options = current_options() if call.care == OF_ALL else None
         except BaseException as cause:
             refused(call, scope, cause)
             raise
-        if options is not None or "upload_tracker" in arguments:
+        if call.care and (options is not None or "upload_tracker" in arguments):
             return self._sending(scope, request, session, arguments, options)
         if self.replaced is not None:
             return self.replaced(request.method, request.target, **arguments)
         # Looked up now and on the class: that is where mocks put themselves.
         kind = type(session)
         return kind._request(session, request.method, request.target, **arguments)
-
-    def _lasting_session(self) -> ClientSession:
-        """Return the session, after the end of a call or without one."""
-        session = self.session()
-        if session is None:
-            raise closed()
-        return session
 
     def _sending(
         self,
@@ -151,6 +144,8 @@ def _prepared(
         arguments = _later_arguments(call, scope, request, session)
     if is_later or not call.aiohttp_keeps_time:
         arguments = _with_timeout(call, scope.record, request, session, arguments)
+    if scope.count_header is not None:
+        arguments = with_header(arguments, *scope.count_header)
     data, json = arguments.get("data"), arguments.get("json")
     if data is not None:
         arguments = _with_data(call, request, arguments)
@@ -176,8 +171,6 @@ def _later_arguments(
         note_defaults(call, scope.record, headers, shown)
     if request.given is not arguments:
         arguments = _arguments(call, request)
-    if scope is not call and scope.count_header is not None:
-        arguments = with_header(arguments, *scope.count_header)
     return arguments
 
 
@@ -225,10 +218,6 @@ def _arguments(call: Call, request: HttpRequest) -> Arguments:
     return request.given if is_same else request.arguments
 
 
-def closed() -> RuntimeError:
-    """Make the error of aiohttp for a session that is closed, or gone."""
-    return RuntimeError("Session is closed")
-
-
-def _none_yet() -> None:
-    return None
+def refuse_as_closed() -> NoReturn:
+    """Raise the error of aiohttp for a session that is closed, or gone."""
+    raise RuntimeError("Session is closed")

@@ -6,7 +6,8 @@ from asyncio import get_running_loop
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from .._bodies.new_response import CLOSES_REFUSED
-from .._call.call import NO_CARE, OF_ARGUMENTS, Call
+from .._call.call import Call
+from .._call.defaults import NO_CARE, OF_ARGUMENTS
 from .._call.hooks import NOTHING
 from .._call.origin import judge_attempt
 from .._call.recorder import attached_to, end_call, record_failure
@@ -22,7 +23,7 @@ from .._log.capture import collecting
 from .._log.notes import annotate
 from .._request.copied_arguments import MUTABLE_ARGUMENTS, copy_arguments
 from .._request.request import HttpRequest
-from .aiohttp_transport import closed
+from .aiohttp_transport import refuse_as_closed
 from .deadline import SessionDefaults, response_timeout, version_of
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from aiohttp.typedefs import StrOrURL
 
     from .._call.kinds import Result
-    from .._call.resources import CallResources
     from .._context.client import HttpClient
     from .._context.loop import Begun
     from .._masking.mask import Mask
@@ -65,7 +65,7 @@ class SessionChain(Chain):
         """Begin a call, with the options of the blocks around it."""
         session, method, target, options = given
         if session is None:
-            raise closed()
+            refuse_as_closed()
         number, row = self.known
         if number != changes.number:
             row = self.compiled()
@@ -106,25 +106,19 @@ def _end(
     ):
         return _time_out(call, cause)
     else:
-        _note_failure(call, cause)
+        judge_attempt(call, call, cause)
+        annotate(call, cause)
+        if call.resources is not None:
+            call.resources.close_responses()
     if call.resources is not None and call.resources.bodies:
-        return _close_bodies(call, call.resources, cause)
+        return _close_bodies(call, cause)
     end_call(call, cause)
     return None
 
 
-def _note_failure(call: Call, cause: BaseException) -> None:
-    judge_attempt(call, call, cause)
-    annotate(call, cause)
-    if call.resources is not None:
-        call.resources.close_responses()
-
-
-async def _close_bodies(
-    call: Call, resources: CallResources, cause: BaseException | None
-) -> None:
+async def _close_bodies(call: Call, cause: BaseException | None) -> None:
     try:
-        await resources.close_bodies()
+        await call.needs_care().close_bodies()
     finally:
         end_call(call, cause)
         del cause

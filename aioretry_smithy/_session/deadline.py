@@ -9,7 +9,7 @@ from aiohttp import ClientSession, ClientTimeout
 from aiohttp.helpers import sentinel
 from multidict import getversion
 
-from .._call.call import CallDefaults
+from .._call.defaults import CallDefaults
 from .._context.options import UNSET
 from .._errors import AttemptTimeoutError, ResponseTimeoutError
 

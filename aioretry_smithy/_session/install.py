@@ -53,7 +53,6 @@ def install(
     """
     reference = transport.session = weakref.ref(session)
     chain, raises = SessionChain(client, session, mask), session._raise_for_status
-    begin = chain.begin
 
     def _request(
         method: str, str_or_url: StrOrURL, **options: Any
@@ -62,7 +61,7 @@ def install(
         # This function must not, or no session would ever be freed.
         if raises or "raise_for_status" in options:
             return call_and_raise(chain, (reference(), method, str_or_url, options))
-        return run(begin, (reference(), method, str_or_url, options))
+        return run(chain.begin, (reference(), method, str_or_url, options))
 
     attributes = vars(session)
     resend_before = None if resend else session._retry_connection

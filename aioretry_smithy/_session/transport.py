@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from .._bodies.replayable_payload import SpentBodyError
 from .._bodies.request_body import prepare
-from .._call.call import OF_ALL
+from .._call.defaults import OF_ALL
 from .._call.origin import mark_failure_source
-from .._call.outcome import Answered
+from .._call.outcome import PENDING, Answered
 from .._call.recorder import record_failed_send, record_failure
 from .._call.time_limits import TimeLimits, passed_limit
 from .._context.body_watch import watch_body
@@ -59,7 +59,10 @@ class Transport(ForOneKind, Sender):
         if call.care and record.upload.is_open:
             end_upload(call, record.upload)
         # The usual answer, whole already: as record_http() records it, in fewer steps.
-        if call.care < OF_ALL and getattr(response, "connection", call) is None:
+        if (
+            call.care < OF_ALL
+            or (record.outcome is PENDING and not (record.is_settled or call.waiters))
+        ) and getattr(response, "connection", call) is None:
             length = getattr(response.content, "total_bytes", 0)
             record.outcome = Answered(call.loop.time(), response, length)
             return

@@ -11,8 +11,7 @@ from .._text import encodable
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .._call.call import Call
-    from .._call.record import Sent
+    from .._call.call import Call, Sent
     from .._context.context import ClientRequestContext
     from .._request.request import HttpRequest
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 from weakref import WeakSet
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -57,6 +57,15 @@ class RegisteredMetrics:
         counter = Counter(f"{self.prefix}{name}", text, labels, registry=None)
         self.collectors.append(counter)
         return counter
+
+    def gauge(
+        self, name: str, text: str, labels: Labels, mode: Literal["livemin", "livesum"]
+    ) -> Gauge:
+        """Make a gauge; the *mode* says what several processes show together."""
+        name = f"{self.prefix}{name}"
+        gauge = Gauge(name, text, labels, multiprocess_mode=mode, registry=None)
+        self.collectors.append(gauge)
+        return gauge
 
     def histogram(self, name: str, text: str, labels: Labels) -> Histogram:
         """Make a histogram of seconds."""
@@ -125,14 +134,8 @@ class BreakerMetrics(RegisteredMetrics):
     def __init__(self) -> None:
         super().__init__("aioretry_smithy_circuit_breaker_")
         labels = "circuit_breaker", "state"
-        self.state: Gauge = Gauge(
-            f"{self.prefix}state",
-            "1 for the state that a circuit breaker is in.",
-            labels,
-            multiprocess_mode="livesum",
-            registry=None,
-        )
-        self.collectors.append(self.state)
+        text = "1 for the state that a circuit breaker is in."
+        self.state: Gauge = self.gauge("state", text, labels, "livesum")
         text = "How often a circuit breaker went into a state."
         self.transitions: Counter = self.counter("transitions", text, labels)
         text = "Requests that a circuit breaker refused."
@@ -156,14 +159,8 @@ class BudgetMetrics(RegisteredMetrics):
     def __init__(self) -> None:
         super().__init__("aioretry_smithy_retry_budget_")
         labels = ("retry_budget",)
-        self.tokens: Gauge = Gauge(
-            f"{self.prefix}tokens",
-            "Tokens that a retry budget holds.",
-            labels,
-            multiprocess_mode="livemin",
-            registry=None,
-        )
-        self.collectors.append(self.tokens)
+        text = "Tokens that a retry budget holds."
+        self.tokens: Gauge = self.gauge("tokens", text, labels, "livemin")
         text = "Retries that a retry budget refused."
         self.refusals: Counter = self.counter("refusals", text, labels)
 

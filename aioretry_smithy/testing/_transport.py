@@ -16,7 +16,7 @@ from .._bodies.replayable_payload import ReplayablePayload
 from .._call.upload import Upload
 from .._context.context import context_of
 from .._errors import bad_argument
-from .._session.aiohttp_transport import closed
+from .._session.aiohttp_transport import refuse_as_closed
 from .._session.deadline import too_late
 from .._session.transport import Transport, prepared_body, refused
 from .._shown import shown
@@ -192,7 +192,7 @@ def _refuse_as_session(
         # Python says itself what is wrong with the arguments; nothing of it runs.
         method(session, request.method, request.target, **request.arguments).close()
     if session is not None and session.closed:
-        raise closed()
+        refuse_as_closed()
 
 
 def _refuse(request: HttpRequest) -> None:

@@ -1,0 +1,119 @@
+"""Hold what many calls have in common, and the defaults of what few have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from .._masking.mask import DEFAULT_MASK
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from .._failures.kept_cause import KeptCause
+    from .._masking.mask import Mask
+    from .stop_reason import RetryStopReason
+
+
+class CallDefaults:
+    """Share the mask and the headers of calls that begin alike; never changed.
+
+    Args:
+        mask: What their views hide.
+        headers: A copy of the session's headers; None of a function.
+    """
+
+    __slots__ = ("headers", "mask", "version")
+
+    mask: Mask
+    """What the views of a call hide."""
+
+    headers: Mapping[str, str] | None
+    """A copy of the session's headers; None of a function."""
+
+    version: int
+    """The version of the session's headers; -1 where nobody knows."""
+
+    def __init__(
+        self, mask: Mask = DEFAULT_MASK, headers: Mapping[str, str] | None = None
+    ) -> None:
+        self.mask = mask
+        self.headers = headers
+        self.version = -1
+
+
+Care: TypeAlias = Literal[0, 1, 2]
+NO_CARE: Final = 0
+"""It is sent at once, as the caller made it, and nobody looks at it meanwhile."""
+OF_ARGUMENTS: Final = 1
+"""The same, but it has a body, limits of its own, or what the caller may change."""
+OF_ALL: Final = 2
+"""Others may see it while it lasts, it has waited, or there was an attempt before."""
+
+
+class Rarely:
+    """Defaults of what most calls never have; set on the few that do."""
+
+    __slots__ = ()
+
+    aiohttp_keeps_time: bool = True
+    """Whether its deadline is the session's, which aiohttp keeps if sent at once."""
+
+    attributes: dict[Any, Any] | None = None
+    """Values of the decorators' own."""
+
+    around: Callable[[], Any] | None = None
+    """Finds the call in whose attempt this call was made, which refers to this one."""
+
+    brings_response: bool = True
+    """Whether it is one of HTTP; False of a call of a function."""
+
+    cap: float | None = None
+    """When the attempt ends that the call is made in."""
+
+    context: Callable[[], Any] | None = None
+    """Finds the context of the call, as long as somebody keeps that."""
+
+    cut: Any = None
+    """What cuts a function at its deadline, where nothing retries."""
+
+    gave_up_inside: bool = False
+    """Whether it failed with an error that a call made inside has given up on."""
+
+    has_begun_to_send: bool = False
+    """Whether a request got as far as the transport, if the caller may change that."""
+
+    has_queued: bool = False
+    """Whether it has stood in the queue of a limit."""
+
+    options: Any = None
+    """The options of the blocks of code around the call."""
+
+    outer_epoch: tuple[float, float] | None = None
+    """The epoch of the outermost call around this one."""
+
+    refused_hedges: int = 0
+    """How many times a limiter gave no leave for a hedge."""
+
+    own_headers: Mapping[str, str] | None = None
+    """The session's headers, where they changed before the first request."""
+
+    own_mask: Mask | None = None
+    """What hides secrets in its views, where calls around or inside hide more."""
+
+    retry_config: Any = None
+    """The settings of the retrying client, once it has made an attempt of its own."""
+
+    resends: int = 0
+    """How many requests were sent again because a connection of the pool was broken."""
+
+    retry_error: BaseException | KeptCause | None = None
+    """The error with which a Smithy strategy refused an attempt."""
+
+    stop_reason: RetryStopReason | None = None
+    """Why there was no further attempt; None after a success."""
+
+    count_header: None = None
+    """No header: where the call itself is the attempt, that is the first one."""
+
+    waiters: Sequence[Callable[[], object]] = ()
+    """Functions to call, once, when something of the call has ended."""
