@@ -366,13 +366,6 @@ class CircuitBreaker:
             lambda listener: listener.on_event_count_updated(self, event_count)
         )
 
-    def _count_answer(self, permit: CircuitPermit, answered: float | None) -> None:
-        """Report an answer that is a failure."""
-        state = self._state
-        if answered is not None and permit is state.permit:
-            state.rounds.last = max(state.rounds.last, answered)
-        self.on_failure(permit)
-
 
 def _is_outdated(permit: CircuitPermit | None, state: State) -> bool:
     """Say whether a permit was given in an earlier state."""

@@ -102,8 +102,10 @@ class BreakerHooks(Hooks):
         if verdict is True:
             permit[0].on_success(permit[1])
         elif verdict is False and cause is None:
+            # As _report() does it, without a look for what broke.
             record = call if scope is call else scope.record
-            permit[0]._count_answer(permit[1], record.outcome.ended)
+            failed = record.outcome.ended or call.loop.time()
+            count_failure(*permit, FailedAttempt(record.started, failed, False))
         elif verdict is False or verdict is None:
             _report(call, scope, permit, cause, verdict)
         else:

@@ -196,10 +196,8 @@ class Call(Rarely, Record):
         if not self.is_settled:
             # A decorator outside may begin anew after what looked like the end.
             self.outcome = PENDING
-        if before:
-            before.append(record)
-        else:
-            self.care, self.sent = OF_ALL, [record]
+        self.care, self.sent = OF_ALL, before or []
+        self.sent.append(record)
         return record
 
     def begin_first_request(self, began: float) -> Sent:

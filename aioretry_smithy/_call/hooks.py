@@ -104,7 +104,10 @@ class Hooks:
     def cancel(
         self, call: Call, scope: Scope, permit: Permit, cause: BaseException
     ) -> Awaitable[None] | None:
-        """Give back what is not used: no outcome comes. There may be nothing."""
+        """Give back what is not used: no outcome comes. There may be nothing.
+
+        It may go on in what it returns, which is awaited.
+        """
         return None
 
 

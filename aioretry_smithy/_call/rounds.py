@@ -11,7 +11,6 @@ from .._failures.safety import is_broken_connection, peel
 
 if TYPE_CHECKING:
     from .call import Call
-    from .outcome import Outcome
     from .record import Record
 
 
@@ -62,7 +61,9 @@ class FailedAttempt(NamedTuple):
         if cause is None or not is_broken_connection(cause):
             return cls(record.started, failed, is_break=False)
         if record is call:
-            record = _ended_with(call, outcome)
+            # The request that it has ended with, where there is one.
+            ended_with = (each for each in call.sent if each.outcome is outcome)
+            record = next(ended_with, call)
         return cls(record.started, failed, is_break=True)
 
 
@@ -74,24 +75,15 @@ class Rounds:
     was. All others are counted each.
     """
 
-    __slots__ = ("last",)
-
-    last: float
-    """When the last failure was that counts, by the event loop's clock."""
+    __slots__ = ("_last",)
 
     def __init__(self) -> None:
-        self.last = -math.inf
+        self._last = -math.inf
 
     def count(self, failure: FailedAttempt) -> bool:
         """Say whether to count a failure, and remember when one that counts was."""
         # Not "<=": by a coarse clock a retry may begin at the time of the failure.
-        if failure.is_break and failure.began < self.last:
+        if failure.is_break and failure.began < self._last:
             return False
-        self.last = max(self.last, failure.failed)
+        self._last = max(self._last, failure.failed)
         return True
-
-
-def _ended_with(call: Call, outcome: Outcome) -> Record:
-    """Return the request that a call has ended with; the call where there is none."""
-    backwards = reversed(call.sent)
-    return next((each for each in backwards if each.outcome is outcome), call)

@@ -87,7 +87,8 @@ def assemble(
             expected = f"one that returns an {_CLIENTS[serves]}"
             raise bad_argument("decorator", decorator, expected)
         outermost = chain_of(client)[0]  # without the joint
-        if not may_be_hidden and _hides(wrapped, outermost):
+        hides = all(link is not outermost for link in chain_of(wrapped))
+        if hides and not may_be_hidden:
             name = describe_client(outermost).partition("(")[0]
             expected = (
                 "added first, or a client that has the one it wraps as .delegate;"
@@ -150,7 +151,3 @@ def describe_client(client: Client) -> str:
     """Return one line about a client: its own words, or its class."""
     describe = getattr(client, "describe", None)
     return type(client).__name__ if describe is None else str(describe())
-
-
-def _hides(wrapped: Client, client: Client) -> bool:
-    return all(link is not client for link in chain_of(wrapped))

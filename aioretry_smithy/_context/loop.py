@@ -1,7 +1,7 @@
 """Take a request through a row of clients: the one way of every call.
 
-Enter the outer hooks; for each attempt enter the inner ones, send, leave, decide and
-wait; leave the outer ones.
+Begin it; enter the outer hooks; for each attempt enter the inner ones, send, leave,
+decide and wait; leave the outer ones.
 """
 
 from __future__ import annotations

@@ -45,8 +45,7 @@ _T = TypeVar("_T")
 class RetriedCall(Ending):
     """The retries of one call: what follows each attempt, and what ends the call.
 
-    The limits are the same for all calls. Two subclasses ask for another attempt: one a
-    strategy and its backoff, one a strategy of Smithy's kind for a token.
+    Two subclasses ask for another attempt: a strategy, or one of Smithy's for a token.
 
     Args:
         sender: What sends its requests.
@@ -359,6 +358,7 @@ class RetriedCall(Ending):
         if not await acquired(limiter, self.ctx, self.cause):
             return Stop(RetryStopReason.LIMITER)
         self._permitted = self.attempt
+        # It may have taken its time.
         late = self.plan(wait)
         return late if late.stops else planned
 

@@ -205,9 +205,11 @@ def _seconds(options: RequestOptions) -> float | None:
 
 def _end(call: Call, result: Result, cause: BaseException | None) -> None:
     """Let go of all that a call has; its notes say how it failed."""
-    if cause is not None:
-        _annotate(call, cause)
-    end_call(call, cause)
+    try:
+        if cause is not None:
+            _annotate(call, cause)
+    finally:
+        end_call(call, cause)
 
 
 def _annotate(call: Call, cause: BaseException) -> None:

@@ -16,7 +16,7 @@ from .deadline import CLOSE_ENOUGH, attempt_timeout, version_of
 from .json_once import with_serialized
 from .resend import MAX_RESENDS, is_tracked, request_to_resend, sending_tracked
 from .transport import Transport, judged, prepared_body, refused
-from .uploads import end_upload, open_upload
+from .uploads import has_body_in, sending
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 # Arguments that may have changed, or be used up, the second time.
 _BUFFERS = (bytearray, memoryview)
+_NEED_CARE = frozenset({"data", "json", "upload_tracker"})
 
 
 class AiohttpTransport(Transport):
@@ -68,8 +69,6 @@ class AiohttpTransport(Transport):
         resends = 0
         try:
             while True:
-                if record.upload.is_open:
-                    end_upload(call, record.upload)
                 cause = judged(call, scope, record, cause)
                 if resends:
                     # On the broken connection, by a server that may be gone now.
@@ -101,15 +100,17 @@ class AiohttpTransport(Transport):
         """Begin to send the request."""
         arguments, options = request.given, None
         try:
-            session = call.session or self.session() or refuse_as_closed()
+            session = call.session
+            if session is None and (session := self.session()) is None:
+                refuse_as_closed()
             if call.care:
                 arguments = _prepared(call, scope, request, session)
                 options = current_options() if call.care == OF_ALL else None
         except BaseException as cause:
             refused(call, scope, cause)
             raise
-        if call.care and (options is not None or "upload_tracker" in arguments):
-            return self._sending(scope, request, session, arguments, options)
+        if call.care and (options is not None or not _NEED_CARE.isdisjoint(arguments)):
+            return self._sending(call, scope, request, session, arguments, options)
         if self.replaced is not None:
             return self.replaced(request.method, request.target, **arguments)
         # Looked up now and on the class: that is where mocks put themselves.
@@ -118,13 +119,14 @@ class AiohttpTransport(Transport):
 
     def _sending(
         self,
+        call: Call,
         scope: Scope,
         request: HttpRequest,
         session: ClientSession,
         arguments: Arguments,
         options: Options | None,
     ) -> Awaitable[aiohttp.ClientResponse]:
-        """Send a request whose upload is tracked, or with options around it."""
+        """Send a request with a body, or with options around it."""
         send: Callable[[], Awaitable[aiohttp.ClientResponse]]
         request_method = self.replaced or partial(type(session)._request, session)
         send = partial(request_method, request.method, request.target, **arguments)
@@ -132,13 +134,16 @@ class AiohttpTransport(Transport):
             send = partial(lending, options, send)
         if self.resends and is_tracked(request):
             send = partial(sending_tracked, scope.record, session, send)
-        return send()
+        if not has_body_in(arguments):
+            return send()
+        json = call.needs_care().json if "json" in arguments else None
+        return sending(scope.record, json, send)
 
 
 def _prepared(
     call: Call, scope: Scope, request: HttpRequest, session: ClientSession
 ) -> Arguments:
-    """Return the arguments to send a request with, right now; count its body."""
+    """Return the arguments to send a request with, right now."""
     arguments, is_later = request.given, call.care == OF_ALL
     if is_later:
         arguments = _later_arguments(call, scope, request, session)
@@ -146,17 +151,13 @@ def _prepared(
         arguments = _with_timeout(call, scope.record, request, session, arguments)
     if scope.count_header is not None:
         arguments = with_header(arguments, *scope.count_header)
-    data, json = arguments.get("data"), arguments.get("json")
-    if data is not None:
+    if arguments.get("data") is not None:
         arguments = _with_data(call, request, arguments)
     tracker = arguments.get("upload_tracker")
     if tracker is not None and not call.needs_care().use_once(tracker):
         arguments = {**arguments, "upload_tracker": None}
-    if json is not None and call.resources is not None:
+    if call.resources is not None and "json" in arguments:
         arguments = with_serialized(arguments, call.resources.json)
-    if data is not None or json is not None:
-        # Closed when it is answered, or has failed.
-        scope.record.upload = open_upload()
     return arguments
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from .._bodies.new_response import CLOSES_REFUSED
 from .._call.call import Call
 from .._call.defaults import NO_CARE, OF_ARGUMENTS
-from .._call.hooks import NOTHING
 from .._call.origin import judge_attempt
 from .._call.recorder import attached_to, end_call, record_failure
 from .._call.time_limits import time_left
@@ -96,47 +95,50 @@ class SessionChain(Chain):
 def _end(
     call: Call, result: Result, cause: BaseException | None
 ) -> Awaitable[None] | None:
-    """Let go of all that a call has; where bodies are to be closed, that is awaited."""
-    if cause is None:
+    """Let go of all that a call has; what takes care is awaited."""
+    if cause is None and (call.resources is None or not call.resources.bodies):
+        end_call(call)
         setattr(result, LOG_KEY, call)
-    elif (
-        isinstance(cause, UnprocessedRequestError)
-        and was_queued(cause)
-        and time_left(call) <= 0
-    ):
-        return _time_out(call, cause)
-    else:
-        judge_attempt(call, call, cause)
-        annotate(call, cause)
-        if call.resources is not None:
-            call.resources.close_responses()
-    if call.resources is not None and call.resources.bodies:
-        return _close_bodies(call, cause)
-    end_call(call, cause)
-    return None
+        return None
+    return _let_go(call, result, cause)
 
 
-async def _close_bodies(call: Call, cause: BaseException | None) -> None:
+async def _let_go(call: Call, result: Result, cause: BaseException | None) -> None:
+    """Name a failure, and close what is open; then let go."""
+    given = cause
     try:
-        await call.needs_care().close_bodies()
+        was_refused = isinstance(cause, UnprocessedRequestError) and was_queued(cause)
+        if was_refused and time_left(call) <= 0:
+            cause = _timed_out(call, cause)
+        if cause is not None:
+            judge_attempt(call, call, cause)
+            annotate(call, cause)
+            if call.resources is not None:
+                call.resources.close_responses()
     finally:
-        end_call(call, cause)
-        del cause
-
-
-async def _time_out(call: Call, refused: Exception) -> None:
-    """Raise a :class:`ResponseTimeoutError`, since the deadline passed in a queue."""
-    seconds = (call.deadline or call.started) - call.started
-    error = ResponseTimeoutError(f"the call had {seconds:.3f} s, and was in a queue")
+        try:
+            if call.resources is not None:
+                await call.resources.close_bodies()
+        finally:
+            end_call(call, cause)
     try:
-        mark_queued(error)
-        record_failure(call, call, error)
-        if (closing := _end(call, NOTHING, error)) is not None:
-            await closing
-        raise error from refused
+        if cause is None:
+            setattr(result, LOG_KEY, call)
+        elif cause is not given:
+            raise cause
     finally:
         # They have this frame, which must not have them.
-        del error, refused
+        del cause, given
+
+
+def _timed_out(call: Call, refused: BaseException | None) -> ResponseTimeoutError:
+    """Make the error for a deadline that passed in a queue."""
+    seconds = (call.deadline or call.started) - call.started
+    error = ResponseTimeoutError(f"the call had {seconds:.3f} s, and was in a queue")
+    error.__cause__ = error.__context__ = refused
+    mark_queued(error)
+    record_failure(call, call, error)
+    return error
 
 
 async def call_and_raise(chain: SessionChain, given: Given) -> aiohttp.ClientResponse:
@@ -166,14 +168,10 @@ async def _refuse(
             response.raise_for_status()
     except BaseException as cause:
         # Before 3.14 aiohttp leaves the response open that the error has.
-        if CLOSES_REFUSED or not _carries(cause, response):
+        carried = (*cause.args, *vars(cause).values())
+        if CLOSES_REFUSED or all(each is not response for each in carried):
             response.close()
         call: Any = attached_to(response)
         call.refusal = KeptCause(cause)
         annotate(call, cause)
         raise
-
-
-def _carries(error: BaseException, response: aiohttp.ClientResponse) -> bool:
-    carried = (*error.args, *vars(error).values())
-    return any(each is response for each in carried)

@@ -18,7 +18,6 @@ from .._context.loop import ONCE, Row, on_its_way, run
 from .._context.recording import record_http
 from .._context.sender import Sender
 from .._failures.safety import mark_raised_by_caller
-from .uploads import end_upload
 
 if TYPE_CHECKING:
     import aiohttp
@@ -56,8 +55,6 @@ class Transport(ForOneKind, Sender):
     ) -> None:
         """Record the response, and watch its body."""
         record.was_sent = True
-        if call.care and record.upload.is_open:
-            end_upload(call, record.upload)
         # The usual answer, whole already: as record_http() records it, in fewer steps.
         if (
             call.care < OF_ALL

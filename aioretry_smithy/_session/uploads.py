@@ -17,9 +17,12 @@ from .reused_connections import marks_connection
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    import aiohttp
     from aiohttp import ClientSession
 
-    from .._call.call import Call
+    from .._call.record import Record
+    from .._call.upload import SerializedJson
+    from .._request.copied_arguments import Arguments
 
 # Bodies that aiohttp hands to the transport without a wait, if they are not long.
 _WHOLE = frozenset(
@@ -43,6 +46,30 @@ def measure_uploads(session: ClientSession) -> type[ClientRequest]:
     return before
 
 
+def has_body_in(arguments: Arguments) -> bool:
+    """Say whether a request with these arguments has a body."""
+    if "data" in arguments and arguments["data"] is not None:
+        return True
+    return "json" in arguments and arguments["json"] is not None
+
+
+async def sending(
+    record: Record,
+    json: list[SerializedJson] | None,
+    send: Callable[[], Awaitable[aiohttp.ClientResponse]],
+) -> aiohttp.ClientResponse:
+    """Send a request, and count its body for the *record*.
+
+    The JSON that is serialized for it is added to *json*.
+    """
+    record.upload = upload = open_upload()
+    upload.json = json
+    try:
+        return await send()
+    finally:
+        close_upload(upload)
+
+
 def current_upload() -> Upload | None:
     """Return the open upload of the request that this task sends, if there is one."""
     upload = _last_upload.get()
@@ -54,14 +81,6 @@ def open_upload() -> Upload:
     upload = Upload()
     upload.outer = _last_upload.set(upload).old_value
     return upload
-
-
-def end_upload(call: Call, upload: Upload) -> None:
-    """Close an upload, and keep the JSON that was serialized for it."""
-    json = upload.json
-    close_upload(upload)
-    if json:
-        call.needs_care().json += json
 
 
 def close_upload(upload: Upload) -> None:
