@@ -26,8 +26,9 @@ def spellings(draw, names):
     path=plain,
     query=st.lists(st.tuples(spellings(words), secrets), max_size=3),
     fragment=st.none() | secrets.map(lambda text: text.replace("&", "")),
-    # After a number sign the URL would be part of a fragment, and hidden with it.
-    around=st.tuples(st.text(st.characters(exclude_characters="#")), st.text()),
+    # After a number sign the URL would be part of a fragment, and behind the beginning
+    # of JSON part of a value; and hidden with these.
+    around=st.tuples(st.text(st.characters(exclude_characters="#{[")), st.text()),
 )
 @example(
     user=MARK,
