@@ -106,7 +106,8 @@ class Call(Rarely, Record):
         self.outcome: Outcome = PENDING
         self.care = care
         self.is_over = self.is_settled = self.was_refused = self.was_sent = False
-        self.request = self.resources = self.attempt_began = None
+        self.request: Request = None
+        self.resources = self.attempt_began = None
         self.sent = ()
 
     @property

@@ -150,8 +150,7 @@ async def call_and_raise(chain: SessionChain, given: Given) -> aiohttp.ClientRes
     if refuse:
         # The decorators are to see the status, and the body where they need it.
         options["raise_for_status"] = False
-    response: aiohttp.ClientResponse
-    response = await run(chain.begin, given)
+    response: aiohttp.ClientResponse = await run(chain.begin, given)
     if refuse:
         await _refuse(response, refuse)
     return response
