@@ -104,7 +104,8 @@ class BreakerHooks(Hooks):
         elif verdict is False and cause is None:
             # As _report() does it, without a look for what broke.
             record = call if scope is call else scope.record
-            failed = record.outcome.ended or call.loop.time()
+            ended = record.outcome.ended
+            failed = call.loop.time() if ended is None else ended
             count_failure(*permit, FailedAttempt(record.started, failed, False))
         elif verdict is False or verdict is None:
             _report(call, scope, permit, cause, verdict)

@@ -115,6 +115,7 @@ class RetriedCall(Ending):
         # The attempt after which the limiter permitted a retry.
         self._permitted: Scope | None = None
         self._earlier_cause = self.refusal = None
+        # Found once: time_left() is asked twice an attempt.
         self._tick = tick_of(call.loop)
 
     @property
@@ -201,14 +202,11 @@ class RetriedCall(Ending):
             return LATER
         if stop is not None:
             return SUCCEEDED if succeeded else stop
+        # Otherwise no limit can be reached: neither that of bodies nor of attempts.
         may_end = self.cause is not None or self.call.resources is not None
         may_end |= self.attempts_made >= config.max_total_attempts
         wait = (may_end and self._limit()) or self.delay_at_once()
-        if wait.stops:
-            return wait
-        planned = self.plan(wait)
-        self._owes_refund = True
-        return planned
+        return wait if wait.stops else self.plan(wait)
 
     async def decide(self) -> Decision:
         """Decide what follows an attempt, where that takes a wait."""
@@ -337,6 +335,7 @@ class RetriedCall(Ending):
     def _end(self, reason: RetryStopReason | None) -> None:
         """Write the outcome into the record of the call."""
         call, record = self.call, self.attempt.record
+        # Unless a decorator has answered without waiting for this.
         if not call.is_settled:
             if reason is not None or call.stop_reason is not None:
                 call.stop_reason = reason_after(call, record, reason)
@@ -365,8 +364,7 @@ class RetriedCall(Ending):
     def _limit(self) -> Stop | None:
         if self.attempts_made >= self.config.max_total_attempts:
             return Stop(RetryStopReason.MAX_TOTAL_ATTEMPTS)
-        may_have_body = self.cause is not None or self.call.resources is not None
-        if may_have_body and self.adapter.is_spent(self.call, self.request, self.cause):
+        if self.adapter.is_spent(self.call, self.request, self.cause):
             return Stop(RetryStopReason.BODY_NOT_REPLAYABLE)
         return None
 
@@ -380,6 +378,7 @@ class RetriedCall(Ending):
 
     def _record_break(self, error: BaseException) -> None:
         call, cause = self.call, self.cause
+        # Otherwise another pass has answered meanwhile.
         is_open = not call.is_settled and (
             call.outcome.ended is None or self.attempt is self.scope
         )
