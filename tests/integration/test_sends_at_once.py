@@ -12,8 +12,7 @@ import weakref
 import aiohttp
 import pytest
 from aiohttp import web
-from aiohttp.test_utils import TestServer
-from chains import retrying
+from chains import connected, decorated, retrying
 
 from aioretry_smithy import (
     CircuitBreaker,
@@ -30,8 +29,8 @@ from aioretry_smithy import (
 
 
 @pytest.fixture
-async def server():
-    """A server that answers with the text it got, the first request last."""
+async def url(serving):
+    """Where a server answers with the text it got, the first request last."""
     numbers = itertools.count()
 
     async def answer(request):
@@ -40,20 +39,10 @@ async def server():
             await asyncio.sleep(0.2)
         return web.Response(text=text)
 
-    application = web.Application()
-    application.router.add_route("*", "/", answer)
-    async with TestServer(application) as serving:
-        yield serving
+    return (await serving(answer)).make_url("/")
 
 
-def session_of(server, *decorators, **options):
-    builder = SessionBuilder(server.make_url("/"), **options)
-    for decorator in decorators:
-        builder.decorator(decorator)
-    return builder.build()
-
-
-async def test_hedge_sends_the_json_that_was_serialized_first(server):
+async def test_hedge_sends_the_json_that_was_serialized_first(url):
     """It goes out while the first request is under way."""
     numbers = itertools.count()
 
@@ -63,7 +52,7 @@ async def test_hedge_sends_the_json_that_was_serialized_first(server):
     hedging = HedgingClient.new_decorator(0.02)
     chain = hedging, retrying()
     async with (
-        session_of(server, *chain, json_serialize=dumps) as session,
+        connected(url, *chain, json_serialize=dumps) as session,
         session.put("/", json={}) as response,
     ):
         assert {"number": 0} == await response.json(content_type=None)
@@ -71,7 +60,7 @@ async def test_hedge_sends_the_json_that_was_serialized_first(server):
 
 
 @pytest.mark.parametrize("outside", [(), (retrying(),)])
-async def test_bodies_that_are_sent_at_once_are_counted_each(server, outside):
+async def test_bodies_that_are_sent_at_once_are_counted_each(url, outside):
     """The log has the length of the request that was answered last."""
 
     @client_decorator
@@ -85,7 +74,7 @@ async def test_bodies_that_are_sent_at_once_are_counted_each(server, outside):
 
     connector = aiohttp.TCPConnector(limit=1)
     async with (
-        session_of(server, send_twice, *outside, connector=connector) as session,
+        connected(url, send_twice, *outside, connector=connector) as session,
         session.put("/", data=b"z") as response,
     ):
         assert b"y" * 20 == await response.read()
@@ -96,7 +85,7 @@ async def test_bodies_that_are_sent_at_once_are_counted_each(server, outside):
     ]
 
 
-async def test_request_that_outlives_its_call_keeps_no_json(server):
+async def test_request_that_outlives_its_call_keeps_no_json(url):
     """A decorator may leave one under way; its call is over all the same."""
     left = []
 
@@ -111,7 +100,7 @@ async def test_request_that_outlives_its_call_keeps_no_json(server):
 
     content = Content(a=1)
     known = weakref.ref(content)
-    async with session_of(server, answer_meanwhile, retrying()) as session:
+    async with connected(url, answer_meanwhile, retrying()) as session:
         async with session.put("/", json=content) as response:
             log = RequestLog.of(response)
         (await left.pop()).release()
@@ -122,7 +111,7 @@ async def test_request_that_outlives_its_call_keeps_no_json(server):
     assert known() is None
 
 
-async def test_call_ends_though_a_response_cannot_be_closed(server):
+async def test_call_ends_though_a_response_cannot_be_closed(serving):
     """Its log, which lives on, keeps nothing of the caller's."""
 
     class Stubborn(aiohttp.ClientResponse):
@@ -144,15 +133,11 @@ async def test_call_ends_though_a_response_cannot_be_closed(server):
         await asyncio.sleep(0.2)
         return response
 
-    application = web.Application()
-    application.router.add_put("/", stream)
+    url = (await serving(stream)).make_url("/")
     body = io.BytesIO(b"abc")
     known = weakref.ref(body)
     with capture_logs() as logs:
-        async with (
-            TestServer(application) as streaming,
-            session_of(streaming, refuse, response_class=Stubborn) as session,
-        ):
+        async with connected(url, refuse, response_class=Stubborn) as session:
             with pytest.raises(OSError, match="not closed"):
                 await session.put("/", data=body)
 
@@ -163,7 +148,7 @@ async def test_call_ends_though_a_response_cannot_be_closed(server):
     assert known() is None
 
 
-async def test_failure_that_a_breaker_of_ones_own_ignores_hides_no_other(server):
+async def test_failure_that_a_breaker_of_ones_own_ignores_hides_no_other(url):
     """What it does not count does not begin a round either."""
 
     class Forgiving(CircuitBreaker):
@@ -184,7 +169,7 @@ async def test_failure_that_a_breaker_of_ones_own_ignores_hides_no_other(server)
         return new_response(request, found)
 
     breaking = CircuitBreakerClient.new_decorator(breaker)
-    async with session_of(server, answer, breaking) as session:
+    async with connected(url, answer, breaking) as session:
         broken = asyncio.create_task(session.get("/"))
         await asyncio.sleep(0)
         await session.put("/")
@@ -196,7 +181,7 @@ async def test_failure_that_a_breaker_of_ones_own_ignores_hides_no_other(server)
     assert 1 == breaker.event_count.failure
 
 
-async def test_deadline_that_passed_in_a_queue_shows_the_refusal():
+async def test_deadline_that_passed_in_a_queue_shows_the_refusal(serving):
     """Its cause keeps the frames in which it was raised."""
 
     @client_decorator
@@ -211,18 +196,48 @@ async def test_deadline_that_passed_in_a_queue_shows_the_refusal():
         await asyncio.sleep(0.5)
         return web.Response()
 
-    application = web.Application()
-    application.router.add_get("/", wait)
     limit = ConcurrencyLimitingClient.new_decorator(1, timeout=0.2)
-    async with TestServer(application) as waiting:
-        builder = SessionBuilder(waiting.make_url("/")).decorator(limit)
-        builder.decorator(retrying(strategy=RetryRule(statuses=[599]))).decorator(slow)
-        async with builder.response_timeout(0.3).build() as session:
-            timeout = aiohttp.ClientTimeout(total=5.0)
-            first = asyncio.create_task(session.get("/", timeout=timeout))
-            await asyncio.sleep(0.02)
-            with pytest.raises(aiohttp.ServerTimeoutError) as caught:
-                await session.get("/")
-            (await first).release()
+    chain = limit, retrying(RetryRule(statuses=[599])), slow
+    builder = SessionBuilder((await serving(wait)).make_url("/")).response_timeout(0.3)
+    async with decorated(builder, *chain).build() as session:
+        timeout = aiohttp.ClientTimeout(total=5.0)
+        first = asyncio.create_task(session.get("/", timeout=timeout))
+        await asyncio.sleep(0.02)
+        with pytest.raises(aiohttp.ServerTimeoutError) as caught:
+            await session.get("/")
+        (await first).release()
 
     assert caught.value.__cause__.__traceback__ is not None
+
+
+async def test_what_breaks_in_while_a_body_is_closed_closes_the_response(serving):
+    """The caller never gets it; without that its connection would stay in use."""
+    got, closing = [], asyncio.Event()
+
+    class Slow(aiohttp.payload.BytesIOPayload):
+        async def close(self):
+            closing.set()
+            await asyncio.sleep(60.0)
+
+    @client_decorator
+    async def keep(delegate, ctx, request):
+        got.append(await delegate.execute(ctx, request))
+        return got[-1]
+
+    async def stream(request):
+        await request.read()
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b"x")
+        await asyncio.sleep(0.2)
+        return response
+
+    url = (await serving(stream)).make_url("/")
+    async with connected(url, keep) as session:
+        call = asyncio.create_task(session.put("/", data=Slow(io.BytesIO(b"abc"))))
+        await closing.wait()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+
+        assert got[0].closed
