@@ -84,8 +84,8 @@ def record_failure(call: Call, record: Record, cause: BaseException) -> None:
 def record_failed_send(call: Call, record: Record, cause: BaseException) -> None:
     """Record the failure of a request, and whether it was sent."""
     if not record.was_sent:
-        is_ours = not came_from_aiohttp(cause)
-        record.was_sent = not is_unprocessed(cause) if is_ours else went_out(cause)
+        from_aiohttp = came_from_aiohttp(cause)
+        record.was_sent = went_out(cause) if from_aiohttp else not is_unprocessed(cause)
     record_failure(call, record, cause)
 
 

@@ -116,6 +116,7 @@ async def run(begin: Callable[[Any], Begun], given: object) -> Any:  # noqa: C90
                 result = _SENDING
                 result = await sender.start(call, attempt, sent)
                 sender.answered(call, attempt, record, result)
+                # As leave() does, but for a call of it in each attempt.
                 while begun:
                     hooks, permit = begun.pop()
                     pending = hooks.leave(call, attempt, permit, result, None)

@@ -53,7 +53,7 @@ class AiohttpTransport(Transport):
     """Whether it does what aiohttp did before the chain switched that off."""
 
     def __init__(self) -> None:
-        self.session = type(None)
+        self.session = lambda: None  # none yet
         self.replaced = None
         self.resends = False
 

@@ -1,4 +1,4 @@
-"""Take a call through the chain: begin it, end it, and hand over its outcome."""
+"""Begin the calls of a session, and end them."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _end(
 
 async def _let_go(call: Call, result: Result, cause: BaseException | None) -> None:
     """Name a failure, and close what is open; then let go."""
-    given = cause
+    raised = cause
     try:
         was_refused = isinstance(cause, UnprocessedRequestError) and was_queued(cause)
         if was_refused and time_left(call) <= 0:
@@ -124,11 +124,11 @@ async def _let_go(call: Call, result: Result, cause: BaseException | None) -> No
     try:
         if cause is None:
             setattr(result, LOG_KEY, call)
-        elif cause is not given:
+        elif cause is not raised:
             raise cause
     finally:
         # They have this frame, which must not have them.
-        del cause, given
+        del cause, raised
 
 
 def _timed_out(call: Call, refused: BaseException | None) -> ResponseTimeoutError:
