@@ -23,6 +23,16 @@ from ._context.client import (
     client_decorator,
 )
 from ._context.context import ClientRequestContext, ResponseTimeoutMode
+from ._endpoints.client import LoadBalancingClient
+from ._endpoints.errors import (
+    EmptyEndpointGroupError,
+    EndpointGroupError,
+    EndpointSelectionTimeoutError,
+)
+from ._endpoints.group import EndpointGroup
+from ._endpoints.listener import EndpointGroupListener
+from ._endpoints.selection import EndpointSelectionStrategy
+from ._endpoints.state import EndpointState
 from ._errors import AttemptTimeoutError, ResponseTimeoutError, UnprocessedRequestError
 from ._failures.safety import (
     RetrySafety,
@@ -41,6 +51,7 @@ from ._log.capture import capture_logs
 from ._log.request_log import RequestLog
 from ._logging.client import LoggingClient
 from ._logging.formatter import LogFormatter
+from ._request.endpoint import Endpoint
 from ._request.request import HttpRequest
 from ._request.rpc_request import RpcRequest
 from ._retry.backoff import Backoff
@@ -83,12 +94,21 @@ __all__ = [
     "ContentPreviewingClient",
     "DecoratingClient",
     "Decorator",
+    "EmptyEndpointGroupError",
+    "Endpoint",
+    "EndpointGroup",
+    "EndpointGroupError",
+    "EndpointGroupListener",
+    "EndpointSelectionStrategy",
+    "EndpointSelectionTimeoutError",
+    "EndpointState",
     "EventCount",
     "FailFastError",
     "HedgingClient",
     "HedgingDelay",
     "HttpClient",
     "HttpRequest",
+    "LoadBalancingClient",
     "LogFormatter",
     "LoggingClient",
     "LoggingRpcClient",

@@ -18,7 +18,7 @@ except ModuleNotFoundError as _cause:
 from ._breaker.breaker import CircuitBreaker, CircuitBreakerListener
 from ._context.client import HttpClient, RpcClient
 from ._limits.concurrency_limit import ConcurrencyLimit, ConcurrencyLimitListener
-from ._request.keys import host_key
+from ._request.keys import service_key
 from ._retry.budget import RetryBudget, RetryBudgetListener
 from ._telemetry.labels import known_method
 from ._telemetry.prometheus_metrics import (
@@ -100,7 +100,7 @@ class MetricsClient(MeteredClient[HttpClient]):
         return partial(cls, metrics=metrics_in(registry, http_metrics))
 
     def _subject(self, ctx: ClientRequestContext, request: HttpRequest) -> Labels:
-        return self._metrics.names[host_key(request) or ""], known_method(request)
+        return self._metrics.names[service_key(request) or ""], known_method(request)
 
 
 class MetricsRpcClient(MeteredClient[RpcClient]):

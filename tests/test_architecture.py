@@ -37,7 +37,7 @@ FLOORS = (
     {"_context"},
     {"_bodies", "_rules", "smithy.*"},
     {"_breaker", "_content_preview", "_limits", "_logging", "_retry"},
-    {"_hedging"},
+    {"_endpoints", "_hedging"},
     {"_rpc", "_session"},
     {"smithy"},
     {"__init__"},

@@ -38,6 +38,9 @@ class FailFastError(RefusedRequestError):
     retry_in: float | None
     """Seconds until a trial may be granted, counted from the refusal, or None."""
 
+    is_of_endpoint: bool = False
+    """Whether the circuit is that of one endpoint, so that another may be asked."""
+
     def __init__(
         self, circuit_breaker: CircuitBreaker, retry_in: float | None = None
     ) -> None:

@@ -208,7 +208,7 @@ class Call(Rarely, Record):
         self.care, self.sent = OF_ALL, [sent]
         sent.outcome, sent.was_sent = self.outcome, self.was_sent
         sent.was_refused, sent.upload = self.was_refused, self.upload
-        sent.sent_headers = self.sent_headers
+        sent.sent_headers, sent.route = self.sent_headers, self.route
         sent.is_settled = self.is_over
         return sent
 

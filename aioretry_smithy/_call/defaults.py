@@ -109,6 +109,9 @@ class Rarely:
     retry_error: BaseException | KeptCause | None = None
     """The error with which a Smithy strategy refused an attempt."""
 
+    switches: int = 0
+    """How often it went to the next endpoint without a wait."""
+
     stop_reason: RetryStopReason | None = None
     """Why there was no further attempt; None after a success."""
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .._failures.kept_cause import KeptCause
     from .kinds import Request
     from .outcome import Outcome
+    from .route import Route
     from .upload import Upload
 
 
@@ -61,7 +62,12 @@ class Race:
 
 
 DelaySource: TypeAlias = Literal[
-    "backoff", "retry_after", "rate_limit", "stale_connection"
+    "backoff",
+    "retry_after",
+    "rate_limit",
+    "endpoint",
+    "next_endpoint",
+    "stale_connection",
 ]
 """The reason for a wait."""
 
@@ -103,6 +109,9 @@ class _Rarely(NeverCopied):
 
     upload: Upload = NO_BODY
     """What was sent of its body."""
+
+    route: Route | None = None
+    """Where it goes, where that is one of several servers."""
 
     view: Callable[[], Any] | None = None
     """Finds the log that shows this, as long as somebody keeps that."""

@@ -7,7 +7,7 @@ the hooks and senders that know them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from .._failures.frames import came_from_aiohttp, went_out
 from .._failures.kept_cause import LOG_KEY, KeptCause, drop_frames
@@ -160,8 +160,13 @@ def note_defaults(
             record.sent_headers = request.merged_headers(headers)
 
 
-def begin_after_wait(call: Call, record: Record, waited: float) -> None:
-    """Note that a request begins now, after a wait for its turn at a rate.
+def begin_after_wait(
+    call: Call,
+    record: Record,
+    waited: float,
+    source: Literal["rate_limit", "endpoint"] = "rate_limit",
+) -> None:
+    """Note that a request begins now, after a wait for its turn or its endpoint.
 
     The wait belongs to the request before, before the first one to the call. A wait
     for a hedge, or for what is sent again within an attempt, belongs to nobody.
@@ -178,7 +183,7 @@ def begin_after_wait(call: Call, record: Record, waited: float) -> None:
         if record.number > 1:
             before = _waited_after(call.sent[: record.number - 1])
     before.delay = (before.delay or 0.0) + waited
-    before.delay_source = "rate_limit"
+    before.delay_source = source
 
 
 def _waited_after(requests: Sequence[Sent]) -> Sent:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._call.call import Attempt, Call
 from .._call.defaults import OF_ALL, CallDefaults
+from .._call.tries import route_of
 from .._errors import bad_argument, is_finite
 from .._failures.kept_cause import CallBound
 from .._log.request_log import RequestLog, log_of
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from .._call.kinds import Request
     from .._call.record import Record
     from .._masking.mask import Mask
+    from .._request.endpoint import Endpoint
     from .._request.request import HttpRequest
     from .options import Options
 
@@ -130,6 +132,16 @@ class ClientRequestContext(CallBound):
     def root(self) -> ClientRequestContext:
         """The context of the whole call."""
         return self.parent or self
+
+    @property
+    def endpoint(self) -> Endpoint | None:
+        """The one of several servers that this goes to; None before it is chosen.
+
+        None too of a request for which there is no choice. On the root, that of the
+        answer.
+        """
+        route = route_of(self._call, self._scope.record)
+        return None if route is None else route.endpoint
 
     @property
     def attributes(self) -> dict[Any, Any]:

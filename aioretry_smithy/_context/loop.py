@@ -176,10 +176,10 @@ async def heed(
     Raises:
         Exception: They refuse the request, or answer it.
     """
-    call.care = OF_ALL
     hooks: Hooks = to_enter[len(entered)]
     permit: Permit = sign
     if sign is WAIT:
+        call.care = OF_ALL
         permit = await hooks.admit(call, scope, request)
     if isinstance(permit, Answer):
         record_response(call, scope.record, permit.result)
@@ -233,7 +233,7 @@ class Ending:
     ) -> None:
         if not call.care:
             # It has no body to leave out.
-            call.request = call.to_send
+            call.request = call.request or call.to_send
         call.care = OF_ALL
         self._sender = sender
         self.call = call

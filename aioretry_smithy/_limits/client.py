@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from .._context.client import DecoratingClient, HttpClient
 from .._errors import bad_argument, is_finite
-from .._request.keys import OneForAll, PerKey, host_key
+from .._request.keys import OneForAll, PerKey, host_key, service_key
 from .concurrency_limit import ConcurrencyLimit
 from .hooks import ConcurrencyHooks, RateHooks
 from .rate_limit import RateLimit
@@ -213,7 +213,7 @@ class RateLimitingClient(DecoratingClient[HttpClient]):
         """
         if not callable(factory):
             raise bad_argument("factory", factory, "a callable that takes the key")
-        limits = PerKey("host", host_key, factory, factory, RateLimit)
+        limits = PerKey("host", service_key, factory, factory, RateLimit)
         return cls._decorator(limits, timeout)
 
     @classmethod

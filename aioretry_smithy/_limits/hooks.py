@@ -73,6 +73,7 @@ class ConcurrencyHooks(Hooks):
             permit = await limit._wait(until)
             _note_queue(call, started)
             if permit is not None:
+                scope.record.first_sent = loop_time()
                 return permit
         limit._refuse(context_of(call, scope))
         # A variable would keep the error alive, since the error keeps this frame.

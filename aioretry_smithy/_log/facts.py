@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from .._call.recorder import cause_of
+from .._call.tries import route_of
 from .._failures.kept_cause import KeptCause, NeverCopied
 
 if TYPE_CHECKING:
@@ -63,6 +64,15 @@ class LogFacts(NeverCopied):
     def delay_source(self) -> DelaySource | None:
         """The reason for the :attr:`delay`."""
         return self._record.delay_source
+
+    @property
+    def endpoint(self) -> str | None:
+        """The one of several servers that this went to; on the root, that answered.
+
+        None where there was no choice.
+        """
+        route = route_of(self._call, self._record)
+        return None if route is None else str(route.endpoint)
 
     @property
     def stop_reason(self) -> RetryStopReason | None:

@@ -51,6 +51,8 @@ def add_notes(log: LogFacts, error: BaseException, *, keep: bool = False) -> Non
 def note(attempt: LogFacts) -> str:
     """Describe the outcome of an attempt in a line."""
     name = f"attempt {attempt.attempt}"
+    if attempt.endpoint is not None:
+        name = f"{name} at {attempt.endpoint}"
     if attempt.request_method is None:
         # It may stand below the attempts of a call inside.
         name = printable(attempt.mask.text(f"{name} of {attempt.name}"))

@@ -124,6 +124,8 @@ def headline(log: LogFacts, attempts: Sequence[LogFacts]) -> Headline:
             parts.append(f", {_count(len(attempts), 'attempt')}")
     if log.attempt is None and log.delay is not None:
         parts.append(f", first waited {log.delay:.3f} s ({log.delay_source})")
+    if not attempts and log.endpoint is not None:
+        parts.append(f", at {log.endpoint}")
     stop = describe_stop(log)
     if stop is not None:
         parts.append(f", stopped: {stop}")
@@ -147,16 +149,34 @@ class Row(NamedTuple):
 def aligned_rows(attempts: Sequence[LogFacts]) -> list[Row]:
     """Describe the outcome of each attempt, in columns of the same width."""
     views = describe_outcome, describe_seconds, describe_waits
-    rows = [(f"{log.attempt}", *(view(log) for view in views)) for log in attempts]
+    names = _names(attempts)
+    rows = [
+        (name, *(view(log) for view in views))
+        for name, log in zip(names, attempts, strict=True)
+    ]
     widths = [max(map(cells, column)) for column in zip(*rows, strict=True)]
     return [
         Row(
-            f"{attempt:>{widths[0]}}  ",
+            f"{attempt}  ",
             f"{result}{' ' * (widths[1] - cells(result))}   ",
             f"{seconds:>{widths[2]}}   ",
             wait,
         )
         for attempt, result, seconds, wait in rows
+    ]
+
+
+def _names(attempts: Sequence[LogFacts]) -> list[str]:
+    """Number the attempts, and name the endpoint of each; all are equally long."""
+    widest = max((len(f"{log.attempt}") for log in attempts), default=0)
+    names = [f"{log.attempt:>{widest}}" for log in attempts]
+    endpoints = [log.endpoint or "" for log in attempts]
+    longest = max(map(cells, endpoints), default=0)
+    if not longest:
+        return names
+    return [
+        f"{name}  {endpoint}{' ' * (longest - cells(endpoint))}"
+        for name, endpoint in zip(names, endpoints, strict=True)
     ]
 
 
@@ -256,6 +276,8 @@ def describe_waits(log: LogFacts) -> str:
         parts.append(f"hedge after {race.after:.3f} s")
     if log._record.was_stale:
         parts.append("then sent again (stale_connection)")
+    elif log.delay_source == "next_endpoint":
+        parts.append("then at once to the next endpoint")
     elif log.delay is not None:
         parts.append(f"then waited {log.delay:.3f} s ({log.delay_source})")
     return ", ".join(parts)
@@ -273,6 +295,7 @@ def to_dict(log: LogFacts) -> dict[str, object]:
         "request_started_at": log.request_started_at.isoformat(),
         "request_length": log.request_length,
         "request_duration": log.request_duration,
+        "endpoint": log.endpoint,
         "sent": log.sent,
         "injected": log.injected,
         "response_timeout": log.response_timeout,

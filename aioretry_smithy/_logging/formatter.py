@@ -23,9 +23,9 @@ _REQUEST_KEYS = (
     " is_hedge"
 ).split()
 _RESPONSE_KEYS = (
-    "sent injected response_status response_reason response_headers response_cause"
-    " response_length response_content_preview duration total_duration is_complete"
-    " attempt superseded total_attempts stop_reason retry_error"
+    "endpoint sent injected response_status response_reason response_headers"
+    " response_cause response_length response_content_preview duration total_duration"
+    " is_complete attempt superseded total_attempts stop_reason retry_error"
 ).split()
 
 
@@ -126,6 +126,7 @@ class _TextFormatter(LogFormatter):
             **_target(log),
             "preview": _quoted(content_preview(log.request_content_preview, log.mask)),
             "currentAttempt": log.attempt,
+            "endpoint": None if log.children else log.endpoint,
             "hedge": "yes" if log.is_hedge else None,
         }
         return printable(f"Request: {_braced(fields)}")
@@ -140,6 +141,7 @@ class _TextFormatter(LogFormatter):
             "cause": None if log.superseded else describe_cause(log),
             "superseded": "yes" if log.superseded else None,
             "injected": "yes" if log.injected else None,
+            "endpoint": log.endpoint if log.children else None,
             "sent": "no" if log.duration is not None and not was_sent else None,
             "headers": _response_headers(log),
             "preview": _quoted(content_preview(log.response_content_preview, log.mask)),

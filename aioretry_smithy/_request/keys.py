@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 
 from yarl import URL
 
 from .._lru import BoundedMap
 from .._text import name_of
+from .service import Service
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,8 +52,18 @@ def host_key(request: HttpRequest) -> str | None:
     >>> from aioretry_smithy import HttpRequest
     >>> host_key(HttpRequest("GET", "https://user@Example.com/orders"))
     'example.com:443'
+
+    Of a request to several servers of one service: the name of that; once one of them
+    is chosen, the address and port of that.
     """
-    known = quick_host_key(request.target, request._base_url)
+    if request.route is not None:
+        return request.route.key
+    base = request._base_url
+    if isinstance(base, Service):
+        if base.find(request.target) is not None:
+            return base.key
+        base = None
+    known = quick_host_key(request.target, base)
     if known is not None:
         return known
     try:
@@ -63,8 +74,20 @@ def host_key(request: HttpRequest) -> str | None:
     if not host or port is None:
         return None
     key = f"{host.lower()}:{port}"
-    _remember(request.target, request._base_url, key)
+    _remember(request.target, base, key)
     return key
+
+
+def service_key(request: HttpRequest) -> str | None:
+    """Name the service of a request: several servers have one, else as the host.
+
+    >>> from aioretry_smithy import HttpRequest
+    >>> service_key(HttpRequest("GET", "https://example.com/orders"))
+    'example.com:443'
+    """
+    if request.route is not None:
+        return request.route.service_key
+    return host_key(request)
 
 
 def method_key(request: HttpRequest) -> str | None:
@@ -112,6 +135,9 @@ _NONE_YET: Final[tuple[tuple[()], None]] = (), None
 class OneForAll(Generic[T]):
     """One value for all requests, such as a circuit breaker, and its key."""
 
+    is_per_server: ClassVar[bool] = False
+    """Whether servers have a value each."""
+
     key: str
     value: T
 
@@ -138,7 +164,10 @@ class PerKey(Generic[T]):
         kind: The class of all values, where *make* may return another.
     """
 
-    __slots__ = ("_factory", "_key", "_newest", "_per", "_values")
+    __slots__ = ("_factory", "_key", "_newest", "_per", "_values", "is_per_server")
+
+    is_per_server: bool
+    """Whether servers have a value each."""
 
     def __init__(
         self,
@@ -150,6 +179,7 @@ class PerKey(Generic[T]):
     ) -> None:
         self._per, self._key, self._factory = per, key, factory
         self._values = BoundedMap(make, kind=kind)
+        self.is_per_server = key in _PER_SERVER
         self._newest: tuple[str | tuple[()], T | None] = _NONE_YET
 
     def of(self, request: HttpRequest) -> T | None:
@@ -163,7 +193,7 @@ class PerKey(Generic[T]):
         if key is None:
             return None
         value = self._values.get(key)
-        if self._key is host_key and (origin := origin_of(request)) is not None:
+        if self._key in _BY_HOST and (origin := origin_of(request)) is not None:
             self._newest = f"{origin}/", value
         return value
 
@@ -173,6 +203,13 @@ class PerKey(Generic[T]):
 
     def __repr__(self) -> str:
         return f"per={self._per!r}, factory={name_of(self._factory)}"
+
+
+_BY_HOST: Final = frozenset({host_key, service_key})
+"""The keys that are the same for all requests to an origin."""
+
+_PER_SERVER: Final = frozenset({host_key, host_and_method_key, host_and_path_key})
+"""The keys that name a server, and not a service of several."""
 
 
 def quick_host_key(target: StrOrURL, base_url: URL | None) -> str | None:
@@ -204,7 +241,10 @@ def origin_of(request: HttpRequest) -> str | None:
     None where that cannot be told.
     """
     target = request.target
-    origin = _origin(target, request._base_url) if type(target) is str else None
+    base = request._base_url
+    if type(target) is not str or isinstance(base, Service):
+        return None
+    origin = _origin(target, base)
     return origin if type(origin) is str else None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 import aiohttp
 from multidict import CIMultiDict
@@ -12,6 +12,7 @@ from .._failures.kept_cause import CallBound
 from .._masking.mask import DEFAULT_MASK
 from .._text import one_word, printable
 from .copied_arguments import copy_arguments
+from .service import Service
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +24,16 @@ if TYPE_CHECKING:
 
 
 _BODIES: Final = frozenset({"data", "json"})
+
+
+class Goal(Protocol):
+    """One of several servers, as keys need it."""
+
+    key: str
+    """The name of the server, for what is kept per server."""
+
+    service_key: str
+    """The name of the service, for what is kept per service."""
 
 
 class HttpRequest(CallBound):
@@ -60,12 +71,15 @@ class HttpRequest(CallBound):
     given: Arguments
     """The caller's own objects, for the first attempt; not to be changed."""
 
+    route: Goal | None = None
+    """Where it goes, where that is one of several servers; see :class:`.Goal`."""
+
     def __init__(
         self,
         method: str,
         url: StrOrURL,
         *,
-        base_url: URL | None = None,
+        base_url: URL | Service | None = None,
         **options: Any,
     ) -> None:
         self.method = method.upper()
@@ -82,7 +96,7 @@ class HttpRequest(CallBound):
         target: StrOrURL,
         given: Arguments,
         arguments: Arguments,
-        base_url: URL | None,
+        base_url: URL | Service | None,
     ) -> Self:
         """Make a request of the given arguments and their copies."""
         request = cls.__new__(cls)
@@ -145,6 +159,8 @@ class HttpRequest(CallBound):
         method = changes.pop("method", self.method)
         url = None if "url" in changes else self._url
         target = changes.pop("url", self.target)
+        if target is not self.target and isinstance(self._base_url, Service):
+            target = self._base_url.renamed(self.target, target)
         own = self.arguments
         # An unchanged argument is a copy already, and must keep its identity.
         new = {name: new for name, new in changes.items() if new is not own.get(name)}
@@ -152,7 +168,7 @@ class HttpRequest(CallBound):
         arguments = given = {**own, **changes, **copies}
         if self.given is not own or copies is not new:
             given = {**self.given, **changes, **new}
-        copy = self.of_arguments(method, target, given, arguments, self._base_url)
+        copy = self._copy(method, target, given, arguments)
         copy._url = url
         return copy
 
@@ -162,9 +178,7 @@ class HttpRequest(CallBound):
         arguments = given = with_header(own, name, value)
         if self.given is not own:
             given = {**self.given, "headers": arguments["headers"]}
-        copy = self.of_arguments(
-            self.method, self.target, given, arguments, self._base_url
-        )
+        copy = self._copy(self.method, self.target, given, arguments)
         copy._url = self._url
         return copy
 
@@ -176,9 +190,15 @@ class HttpRequest(CallBound):
         ):
             return self
         bare = {**arguments, "data": None, "json": None}
-        copy = self.of_arguments(self.method, self.target, bare, bare, self._base_url)
+        copy = self._copy(self.method, self.target, bare, bare)
         copy._url = self._url
         return copy
+
+    def _copy(
+        self, method: str, target: StrOrURL, given: Arguments, arguments: Arguments
+    ) -> Self:
+        """Return a request with the same base and these arguments."""
+        return self.of_arguments(method, target, given, arguments, self._base_url)
 
     def drop_body(self) -> None:
         """Keep the body no longer; for a request that nobody else has."""

@@ -44,6 +44,7 @@ class RpcRequest(CallBound):
     # Attributes that the log, limiters and rules need of any request.
     _base_url: ClassVar[None] = None
     method: ClassVar[None] = None
+    route: ClassVar[None] = None
     target: ClassVar[None] = None
     url: ClassVar[None] = None
 

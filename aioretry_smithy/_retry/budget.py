@@ -10,7 +10,7 @@ from .._context.context import record_of
 from .._errors import bad_argument, checked_name, is_finite
 from .._listeners import Listeners, checked
 from .._lru import BoundedMap
-from .._request.keys import host_key
+from .._request.keys import service_key
 from ..smithy.shared import Shared
 from .limiter import NEGLIGIBLE, RetryLimiter
 
@@ -249,13 +249,13 @@ class PerHostRetryBudget(Shared, RetryLimiter):
         self._of(ctx).on_failure(ctx, cause)
 
     def _note_success(self, request: Request) -> bool:
-        return self.budget_for(host_key(request))._note_success(request)
+        return self.budget_for(service_key(request))._note_success(request)
 
     def __repr__(self) -> str:
         return self._description
 
     def _of(self, ctx: ClientRequestContext) -> RetryBudget:
-        return self.budget_for(host_key(ctx.request))
+        return self.budget_for(service_key(ctx.request))
 
 
 def count_failure(

@@ -12,7 +12,7 @@ from .._bodies.replayable_payload import SpentBodyError
 from .._bodies.request_body import is_spent
 from .._call.time_limits import IN_BODY, passed_limit
 from .._failures.hints import retry_after
-from .._request.keys import host_key
+from .._request.keys import service_key
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -91,7 +91,7 @@ class HttpAdapter(CallAdapter):
 
     def key(self, request: HttpRequest) -> str | None:
         """Return the ``host:port`` of *request*, or None without one."""
-        return host_key(request)
+        return service_key(request)
 
     def with_count(self, request: HttpRequest, name: str, count: int) -> HttpRequest:
         """Return *request* with a header for the number of attempts before it."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from abc import abstractmethod
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from .._call.call import Attempt
 from .._call.hooks import NOTHING
@@ -16,10 +15,12 @@ from .._call.stop_reason import RetryStopReason
 from .._call.time_limits import tick_of
 from .._context.context import context_of
 from .._context.loop import Ending
-from .._errors import ResponseTimeoutError, raised_from
+from .._errors import ResponseTimeoutError
 from .._failures.kept_cause import drop_frames
 from .._failures.retry_info import RetryInfo
 from .._failures.safety import peel, ran_out, stands_for
+from .break_off import keep_as_context, record_break
+from .elsewhere import ELSEWHERE, overrules, without_wait
 from .given_up import reason_after
 from .limiter import acquired, notify, report
 from .wait import AT_ONCE, LATER, SUCCEEDED, Stop, plan_wait
@@ -200,12 +201,15 @@ class RetriedCall(Ending):
         if stop is LATER or config.limiter is not None:
             self._stop = stop
             return LATER
-        if stop is not None:
+        if stop is not None and (
+            succeeded or not overrules(self.call, record, self.cause)
+        ):
             return SUCCEEDED if succeeded else stop
         # Otherwise no limit can be reached: neither that of bodies nor of attempts.
         may_end = self.cause is not None or self.call.resources is not None
         may_end |= self.attempts_made >= config.max_total_attempts
-        wait = (may_end and self._limit()) or self.delay_at_once()
+        limit = self._limit() if may_end else None
+        wait = limit or (self.delay_at_once() if stop is None else ELSEWHERE)
         return wait if wait.stops else self.plan(wait)
 
     async def decide(self) -> Decision:
@@ -213,13 +217,14 @@ class RetriedCall(Ending):
         stop, limiter = self._stop, self.config.limiter
         if stop is LATER:
             stop = await self.ask()
+        wanted = stop is None or overrules(self.call, self.attempt.record, self.cause)
         if limiter is not None:
-            await report(limiter, self.ctx, self.cause, wanted=stop is None)
+            await report(limiter, self.ctx, self.cause, wanted=wanted)
             if self._permitted is not None:
                 await self._end_retry()
-        if stop is not None:
-            return SUCCEEDED if self.succeeded() else stop
-        wait = self._limit() or self.delay_at_once()
+        if not wanted:
+            return SUCCEEDED if self.succeeded() else cast("Stop", stop)
+        wait = self._limit() or (self.delay_at_once() if stop is None else ELSEWHERE)
         if wait is LATER:
             wait = await self.next_delay()
         if wait.stops:
@@ -254,8 +259,10 @@ class RetriedCall(Ending):
 
     def plan(self, wait: Wait) -> Decision:
         """Plan a wait as long as the server asks, or stop if time is too short."""
-        config, remaining = self.config, self.time_left()
+        config, remaining, record = self.config, self.time_left(), self.attempt.record
         asked = self.retry_after() if config.use_retry_after else 0.0
+        if record.route is not None:
+            wait, asked = without_wait(self.call, record, self.cause, wait, asked)
         return plan_wait(wait, asked, remaining, config)
 
     def retry_after(self) -> float:
@@ -309,6 +316,8 @@ class RetriedCall(Ending):
             record = call.sent[-1]
         clock, delay, started = call.loop.time, wait.delay, call.loop.time()
         record.delay, record.delay_source = delay, wait.source
+        if wait is ELSEWHERE:
+            call.switches += 1
         try:
             if self.result is not NOTHING:
                 releasing = self.adapter.release(self.result, delay)
@@ -372,9 +381,8 @@ class RetriedCall(Ending):
         """Tell the limiter that the retry that it permitted is over."""
         permitted, self._permitted, limiter = self._permitted, None, self.config.limiter
         if limiter is not None and permitted is not None:
-            await notify(
-                limiter, limiter.on_retry_end, context_of(self.call, permitted)
-            )
+            ctx = context_of(self.call, permitted)
+            await notify(limiter, limiter.on_retry_end, ctx)
 
     def _record_break(self, error: BaseException) -> None:
         call, cause = self.call, self.cause
@@ -384,16 +392,9 @@ class RetriedCall(Ending):
         )
         if self.result is not NOTHING:
             self.adapter.close(self.result)
-        raised = isinstance(error, Exception)
         if is_open:
-            record_failure(call, call, error)
-            call.retry_error = self.refusal
-            call.stop_reason = (
-                RetryStopReason.ERROR if raised else RetryStopReason.CANCELLED
-            )
-        if raised and all(link is not error for link in raised_from(cause)):
-            # An exception of the caller's own may refuse to be written on.
-            with suppress(Exception):
-                error.__context__ = error.__context__ or cause
+            record_break(call, error, self.refusal)
+        if isinstance(error, Exception):
+            keep_as_context(error, cause)
         self.result, self.cause = NOTHING, None
         self.forget_earlier()

@@ -21,6 +21,7 @@ from ..smithy.errors import (
     refusals,
 )
 from .classify import Failure, classify
+from .elsewhere import without_wait
 from .error_code import read_error_code
 from .retried_call import RetriedCall
 from .strategy_tokens import delay_of, scope_of, tokens_of
@@ -114,6 +115,8 @@ class TokenCall(RetriedCall):
             return NOT_WANTED
         failure = Failure(self.ctx, self.cause, code)
         self._error = error = classify(failure, self.config.classifiers)
+        if error.retry_after is not None and self._is_of_one_endpoint():
+            error.retry_after = None
         self._measure(throttled=error.is_throttling_error)
         if self._token is None:
             return await self._end_with(RetryStopReason.LIMITER)
@@ -191,6 +194,14 @@ class TokenCall(RetriedCall):
             code: str | None = await self.read(look if has_code else None)
             return code
         return await look(self.result) if has_code else None
+
+    def _is_of_one_endpoint(self) -> bool:
+        """Say whether a hint to come back later does not concern the next attempt."""
+        record = self.attempt.record
+        if record.route is None:
+            return False
+        wait = Wait(0.0, "backoff")
+        return not without_wait(self.call, record, self.cause, wait, 1.0)[1]
 
     def _measure(self, *, throttled: bool) -> None:
         if self._rate_limiter is not None:

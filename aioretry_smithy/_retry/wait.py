@@ -20,7 +20,7 @@ class Wait:
     stops: ClassVar[Literal[False]] = False
 
     delay: float
-    source: Literal["backoff", "retry_after", "rate_limit"]
+    source: Literal["backoff", "retry_after", "rate_limit", "next_endpoint"]
 
 
 @dataclass(slots=True)

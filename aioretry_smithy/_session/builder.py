@@ -19,6 +19,8 @@ from .._context.chain import (
 )
 from .._context.client import chain_of, find_client
 from .._context.options import UNSET, OptionsBlock, RequestOptions, Unset
+from .._endpoints.client import LoadBalancingClient
+from .._endpoints.group import EndpointGroup
 from .._errors import bad_argument, is_finite
 from .._masking.mask import DEFAULT_MASK
 from .._meant import call_it
@@ -53,7 +55,8 @@ class SessionBuilder:
     the decorators, such as circuit breakers. After Armeria's ``ClientBuilder``.
 
     Args:
-        base_url: The base for relative URLs.
+        base_url: The base for relative URLs; or an :class:`EndpointGroup`, between
+            whose endpoints requests are balanced.
         client_session_arguments: Any other argument of :class:`aiohttp.ClientSession`.
 
     Raises:
@@ -71,11 +74,12 @@ class SessionBuilder:
 
     def __init__(
         self,
-        base_url: StrOrURL | None = None,
+        base_url: StrOrURL | EndpointGroup | None = None,
         **client_session_arguments: Unpack[SessionArguments],
     ) -> None:
         check_arguments(client_session_arguments)
-        self._base_url = base_url
+        self._group = base_url if isinstance(base_url, EndpointGroup) else None
+        self._base_url = None if isinstance(base_url, EndpointGroup) else base_url
         self._arguments: dict[str, Any] = {**client_session_arguments}
         self._decorators: list[Decorator] = []
         self._keeps_limit = False
@@ -83,7 +87,7 @@ class SessionBuilder:
     @classmethod
     def standard(
         cls,
-        base_url: StrOrURL | None = None,
+        base_url: StrOrURL | EndpointGroup | None = None,
         *,
         response_timeout: float | Literal[Unset.UNSET] | None = UNSET,
         attempt_timeout: float | Literal[Unset.UNSET] | None = UNSET,
@@ -107,7 +111,7 @@ class SessionBuilder:
         breakers and limits; give two builders the same objects to share them.
 
         Args:
-            base_url: The base for relative URLs.
+            base_url: The base for relative URLs, or an :class:`EndpointGroup`.
             response_timeout: Seconds that a call may take, with all its attempts, > 0;
                 None for no limit. Unless given: the ``total`` of ``timeout=``, where 0
                 and less mean no limit, or 30.0.
@@ -229,7 +233,7 @@ class SessionBuilder:
         base_url = DEFAULT_MASK.text(str(self._base_url))
         where = "" if self._base_url is None else f"base_url={base_url!r}, "
         session = f"aiohttp.ClientSession({where}response_timeout={total})"
-        clients = chain_of(assemble(AiohttpTransport(), self._decorators, "sessions"))
+        clients = chain_of(assemble(AiohttpTransport(), self._placed(), "sessions"))
         if isinstance(clients[-1], AiohttpTransport):
             clients.pop()
         lines = [*map(describe_client, clients), session]
@@ -245,12 +249,32 @@ class SessionBuilder:
             RuntimeError: No event loop is running.
         """
         transport = AiohttpTransport()
-        client = assemble(transport, self._decorators, "sessions")
+        client = assemble(transport, self._placed(), "sessions")
         check_attempt_timeout(client, self._total)
-        session = new_session(self._base_url, self._arguments)
+        group = self._group
+        base_url = self._base_url if group is None else group.placeholder
+        session = new_session(base_url, self._arguments)
         if self._keeps_limit:
             keep_session_limit(session)
         return _install(session, transport, client)
+
+    def _placed(self) -> list[Decorator]:
+        """Return the decorators, with the one that balances between a group's servers.
+
+        It is directly inside the innermost one that sends again, else the outermost.
+        """
+        decorators = [*self._decorators]
+        if self._group is not None:
+            end = AiohttpTransport()
+            again = (
+                place
+                for place, decorator in enumerate(decorators)
+                if any(map(sends_again, chain_of(decorator(end))))
+            )
+            place = next(again, len(decorators))
+            balancing = LoadBalancingClient.new_decorator(self._group)
+            decorators.insert(place, balancing)
+        return decorators
 
     def _total(self) -> float | None:
         timeout = self._arguments.get("timeout", aiohttp.client.DEFAULT_TIMEOUT)
@@ -314,7 +338,15 @@ def _install(
 ) -> ClientSession:
     # Even one that never retries: a block of code may tell it to.
     resend = not any(map(sends_again, chain_of(client)))
-    installing.install(session, transport, client, mask=mask_of(client), resend=resend)
+    balancing = find_client(client, LoadBalancingClient)
+    installing.install(
+        session,
+        transport,
+        client,
+        mask=mask_of(client),
+        resend=resend,
+        service=None if balancing is None else balancing.service,
+    )
     return session
 
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .._context.loop import Begun
     from .._masking.mask import Mask
     from .._request.copied_arguments import Arguments
+    from .._request.service import Service
 
 
 Given: TypeAlias = "tuple[ClientSession | None, str, StrOrURL, Arguments]"
@@ -52,13 +53,20 @@ class SessionChain(Chain):
         client: The outermost client.
         session: The session, which is not kept.
         mask: What the views of calls hide.
+        service: What relative URLs are joined to in place of the session's base URL.
     """
 
     __slots__ = ("defaults",)
 
-    def __init__(self, client: HttpClient, session: ClientSession, mask: Mask) -> None:
+    def __init__(
+        self,
+        client: HttpClient,
+        session: ClientSession,
+        mask: Mask,
+        service: Service | None = None,
+    ) -> None:
         super().__init__(client, _end)
-        self.defaults = SessionDefaults(session, mask)
+        self.defaults = SessionDefaults(session, mask, service)
 
     def begin(self, given: Given) -> Begun:
         """Begin a call, with the options of the blocks around it."""
@@ -73,8 +81,10 @@ class SessionChain(Chain):
             defaults.version != version_of(session._default_headers)
             or defaults.timeout is not session._timeout
         ):
-            self.defaults = defaults = SessionDefaults(session, defaults.mask)
-        base, timeout = session._base_url, defaults.limit
+            before = defaults
+            defaults = SessionDefaults(session, before.mask, before.service)
+            self.defaults = defaults
+        base, timeout = defaults.base_url, defaults.limit
         if around is None and _WANT_CARE.isdisjoint(options):
             request = HttpRequest.of_arguments(method, target, options, options, base)
             call = Call(request, loop, timeout, defaults, session, NO_CARE)

@@ -16,12 +16,15 @@ from .._errors import AttemptTimeoutError, ResponseTimeoutError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from yarl import URL
+
     from .._call.call import Call
     from .._call.record import Record
     from .._context.options import Options
     from .._masking.mask import Mask
     from .._request.copied_arguments import Arguments
     from .._request.request import HttpRequest
+    from .._request.service import Service
 
 
 version_of: Callable[[Any], int] = getversion
@@ -34,9 +37,13 @@ class SessionDefaults(CallDefaults):
     Args:
         session: The session.
         mask: What the views of its calls hide.
+        service: What relative URLs are joined to in place of its base URL, if anything.
     """
 
-    __slots__ = ("limit", "timeout")
+    __slots__ = ("base_url", "limit", "service", "timeout")
+
+    base_url: URL | Service | None
+    """What relative URLs are joined to."""
 
     limit: float | None
     """Seconds that a call may take; None for no limit."""
@@ -44,8 +51,12 @@ class SessionDefaults(CallDefaults):
     timeout: ClientTimeout
     """The timeout that has this limit."""
 
-    def __init__(self, session: ClientSession, mask: Mask) -> None:
+    def __init__(
+        self, session: ClientSession, mask: Mask, service: Service | None
+    ) -> None:
         headers = session._default_headers
+        self.service = service
+        self.base_url = session._base_url if service is None else service
         super().__init__(mask, headers.copy())
         self.version = version_of(headers)
         self.timeout = session.timeout

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from .._context.client import HttpClient
     from .._masking.mask import Mask
+    from .._request.service import Service
     from .aiohttp_transport import AiohttpTransport
     from .json_once import Serializers
 
@@ -44,15 +45,18 @@ def install(
     *,
     mask: Mask,
     resend: bool,
+    service: Service | None,
 ) -> None:
     """Let the calls of *session* go through *client*, which ends in *transport*.
 
     Every verb ends in ``session._request``; one attribute of the instance catches them
     all, and the session stays what it is. Without *resend* aiohttp no longer sends a
-    request again behind our back: the transport does.
+    request again behind our back: the transport does. Relative URLs are joined to the
+    *service*, if there is one.
     """
     reference = transport.session = weakref.ref(session)
-    chain, raises = SessionChain(client, session, mask), session._raise_for_status
+    chain = SessionChain(client, session, mask, service)
+    raises = session._raise_for_status
 
     def _request(
         method: str, str_or_url: StrOrURL, **options: Any

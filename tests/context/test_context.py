@@ -237,6 +237,7 @@ async def test_public_context_has_no_private_toolbox():
         "clear_response_timeout",
         "deadline",
         "derive",
+        "endpoint",
         "log",
         "options",
         "parent",

@@ -227,6 +227,7 @@ async def test_values_are_json():
         "request_started_at": ctx.log.request_started_at.isoformat(),
         "request_length": 0,
         "request_duration": None,
+        "endpoint": None,
         "sent": True,
         "injected": False,
         "response_timeout": None,

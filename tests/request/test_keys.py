@@ -27,7 +27,7 @@ class FailingRequest:
 
     method = "GET"
 
-    target, _base_url = "a target", None
+    target, _base_url, route = "a target", None, None
 
     def __init__(self, error):
         self.error = error

@@ -1,0 +1,174 @@
+"""Leave an endpoint alone for a while because of how its requests end.
+
+One circuit breaker per endpoint, which the choice of an endpoint reads: closed while
+the endpoint is well, open while it is out, half open during a trial.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from .._breaker.window import SlidingWindow
+from .._call.rounds import FailedAttempt
+from .._chance import chance
+from .latency import begin_anew
+
+if TYPE_CHECKING:
+    from .._call.call import Call
+    from .._call.record import Record
+    from .outliers import OutlierDetection
+    from .state import EndpointState, Peers
+
+_BUCKETS: Final = 20
+"""How many parts the window of a rate has."""
+
+CONSECUTIVE: Final = "consecutive_failures"
+CONNECT: Final = "connect_failures"
+RATE: Final = "failure_rate"
+TRIAL: Final = "trial_failed"
+RETRY_AFTER: Final = "retry_after"
+CIRCUIT_OPEN: Final = "circuit_open"
+
+
+def new_window(roster: Peers) -> SlidingWindow | None:
+    """Make what the successes and failures of an endpoint are counted in."""
+    detection = roster.detection
+    if detection is None:
+        return None
+    seconds = detection.counter_sliding_window
+    return SlidingWindow(seconds, seconds / _BUCKETS)
+
+
+def note_success(state: EndpointState, began: float, now: float) -> None:
+    """Note that a request succeeded."""
+    if state.window is not None and began >= state.changed_at:
+        state.failures = 0
+        state.window.add_success(now)
+
+
+def note_failure(
+    state: EndpointState,
+    call: Call,
+    record: Record,
+    cause: Exception | None,
+    *,
+    is_connect: bool,
+) -> None:
+    """Note that a request failed; eject its endpoint where that is one too many.
+
+    What began before the endpoint was ejected, or came back, says nothing any more.
+    """
+    detection, window = state.roster.detection, state.window
+    if detection is None or window is None or record.started < state.changed_at:
+        return
+    failed = FailedAttempt.of(call, record, cause)
+    if not state.rounds.count(failed):
+        return
+    window.add_failure(failed.failed)
+    state.failures += 1
+    reason = _reason(state, window, detection, is_connect=is_connect)
+    if reason is not None and state.ejected_until is None:
+        eject(state, detection, reason)
+
+
+def _reason(
+    state: EndpointState,
+    window: SlidingWindow,
+    detection: OutlierDetection,
+    *,
+    is_connect: bool,
+) -> str | None:
+    """Return why an endpoint is to be ejected after a failure; None if it is not."""
+    if is_connect and state.failures >= detection.connect_failures:
+        return CONNECT
+    if state.failures >= detection.consecutive_failures:
+        return CONSECUTIVE
+    least, rate = detection.minimum_request_threshold, detection.failure_rate_threshold
+    return RATE if window.exceeds(least, rate) else None
+
+
+def eject(state: EndpointState, detection: OutlierDetection, reason: str) -> None:
+    """Put an endpoint out, unless too many are; after a failed trial for longer."""
+    if state.ejected_until is None and _too_many_out(state, detection):
+        return
+    state.times += 1
+    seconds = detection.seconds_out(state.times, chance())
+    _put_out(state, state.roster.now() + seconds, reason)
+
+
+def set_aside(state: EndpointState, seconds: float, reason: str) -> bool:
+    """Put an endpoint out for so long, without a trial at the end; say if it is out.
+
+    Of a server that asks for it at most ``max_ejection_time``, and not too many. A
+    circuit breaker further in refuses all the same: then all but one may be out.
+    """
+    detection = None
+    if reason == RETRY_AFTER:
+        detection = state.roster.detection
+        if detection is None:
+            return False
+        seconds = min(seconds, detection.max_ejection_time)
+    if state.ejected_until is None and _too_many_out(state, detection):
+        return False
+    state.is_set_aside = True
+    until = state.roster.now() + seconds
+    _put_out(state, max(until, state.ejected_until or until), reason)
+    return True
+
+
+def _put_out(state: EndpointState, until: float, reason: str) -> None:
+    roster = state.roster
+    state.ejected_until, state.reason, state.trial = until, reason, None
+    state.changed_at, state.failures = roster.now(), 0
+    endpoint = state.endpoint
+    roster.review()
+    roster.tell(
+        lambda listener, group: listener.on_ejected(group, endpoint, reason, until)
+    )
+
+
+def bring_back(state: EndpointState, took: float | None = None) -> None:
+    """Let an endpoint serve again; after a trial with the latency of that."""
+    roster = state.roster
+    state.ejected_until = state.reason = state.trial = None
+    state.is_set_aside, state.times, state.failures = False, 0, 0
+    state.changed_at, state.window = roster.now(), new_window(roster)
+    if took is not None:
+        begin_anew(state, took, roster.scale.growth(roster.now()))
+    endpoint = state.endpoint
+    roster.review()
+    roster.tell(lambda listener, group: listener.on_returned(group, endpoint))
+
+
+def end_trial(state: EndpointState, took: float | None) -> None:
+    """Bring an endpoint back that answered a trial after so long; else eject it."""
+    detection = state.roster.detection
+    if took is not None or detection is None:
+        bring_back(state, took)
+    else:
+        eject(state, detection, TRIAL)
+
+
+def give_up_trial(state: EndpointState) -> None:
+    """Let the next request be the trial, because this one has told nothing."""
+    state.trial = None
+    state.roster.review()
+
+
+def _too_many_out(state: EndpointState, detection: OutlierDetection | None) -> bool:
+    """Say whether so many others are out that this one has to stay.
+
+    Where others follow, none has to; without *detection*, the last one has.
+    """
+    roster, peers = state.roster, []
+    for each in roster.states:
+        if each.rank > state.rank:
+            return False
+        if each.rank == state.rank and each.weight:
+            peers.append(each)
+    if roster.follower is not None:
+        return False
+    number = len(peers)
+    most = number - 1 if detection is None else detection.most_ejected(number)
+    out = sum(each is not state and each.ejected_until is not None for each in peers)
+    return out >= most

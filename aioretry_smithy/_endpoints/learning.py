@@ -1,0 +1,126 @@
+"""Learn from how a request ended: how quick its endpoint is, and how well."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from .._breaker.breaker import FailFastError
+from .._failures.hints import retry_after
+from .._failures.safety import is_unprocessed, peel
+from .ejection import CIRCUIT_OPEN, RETRY_AFTER, note_failure, note_success, set_aside
+from .latency import note_answer, note_at_least, note_refusal, seconds_of
+from .trial import Trial
+
+if TYPE_CHECKING:
+    from .._call.call import Call
+    from .._call.record import Record
+    from .state import EndpointState
+
+    Permit = EndpointState | Trial
+
+_UNAVAILABLE: Final = 503
+_WRONG_REQUEST: Final = range(400, 500)
+
+
+def learn(
+    state: EndpointState,
+    call: Call,
+    record: Record,
+    permit: Permit,
+    cause: Exception | None,
+    *,
+    verdict: bool | None,
+) -> None:
+    """Learn from an outcome, which is a success, a failure, or says nothing."""
+    if verdict is True:
+        took = _learn_success(state, call, record)
+        if isinstance(permit, Trial):
+            permit.end(took)
+    elif verdict is False:
+        _learn_failure(state, call, record, cause, is_trial=isinstance(permit, Trial))
+        if isinstance(permit, Trial):
+            permit.end(None)
+    else:
+        refusal = None if cause is None else peel(cause)
+        if isinstance(permit, Trial):
+            permit.give_up()
+        if isinstance(refusal, FailFastError) and refusal.is_of_endpoint:
+            set_aside(state, refusal.retry_in or 0.0, CIRCUIT_OPEN)
+
+
+def learn_from_loser(
+    state: EndpointState, call: Call, record: Record, permit: Permit
+) -> None:
+    """Learn from a request that was given up because another one had an answer."""
+    now = call.loop.time()
+    note_at_least(state, now - sent_at(record), state.roster.scale.growth(now))
+    if isinstance(permit, Trial):
+        permit.end(None)
+
+
+def _learn_success(state: EndpointState, call: Call, record: Record) -> float:
+    """Learn how long an answer took, and return that."""
+    outcome, roster = record.outcome, state.roster
+    ended = outcome.ended
+    if ended is None:
+        ended = call.loop.time()
+    began, scale = sent_at(record), roster.scale
+    took = ended - began
+    growth = scale.growth(ended)
+    was_settled = state.grown > 0.0 and not state.penalty
+    if outcome.status in _WRONG_REQUEST:
+        if not state.grown:
+            took = max(took, _slowest(state, growth))
+        note_refusal(state, took, growth)
+    else:
+        note_answer(state, took, growth)
+    note_success(state, record.started, ended)
+    if not was_settled:
+        state.penalty = 0.0
+        roster.settle()
+    return took
+
+
+def _learn_failure(
+    state: EndpointState,
+    call: Call,
+    record: Record,
+    cause: Exception | None,
+    *,
+    is_trial: bool,
+) -> None:
+    now, roster = call.loop.time(), state.roster
+    scale = roster.scale
+    took = now - sent_at(record)
+    if scale.penalty:
+        estimate = seconds_of(state, scale.growth(now))
+        state.penalty = max(scale.penalty, took, estimate)
+        state.chance_at = now + scale.penalty
+        roster.settle()
+    if is_trial:
+        return
+    asked = _asked_for(call, record) if cause is None else None
+    if asked and set_aside(state, asked, RETRY_AFTER):
+        return
+    note_failure(state, call, record, cause, is_connect=is_unprocessed(cause))
+
+
+def _asked_for(call: Call, record: Record) -> float | None:
+    """Return the seconds for which a 503 asks to be left alone."""
+    outcome = record.outcome
+    headers: Any = outcome.headers
+    if outcome.status != _UNAVAILABLE or headers is None:
+        return None
+    return retry_after(headers, now=call.wall_clock + record.started - call.started)
+
+
+def _slowest(state: EndpointState, growth: float) -> float:
+    """Return the longest estimate of those that have answered; 0 without one."""
+    known = (seconds_of(each, growth) for each in state.roster.well if each.is_settled)
+    return max(known, default=0.0)
+
+
+def sent_at(record: Record) -> float:
+    """Return when a request was sent, after its waits for places."""
+    sent = record.first_sent
+    return record.started if sent is None else sent

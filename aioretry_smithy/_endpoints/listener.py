@@ -1,0 +1,54 @@
+"""Hear of changes in a group of endpoints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .._request.endpoint import Endpoint
+
+
+class Group(Protocol):
+    """What a listener may ask of a group."""
+
+    @property
+    def name(self) -> str:
+        """The name of the group in logs, metrics and keys."""
+        ...
+
+    @property
+    def endpoints(self) -> Sequence[Endpoint]:
+        """The endpoints that it has now."""
+        ...
+
+
+class EndpointGroupListener:
+    """Hears of changes in a group; a subclass overrides what it wants to hear.
+
+    The methods are plain. What they raise is logged, and changes nothing.
+
+    >>> class Bell(EndpointGroupListener):
+    ...     def on_endpoints_changed(self, group, endpoints):
+    ...         print(f"{group.name} has {len(endpoints)} endpoints")
+    """
+
+    def on_endpoints_changed(self, group: Group, endpoints: Sequence[Endpoint]) -> None:
+        """Hear that the group has other endpoints, from now on these."""
+
+    def on_ejected(
+        self, group: Group, endpoint: Endpoint, reason: str, until: float
+    ) -> None:
+        """Hear that an endpoint is out, each time that it is, for longer too.
+
+        Args:
+            group: The group.
+            endpoint: The endpoint.
+            reason: ``connect_failures``, ``consecutive_failures``, ``failure_rate``,
+                ``trial_failed``, ``retry_after`` or ``circuit_open``.
+            until: When it may come back, by the event loop's clock.
+        """
+
+    def on_returned(self, group: Group, endpoint: Endpoint) -> None:
+        """Hear that an endpoint is well again."""

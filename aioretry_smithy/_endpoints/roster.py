@@ -1,0 +1,242 @@
+"""Keep the endpoints of a group in one event loop, and find the next one."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from .._call.tries import tries_of
+from .._chance import chance
+from .ejection import bring_back, new_window
+from .latency import Scale
+from .selection import shuffled_start
+from .state import EndpointState
+from .trial import Trial, may_try
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Iterable, Sequence
+
+    from .._call.call import Call
+    from .._call.hooks import Scope
+    from .._call.record import Record
+    from .._request.endpoint import Endpoint
+    from .._request.request import HttpRequest
+    from .._request.service import Service
+    from .settings import GroupSettings
+    from .state import Peers, Tell
+
+
+class Listed(NamedTuple):
+    """An endpoint as a list has it."""
+
+    endpoint: Endpoint
+
+    rank: int = 0
+    """It serves only while none of a lower rank can."""
+
+
+_KEPT: float = 300.0
+"""Seconds for which the state of an endpoint is kept that has left the list."""
+
+
+class Roster:
+    """The endpoints of a group in one event loop, with what is known of each.
+
+    Args:
+        service: What they all do.
+        settings: The settings of the group.
+        tell: Tells the group's listener of an event.
+        loop: The event loop; None to look at the endpoints alone.
+    """
+
+    __slots__ = (
+        "_left",
+        "detection",
+        "due",
+        "due_at",
+        "follower",
+        "loop",
+        "scale",
+        "selection",
+        "service_key",
+        "states",
+        "tell",
+        "turn",
+        "unsettled",
+        "well",
+    )
+
+    states: tuple[EndpointState, ...]
+    """The endpoints in the order of the list."""
+
+    well: tuple[EndpointState, ...]
+    """Those that may be chosen now."""
+
+    due: tuple[EndpointState, ...]
+    """Those that are out, and for which a trial is due."""
+
+    due_at: float
+    """When these may change by time alone."""
+
+    unsettled: int
+    """How many of those that are well have not answered yet, or failed since."""
+
+    turn: float
+    """How far all turns are, where endpoints take turns."""
+
+    follower: Callable[[], Peers] | None
+    """Finds what serves while none of these is well; None where nothing does."""
+
+    def __init__(
+        self,
+        service: Service,
+        settings: GroupSettings,
+        tell: Tell,
+        loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        self.service_key = service.key
+        self.detection = settings.outlier_detection
+        self.tell = tell
+        self.loop = loop
+        self.states = self.well = self.due = ()
+        self.due_at = math.inf
+        self.turn = 0.0
+        self.unsettled = 0
+        self.follower = None
+        self.selection = selection = settings.selection
+        self.scale = Scale(selection._decay, selection._failure_penalty)
+        # Those that have left the list, with when they did.
+        self._left: dict[Endpoint, tuple[float, EndpointState]] = {}
+
+    def now(self) -> float:
+        """Return the time of the loop; 0.0 without one."""
+        return 0.0 if self.loop is None else self.loop.time()
+
+    def set_listed(self, listed: Iterable[Listed]) -> None:
+        """Replace the list; what is known of those that stay is kept."""
+        now, before = self.now(), self.states
+        known = {each.endpoint: each for each in before}
+        for endpoint, (since, state) in [*self._left.items()]:
+            if now - since > _KEPT:
+                del self._left[endpoint]
+            else:
+                known[endpoint] = state
+        states: dict[Endpoint, EndpointState] = {}
+        for endpoint, rank in listed:
+            if endpoint not in states:
+                state = known.get(endpoint) or self._new(endpoint)
+                state.endpoint, state.weight = endpoint, endpoint.weight
+                state.rank, state.place = rank, len(states)
+                states[endpoint] = state
+                self._left.pop(endpoint, None)
+        self.states = (*states.values(),)
+        self._left.update(
+            (each.endpoint, (now, each))
+            for each in before
+            if each.endpoint not in states
+        )
+        left = (state for _, state in self._left.values())
+        self.scale.states = (*self.states, *left)
+        new = [each for each in self.states if each.weight and not each.turn]
+        shuffled_start(new, chance, self.turn)
+        self.review()
+        if [each.endpoint for each in before] != [*states]:
+            found = (*states,)
+            self.tell(
+                lambda listener, group: listener.on_endpoints_changed(group, found)
+            )
+
+    def _new(self, endpoint: Endpoint) -> EndpointState:
+        state = EndpointState(self, endpoint)
+        state.window = new_window(self)
+        return state
+
+    def catch_up(self) -> None:
+        """Let endpoints come back that were set aside for a time."""
+        now = self.now()
+        for state in self.states:
+            until = state.ejected_until
+            if state.is_set_aside and until is not None and until <= now:
+                bring_back(state)
+        self.review()
+
+    def review(self) -> None:
+        """Find those that may be chosen now: of the lowest rank that has any.
+
+        Where none is well, all of those are that have a weight.
+        """
+        now, due_at, due = self.now(), math.inf, []
+        able = [each for each in self.states if each.weight]
+        for state in able:
+            until = state.ejected_until
+            if until is None:
+                continue
+            if until > now or state.is_set_aside:
+                due_at = min(due_at, until)
+            elif state.trial is None:
+                due.append(state)
+        well = [each for each in able if each.ejected_until is None] or able
+        rank = min((each.rank for each in well), default=0)
+        self.well = (*(each for each in well if each.rank == rank),)
+        self.due, self.due_at = (*due,), due_at
+        self.settle()
+
+    def settle(self) -> None:
+        """Count those that have not answered yet, or failed since."""
+        self.unsettled = sum(not each.is_settled for each in self.well)
+
+    def well_now(self) -> Sequence[EndpointState]:
+        """Return those that are well now, of what follows where none of these is."""
+        if self.now() >= self.due_at:
+            self.catch_up()
+        are_out = all(each.ejected_until is not None for each in self.well)
+        if are_out and self.follower is not None:
+            return self.follower().well_now()
+        return () if are_out else self.well
+
+    def pick(
+        self, call: Call, scope: Scope, request: HttpRequest | None = None
+    ) -> EndpointState | Trial | None:
+        """Choose an endpoint for a request, perhaps for a trial; None if there is none.
+
+        Without a *request* there is no trial.
+        """
+        if call.loop.time() >= self.due_at:
+            self.catch_up()
+        if self.due and request is not None:
+            for state in self.due:
+                if may_try(state, call, scope, request) and (
+                    self.selection._may_try(state, call, scope)
+                ):
+                    return Trial(state, call, scope)
+        well: Sequence[EndpointState] = self.well
+        if not well:
+            return None
+        if call.sent:
+            well = self._least_tried(call, scope.record, well)
+        return self.selection._choose(self, call, scope, well)
+
+    def _least_tried(
+        self, call: Call, record: Record, well: Sequence[EndpointState]
+    ) -> Sequence[EndpointState]:
+        """Return those that a call has not tried, or tried less often than others."""
+        tries = tries_of(call, record)
+        if not tries:
+            return well
+        fewest = min(tries.get(each.endpoint, 0) for each in well)
+        return [each for each in well if tries.get(each.endpoint, 0) == fewest]
+
+    def why_out(self) -> dict[str, str]:
+        """Return each endpoint as text, with why it is not chosen."""
+        now = self.now()
+        return {str(each.endpoint): _why(each, now) for each in self.states}
+
+
+def _why(state: EndpointState, now: float) -> str:
+    if not state.weight:
+        return "weight 0"
+    if state.ejected_until is None:
+        return "well"
+    seconds = max(0.0, state.ejected_until - now)
+    return f"out for {seconds:.3f} s: {state.reason}"

@@ -1,0 +1,206 @@
+"""Know of one endpoint of a group how busy, how quick and how well it is."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Protocol
+
+from .._call.rounds import Rounds
+from .._request.service import joined, keep
+from .latency import seconds_of
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+    from collections.abc import Callable, Container, Sequence
+
+    from aiohttp.typedefs import StrOrURL
+    from yarl import URL
+
+    from .._breaker.window import SlidingWindow
+    from .._request.endpoint import Endpoint
+    from .latency import Scale
+    from .listener import EndpointGroupListener, Group
+    from .outliers import OutlierDetection
+
+    Event = Callable[[EndpointGroupListener, Group], None]
+    Tell = Callable[[Event], None]
+
+
+class Peers(Protocol):
+    """The endpoints of a group in one event loop; see :class:`.Roster`."""
+
+    detection: OutlierDetection | None
+    due: tuple[EndpointState, ...]
+    follower: Callable[[], Peers] | None
+    loop: AbstractEventLoop | None
+    scale: Scale
+    service_key: str
+    states: tuple[EndpointState, ...]
+    tell: Tell
+    turn: float
+    unsettled: int
+    well: tuple[EndpointState, ...]
+
+    def now(self) -> float:
+        """Return the time of the loop."""
+        ...
+
+    def review(self) -> None:
+        """Find those that may be chosen now."""
+        ...
+
+    def settle(self) -> None:
+        """Count those that have not answered yet, or failed since."""
+        ...
+
+    def well_now(self) -> Sequence[EndpointState]:
+        """Return those that are well now."""
+        ...
+
+
+class EndpointState:
+    """What a group knows of one of its endpoints; to be read, not to be changed.
+
+    Args:
+        roster: The endpoints of the group.
+        endpoint: The endpoint.
+    """
+
+    __slots__ = (
+        "_urls",
+        "chance_at",
+        "changed_at",
+        "ejected_until",
+        "endpoint",
+        "failures",
+        "grown",
+        "heat",
+        "in_flight",
+        "is_set_aside",
+        "key",
+        "penalty",
+        "place",
+        "rank",
+        "reason",
+        "roster",
+        "rounds",
+        "service_key",
+        "times",
+        "trial",
+        "turn",
+        "weight",
+        "window",
+    )
+
+    endpoint: Endpoint
+    """The endpoint."""
+
+    weight: float
+    """Its share of the requests, compared with others; 0 for none."""
+
+    in_flight: int
+    """How many requests are under way, to the end of their bodies."""
+
+    ejected_until: float | None
+    """When it may come back, by the event loop's clock; None while it is well."""
+
+    reason: str | None
+    """Why it is out; None while it is well."""
+
+    rank: int
+    """It serves only while none of a lower rank can."""
+
+    place: int
+    """Its place in the list of the group, from 0."""
+
+    turn: float
+    """How far its share is used up, where endpoints take turns."""
+
+    heat: float
+    """Its latency, as :mod:`.latency` keeps it."""
+
+    grown: float
+    """The growth at its last answer; 0 as long as there was none."""
+
+    penalty: float
+    """Seconds that it counts as, at least, because it has failed; 0 else."""
+
+    chance_at: float
+    """When it gets a request in spite of its penalty."""
+
+    failures: int
+    """Failures since the last success."""
+
+    window: SlidingWindow | None
+    """Its successes and failures of late, where outliers are detected."""
+
+    rounds: Rounds
+    """Tells failures of one restart from others."""
+
+    changed_at: float
+    """When it was ejected, or came back, last."""
+
+    times: int
+    """How often it was ejected since it was well."""
+
+    is_set_aside: bool
+    """Whether it comes back without a trial."""
+
+    trial: object
+    """The request that tries it; None without one."""
+
+    def __init__(self, roster: Peers, endpoint: Endpoint) -> None:
+        self.roster = roster
+        self.endpoint = endpoint
+        self.weight = endpoint.weight
+        self.key = endpoint.key
+        self.service_key = roster.service_key
+        self.rank = self.place = self.in_flight = self.failures = self.times = 0
+        self.turn = self.heat = self.grown = self.penalty = 0.0
+        self.changed_at = self.chance_at = -math.inf
+        self.ejected_until = self.reason = self.trial = None
+        self.window = None
+        self.rounds = Rounds()
+        self.is_set_aside = False
+        self._urls: dict[StrOrURL, URL] = {}
+
+    @property
+    def latency(self) -> float | None:
+        """Seconds that it takes to answer, an estimate; None before the first answer.
+
+        A failure counts as more, until the next success.
+        """
+        roster = self.roster
+        if roster.loop is None or not (self.grown or self.penalty):
+            return None
+        return seconds_of(self, roster.scale.growth(roster.loop.time()))
+
+    @property
+    def state(self) -> EndpointState:
+        """Itself, as :class:`.Trial` has it."""
+        return self
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it has answered, and not failed since."""
+        return self.grown > 0.0 and not self.penalty
+
+    def url_of(self, target: StrOrURL, asked: URL) -> URL:
+        """Return the URL there for a *target* that asks for what is *asked*."""
+        url = self._urls.get(target)
+        if url is None:
+            url = asked if asked.absolute else joined(self.endpoint.url, asked)
+            keep(self._urls, target, url)
+        return url
+
+    def has_other(self, tried: Container[Endpoint]) -> bool:
+        """Say whether an endpoint of the group is well that was not tried."""
+        return any(each.endpoint not in tried for each in self.roster.well_now())
+
+    def end(self) -> None:
+        """Count a request, and the body of its response, as over."""
+        self.in_flight -= 1
+
+    def __repr__(self) -> str:
+        out = "" if self.reason is None else f" out: {self.reason}"
+        return f"<EndpointState {self.endpoint} in_flight={self.in_flight}{out}>"

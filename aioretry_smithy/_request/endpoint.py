@@ -1,0 +1,173 @@
+"""Name one server of several that do the same."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from yarl import URL
+
+from .._errors import bad_argument, is_finite
+from .._masking.mask import DEFAULT_MASK
+
+if TYPE_CHECKING:
+    from aiohttp.typedefs import StrOrURL
+
+    Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+_SCHEMES: Final = frozenset({"http", "https", "ws", "wss"})
+_SAME_AS: Final = {"ws": "http", "wss": "https"}
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+@dataclass(init=False, repr=False, eq=False, frozen=True, slots=True)
+class Endpoint:
+    """One server: what its URLs begin with, and where its connections go.
+
+    Two are equal if scheme, host, port, path and address are, whatever their weights.
+    After Armeria's ``Endpoint``.
+
+    Args:
+        url: The beginning of its URLs: scheme, host, port, a path to put before each.
+            Host header, TLS name and cookies go by it.
+        address: The IP address that connections go to; unless given, what the name of
+            the host stands for.
+        weight: Its share of the requests, compared with others, finite and >= 0;
+            with 0 it gets none.
+
+    Raises:
+        ValueError: An argument is not as described.
+
+    >>> Endpoint("https://eu.example.com") == Endpoint("https://EU.example.com:443/")
+    True
+    >>> print(Endpoint("http://orders:8080", address="10.0.0.3"))
+    10.0.0.3:8080
+    """
+
+    url: URL
+    """The beginning of its URLs, with a slash at its end."""
+
+    address: str | None
+    """The IP address that connections go to; None to look the host up."""
+
+    weight: float
+    """Its share of the requests, compared with others."""
+
+    text: str
+    """The endpoint in logs."""
+
+    key: str
+    """Its server as circuit breakers and limits know it: ``host:port``."""
+
+    _identity: tuple[object, ...]
+
+    def __init__(
+        self,
+        url: StrOrURL,
+        *,
+        address: str | Address | None = None,
+        weight: float = 1.0,
+    ) -> None:
+        if not (is_finite(weight) and weight >= 0):
+            raise bad_argument("weight", weight, "finite and >= 0")
+        parsed = _checked_url(url)
+        if not parsed.raw_path.endswith("/"):
+            parsed = parsed.with_path(f"{parsed.raw_path}/", encoded=True)
+        where = None if address is None else _checked_address(address)
+        scheme, host, port = origin_key(parsed)
+        if where is None:
+            text = f"{parsed.raw_authority}{parsed.raw_path.rstrip('/')}"
+            key = f"{parsed.host_subcomponent}:{port}"
+        else:
+            text = key = f"[{where}]:{port}" if ":" in where else f"{where}:{port}"
+        facts = {
+            "url": parsed,
+            "address": where,
+            "weight": float(weight),
+            "text": text,
+            "key": key,
+            "_identity": (scheme, host, port, parsed.raw_path, where),
+        }
+        for name, value in facts.items():
+            object.__setattr__(self, name, value)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Endpoint):
+            return self._identity == other._identity
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        address = "" if self.address is None else f", address={self.address!r}"
+        weight = "" if self.weight == 1.0 else f", weight={self.weight}"
+        url = str(self.url) if self.url.raw_path != "/" else str(self.url.origin())
+        return f"Endpoint({url!r}{address}{weight})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (str(self.url), self.address, self.weight)
+
+
+def origin_key(url: URL) -> tuple[str, str, int | None]:
+    """Return what two URLs of one origin have in common; ``ws`` counts as ``http``."""
+    scheme = url.scheme
+    host = (url.raw_host or "").lower()
+    return _SAME_AS.get(scheme, scheme), host, url.port
+
+
+def _rebuilt(url: str, address: str | None, weight: float) -> Endpoint:
+    return Endpoint(url, address=address, weight=weight)
+
+
+def _checked_url(given: StrOrURL) -> URL:
+    """Return the URL of an endpoint, or say what to write in its place."""
+    if not isinstance(given, str | URL):
+        raise bad_argument("url", given, "a str or a yarl.URL")
+    text = DEFAULT_MASK.text(str(given))
+    if isinstance(given, str) and not _SCHEME.match(given):
+        near = f"http://{text.strip('/')}" if text.strip("/") else "https://example.com"
+        raise bad_argument("url", given, f"with a scheme, such as {near!r}")
+    try:
+        url = URL(given)
+        host, port = url.host, url.port
+    except ValueError as error:
+        raise bad_argument("url", given, f"a URL: {error}") from None
+    if url.scheme not in _SCHEMES or not host or port is None:
+        raise bad_argument("url", given, "http:// or https://, and a host")
+    if "%" in host:
+        raise bad_argument("url", given, "a host without a zone")
+    bare = URL.build(
+        scheme=url.scheme,
+        authority=url.raw_authority.rpartition("@")[2],
+        path=url.raw_path,
+        encoded=True,
+    )
+    if "@" in url.raw_authority:
+        expected = f"without credentials: {str(bare)!r}, and auth= of the session"
+        raise bad_argument("url", given, expected)
+    if url.raw_query_string or url.raw_fragment or str(given).endswith(("?", "#")):
+        expected = f"without query and fragment: {str(bare)!r}"
+        raise bad_argument("url", given, expected)
+    return bare
+
+
+def _checked_address(given: object) -> str:
+    """Return an IP address as text; one of IPv4 within IPv6 is one of IPv4."""
+    expected = "an IP address; a name belongs into url"
+    if not isinstance(given, str | ipaddress.IPv4Address | ipaddress.IPv6Address):
+        raise bad_argument("address", given, expected)
+    try:
+        address = ipaddress.ip_address(given)
+    except ValueError:
+        raise bad_argument("address", given, expected) from None
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.scope_id is not None:
+            raise bad_argument("address", str(given), "without a zone")
+        address = address.ipv4_mapped or address
+    return str(address)

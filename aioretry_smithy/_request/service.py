@@ -1,0 +1,127 @@
+"""Know which requests are for one of several servers, and join their URLs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from yarl import URL
+
+from .endpoint import origin_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+    from aiohttp.typedefs import StrOrURL
+
+_K = TypeVar("_K", bound="Hashable")
+_V = TypeVar("_V")
+
+_ROOT: Final = URL("http://root.invalid/")
+_MOST_KEPT: Final = 1024
+
+
+class Service:
+    """What several servers do, as one thing to call: the base of relative URLs.
+
+    Args:
+        key: Its name, for what is kept per service.
+        url: Finds how its URLs begin as they are shown; None before that is known.
+        origin: Finds a URL whose origin absolute URLs may have; None for none.
+    """
+
+    __slots__ = ("__weakref__", "_found", "_origin", "_url", "key")
+
+    key: str
+    """Its name, for what is kept per service."""
+
+    def __init__(
+        self,
+        key: str,
+        url: Callable[[], URL | None],
+        origin: Callable[[], URL | None],
+    ) -> None:
+        self.key = key
+        self._url = url
+        self._origin = origin
+        self._found: dict[StrOrURL, URL | None] = {}
+
+    def join(self, url: URL) -> URL:
+        """Return a relative URL after the beginning; as it is where none is known."""
+        base = self._url()
+        return url if base is None else joined(base, _ROOT.join(url))
+
+    def find(self, target: StrOrURL) -> URL | None:
+        """Return what one of the servers is asked for: a URL, from the root or whole.
+
+        That is the target with its dots resolved; None where it is of another origin,
+        or no URL.
+        """
+        found = self._found.get(target, _ROOT)
+        if found is _ROOT:
+            found = self._find(target)
+            keep(self._found, target, found)
+        return found
+
+    def _find(self, target: StrOrURL) -> URL | None:
+        try:
+            url = URL(target)
+        except (TypeError, ValueError):
+            # aiohttp reports it when the request is sent.
+            return None
+        if not (url.absolute or url.scheme):
+            return _ROOT.join(url).relative()
+        origin = self._origin()
+        is_ours = origin is not None and origin_key(url) == origin_key(origin)
+        return url if is_ours else None
+
+    def renamed(self, before: StrOrURL, target: StrOrURL) -> StrOrURL:
+        """Return the target that replaces one *before*, from the root if both are ours.
+
+        The new one may begin as the service's URLs are shown.
+        """
+        base = self._url()
+        if base is None or self.find(before) is None:
+            return target
+        try:
+            return path_after(base, URL(target)) or target
+        except (TypeError, ValueError):
+            return target
+
+    def forget(self) -> None:
+        """Find targets anew, because the servers have changed."""
+        self._found.clear()
+
+    def __repr__(self) -> str:
+        return f"Service({self.key!r})"
+
+
+def joined(base: URL, path: URL) -> URL:
+    """Return a URL whose path and query are those of *path*, after those of *base*."""
+    return URL.build(
+        scheme=base.scheme,
+        authority=base.raw_authority,
+        path=base.raw_path + path.raw_path.removeprefix("/"),
+        query_string=path.raw_query_string,
+        fragment=path.raw_fragment,
+        encoded=True,
+    )
+
+
+def path_after(base: URL, url: URL) -> URL | None:
+    """Return a relative URL that :func:`joined` to *base* is *url*; None for none."""
+    start = base.raw_path
+    if origin_key(url) != origin_key(base) or not url.raw_path.startswith(start):
+        return None
+    return URL.build(
+        path="/" + url.raw_path.removeprefix(start),
+        query_string=url.raw_query_string,
+        fragment=url.raw_fragment,
+        encoded=True,
+    )
+
+
+def keep(values: dict[_K, _V], key: _K, value: _V) -> None:
+    """Keep a value that can be made anew; all are dropped when there are too many."""
+    if len(values) >= _MOST_KEPT:
+        values.clear()
+    values[key] = value

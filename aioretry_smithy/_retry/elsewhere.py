@@ -1,0 +1,81 @@
+"""Decide whether the next attempt goes to another of several servers, at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import aiohttp
+
+from .._call.tries import has_untried
+from .._errors import UnprocessedRequestError
+from .._failures.safety import is_unprocessed, peel, was_queued
+from .wait import Wait
+
+if TYPE_CHECKING:
+    from .._call.call import Call
+    from .._call.record import Record
+
+_MOST_SWITCHES: Final = 2
+"""How often a call goes to the next endpoint without a wait."""
+
+_UNAVAILABLE: Final = 503
+
+_BAD_SERVERS = (
+    aiohttp.ClientConnectorCertificateError,
+    aiohttp.ServerFingerprintMismatch,
+)
+
+ELSEWHERE: Final = Wait(0.0, "next_endpoint")
+"""The decision to go to the next endpoint at once."""
+
+
+def overrules(call: Call, record: Record, cause: Exception | None) -> bool:
+    """Say whether the next endpoint is asked though the strategy wants no retry.
+
+    Where the circuit of this one is open, or its certificate is bad: that says nothing
+    of the others, and nothing was sent.
+    """
+    if record.route is None or cause is None:
+        return False
+    failure = peel(cause)
+    is_refused = getattr(failure, "is_of_endpoint", False)
+    is_bad = isinstance(failure, _BAD_SERVERS) and call.switches < _MOST_SWITCHES
+    return (is_refused or is_bad) and is_unsent(failure) and has_untried(call, record)
+
+
+def without_wait(
+    call: Call, record: Record, cause: Exception | None, wait: Wait, asked: float
+) -> tuple[Wait, float]:
+    """Return the wait for an attempt elsewhere, and what the server asks for of it.
+
+    After a failure that did not reach a server there is none, twice a call. The
+    ``Retry-After`` of a 503 is of one server alone.
+
+    Args:
+        call: The call.
+        record: The request before.
+        cause: Its failure, or None.
+        wait: The wait that the strategy wants.
+        asked: The seconds that the server asks to be left alone; 0 for none.
+    """
+    if cause is None:
+        is_one = asked and record.outcome.status == _UNAVAILABLE
+        return wait, 0.0 if is_one and has_untried(call, record) else asked
+    if (
+        call.switches < _MOST_SWITCHES
+        and is_unsent(peel(cause))
+        and has_untried(call, record)
+    ):
+        return ELSEWHERE, 0.0
+    return wait, asked
+
+
+def is_unsent(failure: BaseException) -> bool:
+    """Say whether a request did not reach one of several servers.
+
+    Not where something that they share refused it: a limit, or the pool.
+    """
+    if getattr(failure, "is_of_endpoint", False):
+        return True
+    is_ours = isinstance(failure, UnprocessedRequestError) or was_queued(failure)
+    return is_unprocessed(failure) and not is_ours
