@@ -1,0 +1,245 @@
+"""Keep a list of endpoints fresh while it is used."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from contextlib import suppress
+from contextvars import Context
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from .._chance import chance
+from .._errors import bad_argument, check_positive, is_finite
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Sequence
+
+    from .._request.endpoint import Endpoint
+
+QUERY_TIME: Final = 5.0
+"""The seconds after which a query counts as failed."""
+
+_FIRST_PAUSE: Final = 1.0
+_DOUBLINGS: Final = 5
+_JITTER: Final = 0.2
+
+
+class Listed(NamedTuple):
+    """An endpoint of a list."""
+
+    endpoint: Endpoint
+    """The endpoint, with its weight."""
+
+    rank: int = 0
+    """A higher one serves only while none of a lower one is well."""
+
+
+class Answer(NamedTuple):
+    """What a query has found."""
+
+    listed: Sequence[Listed]
+    """The endpoints; none where the name stands for nothing."""
+
+    ttl: float | None = None
+    """The seconds that it holds; None if it does not say."""
+
+
+class Sink(Protocol):
+    """Takes the lists that are found."""
+
+    def set_listed(self, listed: Sequence[Listed]) -> None:
+        """Take the list that holds from now on, perhaps the same one again."""
+
+
+class Discovery:
+    """Asks for a list again when it is used and has grown old.
+
+    A query runs in a task of its own, at most one at a time, and no caller's end ends
+    it. Between queries there is neither task nor timer. The list keeps its order:
+    endpoints that stay have their places, new ones come last.
+
+    A failed query leaves the list as it is; the next one is due after a second, twice
+    that after each further failure up to 32, 20 % more or less. An empty answer is
+    believed when the next one, the shortest time of *refresh* later, says the same.
+
+    It serves one event loop at a time, and goes by that loop's clock: :meth:`reset` it
+    before its use in another one.
+
+    Args:
+        ask: Finds the endpoints, or raises.
+        sink: Hears each list.
+        refresh: The shortest and the longest time, in seconds, that an answer holds.
+        interval: The seconds that an answer holds which has no time to live.
+        cut: Whether a query that takes longer than 5 s is cancelled. One that holds a
+            thread goes on; none is begun beside it, and its late answer counts.
+        on_failed: Is told why a query has brought no list: of its exception, of a
+            :class:`TimeoutError` after 5 s, of a :class:`LookupError` for an empty
+            answer that is not believed yet. A query that is late and then fails is
+            told twice.
+        random: Draws from [0, 1).
+
+    Raises:
+        ValueError: An argument is not as described.
+    """
+
+    due_at: float
+    """Until then the list may serve, and :meth:`use` has nothing to do."""
+
+    asks_at: float
+    """From then on :meth:`use` begins a query; ``inf`` while one is under way.
+
+    Whoever waits for a list looks again at this time, and when told of a failure.
+    """
+
+    def __init__(
+        self,
+        ask: Callable[[], Coroutine[object, None, Answer]],
+        sink: Sink,
+        *,
+        refresh: tuple[float, float] = (1.0, 60.0),
+        interval: float = 10.0,
+        cut: bool = True,
+        on_failed: Callable[[BaseException], object] | None = None,
+        random: Callable[[], float] = chance,
+    ) -> None:
+        self._refresh = _checked_refresh(refresh)
+        check_positive("interval", interval)
+        self._ask = ask
+        self._sink = sink
+        self._interval = interval
+        self._cut = cut
+        self._on_failed = on_failed
+        self._random = random
+        self._task: asyncio.Task[Answer] | None = None
+        self._forget()
+
+    def use(self, now: float) -> bool:
+        """Begin a query if one is due; say whether the present list may serve.
+
+        It may not before there is one, nor where it expired longer than the longest
+        time of *refresh* ago, unless the last query failed.
+        """
+        if now < self.due_at:
+            return True
+        if now >= self.asks_at:
+            self._begin()
+        return now <= self._serves_until
+
+    def reset(self) -> None:
+        """Cancel the query that is under way, and forget all that is known."""
+        task, self._task = self._task, None
+        self._forget()
+        if task is not None:
+            # Its loop may be closed, or be another thread's.
+            with suppress(RuntimeError):
+                task.get_loop().call_soon_threadsafe(task.cancel, context=Context())
+
+    def _forget(self) -> None:
+        self._listed: dict[Endpoint, Listed] | None = None
+        self._failures = 0
+        self._was_empty = self._is_late = False
+        self.asks_at = self._expires_at = -math.inf
+        self._settle()
+
+    def _settle(self) -> None:
+        """Work out until when the list may serve, and when there is something to do."""
+        if self._failures and self._listed is not None:
+            self._serves_until = math.inf
+        else:
+            self._serves_until = self._expires_at + self._refresh[1]
+        self.due_at = min(self.asks_at, self._serves_until)
+
+    def _begin(self) -> None:
+        loop = asyncio.get_running_loop()
+        # It belongs to no call, so nothing of it takes over a context.
+        self._task = task = loop.create_task(self._ask(), context=Context())
+        timer = loop.call_later(QUERY_TIME, self._be_late, task, context=Context())
+        task.add_done_callback(partial(self._end, timer), context=Context())
+        self.asks_at = math.inf
+        self._settle()
+
+    def _be_late(self, task: asyncio.Task[Answer]) -> None:
+        """Count a query as failed that takes too long."""
+        if task is not self._task:
+            return
+        if self._cut:
+            # It is forgotten at once, as it may take its time to end even so.
+            self._task = None
+            task.cancel()
+        self._is_late = not self._cut
+        self._failures += 1
+        self._fail(TimeoutError(f"no answer within {QUERY_TIME:g} s"))
+
+    def _end(self, timer: asyncio.TimerHandle, task: asyncio.Task[Answer]) -> None:
+        """Take what has come of a query, unless it is one that is forgotten."""
+        timer.cancel()
+        failure = (
+            asyncio.CancelledError("the query was cancelled")
+            if task.cancelled()
+            else task.exception()
+        )
+        if task is not self._task:
+            return
+        self._task = None
+        was_late, self._is_late = self._is_late, False
+        if failure is None:
+            self._take(task.result())
+        else:
+            # One that is late has counted already.
+            self._failures += not was_late
+            self._fail(failure)
+
+    def _fail(self, failure: BaseException) -> None:
+        if self._task is None:
+            self.asks_at = asyncio.get_running_loop().time() + self._pause()
+        self._settle()
+        self._tell(failure)
+
+    def _tell(self, failure: BaseException) -> None:
+        if self._on_failed is not None:
+            self._on_failed(failure)
+
+    def _pause(self) -> float:
+        """Return the seconds to the next query after a failed one."""
+        doublings = min(self._failures, _DOUBLINGS + 1) - 1
+        return _FIRST_PAUSE * 2.0**doublings * (1 + _JITTER * (2 * self._random() - 1))
+
+    def _take(self, answer: Answer) -> None:
+        self._failures = 0
+        least, most = self._refresh
+        ttl = self._interval if answer.ttl is None else answer.ttl
+        holds = min(max(ttl, least), most) if answer.listed else least
+        self.asks_at = asyncio.get_running_loop().time() + holds
+        was_empty, self._was_empty = self._was_empty, not answer.listed
+        if answer.listed or was_empty:
+            self._listed = _merged(self._listed or {}, answer.listed)
+            self._expires_at = self.asks_at
+            self._settle()
+            self._sink.set_listed(tuple(self._listed.values()))
+        else:
+            self._settle()
+            self._tell(LookupError("the list is empty, which is to be confirmed"))
+
+
+def _merged(
+    before: dict[Endpoint, Listed], listed: Sequence[Listed]
+) -> dict[Endpoint, Listed]:
+    """Return what is listed now, each once: first those that stay, in order."""
+    found: dict[Endpoint, Listed] = {}
+    # One that is listed twice serves as early as it may.
+    for each in sorted(listed, key=lambda one: one.rank):
+        found.setdefault(each.endpoint, each)
+    stay = [endpoint for endpoint in before if endpoint in found]
+    new = [each.endpoint for each in listed if each.endpoint not in before]
+    return {endpoint: found[endpoint] for endpoint in (*stay, *new)}
+
+
+def _checked_refresh(refresh: object) -> tuple[float, float]:
+    expected = "two numbers of seconds, finite, 0 < the first <= the second"
+    if not isinstance(refresh, tuple | list) or len(refresh) != 2:
+        raise bad_argument("refresh", refresh, expected)
+    least, most = refresh
+    if not (is_finite(least) and is_finite(most) and 0 < least <= most):
+        raise bad_argument("refresh", refresh, expected)
+    return least, most

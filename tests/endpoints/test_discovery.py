@@ -1,0 +1,700 @@
+"""A list of endpoints that is kept fresh while it is used."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import gc
+import itertools
+import math
+import threading
+import weakref
+
+import pytest
+from chains import bad_argument, now
+
+from aioretry_smithy._endpoints.discovery import Answer, Discovery, Listed
+from aioretry_smithy._request.endpoint import Endpoint
+from aioretry_smithy.testing import VirtualTimeLoop
+
+REFRESH = "two numbers of seconds, finite, 0 < the first <= the second"
+
+
+def found(*hosts, ttl=None):
+    """Return the answer that lists these hosts."""
+    return Answer(tuple(Listed(Endpoint(f"http://{host}")) for host in hosts), ttl)
+
+
+class Asked:
+    """Gives its answers in turn, the last one again and again; notes when."""
+
+    def __init__(self, *answers):
+        self.answers = [*answers]
+        self.times = []
+
+    async def __call__(self):
+        self.times.append(now())
+        answer = self.answers[0] if len(self.answers) == 1 else self.answers.pop(0)
+        if callable(answer):
+            answer = await answer()
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+
+class Heard:
+    """Notes what a discovery tells, and wakes who waits for it."""
+
+    def __init__(self):
+        self.lists = []
+        self.failures = []
+        self.waiters = []
+
+    def set_listed(self, listed):
+        self.lists.append([str(each.endpoint) for each in listed])
+        self.wake()
+
+    def fail(self, failure):
+        self.failures.append(repr(failure))
+        self.wake()
+
+    def wake(self):
+        for waiter in self.waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        self.waiters.clear()
+
+
+class Found(Heard):
+    """A discovery and what it tells."""
+
+    def __init__(self, *answers, random=lambda: 0.5, **settings):
+        super().__init__()
+        self.asked = answers[0] if isinstance(answers[0], Asked) else Asked(*answers)
+        self.discovery = Discovery(
+            self.asked, self, on_failed=self.fail, random=random, **settings
+        )
+
+    async def use(self, at=None):
+        """Use the list at that time, and let what comes of it at once happen."""
+        if at is not None:
+            await pass_time(at - now())
+        may_serve = self.discovery.use(now())
+        await settled()
+        return may_serve
+
+    async def wait(self):
+        """Wait until the list may serve, as calls do."""
+        while not self.discovery.use(now()):
+            waiter = asyncio.get_running_loop().create_future()
+            self.waiters.append(waiter)
+            pause = self.discovery.asks_at - now()
+            await asyncio.wait([waiter], timeout=None if pause == math.inf else pause)
+
+    @property
+    def times(self):
+        return self.asked.times
+
+
+def after(seconds, answer):
+    """Answer after a while."""
+
+    async def respond():
+        await asyncio.sleep(seconds)
+        return answer
+
+    return respond
+
+
+async def settled():
+    """Let what can happen at once happen."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def pass_time(seconds):
+    """Let time pass, and what is due then happen."""
+    await asyncio.sleep(seconds)
+    await settled()
+
+
+def tasks():
+    return asyncio.all_tasks() - {asyncio.current_task()}
+
+
+class TestUse:
+    """The list is asked for when it is used and has grown old."""
+
+    async def test_first_use_begins_a_query(self):
+        """Until its answer is there, no list may serve."""
+        group = Found(found("a", "b"))
+
+        assert await group.use() is False
+        assert [["a", "b"]] == group.lists
+        assert await group.use() is True
+        assert [0.0] == group.times
+
+    async def test_nothing_is_asked_before_the_first_use(self):
+        """Nor is there any task or timer."""
+        group = Found(found("a"))
+        await pass_time(100.0)
+
+        assert [] == group.times
+        assert set() == tasks()
+
+    async def test_list_without_a_time_to_live_holds_for_ten_seconds(self):
+        """Then the next use serves the list that is there, and asks."""
+        group = Found(found("a"))
+        await group.use()
+
+        assert 10.0 == group.discovery.due_at
+        assert await group.use(at=9.9) is True
+        assert [0.0] == group.times
+        assert await group.use(at=10.0) is True
+        assert [0.0, 10.0] == group.times
+
+    @pytest.mark.parametrize(
+        ("ttl", "interval", "holds"),
+        [
+            (0, 10.0, 1.0),
+            (30, 10.0, 30.0),
+            (30_000, 10.0, 60.0),
+            (math.inf, 10.0, 60.0),
+            (None, 0.5, 1.0),
+            (None, 90.0, 60.0),
+        ],
+    )
+    async def test_time_to_live_is_clamped(self, ttl, interval, holds):
+        """Neither is DNS asked all the time, nor is it forgotten."""
+        group = Found(found("a", ttl=ttl), interval=interval)
+        await group.use()
+
+        assert holds == group.discovery.due_at == group.discovery.asks_at
+
+    async def test_limits_of_the_time_to_live_are_the_users(self):
+        """Also the time without any is clamped to them."""
+        group = Found(found("a"), refresh=(20.0, 20.0))
+        await group.use()
+
+        assert 20.0 == group.discovery.due_at
+
+    async def test_one_query_answers_all_who_wait(self):
+        """A hundred calls at the start ask once."""
+        group = Found(after(0.2, found("a")))
+        await asyncio.gather(*(group.wait() for _ in range(100)))
+
+        assert 0.2 == now()
+        assert [0.0] == group.times
+
+    async def test_list_serves_while_the_next_one_is_asked_for(self):
+        """Uses meanwhile have nothing to do."""
+        group = Found(found("a"), after(2.0, found("b")))
+        await group.use()
+
+        assert await group.use(at=10.0) is True
+        assert 70.0 == group.discovery.due_at
+        assert math.inf == group.discovery.asks_at
+        assert await group.use(at=11.0) is True
+        assert [["a"]] == group.lists
+        await pass_time(1.0)
+
+        assert [["a"], ["b"]] == group.lists
+        assert [0.0, 10.0] == group.times
+
+    async def test_list_that_expired_long_ago_does_not_serve(self):
+        """Its addresses may be another service's: calls wait for the query."""
+        group = Found(found("a"), after(2.0, found("a")))
+        await group.use()
+
+        assert await group.use(at=70.5) is False
+        assert await group.use(at=71.0) is False
+        assert [0.0, 70.5] == group.times
+        await pass_time(1.5)
+
+        assert [["a"], ["a"]] == group.lists
+        assert await group.use() is True
+
+    async def test_list_that_grows_too_old_during_a_query_stops_to_serve(self):
+        """Calls before that are served, later ones wait."""
+        group = Found(found("a"), after(2.0, found("b")))
+        await group.use()
+
+        assert await group.use(at=69.0) is True
+        assert await group.use(at=70.0) is True
+        assert await group.use(at=70.5) is False
+        assert [0.0, 69.0] == group.times
+        await pass_time(0.5)
+
+
+class TestOrder:
+    """Endpoints keep their places."""
+
+    async def test_order_of_answers_does_not_matter(self):
+        """Those that stay keep their places, new ones come last."""
+        answers = found("a", "b", "c"), found("d", "c", "e", "a"), found("e", "d", "a")
+        group = Found(*answers)
+        for at in (0.0, 10.0, 20.0):
+            await group.use(at=at)
+
+        assert [["a", "b", "c"], ["a", "c", "d", "e"], ["a", "d", "e"]] == group.lists
+
+    async def test_weight_and_rank_are_those_of_the_last_answer(self):
+        """An endpoint is the same with another weight."""
+        first = Listed(Endpoint("http://a", weight=1.0), 0)
+        second = Listed(Endpoint("http://a", weight=2.0), 1)
+        group = Found(Answer((first,)), Answer((second,)))
+        taken = []
+        group.set_listed = taken.extend
+        await group.use()
+        await group.use(at=10.0)
+
+        assert [1.0, 2.0] == [each.endpoint.weight for each in taken]
+        assert [0, 1] == [each.rank for each in taken]
+
+    async def test_endpoint_listed_twice_is_one_of_the_lower_rank(self):
+        """It serves as early as it may."""
+        twice = (
+            Listed(Endpoint("http://a"), 1),
+            Listed(Endpoint("http://b"), 0),
+            Listed(Endpoint("http://a"), 0),
+        )
+        group = Found(Answer(twice))
+        taken = []
+        group.set_listed = taken.extend
+        await group.use()
+
+        assert [("a", 0), ("b", 0)] == [(str(each[0]), each[1]) for each in taken]
+
+
+class TestFailures:
+    """A query that fails says nothing about the list."""
+
+    async def test_failed_query_keeps_the_list(self):
+        """However long ago it expired."""
+        group = Found(found("a"), OSError("server failure"))
+        await group.use()
+        await group.use(at=10.0)
+
+        assert await group.use(at=10.5) is True
+        assert 11.0 == group.discovery.due_at
+        assert await group.use(at=5000.0) is True
+        assert [["a"]] == group.lists
+        assert 2 * ["OSError('server failure')"] == group.failures
+
+    async def test_list_that_expired_long_ago_serves_where_the_query_fails(self):
+        """It is the best that there is."""
+        group = Found(found("a"), OSError("server failure"))
+        await group.use()
+
+        assert await group.use(at=500.0) is False
+        assert await group.use() is True
+
+    async def test_next_query_comes_after_a_growing_pause(self):
+        """It doubles from one second to 32."""
+        group = Found(OSError())
+        while now() < 150.0:
+            assert await group.use(at=max(now(), group.discovery.asks_at)) is False
+            assert now() < group.discovery.asks_at
+        begun = group.times
+        pauses = [after - before for before, after in itertools.pairwise(begun)]
+
+        assert [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 32.0, 32.0, 32.0] == pauses
+
+    @pytest.mark.parametrize(("drawn", "factor"), [(0.0, 0.8), (0.75, 1.1)])
+    async def test_pause_is_scattered(self, drawn, factor):
+        """By 20 %, also the longest one."""
+        group = Found(OSError(), random=lambda: drawn)
+        for _ in range(9):
+            await group.use(at=max(now(), group.discovery.asks_at))
+
+        assert group.times[1] == pytest.approx(factor)
+        assert group.times[-1] - group.times[-2] == pytest.approx(32.0 * factor)
+
+    async def test_answer_ends_the_series(self):
+        """The next failure is a first one again."""
+        group = Found(OSError(), OSError(), found("a"), OSError())
+        for at in (0.0, 1.0, 3.0, 13.0):
+            await group.use(at=at)
+
+        assert 14.0 == group.discovery.asks_at
+
+    async def test_nobody_asks_before_a_query_is_due(self):
+        """Without a list, too."""
+        group = Found(OSError("no network"))
+        for at in (0.0, 0.5, 0.9):
+            assert await group.use(at=at) is False
+
+        assert [0.0] == group.times
+        assert -math.inf == group.discovery.due_at
+
+    async def test_who_waits_is_told_and_asks_again(self):
+        """No answer comes by itself."""
+        group = Found(OSError("no network"), OSError("no network"), found("a"))
+        await group.wait()
+
+        assert [0.0, 1.0, 3.0] == group.times
+        assert 2 * ["OSError('no network')"] == group.failures
+
+    async def test_nobody_need_be_told(self):
+        """The list is kept all the same."""
+        asked, heard = Asked(OSError(), found("a")), Heard()
+        discovery = Discovery(asked, heard, random=lambda: 0.5)
+        discovery.use(now())
+        await pass_time(1.0)
+        discovery.use(now())
+        await settled()
+
+        assert [["a"]] == heard.lists
+
+    async def test_query_that_is_cancelled_from_elsewhere_has_failed(self):
+        """A resolver may let out the end of something of its own."""
+        group = Found(asyncio.CancelledError(), found("a"))
+        await group.use()
+
+        assert ["CancelledError('the query was cancelled')"] == group.failures
+        assert await group.use(at=1.0) is False
+        assert await group.use() is True
+
+    async def test_pauses_are_random_unless_told_otherwise(self):
+        """Programs that failed together do not ask together."""
+        discovery = Discovery(Asked(OSError()), Heard())
+        discovery.use(now())
+        await settled()
+
+        assert 0.8 <= discovery.asks_at <= 1.2
+
+
+class TestEmptyAnswers:
+    """A name that stands for nothing may be a mistake of a moment."""
+
+    async def test_is_believed_the_second_time(self):
+        """The next query is soon, and the list serves until then."""
+        group = Found(found("a"), found(ttl=50.0))
+        await group.use()
+
+        assert await group.use(at=10.0) is True
+        assert 11.0 == group.discovery.asks_at
+        assert await group.use(at=10.9) is True
+        assert [["a"]] == group.lists
+        await group.use(at=11.0)
+
+        assert [["a"], []] == group.lists
+        assert 12.0 == group.discovery.due_at
+        why = "LookupError('the list is empty, which is to be confirmed')"
+        assert [why] == group.failures
+
+    async def test_answer_between_them_begins_anew(self):
+        """Two empty ones in a row are needed."""
+        group = Found(found("a"), found(), found("a"), found(), found("a"))
+        for at in (0.0, 10.0, 11.0, 21.0, 22.0):
+            await group.use(at=at)
+
+        assert [["a"], ["a"], ["a"]] == group.lists
+
+    async def test_failure_between_them_does_not(self):
+        """It says nothing."""
+        group = Found(found("a"), found(), OSError(), found())
+        for at in (0.0, 10.0, 11.0, 12.0):
+            await group.use(at=at)
+
+        assert [["a"], []] == group.lists
+
+    async def test_at_the_start_two_are_needed_too(self):
+        """Then it is known that there is nothing, and asked again each second."""
+        group = Found(found())
+
+        assert await group.use() is False
+        assert await group.use(at=0.5) is False
+        assert await group.use(at=1.0) is False
+        assert [[]] == group.lists
+        assert await group.use(at=1.5) is True
+        assert await group.use(at=2.0) is True
+        assert [0.0, 1.0, 2.0] == group.times
+
+    async def test_list_that_expired_long_ago_waits_for_the_second(self):
+        """The first one was no failure."""
+        group = Found(found("a"), found())
+        await group.use()
+        await group.use(at=100.0)
+
+        assert await group.use(at=100.5) is False
+        await group.wait()
+
+        assert 101.0 == now()
+        assert [["a"], []] == group.lists
+
+
+class TestTakesLong:
+    """A query has five seconds."""
+
+    async def test_counts_as_failed_after_five_seconds(self):
+        """It is cancelled, and the next one comes after the pause."""
+        group = Found(after(math.inf, None), found("a"))
+        await group.use()
+        await group.use(at=4.9)
+
+        assert 1 == len(tasks())
+        await pass_time(0.2)
+
+        assert ["TimeoutError('no answer within 5 s')"] == group.failures
+        assert set() == tasks()
+        assert 6.0 == group.discovery.asks_at
+        await group.use(at=6.0)
+
+        assert [["a"]] == group.lists
+
+    async def test_one_that_resists_is_left_alone(self):
+        """Another one begins, and its answer counts alone."""
+
+        async def resist():
+            for _ in range(2):
+                try:
+                    await asyncio.sleep(10.0)
+                except asyncio.CancelledError:
+                    continue
+            return found("late")
+
+        group = Found(resist, found("a"))
+        await group.use()
+        await group.use(at=6.0)
+        await pass_time(20.0)
+
+        assert [["a"]] == group.lists
+
+    async def test_nothing_is_asked_beside_one_that_cannot_be_cut(self):
+        """It counts as failed once; its late answer counts."""
+        group = Found(found("a"), after(50.0, found("b")), cut=False)
+        await group.use()
+        await group.use(at=10.0)
+
+        assert await group.use(at=16.0) is True
+        assert await group.use(at=30.0) is True
+        assert ["TimeoutError('no answer within 5 s')"] == group.failures
+        assert await group.use(at=60.0) is True
+        assert [["a"], ["b"]] == group.lists
+        assert [0.0, 10.0] == group.times
+        assert 70.0 == group.discovery.asks_at
+
+    async def test_late_answer_is_given_to_who_waits(self):
+        """They need not ask."""
+        group = Found(after(50.0, found("a")), cut=False)
+        await group.wait()
+
+        assert 50.0 == now()
+        assert [0.0] == group.times
+
+    async def test_late_failure_counts_no_second_time(self):
+        """But who waits is told that it has ended."""
+        group = Found(after(50.0, OSError("gave up")), found("a"), cut=False)
+        await group.wait()
+        told = ["TimeoutError('no answer within 5 s')", "OSError('gave up')"]
+
+        assert told == group.failures
+        assert [0.0, 51.0] == group.times
+
+    async def test_next_one_may_be_late_again(self):
+        """Each counts for itself."""
+        slow = after(6.0, OSError())
+        group = Found(slow, slow, OSError(), cut=False)
+        await group.use()
+        await pass_time(6.5)
+        await group.use(at=7.0)
+        await pass_time(6.5)
+
+        assert 15.0 == group.discovery.asks_at
+        await group.use(at=15.0)
+
+        assert 19.0 == group.discovery.asks_at
+
+
+class TestTask:
+    """A query belongs to no call."""
+
+    async def test_waiter_that_is_cancelled_does_not_end_the_query(self):
+        """Others may wait for it."""
+        group = Found(after(1.0, found("a")))
+        waiters = [asyncio.create_task(group.wait()) for _ in range(2)]
+        await settled()
+        waiters[0].cancel()
+        await waiters[1]
+
+        assert [0.0] == group.times
+        assert waiters[0].cancelled()
+
+    async def test_nothing_takes_over_the_context_of_a_call(self):
+        """Neither the query nor who hears of it."""
+        variable = contextvars.ContextVar("variable", default="none")
+        seen = []
+
+        async def ask():
+            seen.append(variable.get())
+            return found("a")
+
+        group = Found(ask, after(6.0, found("a")))
+        group.set_listed = lambda listed: seen.append(variable.get())
+        group.discovery = Discovery(
+            group.asked, group, on_failed=lambda error: seen.append(variable.get())
+        )
+        variable.set("a call's")
+        await group.use()
+        await group.use(at=10.0)
+        await pass_time(5.0)
+
+        assert 3 * ["none"] == seen
+
+    async def test_no_task_and_no_timer_is_left_between_queries(self):
+        """In a loop where nothing else happens, nothing happens."""
+        group = Found(found("a"), OSError())
+        for at in (0.0, 10.0):
+            await group.use(at=at)
+
+            assert set() == tasks()
+
+        stuck = asyncio.get_running_loop().create_future()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(1.0):
+                await stuck
+
+        assert 11.0 == now()
+
+    def test_a_loop_with_nothing_else_to_do_would_stand_still(self):
+        """The loop itself finds no timer of ours."""
+
+        async def main():
+            await Found(found("a")).use()
+            await asyncio.get_running_loop().create_future()
+
+        with (
+            asyncio.Runner(loop_factory=VirtualTimeLoop) as runner,
+            pytest.raises(RuntimeError, match="deadlock at virtual time 0.0"),
+        ):
+            runner.run(main())
+
+    async def test_is_collected_when_dropped(self):
+        """Nothing else holds it."""
+        group = Found(found("a"))
+        await group.use()
+        there = weakref.ref(group.discovery)
+        del group
+        gc.collect()
+
+        assert there() is None
+
+
+class TestReset:
+    """It serves one event loop at a time."""
+
+    async def test_cancels_the_query_and_forgets_all(self):
+        """As if it was new."""
+        group = Found(found("a"), after(3.0, found("b")), found("c"))
+        await group.use()
+        await group.use(at=10.0)
+        group.discovery.reset()
+        await settled()
+
+        assert set() == tasks()
+        assert [] == group.failures
+        assert -math.inf == group.discovery.due_at == group.discovery.asks_at
+        assert await group.use() is False
+        assert [["a"], ["c"]] == group.lists
+
+    async def test_order_and_empty_answers_are_forgotten_too(self):
+        """The first answer after it is the first."""
+        group = Found(found("a", "b"), found(), found("b", "a"))
+        await group.use()
+        await group.use(at=10.0)
+        group.discovery.reset()
+        await group.use()
+
+        assert [["a", "b"], ["b", "a"]] == group.lists
+
+    async def test_series_of_failures_is_forgotten(self):
+        """The pause is the first one again."""
+        group = Found(OSError())
+        await group.use()
+        await group.use(at=1.0)
+        group.discovery.reset()
+        await group.use(at=1.5)
+
+        assert 2.5 == group.discovery.asks_at
+
+    async def test_answer_that_is_just_there_is_dropped(self):
+        """It belongs to what is forgotten."""
+        group = Found(found("a"))
+        group.discovery.use(now())
+        await asyncio.sleep(0)
+        group.discovery.reset()
+        await settled()
+
+        assert [] == group.lists
+
+    async def test_query_that_is_just_late_is_dropped(self):
+        """It fails nobody."""
+        group = Found(after(math.inf, None))
+        asyncio.get_running_loop().call_at(5.0, group.discovery.reset)
+        await group.use()
+        await pass_time(5.0)
+
+        assert [] == group.failures
+
+    def test_serves_a_new_loop(self):
+        """That of the old one may be closed."""
+        group = Found(after(3.0, found("a")), found("b"))
+        old = VirtualTimeLoop()
+
+        async def begin():
+            assert await group.use() is False
+
+        old.run_until_complete(begin())
+        task = asyncio.all_tasks(old).pop()
+        old.close()
+        group.discovery.reset()
+        with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+            runner.run(begin())
+
+        assert [["b"]] == group.lists
+        # Nobody can end it any more.
+        task._log_destroy_pending = False
+
+    def test_ends_the_query_of_another_threads_loop(self):
+        """That loop itself does so."""
+        begun, ended = threading.Event(), []
+
+        async def hang():
+            begun.set()
+            try:
+                await asyncio.get_running_loop().create_future()
+            finally:
+                ended.append(threading.current_thread())
+
+        group = Found(hang)
+
+        async def begin():
+            group.discovery.use(now())
+            await asyncio.wait(tasks())
+
+        thread = threading.Thread(target=asyncio.run, args=(begin(),), daemon=True)
+        thread.start()
+        begun.wait(10.0)
+        group.discovery.reset()
+        thread.join(10.0)
+
+        assert [thread] == ended
+        assert [] == group.failures
+
+
+class TestArguments:
+    """What cannot be meant is refused."""
+
+    @pytest.mark.parametrize(
+        "refresh", [5, (1.0,), (0.0, 60.0), (2.0, 1.0), (1.0, math.inf), ("1", 2)]
+    )
+    def test_bad_limits_of_the_time_to_live(self, refresh):
+        """The error says what they are."""
+        with bad_argument("refresh", refresh, REFRESH):
+            Found(found("a"), refresh=refresh)
+
+    def test_bad_interval(self):
+        """It is asked all the time with none."""
+        with bad_argument("interval", 0, "finite and > 0"):
+            Found(found("a"), interval=0)
