@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 
 import pytest
@@ -30,3 +31,17 @@ def test_missing_extra_is_named(monkeypatch, extra, package):
 
     assert expected == str(caught.value)
     assert package == caught.value.name.partition(".")[0]
+
+
+def test_missing_extra_is_named_where_srv_records_are_asked_for(monkeypatch):
+    """Not before: other groups of endpoints do without."""
+    records = "aioretry_smithy._endpoints.srv_records"
+    for name in [*sys.modules]:
+        if name == records or name.partition(".")[0] == "dns":
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "dns", None)
+    srv = importlib.import_module("aioretry_smithy._endpoints.srv")
+    expected = 'dns is missing: pip install "aioretry-smithy[dns]"'
+
+    with pytest.raises(ModuleNotFoundError, match=re.escape(expected)):
+        srv.SrvLookup("_http._tcp.orders.example.com")
