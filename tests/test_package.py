@@ -25,6 +25,7 @@ README = (ROOT / "README.rst").read_text(encoding="utf-8")
 
 EXTRAS = {
     "aioretry_smithy._cli.rich_output": "rich",
+    "aioretry_smithy._endpoints.srv_records": "dns",
     "aioretry_smithy._log.rich_tree": "rich",
     "aioretry_smithy._shared.stored_rate": "limits.aio",
     "aioretry_smithy._telemetry.instruments": "opentelemetry",
