@@ -24,6 +24,7 @@ from ._context.client import (
 )
 from ._context.context import ClientRequestContext, ResponseTimeoutMode
 from ._endpoints.client import LoadBalancingClient
+from ._endpoints.dynamic import DynamicEndpointGroup
 from ._endpoints.errors import (
     EmptyEndpointGroupError,
     EndpointGroupError,
@@ -31,6 +32,7 @@ from ._endpoints.errors import (
 )
 from ._endpoints.group import EndpointGroup
 from ._endpoints.listener import EndpointGroupListener
+from ._endpoints.outliers import OutlierDetection
 from ._endpoints.selection import EndpointSelectionStrategy
 from ._endpoints.state import EndpointState
 from ._errors import AttemptTimeoutError, ResponseTimeoutError, UnprocessedRequestError
@@ -94,6 +96,7 @@ __all__ = [
     "ContentPreviewingClient",
     "DecoratingClient",
     "Decorator",
+    "DynamicEndpointGroup",
     "EmptyEndpointGroupError",
     "Endpoint",
     "EndpointGroup",
@@ -112,6 +115,7 @@ __all__ = [
     "LogFormatter",
     "LoggingClient",
     "LoggingRpcClient",
+    "OutlierDetection",
     "PerHostRetryBudget",
     "RateLimit",
     "RateLimitError",

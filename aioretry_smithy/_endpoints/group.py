@@ -2,41 +2,54 @@
 
 from __future__ import annotations
 
+import math
 import weakref
+from asyncio import get_running_loop
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from yarl import URL
 
 from .._context.context import state_of
-from .._errors import checked_name
+from .._errors import bad_argument, check_positive, checked_name
 from .._failures.safety import mark_queued
 from .._listeners import Listeners
+from .._request.endpoint import Endpoint
 from .._request.service import Service
-from .errors import EmptyEndpointGroupError
+from .dns import DnsLookup
+from .errors import (
+    EmptyEndpointGroupError,
+    EndpointGroupError,
+    EndpointSelectionTimeoutError,
+)
 from .listener import EndpointGroupListener
 from .roster import Roster
 from .settings import GroupSettings
-from .sources import StaticSource
+from .sources import FoundSource, GivenSource
+from .srv import SrvLookup
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from aiohttp.typedefs import StrOrURL
 
     from .._call.call import Call
     from .._call.hooks import Scope
     from .._context.context import ClientRequestContext
-    from .._request.endpoint import Endpoint
     from .._request.request import HttpRequest
+    from .dns import Family, Resolver
     from .settings import Settings
     from .sources import Source
+    from .srv import Scheme
     from .state import EndpointState, Event
     from .trial import Trial
 
     Chosen = EndpointState | Trial
+
+
+_E = TypeVar("_E", bound=EndpointGroupError)
 
 
 class EndpointGroup:
@@ -53,11 +66,12 @@ class EndpointGroup:
 
     def __init__(self, source: Source, settings: GroupSettings) -> None:
         name = settings.name
-        self._name = source.usual_name if name is None else checked_name(name)
+        self._name = checked_name(name or source.usual_name, "endpoint-group")
         self._source = source
         self._settings = settings
         self._roster: Roster | None = None
-        self._service = Service(self._name, self._url, source.origin)
+        key = source.service_key or self._name
+        self._service = Service(key, self._url, source.origin)
         self._listeners = Listeners(
             f"endpoint group {self._name!r}",
             () if settings.listener is None else (settings.listener,),
@@ -90,7 +104,90 @@ class EndpointGroup:
         >>> EndpointGroup.of("http://a.example", "http://b.example").name
         'http://a.example, http://b.example'
         """
-        return EndpointGroup(StaticSource(endpoints), GroupSettings(**settings))
+        if not endpoints:
+            raise bad_argument("endpoints", endpoints, "at least one")
+        source = GivenSource("EndpointGroup.of", may_fill=False)
+        source.give(endpoints)
+        source.usual_name = source.name()
+        return EndpointGroup(source, GroupSettings(**settings))
+
+    @staticmethod
+    def dns(
+        url: StrOrURL,
+        *,
+        refresh: tuple[float, float] = (1.0, 60.0),
+        family: Family = "prefer_ipv4",
+        resolver: Resolver | None = None,
+        **settings: Unpack[Settings],
+    ) -> EndpointGroup:
+        """Make a group of the addresses that a name stands for, as of now.
+
+        The name is looked up again when the group is used: every 10 s, as the system
+        does (``/etc/hosts`` and search lists count), or when a *resolver* says so. What
+        is sent, checked and shown goes by the name; only connections go to addresses.
+        URLs that are relative, or of this origin, are balanced.
+
+        Args:
+            url: The beginning of all URLs, with the name.
+            refresh: The least and the most seconds for which an answer holds.
+            family: ``"prefer_ipv4"`` takes IPv6 while no IPv4 address serves, or there
+                is none; ``"ipv4"`` and ``"ipv6"`` take one kind alone, ``"any"`` takes
+                both.
+            resolver: An async function ``(host, port) -> [(address, ttl)]`` that is
+                asked in place of the system; ttl in seconds.
+            settings: As for :meth:`of`; the ``name`` is the origin by default.
+
+        Raises:
+            ValueError: An argument is not as described.
+
+        >>> EndpointGroup.dns("http://orders.default.svc.cluster.local:8080").name
+        'http://orders.default.svc.cluster.local:8080'
+        """
+        lookup = DnsLookup(url, family=family, resolver=resolver)
+        shown = Endpoint(url).url
+        name = str(shown.origin()) if shown.raw_path == "/" else str(shown)
+        source = FoundSource(
+            lookup,
+            "EndpointGroup.dns",
+            name,
+            refresh,
+            url=shown,
+            known=lookup.known,
+            cut=lookup.can_be_cut,
+        )
+        return EndpointGroup(source, GroupSettings(**settings))
+
+    @staticmethod
+    def srv(
+        name: str,
+        /,
+        *,
+        scheme: Scheme = "http",
+        refresh: tuple[float, float] = (1.0, 60.0),
+        allowed_domains: Sequence[str] = (),
+        **settings: Unpack[Settings],
+    ) -> EndpointGroup:
+        """Make a group of the servers that the SRV records of a name list.
+
+        Priorities and weights are obeyed: a server of a higher priority number serves
+        while none of a lower one is well. Needs the extra ``dns``.
+
+        Args:
+            name: The name of the records, such as ``_http._tcp.orders.example.com``.
+            scheme: ``"http"`` or ``"https"``. With the latter, servers outside the
+                domain of the service are left out, since DNS is not to choose who gets
+                the credentials.
+            refresh: The least and the most seconds for which an answer holds.
+            allowed_domains: Domains that servers may be in with ``"https"``, too.
+            settings: As for :meth:`of`; the ``name`` is that of the records by default.
+
+        Raises:
+            ValueError: An argument is not as described.
+            ImportError: The extra ``dns`` is not installed.
+        """
+        lookup = SrvLookup(name, scheme=scheme, allowed_domains=allowed_domains)
+        source = FoundSource(lookup, "EndpointGroup.srv", name, refresh)
+        return EndpointGroup(source, GroupSettings(**settings))
 
     @property
     def name(self) -> str:
@@ -131,12 +228,38 @@ class EndpointGroup:
         chosen = chosen or await self._wait(call, scope, None)
         return chosen.state.endpoint
 
+    async def when_ready(
+        self,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> tuple[Endpoint, ...]:
+        """Return the endpoints once there are any.
+
+        Args:
+            timeout: Seconds to wait, > 0; None for no limit.
+
+        Raises:
+            EndpointGroupError: There were none in time.
+            ValueError: *timeout* is not as described.
+        """
+        if timeout is not None:
+            check_positive("timeout", timeout)
+        loop = get_running_loop()
+        until = math.inf if timeout is None else loop.time() + timeout
+        roster = self._of(loop)
+        roster.catch_up()
+        while not roster.states and self._source.may_fill and loop.time() < until:
+            await roster.wait(until)
+        if not roster.states:
+            reason = "no endpoint in time"
+            raise EndpointSelectionTimeoutError(self._name, reason, {})
+        return self.endpoints
+
     def describe(self) -> str:
         """Return one line for ``SessionBuilder.describe()``: name and settings."""
         return repr(self)
 
     def __repr__(self) -> str:
-        return f"EndpointGroup.{self._source!r}, {self._settings})"
+        return f"{self._source!r}, {self._settings})"
 
     def _url(self) -> URL | None:
         """Return how the URLs of the service begin, as far as that is known."""
@@ -150,16 +273,19 @@ class EndpointGroup:
         if roster is None:
             # To look at it begins nothing.
             roster = Roster(self._service, self._settings, _tell_nobody)
-            self._source.list_known(roster)
+            if not self._source.may_fill:
+                self._source.fill(roster)
         return roster.states
 
     def _of(self, loop: AbstractEventLoop) -> Roster:
         """Return the roster in a loop; in another one than before all starts afresh."""
         roster = self._roster
         if roster is None or roster.loop is not loop:
+            if roster is not None and roster.discovery is not None:
+                roster.discovery.reset()
             tell = partial(_tell, weakref.ref(self))
             self._roster = roster = Roster(self._service, self._settings, tell, loop)
-            self._source.list_known(roster)
+            self._source.fill(roster)
         return roster
 
     def _pick(
@@ -179,14 +305,37 @@ class EndpointGroup:
         Raises:
             EndpointGroupError: There is none in time.
         """
-        reasons = self._of(call.loop).why_out()
-        error = EmptyEndpointGroupError(self._name, "no endpoint", reasons)
-        mark_queued(error)
-        try:
-            raise error
-        finally:
-            # It has this frame, which must not have it.
-            del error
+        roster, settings = self._of(call.loop), self._settings
+        now = call.loop.time()
+        until = now + min(settings.selection_timeout, call.remaining(call))
+        while self._source.may_fill:
+            await roster.wait(until)
+            _check_open(call)
+            if call.loop.time() >= until:
+                roster.serve_expired()
+            chosen = roster.pick(call, scope, request)
+            if chosen is not None:
+                return chosen
+            if call.loop.time() >= until:
+                raise _unsent(self._too_late(roster))
+        raise _unsent(EmptyEndpointGroupError(self._name, "empty", roster.why_out()))
+
+    def _too_late(self, roster: Roster) -> EndpointSelectionTimeoutError:
+        seconds, failure = self._settings.selection_timeout, roster.last_failure
+        why = "" if failure is None else f" ({type(failure).__name__}: {failure})"
+        reason = f"no endpoint within {seconds:g} s{why}"
+        return EndpointSelectionTimeoutError(self._name, reason, roster.why_out())
+
+
+def _unsent(error: _E) -> _E:
+    # So that a call whose deadline ends the wait counts for nobody.
+    mark_queued(error)
+    return error
+
+
+def _check_open(call: Call) -> None:
+    if call.session is not None and call.session.closed:
+        raise RuntimeError("Session is closed")
 
 
 def _tell(group: Callable[[], EndpointGroup | None], event: Event) -> None:

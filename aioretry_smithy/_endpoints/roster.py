@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from .._call.tries import tries_of
 from .._chance import chance
+from .._limits.wait_queue import WaitQueue
 from .ejection import bring_back, new_window
 from .latency import Scale
 from .selection import shuffled_start
@@ -23,20 +24,12 @@ if TYPE_CHECKING:
     from .._request.endpoint import Endpoint
     from .._request.request import HttpRequest
     from .._request.service import Service
+    from .discovery import Discovery, Listed
     from .settings import GroupSettings
     from .state import Peers, Tell
 
 
-class Listed(NamedTuple):
-    """An endpoint as a list has it."""
-
-    endpoint: Endpoint
-
-    rank: int = 0
-    """It serves only while none of a lower rank can."""
-
-
-_KEPT: float = 300.0
+_KEPT: Final = 300.0
 """Seconds for which the state of an endpoint is kept that has left the list."""
 
 
@@ -51,12 +44,16 @@ class Roster:
     """
 
     __slots__ = (
+        "_is_expired",
         "_left",
         "detection",
+        "discovery",
         "due",
         "due_at",
         "follower",
+        "last_failure",
         "loop",
+        "queue",
         "scale",
         "selection",
         "service_key",
@@ -104,6 +101,10 @@ class Roster:
         self.turn = 0.0
         self.unsettled = 0
         self.follower = None
+        self.discovery: Discovery | None = None
+        self.last_failure: BaseException | None = None
+        self.queue: WaitQueue[bool] = WaitQueue()
+        self._is_expired = False
         self.selection = selection = settings.selection
         self.scale = Scale(selection._decay, selection._failure_penalty)
         # Those that have left the list, with when they did.
@@ -140,7 +141,9 @@ class Roster:
         self.scale.states = (*self.states, *left)
         new = [each for each in self.states if each.weight and not each.turn]
         shuffled_start(new, chance, self.turn)
+        self.last_failure, self._is_expired = None, False
         self.review()
+        self._wake()
         if [each.endpoint for each in before] != [*states]:
             found = (*states,)
             self.tell(
@@ -152,9 +155,22 @@ class Roster:
         state.window = new_window(self)
         return state
 
+    def note_failed_query(self, failure: BaseException) -> None:
+        """Note why a query has brought no list."""
+        self.last_failure = failure.with_traceback(None)
+        self.catch_up()
+        self._wake()
+
+    def _wake(self) -> None:
+        """Let those that wait look again."""
+        while self.queue.serve(lambda: True):
+            pass
+
     def catch_up(self) -> None:
-        """Let endpoints come back that were set aside for a time."""
+        """Ask for the list if that is due; bring those back that were set aside."""
         now = self.now()
+        if self.discovery is not None:
+            self._is_expired = not self.discovery.use(now)
         for state in self.states:
             until = state.ejected_until
             if state.is_set_aside and until is not None and until <= now:
@@ -166,7 +182,8 @@ class Roster:
 
         Where none is well, all of those are that have a weight.
         """
-        now, due_at, due = self.now(), math.inf, []
+        now, due = self.now(), []
+        due_at = math.inf if self.discovery is None else self.discovery.due_at
         able = [each for each in self.states if each.weight]
         for state in able:
             until = state.ejected_until
@@ -178,7 +195,8 @@ class Roster:
                 due.append(state)
         well = [each for each in able if each.ejected_until is None] or able
         rank = min((each.rank for each in well), default=0)
-        self.well = (*(each for each in well if each.rank == rank),)
+        well = [each for each in well if each.rank == rank and not self._is_expired]
+        self.well = (*well,)
         self.due, self.due_at = (*due,), due_at
         self.settle()
 
@@ -226,6 +244,18 @@ class Roster:
             return well
         fewest = min(tries.get(each.endpoint, 0) for each in well)
         return [each for each in well if tries.get(each.endpoint, 0) == fewest]
+
+    async def wait(self, until: float) -> None:
+        """Wait until the list may have changed, or is to be asked for again."""
+        self.catch_up()
+        if not self.well:
+            asks_at = math.inf if self.discovery is None else self.discovery.asks_at
+            await self.queue.wait(min(until, asks_at), lambda _: None)
+
+    def serve_expired(self) -> None:
+        """Let a list serve that is too old, because there is no other in time."""
+        self._is_expired = False
+        self.review()
 
     def why_out(self) -> dict[str, str]:
         """Return each endpoint as text, with why it is not chosen."""

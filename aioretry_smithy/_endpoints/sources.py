@@ -1,4 +1,4 @@
-"""List the endpoints of a group that knows them."""
+"""Tell a group its endpoints: those that it was given, or those that a query finds."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from .._errors import bad_argument
 from .._request.endpoint import Endpoint, origin_key
-from .roster import Listed
+from .discovery import Answer, Discovery, Listed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Coroutine, Iterable
 
     from aiohttp.typedefs import StrOrURL
     from yarl import URL
@@ -18,13 +18,16 @@ if TYPE_CHECKING:
 
 
 class Source(Protocol):
-    """Lists the endpoints of a group."""
+    """Tells a group its endpoints."""
 
-    usual_name: str
-    """The name of a group that was given none."""
+    usual_name: str | None
+    """The name of a group that was given none; None for a number."""
+
+    service_key: str | None
+    """The name of the service, where that is not the name of the group."""
 
     may_fill: bool
-    """Whether there may be more endpoints later."""
+    """Whether there may be other endpoints later."""
 
     def url(self) -> URL | None:
         """Return how the URLs of the service begin; None where the endpoints say it."""
@@ -34,46 +37,119 @@ class Source(Protocol):
         """Return a URL of the only origin that all endpoints have; None for several."""
         ...
 
-    def list_known(self, roster: Roster) -> None:
-        """Tell a new roster the endpoints that are known."""
+    def fill(self, roster: Roster) -> None:
+        """Tell a new roster what is known, and how to know more."""
         ...
 
 
-class StaticSource:
-    """Lists the endpoints that it was given.
+class GivenSource:
+    """Tells the endpoints that it was given.
 
     Args:
-        endpoints: The endpoints, or their URLs.
-
-    Raises:
-        ValueError: There is none, or it is no endpoint.
+        words: How a group with it is made, for descriptions.
+        may_fill: Whether there may be others later.
     """
 
-    may_fill = False
+    service_key: str | None = None
 
-    def __init__(self, endpoints: Sequence[StrOrURL | Endpoint]) -> None:
-        if not endpoints:
-            raise bad_argument("endpoints", endpoints, "at least one")
+    def __init__(self, words: str, *, may_fill: bool) -> None:
+        self._words = words
+        self.may_fill = may_fill
+        self.usual_name: str | None = None
+        self._listed: list[Listed] = []
+
+    def give(self, endpoints: Iterable[StrOrURL | Endpoint]) -> None:
+        """Replace the endpoints; equal ones are one.
+
+        Raises:
+            ValueError: Something among them is no endpoint.
+        """
+        if isinstance(endpoints, str):
+            raise bad_argument("endpoints", endpoints, "a list of endpoints")
         found = [
             each if isinstance(each, Endpoint) else Endpoint(each) for each in endpoints
         ]
         self._listed = [Listed(each) for each in dict.fromkeys(found)]
-        self.usual_name = ", ".join(
-            dict.fromkeys(str(each.url.origin()) for each in found)
-        )
 
-    def url(self) -> URL:
+    def name(self) -> str:
+        """Return the origins of the endpoints."""
+        origins = (str(each.endpoint.url.origin()) for each in self._listed)
+        return ", ".join(dict.fromkeys(origins))
+
+    def url(self) -> URL | None:
         """Return the URL of the first one."""
-        return self._listed[0].endpoint.url
+        return self._listed[0].endpoint.url if self._listed else None
 
     def origin(self) -> URL | None:
         """Return a URL of the only origin that all endpoints have; None for several."""
         origins = {origin_key(each.endpoint.url) for each in self._listed}
         return self.url() if len(origins) == 1 else None
 
-    def list_known(self, roster: Roster) -> None:
+    def fill(self, roster: Roster) -> None:
         """Tell the endpoints."""
         roster.set_listed(self._listed)
 
     def __repr__(self) -> str:
-        return f"of({', '.join(repr(each.endpoint) for each in self._listed)}"
+        listed = ", ".join(repr(each.endpoint) for each in self._listed)
+        return f"{self._words}({listed}"
+
+
+class FoundSource:
+    """Tells the endpoints that a query finds, again and again.
+
+    Args:
+        ask: Finds the endpoints, or raises.
+        words: How a group with it is made, for descriptions.
+        name: The name of a group that was given none.
+        refresh: The shortest and the longest time, in seconds, that an answer holds.
+        url: How the URLs of the service begin, where all endpoints share that.
+        known: The answer, where nobody has to be asked.
+        cut: Whether a query can be cancelled.
+    """
+
+    may_fill = True
+
+    def __init__(
+        self,
+        ask: Callable[[], Coroutine[object, None, Answer]],
+        words: str,
+        name: str,
+        refresh: tuple[float, float],
+        *,
+        url: URL | None = None,
+        known: Answer | None = None,
+        cut: bool = True,
+    ) -> None:
+        self._ask = ask
+        self._words = words
+        self.usual_name: str | None = name
+        self._refresh = refresh
+        self._url = url
+        self.service_key = None if url is None else Endpoint(url).key
+        self._known = known
+        self._cut = cut
+
+    def url(self) -> URL | None:
+        """Return how the URLs of the service begin, where all endpoints share that."""
+        return self._url
+
+    def origin(self) -> URL | None:
+        """Return the same."""
+        return self._url
+
+    def fill(self, roster: Roster) -> None:
+        """Let the roster ask when it is used."""
+        if self._known is not None:
+            roster.set_listed(self._known.listed)
+            return
+        roster.discovery = Discovery(
+            self._ask,
+            roster,
+            refresh=self._refresh,
+            cut=self._cut,
+            on_failed=roster.note_failed_query,
+        )
+        roster.review()
+
+    def __repr__(self) -> str:
+        return f"{self._words}({self.usual_name!r}"
