@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from .._context.client import ClientT, DecoratingClient, HttpClient
 from .._errors import bad_argument, unqualified
-from .._request.keys import OneForAll
+from .._request.keys import OneForAll, other_host_key
 from .._text import name_of
 from .breaker import CircuitBreaker
 from .hooks import BreakerHooks
-from .per_key_decorators import PerKeyDecorators
+from .per_key_decorators import PerKeyDecorators, circuit_breakers_per
 from .strategy import CircuitBreakerStrategy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from .._context.client import Decorator
     from .._context.context import ClientRequestContext
-    from .per_key_decorators import CircuitBreakers
+    from .per_key_decorators import CircuitBreakerFactory, CircuitBreakers
 
 
 class CommonCircuitBreakerClient(DecoratingClient[ClientT]):
@@ -139,3 +140,14 @@ class CircuitBreakerClient(CommonCircuitBreakerClient[HttpClient], PerKeyDecorat
 
     _serves = "sessions"
     _counterpart = "CircuitBreakerRpcClient"
+
+
+def breaker_per_other_host(
+    factory: CircuitBreakerFactory, strategy: CircuitBreakerStrategy
+) -> Decorator:
+    """Return a decorator with a circuit breaker per host, but none for endpoints.
+
+    A group leaves those alone that fail; a breaker would refuse what it has chosen.
+    """
+    others = circuit_breakers_per("host outside of the group", other_host_key, factory)
+    return CircuitBreakerClient._decorator(others, strategy, None)

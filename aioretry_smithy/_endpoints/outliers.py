@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Final
 
 from .._breaker.strategy import CircuitBreakerStrategy
 from .._errors import bad_argument, check_int, check_positive, is_finite
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class OutlierDetection:
     """When an endpoint of a group is to be left alone, and for how long.
 
@@ -67,6 +68,14 @@ class OutlierDetection:
         if not isinstance(self.strategy, CircuitBreakerStrategy):
             raise bad_argument("strategy", self.strategy, "a CircuitBreakerStrategy")
 
+    def __repr__(self) -> str:
+        given = (
+            f"{each.name}={getattr(self, each.name)!r}"
+            for each in fields(self)
+            if getattr(self, each.name) != getattr(_USUAL, each.name)
+        )
+        return f"OutlierDetection({', '.join(given)})"
+
     def most_ejected(self, number: int) -> int:
         """Return how many of a number of endpoints may be out at once.
 
@@ -87,3 +96,6 @@ class OutlierDetection:
         doublings = min(times - 1, 60)
         seconds = min(self.max_ejection_time, self.ejection_time * 2.0**doublings)
         return seconds * (1.0 + dice / 4)
+
+
+_USUAL: Final = OutlierDetection()

@@ -90,6 +90,11 @@ def service_key(request: HttpRequest) -> str | None:
     return host_key(request)
 
 
+def other_host_key(request: HttpRequest) -> str | None:
+    """Name the server of a request as :func:`host_key`; None of one of several."""
+    return host_key(request) if request.route is None else None
+
+
 def method_key(request: HttpRequest) -> str | None:
     """Name the method of a request, in capital letters.
 

@@ -107,8 +107,9 @@ class SessionBuilder:
         From the outside in: logging of failed calls; up to 3 attempts of requests that
         may be sent again, 0.1 s, 0.2 s, ... apart with full jitter, or as long as
         the server asks for, with a budget per host that prevents retry storms; a
-        circuit breaker per host. Sessions of one builder share budgets, circuit
-        breakers and limits; give two builders the same objects to share them.
+        circuit breaker per host, except for the endpoints of a group, which leaves
+        those alone that fail. Sessions of one builder share budgets, circuit breakers
+        and limits; give two builders the same objects to share them.
 
         Args:
             base_url: The base for relative URLs, or an :class:`EndpointGroup`.
@@ -164,6 +165,7 @@ class SessionBuilder:
             concurrency=concurrency,
             rate=rate,
             inside=inside,
+            has_group=isinstance(base_url, EndpointGroup),
         ):
             builder.decorator(decorator)
         if response_timeout is UNSET:

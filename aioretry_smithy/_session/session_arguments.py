@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
     from .._request.copied_arguments import Arguments
 
-STANDARD = {"response_timeout", *inspect.signature(standard_decorators).parameters}
+STANDARD = {
+    "response_timeout",
+    *inspect.signature(standard_decorators).parameters,
+} - {"has_group"}
 """The arguments of the standard chain besides those of a session."""
 
 

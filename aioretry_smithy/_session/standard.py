@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from .._breaker.breaker import CircuitBreaker
-from .._breaker.client import CircuitBreakerClient
+from .._breaker.client import CircuitBreakerClient, breaker_per_other_host
 from .._breaker.strategy import CircuitBreakerStrategy
 from .._context.options import UNSET, Unset
 from .._errors import bad_argument
@@ -43,8 +43,12 @@ def standard_decorators(
     concurrency: Concurrency | None,
     rate: Rate | None,
     inside: Iterable[Decorator],
+    has_group: bool = False,
 ) -> Iterator[Decorator]:
-    """Yield the decorators of the standard chain, from the inside out."""
+    """Yield the decorators of the standard chain, from the inside out.
+
+    Where it *has_group*, the circuit breakers are those of other hosts.
+    """
     _check_part("logging", logging, "LoggingClient.new_decorator(...)")
     breaking = "CircuitBreakerClient.new_decorator(...)"
     _check_part("circuit_breaker", circuit_breaker, breaking)
@@ -59,7 +63,7 @@ def standard_decorators(
     how = _how_to_retry(retrying, settings)
     yield from inside
     if circuit_breaker is UNSET:
-        yield _circuit_breaker()
+        yield _circuit_breaker(has_group=has_group)
     elif circuit_breaker is not None:
         yield circuit_breaker
     yield from limit_decorators(concurrency, rate, _attempt_timeout(how))
@@ -94,7 +98,7 @@ def _how_to_retry(
     return retrying
 
 
-def _circuit_breaker() -> Decorator:
+def _circuit_breaker(*, has_group: bool) -> Decorator:
     factory = partial(
         CircuitBreaker,
         failure_rate_threshold=0.5,
@@ -103,6 +107,8 @@ def _circuit_breaker() -> Decorator:
         counter_sliding_window=10.0,
     )
     strategy = CircuitBreakerStrategy.on_server_error_status(count_throttling=False)
+    if has_group:
+        return breaker_per_other_host(factory, strategy)
     return CircuitBreakerClient.new_per_host_decorator(factory, strategy)
 
 
