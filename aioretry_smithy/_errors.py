@@ -4,6 +4,7 @@
 
     aiohttp.ClientError
     ├── UnprocessedRequestError        refused on this side, nothing was sent
+    │   ├── EndpointGroupError         no endpoint: none there, none in time
     │   ├── ConcurrencyLimitError      no place in flight in time
     │   └── RateLimitError             no turn at a rate in time
     ├── FailFastError                  the circuit is open

@@ -201,7 +201,7 @@ def follow_stale(call: Call, stale: Record) -> Sent:
     sent = call.begin_request(stale.shown_request)
     sent.began, sent.deadline = stale.attempt_started, stale.deadline
     sent.request_preview = stale.request_preview
-    sent.first_sent = stale.first_sent
+    sent.first_sent, sent.route = stale.first_sent, stale.route
     if stale.race is not None:
         sent.race = Race(stale.race.after)
     call.resends += 1

@@ -21,6 +21,8 @@ from .. import (
     CircuitBreakerListener,
     CircuitState,
     Decorator,
+    EndpointGroup,
+    EndpointSelectionStrategy,
     RequestLog,
     RetryingClient,
     RetryStrategy,
@@ -123,6 +125,7 @@ async def play(show: Callable[[Call], None]) -> None:
     async with serving() as url:
         await _retry(url, show)
         await _break_circuit(url, show)
+        await _lose_replica(url, show)
 
 
 def _injecting(fault: InjectedFault, many: int) -> Decorator:
@@ -167,6 +170,20 @@ async def _break_circuit(url: str, show: Callable[[Call], None]) -> None:
             log = await _get(session, "/outage")
             show(Call(title, story, log, tuple(states)))
             states.clear()
+
+
+async def _lose_replica(url: str, show: Callable[[Call], None]) -> None:
+    retrying = RetryingClient.new_decorator(RetryStrategy.failsafe())
+    first_that_is_well = EndpointSelectionStrategy.in_order()
+    async with serving() as other:
+        async with serving() as dying:
+            group = EndpointGroup.of(dying, other, url, selection=first_that_is_well)
+            builder = SessionBuilder(group).decorator(retrying)
+            session = builder.response_timeout(10.0).build()
+            await _get(session, "/orders")
+        async with session:
+            log = await _get(session, "/orders")
+            show(Call("replica dies", "one of three is gone, nobody notices", log))
 
 
 class _Recorder(CircuitBreakerListener):

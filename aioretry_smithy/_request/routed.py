@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Self
 
 from yarl import URL
 
+from .._masking.mask import DEFAULT_MASK
+from .._text import printable
 from .endpoint import origin_key
 from .request import HttpRequest
 
@@ -35,6 +37,9 @@ class RoutedRequest(HttpRequest):
         routed._base_url = None
         routed.route = route
         return routed
+
+    def __repr__(self) -> str:
+        return printable(f"<HttpRequest {self.described(DEFAULT_MASK)}>")
 
     def _copy(
         self, method: str, target: StrOrURL, given: Arguments, arguments: Arguments

@@ -12,13 +12,8 @@ from chains import chain, session
 
 from aioretry_smithy import (
     Backoff,
-    CircuitBreakerClient,
-    CircuitState,
-    FailFastError,
-    RequestLog,
     RetryingClient,
     RetryStrategy,
-    unwrap,
 )
 from aioretry_smithy.testing import ScriptedTransport
 
@@ -180,55 +175,3 @@ async def test_key_of_the_caller_stays_and_others_get_none(keyed):
         await session.get(URL)
 
     assert ["mine", "mine", "mine", None] == keys()
-
-
-@pytest.fixture
-async def balanced(recipe):
-    """A session that picks one of two hosts for each attempt, and what it sends."""
-    example = recipe("host_picker")
-    transport = ScriptedTransport([200] * 3)
-    picker = example["HostPicker"].new_decorator(*example["HOSTS"])
-    client = session(
-        transport,
-        CircuitBreakerClient.new_per_host_decorator(example["new_breaker"]),
-        picker,
-        RetryingClient.new_decorator(example["next_host"]),
-        base_url="https://orders.example.com",
-    )
-    return client, transport, example["HOSTS"]
-
-
-def open_circuits(session, number):
-    breakers = [*unwrap(session, CircuitBreakerClient).circuit_breakers.values()]
-    for breaker in breakers[:number]:
-        breaker.enter_state(CircuitState.OPEN)
-
-
-async def test_attempt_after_an_open_circuit_goes_to_the_other_host(balanced):
-    """At once, and also that of a POST: nothing was sent to the first one."""
-    session, transport, hosts = balanced
-    async with session:
-        for _ in hosts:
-            await session.get("/orders")
-        open_circuits(session, 1)
-        response = await session.post("/orders")
-
-    log = RequestLog.of(response)
-    assert [*hosts, hosts[1]] == [each.url.host for each in transport.requests]
-    assert [FailFastError, type(None)] == [
-        type(child.response_cause) for child in log.children
-    ]
-    assert 0.0 == log.duration
-
-
-async def test_call_ends_when_the_circuits_of_all_hosts_are_open(balanced):
-    """After as many attempts as there are hosts, with the last refusal."""
-    session, _, hosts = balanced
-    async with session:
-        for _ in hosts:
-            await session.get("/orders")
-        open_circuits(session, len(hosts))
-        with pytest.raises(FailFastError) as caught:
-            await session.get("/orders")
-
-    assert len(hosts) == RequestLog.of(caught.value).total_attempts

@@ -6,6 +6,7 @@ import aiohttp
 from aioretry_smithy import (
     Backoff,
     ClientRequestContext,
+    EndpointGroup,
     HttpClient,
     HttpRequest,
     RetryConfig,
@@ -73,3 +74,9 @@ async def fetch_once(client: aiohttp.ClientSession) -> int:
     with request_options(retry=RetryConfig.no_retry()):
         async with client.get("/") as response:
             return response.status
+
+
+async def fetch_from_any(*urls: str) -> int:
+    builder = SessionBuilder(EndpointGroup.of(*urls)).decorator(SAFELY)
+    async with builder.build() as session, session.get("/") as response:
+        return response.status

@@ -53,3 +53,9 @@ def new_traced_client(base_url: str) -> Any:
 async def fetch_once(client: Any) -> int:
     async with client.get("/", retry_options=ExponentialRetry(attempts=1)) as response:
         return int(response.status)
+
+
+async def fetch_from_any(*urls: str) -> int:
+    client: Any = RetryClient(retry_options=ExponentialRetry(attempts=3))
+    async with client, client.get([*urls]) as response:
+        return int(response.status)

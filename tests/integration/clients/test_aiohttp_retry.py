@@ -173,3 +173,12 @@ def test_jitter_is_up_to_four_seconds_of_any_wait():
     waits = [options.get_timeout(attempt=1) for _ in range(100)]
 
     assert 1.0 < max(waits) <= 4.1
+
+
+async def test_list_of_urls_survives_a_dead_server(either, scripted, unused_tcp_port):
+    """Nobody listens at the first one."""
+    server, url = await scripted(200)
+    dead = f"http://127.0.0.1:{unused_tcp_port}"
+
+    assert 200 == await either.fetch_from_any(dead, url)
+    assert ["GET"] == server.methods
