@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from .._call.call import Attempt
 from .._call.hooks import NOTHING
@@ -217,13 +217,13 @@ class RetriedCall(Ending):
         stop, limiter = self._stop, self.config.limiter
         if stop is LATER:
             stop = await self.ask()
-        wanted = stop is None or overrules(self.call, self.attempt.record, self.cause)
+        final = None if overrules(self.call, self.attempt.record, self.cause) else stop
         if limiter is not None:
-            await report(limiter, self.ctx, self.cause, wanted=wanted)
+            await report(limiter, self.ctx, self.cause, wanted=final is None)
             if self._permitted is not None:
                 await self._end_retry()
-        if not wanted:
-            return SUCCEEDED if self.succeeded() else cast("Stop", stop)
+        if final is not None:
+            return SUCCEEDED if self.succeeded() else final
         wait = self._limit() or (self.delay_at_once() if stop is None else ELSEWHERE)
         if wait is LATER:
             wait = await self.next_delay()

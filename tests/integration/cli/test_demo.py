@@ -1,4 +1,4 @@
-"""The demo: nine real calls, each with the troubles and the outcome it promises."""
+"""The demo: ten real calls, each with the troubles and the outcome it promises."""
 
 from __future__ import annotations
 

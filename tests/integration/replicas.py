@@ -1,0 +1,107 @@
+"""Servers on loopback that do the same, and that can be killed and started again."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+
+
+class Replica:
+    """A server at one address and port, of which a test takes the life.
+
+    Attributes:
+        requests: How many it has answered.
+    """
+
+    def __init__(self, host: str = "127.0.0.1", port: int = 0) -> None:
+        self.host, self.port = host, port
+        self.requests = 0
+        self._runner: web.AppRunner | None = None
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return f"http://{self.host}:{self.port}"
+
+    async def start(self) -> None:
+        """Listen, at the same port as before."""
+        application = web.Application()
+        application.router.add_route("*", "/{path:.*}", self._answer)
+        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=0)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, self.host, self.port, reuse_address=True)
+        await site.start()
+        self.port = self._runner.addresses[0][1]
+
+    async def kill(self) -> None:
+        """Listen no more, and cut all connections."""
+        runner, self._runner = self._runner, None
+        if runner is None:
+            return
+        for site in [*runner.sites]:
+            await site.stop()
+        server = runner.server
+        assert server is not None
+        for connection in [*server.connections]:
+            if connection.transport is not None:
+                connection.transport.abort()
+        await runner.cleanup()
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        self.requests += 1
+        return web.Response(text=self.host)
+
+
+@asynccontextmanager
+async def running(*replicas: Replica) -> AsyncIterator[None]:
+    """Let replicas run for as long as the block lasts."""
+    try:
+        for each in replicas:
+            await each.start()
+        yield
+    finally:
+        for each in replicas:
+            await each.kill()
+
+
+def free_port(*hosts: str) -> int:
+    """Return a port at which nobody listens on any of some addresses."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind((hosts[0], 0))
+            port: int = probe.getsockname()[1]
+        try:
+            for host in hosts[1:]:
+                with socket.socket() as other:
+                    other.bind((host, port))
+        except OSError:
+            continue
+        return port
+
+
+async def at_a_rate(rate: float, seconds: float, call: object) -> list[BaseException]:
+    """Make so many calls a second, each in a task; return what they raised."""
+    loop = asyncio.get_running_loop()
+    started, number, tasks = loop.time(), 0, set()
+    failures: list[BaseException] = []
+
+    def end(task: asyncio.Task[None]) -> None:
+        tasks.discard(task)
+        failure = task.exception()
+        if failure is not None:
+            failures.append(failure)
+
+    while (passed := loop.time() - started) < seconds:
+        for _ in range(int(passed * rate) - number):
+            number += 1
+            task = asyncio.ensure_future(call())  # type: ignore[operator]
+            tasks.add(task)
+            task.add_done_callback(end)
+        await asyncio.sleep(0.002)
+    while tasks:
+        await asyncio.sleep(0.01)
+    return failures

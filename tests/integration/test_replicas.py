@@ -1,0 +1,59 @@
+"""Several servers on real sockets: one dies and comes back, or leaves the list."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from aiohttp import ClientConnectorError
+from replicas import Replica, at_a_rate, running
+
+from aioretry_smithy import (
+    EndpointGroup,
+    RequestLog,
+    RetryConfig,
+    RetryingClient,
+    SessionBuilder,
+    capture_logs,
+)
+
+CALLS_A_SECOND = 500
+
+
+@pytest.mark.long
+async def test_nobody_notices_that_a_replica_dies_and_comes_back():
+    """With 500 calls a second no GET fails, and few meet the dead one."""
+    replicas = [Replica() for _ in range(3)]
+    async with running(*replicas):
+        group = EndpointGroup.of(*(each.url for each in replicas))
+        retrying = RetryingClient.new_decorator(RetryConfig.standard())
+        builder = SessionBuilder(group).decorator(retrying)
+        async with builder.response_timeout(10.0).build() as session:
+            with capture_logs() as logs:
+
+                async def call():
+                    async with session.get("/orders") as response:
+                        assert 200 == response.status
+                        await response.read()
+
+                async def trouble():
+                    await asyncio.sleep(2.0)
+                    await replicas[1].kill()
+                    await asyncio.sleep(4.0)
+                    await replicas[1].start()
+
+                troubling = asyncio.create_task(trouble())
+                failures = await at_a_rate(CALLS_A_SECOND, 10.0, call)
+                await troubling
+
+    refused = [
+        attempt
+        for log in logs
+        for attempt in log.children
+        if isinstance(attempt.response_cause, ClientConnectorError)
+        or attempt.response_cause.__class__.__name__ == "ClientConnectorError"
+    ]
+    assert [] == [RequestLog.of(each).render() for each in failures]
+    assert 0.95 * 10 * CALLS_A_SECOND < len(logs)
+    assert len(refused) <= 3
+    assert min(each.requests for each in replicas) > 500
