@@ -273,8 +273,7 @@ class EndpointGroup:
         if roster is None:
             # To look at it begins nothing.
             roster = Roster(self._service, self._settings, _tell_nobody)
-            if not self._source.may_fill:
-                self._source.fill(roster)
+            self._source.fill(roster)
         return roster.states
 
     def _of(self, loop: AbstractEventLoop) -> Roster:

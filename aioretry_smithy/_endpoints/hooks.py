@@ -10,6 +10,7 @@ from .._breaker.strategy import CircuitBreakerStrategy, checked_verdict
 from .._call.defaults import OF_ARGUMENTS
 from .._call.hooks import PASS, WAIT, Changed, Hooks, Sign
 from .._call.recorder import begin_after_wait, record_failure
+from .._failures.safety import mark_raised_by_caller
 from .._request.routed import RoutedRequest
 from .learning import learn, learn_from_loser
 from .trial import Trial
@@ -80,7 +81,7 @@ class BalancingHooks(Hooks):
     ) -> Awaitable[None] | None:
         """Learn from the outcome; the request is over when its body has ended."""
         record = call if scope is call else scope.record
-        state = _state_in(record)
+        state = _state_of(call, record, permit)
         if isinstance(result, Sign):
             state.in_flight -= 1
         else:
@@ -95,7 +96,12 @@ class BalancingHooks(Hooks):
         if cause is None and self._verdicts and not isinstance(result, Sign):
             verdict = self._verdicts.get(result.status)
         if verdict is None:
-            verdict = self._judge(call, scope, cause)
+            try:
+                verdict = self._judge(call, scope, cause)
+            except BaseException as error:
+                _note_mistake(call, record, error)
+                learn(state, call, record, permit, cause, verdict=None)
+                raise
         if verdict is True or verdict is False or verdict is None:
             learn(state, call, record, permit, cause, verdict=verdict)
             return None
@@ -110,7 +116,7 @@ class BalancingHooks(Hooks):
             TimeoutError: It was a trial that was cut.
         """
         record = scope.record
-        state = _state_in(record)
+        state = _state_of(call, record, permit)
         state.in_flight -= 1
         is_cut = isinstance(permit, Trial) and permit.stop()
         if record.race is not None and record.race.is_superseded:
@@ -134,10 +140,17 @@ async def _learn_later(
     try:
         judged = await checked_verdict(verdict)
     except BaseException as error:
-        record_failure(call, record, error)
+        _note_mistake(call, record, error)
         raise
     finally:
         learn(state, call, record, permit, cause, verdict=judged)
+
+
+def _note_mistake(call: Call, record: Record, error: BaseException) -> None:
+    """Record what the user's strategy raised, which no retry would mend."""
+    if isinstance(error, Exception):
+        mark_raised_by_caller(error)
+    record_failure(call, record, error)
 
 
 def _timed_out(
@@ -165,11 +178,14 @@ def _begin(
     return Changed(routed, chosen)
 
 
-def _state_in(record: Record) -> EndpointState:
-    """Return what a request goes to, by its record."""
-    state: Any = record.route
-    found: EndpointState = state
-    return found
+def _state_of(call: Call, record: Record, permit: Chosen) -> EndpointState:
+    """Return what a request goes to: what was chosen, or where it was sent again."""
+    if call.resends:
+        state: Any = record.route
+        found: EndpointState = state
+        return found
+    # Its record may tell of another one by now, which was sent at the same time.
+    return permit.state
 
 
 def _end_with_body(state: EndpointState, response: aiohttp.ClientResponse) -> None:

@@ -46,6 +46,8 @@ def learn(
             permit.give_up()
         if isinstance(refusal, FailFastError) and refusal.is_of_endpoint:
             set_aside(state, refusal.retry_in or 0.0, CIRCUIT_OPEN)
+        elif refusal is None and record.was_sent:
+            _leave_alone(state, call, record)
 
 
 def learn_from_loser(
@@ -54,6 +56,7 @@ def learn_from_loser(
     """Learn from a request that was given up because another one had an answer."""
     now = call.loop.time()
     note_at_least(state, now - sent_at(record), state.roster.scale.growth(now))
+    state.roster.settle()
     if isinstance(permit, Trial):
         permit.end(None)
 
@@ -99,10 +102,18 @@ def _learn_failure(
         roster.settle()
     if is_trial:
         return
-    asked = _asked_for(call, record) if cause is None else None
-    if asked and set_aside(state, asked, RETRY_AFTER):
+    if cause is None and _leave_alone(state, call, record):
         return
     note_failure(state, call, record, cause, is_connect=is_unprocessed(cause))
+
+
+def _leave_alone(state: EndpointState, call: Call, record: Record) -> bool:
+    """Set an endpoint aside whose answer asks for that; say whether it is."""
+    if record.started < state.changed_at:
+        # It has been out since then, or is back.
+        return False
+    asked = _asked_for(call, record)
+    return asked is not None and asked > 0 and set_aside(state, asked, RETRY_AFTER)
 
 
 def _asked_for(call: Call, record: Record) -> float | None:

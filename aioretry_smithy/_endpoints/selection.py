@@ -15,6 +15,7 @@ from .._errors import (
     check_positive,
     is_plain_function,
 )
+from .._failures.safety import mark_raised_by_caller
 from .._text import name_of
 from .latency import seconds_of
 
@@ -70,10 +71,17 @@ class EndpointSelectionStrategy:
     def _choose(
         self, roster: Peers, call: Call, scope: Scope, well: Sequence[EndpointState]
     ) -> EndpointState:
-        """Ask it; refuse what is no candidate."""
-        chosen = self.select(context_of(call, scope), well)
-        if all(chosen is not each for each in well):
-            raise bad_argument("select()", chosen, "one of the candidates")
+        """Ask it; refuse what is no candidate.
+
+        What goes wrong is a mistake of its author's: no retry would mend it.
+        """
+        try:
+            chosen = self.select(context_of(call, scope), well)
+            if all(chosen is not each for each in well):
+                raise bad_argument("select()", chosen, "one of the candidates")
+        except Exception as error:
+            mark_raised_by_caller(error)
+            raise
         return chosen
 
     def _may_try(self, state: EndpointState, call: Call, scope: Scope) -> bool:
@@ -319,7 +327,7 @@ class _Sticky(EndpointSelectionStrategy):
 
     def _may_try(self, state: EndpointState, call: Call, scope: Scope) -> bool:
         candidates = (*state.roster.well, state)
-        return self.select(context_of(call, scope), candidates) is state
+        return self._choose(state.roster, call, scope, candidates) is state
 
     def __repr__(self) -> str:
         return f"EndpointSelectionStrategy.sticky({name_of(self._key)})"

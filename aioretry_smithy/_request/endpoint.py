@@ -129,10 +129,12 @@ def _checked_url(given: StrOrURL) -> URL:
     """Return the URL of an endpoint, or say what to write in its place."""
     if not isinstance(given, str | URL):
         raise bad_argument("url", given, "a str or a yarl.URL")
-    text = DEFAULT_MASK.text(str(given))
     if isinstance(given, str) and not _SCHEME.match(given):
-        near = f"http://{text.strip('/')}" if text.strip("/") else "https://example.com"
-        raise bad_argument("url", given, f"with a scheme, such as {near!r}")
+        # With a scheme it can be seen what in it is secret.
+        place = given.strip("/")
+        near = DEFAULT_MASK.text(f"http://{place}" if place else "https://example.com")
+        shown = near.removeprefix("http://") if "@" in place else given
+        raise bad_argument("url", shown, f"with a scheme, such as {near!r}")
     try:
         url = URL(given)
         host, port = url.host, url.port

@@ -48,7 +48,7 @@ class Service:
     def join(self, url: URL) -> URL:
         """Return a relative URL after the beginning; as it is where none is known."""
         base = self._url()
-        return url if base is None else joined(base, _ROOT.join(url))
+        return url if base is None else joined(base, from_root(url))
 
     def find(self, target: StrOrURL) -> URL | None:
         """Return what one of the servers is asked for: a URL, from the root or whole.
@@ -69,7 +69,7 @@ class Service:
             # aiohttp reports it when the request is sent.
             return None
         if not (url.absolute or url.scheme):
-            return _ROOT.join(url).relative()
+            return from_root(url)
         origin = self._origin()
         is_ours = origin is not None and origin_key(url) == origin_key(origin)
         return url if is_ours else None
@@ -93,6 +93,11 @@ class Service:
 
     def __repr__(self) -> str:
         return f"Service({self.key!r})"
+
+
+def from_root(url: URL) -> URL:
+    """Return a relative URL with its dots resolved, beginning with a slash."""
+    return _ROOT.join(url).relative()
 
 
 def joined(base: URL, path: URL) -> URL:

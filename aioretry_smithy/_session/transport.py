@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from yarl import URL
+
 from .._bodies.replayable_payload import SpentBodyError
 from .._bodies.request_body import prepare
 from .._call.defaults import OF_ALL
@@ -18,6 +20,8 @@ from .._context.loop import ONCE, Row, on_its_way, run
 from .._context.recording import record_http
 from .._context.sender import Sender
 from .._failures.safety import mark_raised_by_caller
+from .._request.routed import RoutedRequest
+from .._request.service import from_root, joined
 
 if TYPE_CHECKING:
     import aiohttp
@@ -43,7 +47,9 @@ class Transport(ForOneKind, Sender):
         """Send the request, in the time that the context leaves."""
         response: aiohttp.ClientResponse
         row = Row((), ONCE, (), self)
-        response = await run(on_its_way, (row, *state_of(ctx), request))
+        call, scope = state_of(ctx)
+        routed = _on_its_route(scope.record, request)
+        response = await run(on_its_way, (row, call, scope, routed))
         return response
 
     def answered(
@@ -82,6 +88,25 @@ class Transport(ForOneKind, Sender):
         finally:
             # It has this frame, which must not have it.
             del cause
+
+
+def _on_its_route(record: Record, request: HttpRequest) -> HttpRequest:
+    """Return a request that goes where its record says.
+
+    One that a user's decorator has made by hand does not know, if its URL is relative.
+    """
+    route = record.route
+    if route is None or request.route is not None:
+        return request
+    try:
+        url = URL(request.target)
+    except (TypeError, ValueError):
+        # aiohttp reports it when the request is sent.
+        return request
+    if url.absolute or url.scheme:
+        return request
+    there = joined(route.endpoint.url, from_root(url))
+    return RoutedRequest.to(route, there, request)
 
 
 def refused(call: Call, scope: Scope, cause: BaseException) -> None:

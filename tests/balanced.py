@@ -1,0 +1,114 @@
+"""Groups of scripted servers, which tests of endpoints call."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from typing import TYPE_CHECKING, Any
+
+from chains import chain, now
+
+from aioretry_smithy import EndpointGroup, EndpointSelectionStrategy, RequestLog
+from aioretry_smithy.testing import ScriptedTransport
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import aiohttp
+
+    from aioretry_smithy import Decorator, Endpoint
+    from aioretry_smithy._endpoints.state import EndpointState
+
+IN_ORDER = EndpointSelectionStrategy.in_order()
+ROUND_ROBIN = EndpointSelectionStrategy.round_robin()
+
+
+def url_of(name: str) -> str:
+    """Return the URL of a server."""
+    return f"http://{name}.example"
+
+
+def group_of(names: Iterable[str] = "abc", **settings: Any) -> EndpointGroup:
+    """Make a group of servers, which are asked in order unless told otherwise."""
+    settings.setdefault("selection", IN_ORDER)
+    return EndpointGroup.of(*map(url_of, names), **settings)
+
+
+def name_of(endpoint: Endpoint | None) -> str | None:
+    """Return the name of the server that an endpoint is."""
+    return None if endpoint is None else str(endpoint).partition(".")[0]
+
+
+class Fleet:
+    """Servers that answer by their names: with 200 unless told otherwise.
+
+    An answer is one of a :class:`ScriptedTransport`, or a list of these, of which the
+    last one stays.
+    """
+
+    def __init__(self, **answers: Any) -> None:
+        self.answers = answers
+        self.asked: list[str] = []
+        self.times: list[tuple[float, str]] = []
+        self.transport = ScriptedTransport(itertools.repeat(self._answer))
+
+    def _answer(self, ctx: Any, request: Any) -> Any:
+        name = request.url.host.removesuffix(".example")
+        self.asked.append(name)
+        self.times.append((now(), name))
+        answer = self.answers.get(name, 200)
+        if isinstance(answer, list):
+            answer = answer.pop(0) if answer[1:] else answer[0]
+        if isinstance(answer, BaseException):
+            # Each failure is one of its own, as a real one is.
+            answer = type(answer)(*answer.args)
+        return answer
+
+    @property
+    def text(self) -> str:
+        """The names of those that were asked, in order."""
+        return "".join(self.asked)
+
+    def session(
+        self, group: EndpointGroup, *decorators: Decorator, **settings: Any
+    ) -> aiohttp.ClientSession:
+        """Build a session of a group, through decorators, inner ones first."""
+        return chain(
+            self.transport, *decorators, base_url=group, **settings
+        ).build()
+
+
+async def call(
+    client: aiohttp.ClientSession,
+    url: Any = "/orders",
+    *,
+    method: str = "GET",
+    **options: Any,
+) -> tuple[Any, RequestLog]:
+    """Make a call; return its status, or the failure, and its log."""
+    try:
+        async with client.request(method, url, **options) as response:
+            return response.status, RequestLog.of(response)
+    except Exception as error:
+        return error, RequestLog.of(error)
+
+
+def state_of(group: EndpointGroup, name: str) -> EndpointState:
+    """Return what a group knows of a server."""
+    return next(
+        state for each, state in group.states.items() if name_of(each) == name
+    )
+
+
+def out(group: EndpointGroup) -> dict[str, str]:
+    """Return the names of those that are out, and why."""
+    return {
+        str(name_of(each)): str(state.reason)
+        for each, state in group.states.items()
+        if state.ejected_until is not None
+    }
+
+
+async def at(moment: float) -> None:
+    """Wait until a moment of the loop's clock."""
+    await asyncio.sleep(moment - now())

@@ -1,0 +1,563 @@
+"""Several servers as one thing to call.
+
+Of the cases of endpoints.md (f): 1 to 3, 6, 7, 13 to 18, 21, 118.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import weakref
+
+import pytest
+from balanced import IN_ORDER, ROUND_ROBIN, Fleet, call, group_of, name_of, state_of
+from chains import bad_argument, chain, refused, retrying, session
+from yarl import URL
+
+from aioretry_smithy import (
+    ContentPreviewingClient,
+    DynamicEndpointGroup,
+    EmptyEndpointGroupError,
+    Endpoint,
+    EndpointGroup,
+    EndpointGroupListener,
+    EndpointSelectionStrategy,
+    HttpRequest,
+    LoadBalancingClient,
+    OutlierDetection,
+    RequestLog,
+    SessionBuilder,
+    client_decorator,
+)
+from aioretry_smithy.testing import ScriptedTransport, VirtualTimeLoop
+
+
+class Heard(EndpointGroupListener):
+    """Notes the lists that it hears of."""
+
+    def __init__(self):
+        self.lists = []
+
+    def on_endpoints_changed(self, group, endpoints):
+        assert endpoints == group.endpoints
+        self.lists.append([*map(name_of, endpoints)])
+
+
+class TestOf:
+    """Groups of servers that are known."""
+
+    def test_takes_urls_and_endpoints(self):
+        """Case 1: of any kind, mixed, in their order."""
+        group = EndpointGroup.of(
+            "http://a.example",
+            URL("http://b.example/v1"),
+            Endpoint("http://c.example", weight=2),
+        )
+
+        assert (
+            Endpoint("http://a.example"),
+            Endpoint("http://b.example/v1/"),
+            Endpoint("http://c.example"),
+        ) == group.endpoints
+        assert 2.0 == group.endpoints[2].weight
+
+    def test_equal_ones_are_one(self):
+        """Case 2: the first of them, with its weight."""
+        group = EndpointGroup.of(
+            Endpoint("http://a.example", weight=3), "http://A.example:80/"
+        )
+
+        assert [3.0] == [each.weight for each in group.endpoints]
+
+    def test_none_is_refused(self):
+        """Case 3: a group that stays empty is a mistake."""
+        with bad_argument("endpoints", (), "at least one"):
+            EndpointGroup.of()
+
+    def test_what_is_no_endpoint_is_refused(self):
+        """Case 3: a list is no URL."""
+        with pytest.raises(ValueError, match="^url: .*a str or a yarl.URL"):
+            EndpointGroup.of(["http://a.example"])
+
+    @pytest.mark.parametrize(
+        ("name", "value", "expected"),
+        [
+            ("selection", "random", "an EndpointSelectionStrategy"),
+            ("outlier_detection", True, "an OutlierDetection or None"),
+            ("listener", print, "an EndpointGroupListener or None"),
+            ("selection_timeout", 0, "finite and > 0"),
+        ],
+    )
+    def test_bad_settings_are_refused(self, name, value, expected):
+        """Each with its name."""
+        with pytest.raises(ValueError, match=f"^{name}: ") as raised:
+            EndpointGroup.of("http://a.example", **{name: value})
+
+        assert str(raised.value).endswith(f"(expected: {expected})")
+
+    def test_name_is_made_of_the_origins(self):
+        """Each once; unless there is one."""
+        two = "http://a.example/v1", "http://a.example/v2", "http://b.example"
+
+        assert "http://a.example, http://b.example" == EndpointGroup.of(*two).name
+        assert "orders" == EndpointGroup.of(*two, name="orders").name
+
+
+class TestDescribe:
+    """A group in words."""
+
+    def test_names_all_and_the_settings(self):
+        """Case 13: nothing secret can be in it."""
+        group = EndpointGroup.of(
+            "http://a.example",
+            Endpoint("http://b.example", address="10.0.0.3", weight=2),
+            selection=ROUND_ROBIN,
+            outlier_detection=None,
+        )
+
+        text = (
+            "EndpointGroup.of(Endpoint('http://a.example'), "
+            "Endpoint('http://b.example', address='10.0.0.3', weight=2.0), "
+            "selection=EndpointSelectionStrategy.round_robin(), outlier_detection=None)"
+        )
+        assert [text, text] == [group.describe(), repr(group)]
+
+    def test_builder_shows_it_inside_the_retries(self):
+        """Case 13: with the URL that the session goes by."""
+        lines = SessionBuilder(group_of("ab")).decorator(retrying()).describe()
+
+        _, second, third = lines.splitlines()
+        assert second.startswith("  LoadBalancingClient(EndpointGroup.of(")
+        assert "aiohttp.ClientSession(" in third
+
+    def test_states_are_shown(self):
+        """Each with what is under way, and why it is out."""
+        group = group_of("a")
+
+        (state,) = group.states.values()
+
+        assert "<EndpointState a.example in_flight=0>" == repr(state)
+        assert (1.0, 0, None, None, None) == (
+            state.weight,
+            state.in_flight,
+            state.latency,
+            state.ejected_until,
+            state.reason,
+        )
+
+
+class TestWeight:
+    """Endpoints without a share."""
+
+    async def test_zero_is_never_chosen(self):
+        """Case 6: not even while the others are out."""
+        fleet = Fleet(a=503)
+        group = EndpointGroup.of(
+            Endpoint("http://z.example", weight=0), "http://a.example", selection=IN_ORDER
+        )
+        async with fleet.session(group, retrying(0.0)) as client:
+            for _ in range(9):
+                await call(client)
+
+        assert {"a"} == set(fleet.asked)
+
+    async def test_all_zero_is_an_empty_group(self):
+        """Case 7: at once, nothing sent, each named with why."""
+        group = EndpointGroup.of(
+            Endpoint("http://a.example", weight=0), Endpoint("http://b.example", weight=0)
+        )
+        fleet = Fleet()
+        async with fleet.session(group) as client:
+            error, log = await call(client)
+
+        assert EmptyEndpointGroupError is type(error)
+        assert (
+            "endpoint group 'http://a.example, http://b.example': empty: "
+            "a.example (weight 0), b.example (weight 0)"
+        ) == str(error)
+        assert ([], False, 0.0) == (fleet.asked, log.sent, log.duration)
+
+
+class TestUrls:
+    """The URLs of requests to servers with URLs of their own."""
+
+    async def test_relative_url_joins_each(self):
+        """Cases 15, 16 and 21: after the path prefix of each, with its own Host."""
+        fleet = Fleet()
+        group = EndpointGroup.of(
+            "http://a.example/v1/", "http://b.example:81", selection=ROUND_ROBIN
+        )
+        async with fleet.session(group) as client:
+            for _ in range(2):
+                await call(client, "/orders?a=1", params={"b": "2"})
+
+        sent = sorted(str(each.full_url()) for each in fleet.transport.requests)
+        assert [
+            "http://a.example/v1/orders?a=1&b=2",
+            "http://b.example:81/orders?a=1&b=2",
+        ] == sent
+
+    async def test_url_of_another_origin_passes(self):
+        """Case 18: as it is, uncounted, and without a word of an endpoint."""
+        fleet = Fleet(other=[500, 200])
+        group = group_of("ab")
+        async with fleet.session(group, retrying(0.0)) as client:
+            status, log = await call(client, "http://other.example/x")
+
+        assert (200, ["other", "other"]) == (status, fleet.asked)
+        assert [None] * 3 == [log.endpoint, *(each.endpoint for each in log.children)]
+        assert [None, None] == [each.latency for each in group.states.values()]
+
+    async def test_absolute_url_of_an_endpoint_passes(self):
+        """Case 18: where origins differ, it says which server is meant."""
+        fleet = Fleet()
+        async with fleet.session(group_of("ab")) as client:
+            _, log = await call(client, "http://b.example/x")
+
+        assert (["b"], None) == (fleet.asked, log.endpoint)
+
+    async def test_absolute_url_of_the_only_origin_is_balanced(self):
+        """Case 19 for groups that are given: it stays as it is."""
+        fleet = Fleet()
+        group = EndpointGroup.of(
+            *(Endpoint("http://a.example/v1", address=f"10.0.0.{n}") for n in (1, 2)),
+            selection=ROUND_ROBIN,
+        )
+        async with fleet.session(group) as client:
+            logs = [(await call(client, "http://A.example/x"))[1] for _ in range(2)]
+
+        assert {"10.0.0.1:80", "10.0.0.2:80"} == {log.endpoint for log in logs}
+        assert {"http://a.example/x"} == {
+            str(each.url) for each in fleet.transport.requests
+        }
+
+    async def test_url_is_the_first_endpoints_until_one_is_chosen(self):
+        """The root shows what the first attempt asked for."""
+        seen = []
+
+        @client_decorator
+        async def look(delegate, ctx, request):
+            seen.append(str(request.url))
+            return await delegate.execute(ctx, request)
+
+        fleet = Fleet(a=503)
+        async with fleet.session(group_of("ab"), retrying(0.0), look) as client:
+            _, log = await call(client)
+
+        assert ["http://a.example/orders"] == seen
+        assert "http://a.example/orders" == str(log.request_url)
+        assert "http://b.example/orders" == str(log.children[1].request_url)
+
+    async def test_bad_url_is_aiohttps_to_report(self):
+        """It is no failure of an endpoint."""
+        group = group_of("ab", outlier_detection=OutlierDetection(connect_failures=1))
+        async with Fleet().session(group) as client:
+            error, log = await call(client, "http://a:port/")
+
+        assert ("InvalidUrlClientError", None) == (type(error).__name__, log.endpoint)
+
+
+class TestRewritten:
+    """Requests that users' decorators write anew."""
+
+    async def test_url_outside_stays_the_groups_where_it_begins_as_shown(self):
+        """By the first endpoint's URL, whichever is asked then."""
+
+        @client_decorator
+        async def rewrite(delegate, ctx, request):
+            url = request.url.with_path(request.url.path + "/7")
+            return await delegate.execute(ctx, request.replace(url=url))
+
+        fleet = Fleet(a=503)
+        group = EndpointGroup.of(
+            "http://a.example/v1", "http://b.example/v2", selection=IN_ORDER
+        )
+        async with fleet.session(group, retrying(0.0), rewrite) as client:
+            await call(client)
+
+        assert ["http://a.example/v1/orders/7", "http://b.example/v2/orders/7"] == [
+            str(each.url) for each in fleet.transport.requests
+        ]
+
+    async def test_request_made_by_hand_outside_is_balanced(self):
+        """A path is the group's."""
+
+        @client_decorator
+        async def anew(delegate, ctx, request):
+            return await delegate.execute(ctx, HttpRequest("GET", "/by-hand"))
+
+        fleet = Fleet(a=503)
+        async with fleet.session(group_of("ab"), retrying(0.0), anew) as client:
+            _, log = await call(client)
+
+        assert ["http://a.example/by-hand", "http://b.example/by-hand"] == [
+            str(each.url) for each in fleet.transport.requests
+        ]
+        assert "b.example" == log.endpoint
+
+    async def test_request_made_by_hand_inside_goes_to_the_one_chosen(self):
+        """As its path has no host of its own."""
+
+        @client_decorator
+        async def anew(delegate, ctx, request):
+            return await delegate.execute(ctx, HttpRequest("GET", "/by-hand"))
+
+        fleet = Fleet(a=503)
+        async with fleet.session(group_of("ab"), anew, retrying(0.0)) as client:
+            _, log = await call(client)
+
+        assert ["a", "b"] == fleet.asked
+        assert "b.example" == log.endpoint
+
+
+class TestSharing:
+    """Groups in several sessions and loops."""
+
+    async def test_two_sessions_of_one_builder_share_what_is_known(self):
+        """Case 14: what one has learned, the other knows."""
+        fleet = Fleet(a=refused())
+        group = group_of("ab")
+        builder = chain(fleet.transport, base_url=group)
+        async with builder.build() as one, builder.build() as other:
+            await call(one)
+            await call(other)
+
+        assert ["a", "b"] == fleet.asked
+
+    async def test_one_strategy_serves_two_groups(self):
+        """Each group has turns of its own."""
+        fleet = Fleet()
+        one, other = group_of("ab", selection=ROUND_ROBIN), group_of(
+            "cd", selection=ROUND_ROBIN
+        )
+        async with fleet.session(one) as first, fleet.session(other) as second:
+            for _ in range(4):
+                await call(first)
+                await call(second)
+
+        assert [2, 2, 2, 2] == [fleet.asked.count(name) for name in "abcd"]
+
+    def test_another_loop_begins_afresh(self):
+        """Loops in turn: what is known belongs to the clock of one."""
+        fleet = Fleet(a=refused())
+        group = group_of("ab")
+
+        async def twice():
+            async with fleet.session(group) as client:
+                await call(client)
+                await call(client)
+            return state_of(group, "a")
+
+        states = []
+        for _ in range(2):
+            with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+                states.append(runner.run(twice()))
+
+        assert ["a", "b", "a", "b"] == fleet.asked
+        assert states[0] is not states[1]
+
+    def test_looking_at_states_from_elsewhere_resets_nothing(self):
+        """After the loop has ended, and in no loop at all."""
+        group = group_of("ab")
+
+        async def once():
+            async with Fleet(a=refused()).session(group) as client:
+                await call(client)
+
+        with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+            runner.run(once())
+
+        assert "connect_failures" == state_of(group, "a").reason
+        assert group.states[Endpoint("http://a.example")] is state_of(group, "a")
+
+    async def test_listener_hears_of_the_first_list(self):
+        """When the group is used, not when it is made."""
+        heard = Heard()
+        group = group_of("ab", listener=heard)
+        before = [*heard.lists]
+        async with Fleet().session(group) as client:
+            await call(client)
+            await call(client)
+
+        assert ([], [["a", "b"]]) == (before, heard.lists)
+
+    async def test_errors_of_a_listener_change_nothing(self, caplog):
+        """Case 92: they are logged."""
+
+        class Broken(EndpointGroupListener):
+            def on_endpoints_changed(self, group, endpoints):
+                raise ZeroDivisionError
+
+        with caplog.at_level(logging.WARNING, "aioretry_smithy"):
+            async with Fleet().session(group_of("ab", listener=Broken())) as client:
+                status, _ = await call(client)
+
+        assert 200 == status
+        assert "endpoint group" in caplog.text
+
+    async def test_is_collected_when_nobody_keeps_it(self):
+        """Neither a listener nor what was called keeps it."""
+        heard = Heard()
+        group = group_of("ab", listener=heard)
+        async with Fleet().session(group) as client:
+            await call(client)
+        kept, states = weakref.ref(group), group.states
+        del group, client
+        gc.collect()
+
+        assert kept() is None
+        assert 2 == len(states)
+
+    async def test_nothing_is_told_of_a_group_that_is_gone(self):
+        """Its states may outlive it."""
+        heard = Heard()
+        group = DynamicEndpointGroup(["http://a.example"], listener=heard)
+        await group.when_ready()
+        roster = state_of(group, "a").roster
+        del group
+        gc.collect()
+        roster.set_listed([])
+
+        assert [["a"]] == heard.lists
+
+
+class TestSelect:
+    """Choices without a request."""
+
+    async def test_chooses_as_for_a_request_and_counts_nothing(self):
+        """Also after a wait, where there is none."""
+        seen = []
+        group = group_of("ab", selection=ROUND_ROBIN)
+
+        @client_decorator
+        async def look(delegate, ctx, request):
+            seen.append(group.select_now(ctx))
+            seen.append(await group.select(ctx))
+            return await delegate.execute(ctx, request)
+
+        async with session([200], look) as client:
+            await call(client, "http://c.example")
+
+        assert {"a", "b"} == {*map(name_of, seen)}
+        assert {0} == {each.in_flight for each in group.states.values()}
+
+    async def test_none_is_found_in_an_empty_group(self):
+        """And none that will never come is waited for."""
+        seen = []
+        group = EndpointGroup.of(Endpoint("http://a.example", weight=0))
+
+        @client_decorator
+        async def look(delegate, ctx, request):
+            seen.append(group.select_now(ctx))
+            with pytest.raises(EmptyEndpointGroupError):
+                await group.select(ctx)
+            return await delegate.execute(ctx, request)
+
+        async with session([200], look) as client:
+            await call(client, "http://c.example")
+
+        assert [None] == seen
+
+    async def test_is_no_trial(self):
+        """Case 82: nothing is sent that could try an endpoint."""
+        seen = []
+        fleet = Fleet(a=[refused(), 200])
+        group = group_of("ab")
+
+        @client_decorator
+        async def look(delegate, ctx, request):
+            seen.append(name_of(group.select_now(ctx)))
+            return await delegate.execute(ctx, request)
+
+        async with fleet.session(group, look) as client:
+            await call(client)
+            await asyncio.sleep(7.0)
+            await call(client)
+
+        assert ["a", "b"] == seen
+        assert ["a", "a"] == fleet.asked
+
+
+class TestClient:
+    """The decorator alone."""
+
+    def test_wants_a_group(self):
+        """What it balances between."""
+        with pytest.raises(ValueError, match="^group: .*an EndpointGroup"):
+            LoadBalancingClient.new_decorator("http://a.example")
+
+    async def test_serves_sessions_of_others(self):
+        """Their relative URLs are balanced; it knows its group."""
+        fleet = Fleet()
+        group = group_of("ab", selection=ROUND_ROBIN)
+        balancing = LoadBalancingClient.new_decorator(group)
+        client = session(fleet.transport, balancing, base_url="http://base.example")
+        async with client:
+            for _ in range(2):
+                await call(client)
+
+        assert ["a", "b"] == sorted(fleet.asked)
+        assert balancing(ScriptedTransport([])).group is group
+
+    async def test_two_groups_in_a_chain_choose_once(self):
+        """The outer one has chosen; the inner one lets the request pass."""
+        fleet = Fleet()
+        outer, inner = group_of("a"), group_of("b")
+        client = chain(
+            fleet.transport,
+            LoadBalancingClient.new_decorator(inner),
+            base_url=outer,
+        ).build()
+        async with client:
+            _, log = await call(client)
+
+        assert (["a"], "a.example") == (fleet.asked, log.endpoint)
+
+    async def test_preview_outside_of_it_works(self):
+        """As an example of a decorator that reads within."""
+        fleet = Fleet(a=(200, "text"))
+        client = fleet.session(group_of("a"), ContentPreviewingClient.new_decorator(4))
+        async with client, client.get("/orders") as response:
+            await response.read()
+            log = RequestLog.of(response)
+
+        assert ("text", "a.example") == (log.response_content_preview, log.endpoint)
+
+
+def test_strategy_that_is_not_the_base_is_needed():
+    """The base chooses nothing."""
+    with pytest.raises(NotImplementedError):
+        EndpointSelectionStrategy().select(None, [])
+
+
+async def test_no_task_and_no_timer_is_left():
+    """Cases 118 and 143: where the list is given, nothing runs beside a call."""
+    loop = asyncio.get_running_loop()
+    seen = []
+
+    def look(ctx, request):
+        seen.append((len(asyncio.all_tasks()), len(loop._scheduled)))
+        return 200
+
+    before = len(loop._scheduled)
+    async with Fleet(a=look).session(group_of("a")) as client:
+        await call(client)
+
+    assert (1, before) == (seen[0][0], len(loop._scheduled))
+
+
+@pytest.mark.parametrize("url", ["http://other.example/x", "http://a:port/", 7])
+async def test_request_made_by_hand_inside_goes_elsewhere_where_it_says_so(url):
+    """What is no path is left to aiohttp."""
+
+    @client_decorator
+    async def anew(delegate, ctx, request):
+        return await delegate.execute(ctx, HttpRequest("GET", url))
+
+    fleet = Fleet()
+    async with fleet.session(group_of("ab"), anew) as client:
+        await call(client)
+
+    assert [None] == [each.route for each in fleet.transport.requests]
+    assert [url] == [each.target for each in fleet.transport.requests]

@@ -1,0 +1,229 @@
+"""One server of several that do the same.
+
+Of the cases of endpoints.md (f): 4, 5, 8 to 13.
+"""
+
+from __future__ import annotations
+
+import copy
+import ipaddress
+import math
+import pickle
+
+import pytest
+from chains import bad_argument
+from yarl import URL
+
+from aioretry_smithy import Endpoint
+
+PORTS = [
+    ("http://a.example", "a.example:80"),
+    ("https://a.example", "a.example:443"),
+    ("http://a.example:8080", "a.example:8080"),
+    ("http://[2001:db8::1]", "[2001:db8::1]:80"),
+    ("http://[2001:db8::1]:8080/v1", "[2001:db8::1]:8080"),
+]
+
+
+class TestUrl:
+    """What the URLs of an endpoint begin with."""
+
+    @pytest.mark.parametrize(
+        ("given", "expected"),
+        [
+            ("", "with a scheme, such as 'https://example.com'"),
+            ("///", "with a scheme, such as 'https://example.com'"),
+            ("a.example", "with a scheme, such as 'http://a.example'"),
+            ("a.example:8080/v1/", "with a scheme, such as 'http://a.example:8080/v1'"),
+            ("//a.example", "with a scheme, such as 'http://a.example'"),
+            (URL("/orders"), "http:// or https://, and a host"),
+            (URL("a.example"), "http:// or https://, and a host"),
+            ("ftp://a.example", "http:// or https://, and a host"),
+            ("http:///orders", "http:// or https://, and a host"),
+            ("http://a.example?a=1", "without query and fragment: 'http://a.example/'"),
+            (
+                "http://a.example/v1?",
+                "without query and fragment: 'http://a.example/v1'",
+            ),
+            ("http://a.example/#b", "without query and fragment: 'http://a.example/'"),
+            (
+                URL("http://a.example/#b"),
+                "without query and fragment: 'http://a.example/'",
+            ),
+            ("http://[fe80::1%25eth0]", "a host without a zone"),
+            (None, "a str or a yarl.URL"),
+            (b"http://a.example", "a str or a yarl.URL"),
+        ],
+    )
+    def test_one_that_is_none_is_refused_with_what_to_write(self, given, expected):
+        """Case 4: no scheme, no host, a query or a fragment."""
+        with pytest.raises(ValueError, match=r"^url: ") as raised:
+            Endpoint(given)
+
+        assert str(raised.value).endswith(f" (expected: {expected})")
+
+    @pytest.mark.parametrize("given", ["http://a.example:port", "http://[::1"])
+    def test_one_that_cannot_be_read_is_refused(self, given):
+        """Case 4: the words of the parser follow."""
+        with pytest.raises(ValueError, match=r"^url: .* \(expected: a URL: "):
+            Endpoint(given)
+
+    @pytest.mark.parametrize("given", ["http://us%65r:secret@a.example/v1", "http://user@a.example/v1"])
+    def test_credentials_are_refused_and_not_shown(self, given):
+        """Case 4: they belong to the session, and not into an error."""
+        with pytest.raises(ValueError, match="without credentials") as raised:
+            Endpoint(given)
+
+        assert "'http://a.example/v1', and auth= of the session" in str(raised.value)
+        assert "secret" not in str(raised.value)
+
+    @pytest.mark.parametrize("given", ["user:secret@a.example", "a.example?token=secret"])
+    def test_secrets_are_not_shown_where_the_scheme_is_missing(self, given):
+        """Case 4: what to write is shown without them."""
+        with pytest.raises(ValueError, match="with a scheme") as raised:
+            Endpoint(given)
+
+        assert "secret" not in str(raised.value)
+
+    @pytest.mark.parametrize(
+        ("given", "url"),
+        [
+            ("http://a.example", "http://a.example/"),
+            ("http://a.example/v1", "http://a.example/v1/"),
+            ("http://a.example/v%2F1", "http://a.example/v%2F1/"),
+            (URL("wss://a.example/v1/"), "wss://a.example/v1/"),
+        ],
+    )
+    def test_ends_in_a_slash(self, given, url):
+        """So that a path can be put after it."""
+        assert URL(url, encoded=True) == Endpoint(given).url
+
+
+class TestEquality:
+    """Which endpoints are one."""
+
+    @pytest.mark.parametrize(
+        ("one", "other"),
+        [
+            (Endpoint("http://a.example"), Endpoint("http://A.Example")),
+            (Endpoint("http://a.example"), Endpoint("http://a.example:80/")),
+            (Endpoint("https://a.example:443/v1"), Endpoint("https://a.example/v1/")),
+            (Endpoint("http://a.example"), Endpoint("http://a.example", weight=7)),
+            (Endpoint("http://a.example"), Endpoint("ws://a.example")),
+            (Endpoint("http://bücher.example"), Endpoint("http://xn--bcher-kva.example")),
+            (
+                Endpoint("http://a.example", address="::ffff:10.0.0.3"),
+                Endpoint("http://a.example", address="10.0.0.3"),
+            ),
+            (
+                Endpoint("http://a.example", address="2001:DB8::0:1"),
+                Endpoint(
+                    "http://a.example", address=ipaddress.ip_address("2001:db8::1")
+                ),
+            ),
+            (Endpoint("http://[2001:DB8::1]"), Endpoint("http://[2001:db8::1]:80")),
+        ],
+    )
+    def test_same_server_is_one(self, one, other):
+        """Cases 8 to 12: letters, default ports, weights, IPv6 and IDN hosts."""
+        assert one == other
+        assert hash(one) == hash(other)
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            Endpoint("https://a.example"),
+            Endpoint("http://b.example"),
+            Endpoint("http://a.example:8080"),
+            Endpoint("http://a.example/v1"),
+            Endpoint("http://a.example", address="10.0.0.3"),
+            "http://a.example",
+        ],
+    )
+    def test_another_server_is_another(self, other):
+        """Scheme, host, port, path and address tell them apart."""
+        assert Endpoint("http://a.example") != other
+
+    def test_nothing_of_it_can_be_changed(self):
+        """It is a key of mappings."""
+        with pytest.raises(AttributeError, match="weight"):
+            Endpoint("http://a.example").weight = 2.0
+
+
+class TestAddress:
+    """Where the connections of an endpoint go."""
+
+    @pytest.mark.parametrize("given", ["a.example", "10.0.0.3:80", "", 7, b"\x7f\0\0\1"])
+    def test_name_is_refused(self, given):
+        """What is looked up belongs into the URL; ``ip_address(7)`` is no address."""
+        expected = "an IP address; a name belongs into url"
+        with bad_argument("address", given, expected):
+            Endpoint("http://a.example", address=given)
+
+    def test_zone_is_refused(self):
+        """It means nothing on another machine."""
+        with bad_argument("address", "fe80::1%eth0", "without a zone"):
+            Endpoint("http://a.example", address="fe80::1%eth0")
+
+
+class TestWeight:
+    """The share of an endpoint."""
+
+    @pytest.mark.parametrize("given", [-1, -0.1, math.nan, math.inf, "1", None])
+    def test_bad_one_is_refused(self, given):
+        """Case 5: below 0, and what is no number."""
+        with bad_argument("weight", given, "finite and >= 0"):
+            Endpoint("http://a.example", weight=given)
+
+    def test_is_a_float(self):
+        """Whatever was given."""
+        assert "2.0 0.0" == " ".join(
+            str(Endpoint("http://a.example", weight=given).weight) for given in (2, 0)
+        )
+
+
+class TestText:
+    """An endpoint in logs, keys and descriptions."""
+
+    @pytest.mark.parametrize(("given", "key"), PORTS)
+    def test_key_names_host_and_port(self, given, key):
+        """Case 9: with the port that the scheme implies, IPv6 in brackets."""
+        assert key == Endpoint(given).key
+
+    @pytest.mark.parametrize(
+        ("endpoint", "text"),
+        [
+            (Endpoint("http://A.example"), "a.example"),
+            (Endpoint("http://a.example:8080/v1/"), "a.example:8080/v1"),
+            (Endpoint("http://[2001:db8::1]:8080"), "[2001:db8::1]:8080"),
+            (Endpoint("https://a.example", address="10.0.0.3"), "10.0.0.3:443"),
+            (Endpoint("http://a.example:81", address="::1"), "[::1]:81"),
+        ],
+    )
+    def test_text_is_where_it_is(self, endpoint, text):
+        """Case 9: an address goes before the name."""
+        assert text == str(endpoint)
+        if endpoint.address is not None:
+            assert text == endpoint.key
+
+    @pytest.mark.parametrize(
+        "shown",
+        [
+            "Endpoint('http://a.example')",
+            "Endpoint('http://a.example/v1/')",
+            "Endpoint('http://a.example:8080', address='10.0.0.3', weight=2.5)",
+            "Endpoint('http://[2001:db8::1]', weight=0.0)",
+        ],
+    )
+    def test_repr_makes_it(self, shown):
+        """Case 13: nothing is left out of it."""
+        assert shown == repr(eval(shown))  # noqa: S307
+
+    @pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))])
+    def test_can_be_copied(self, way):
+        """A copy is equal, its weight too."""
+        endpoint = Endpoint("http://a.example/v1", address="10.0.0.3", weight=2)
+
+        copied = way(endpoint)
+
+        assert (endpoint, 2.0) == (copied, copied.weight)
