@@ -47,7 +47,8 @@ class BalancingHooks(Hooks):
         self._group = group
         self._service = service
         detection = group._settings.outlier_detection
-        strategy = _USUAL if detection is None else detection.strategy
+        strategy = None if detection is None else detection.strategy
+        strategy = strategy or _USUAL
         self._judge, self._verdicts = strategy._judge, strategy._verdicts
         is_built_in = group._settings.selection._is_built_in
         self.needs_attempt = not (is_built_in and strategy._verdicts)

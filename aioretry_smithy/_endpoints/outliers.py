@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Final
 
 from .._breaker.strategy import CircuitBreakerStrategy
@@ -29,8 +29,8 @@ class OutlierDetection:
         max_ejection_time: The most seconds, >= *ejection_time*.
         max_ejected: The share of endpoints that may be out at once, from 0 to 1; at
             least one of two or more, never all of them.
-        strategy: Says what a failure is;
-            :meth:`CircuitBreakerStrategy.on_server_error_status` by default.
+        strategy: Says what a failure is; None for
+            :meth:`CircuitBreakerStrategy.on_server_error_status`.
 
     Raises:
         ValueError: An argument is not as described.
@@ -47,9 +47,7 @@ class OutlierDetection:
     ejection_time: float = 5.0
     max_ejection_time: float = 60.0
     max_ejected: float = 0.5
-    strategy: CircuitBreakerStrategy = field(
-        default_factory=CircuitBreakerStrategy.on_server_error_status
-    )
+    strategy: CircuitBreakerStrategy | None = None
 
     def __post_init__(self) -> None:
         check_int("consecutive_failures", self.consecutive_failures, 1)
@@ -65,8 +63,11 @@ class OutlierDetection:
         if self.max_ejection_time < self.ejection_time:
             expected = f">= ejection_time, {self.ejection_time}"
             raise bad_argument("max_ejection_time", self.max_ejection_time, expected)
-        if not isinstance(self.strategy, CircuitBreakerStrategy):
-            raise bad_argument("strategy", self.strategy, "a CircuitBreakerStrategy")
+        if not (
+            self.strategy is None or isinstance(self.strategy, CircuitBreakerStrategy)
+        ):
+            expected = "a CircuitBreakerStrategy or None"
+            raise bad_argument("strategy", self.strategy, expected)
 
     def __repr__(self) -> str:
         given = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, TypedDict
 
-from .._errors import bad_argument, check_positive
+from .._errors import bad_argument, check_positive, is_plain_function
 from .listener import EndpointGroupListener
 from .outliers import OutlierDetection
 from .selection import EndpointSelectionStrategy
@@ -51,6 +51,8 @@ class GroupSettings:
         if not isinstance(self.selection, EndpointSelectionStrategy):
             expected = "an EndpointSelectionStrategy"
             raise bad_argument("selection", self.selection, expected)
+        if not is_plain_function(self.selection.select):
+            raise bad_argument("selection", self.selection, "with a plain select()")
         if not (
             self.outlier_detection is None
             or isinstance(self.outlier_detection, OutlierDetection)
