@@ -227,7 +227,7 @@ class Roster:
                 if may_try(state, call, scope, request) and (
                     self.selection._may_try(state, call, scope)
                 ):
-                    return Trial(state, call, scope)
+                    return Trial(state, call, scope, request)
         well: Sequence[EndpointState] = self.well
         if not well:
             return None

@@ -43,17 +43,25 @@ def _may_be_sent_again(call: Call, request: HttpRequest) -> bool:
     return is_whole and may_be_repeated(call.options, request)
 
 
+def _may_retry(call: Call) -> bool:
+    """Say whether there may be another attempt."""
+    own = None if call.options is None else call.options.retry
+    config = own or call.retry_config
+    return config is None or config.max_total_attempts > 1
+
+
 class Trial:
     """The request that tries an endpoint, one at a time.
 
     Without a time limit of its own it has 3 s to the headers, after which its call may
-    go elsewhere. Where nothing retries it is not cut; the trial has failed all the
-    same.
+    go elsewhere. Where nothing retries, or may send it again, it is not cut; the trial
+    has failed all the same.
 
     Args:
         state: The endpoint.
         call: The call.
         scope: The call or the attempt.
+        request: The request.
     """
 
     __slots__ = ("_before", "_task", "_timer", "is_cut", "state")
@@ -64,7 +72,9 @@ class Trial:
     is_cut: bool
     """Whether it was cancelled because it took too long."""
 
-    def __init__(self, state: EndpointState, call: Call, scope: Scope) -> None:
+    def __init__(
+        self, state: EndpointState, call: Call, scope: Scope, request: HttpRequest
+    ) -> None:
         self.state = state
         state.trial = self
         state.roster.review()
@@ -75,7 +85,8 @@ class Trial:
         self._timer: asyncio.TimerHandle | None = None
         if call.deadline_of(scope.record) != call.deadline:
             return
-        if scope is not call or call.attempt_began is not None:
+        is_attempt = scope is not call or call.attempt_began is not None
+        if is_attempt and _may_retry(call) and _may_be_sent_again(call, request):
             self._task = task = asyncio.current_task()
             self._before = 0 if task is None else task.cancelling()
         self._timer = call.loop.call_later(_LONGEST, self._time_out)
