@@ -103,7 +103,7 @@ class Discovery:
         on_failed: Callable[[BaseException], object] | None = None,
         random: Callable[[], float] = chance,
     ) -> None:
-        self._refresh = _checked_refresh(refresh)
+        self._refresh = checked_refresh(refresh)
         check_positive("interval", interval)
         self._ask = ask
         self._sink = sink
@@ -235,7 +235,12 @@ def _merged(
     return {endpoint: found[endpoint] for endpoint in (*stay, *new)}
 
 
-def _checked_refresh(refresh: object) -> tuple[float, float]:
+def checked_refresh(refresh: object) -> tuple[float, float]:
+    """Return the shortest and the longest time that an answer holds.
+
+    Raises:
+        ValueError: They are no such times.
+    """
     expected = "two numbers of seconds, finite, 0 < the first <= the second"
     if not isinstance(refresh, tuple | list) or len(refresh) != 2:
         raise bad_argument("refresh", refresh, expected)

@@ -46,6 +46,7 @@ class Roster:
     __slots__ = (
         "_is_expired",
         "_left",
+        "_serves_expired",
         "detection",
         "discovery",
         "due",
@@ -104,7 +105,8 @@ class Roster:
         self.discovery: Discovery | None = None
         self.last_failure: BaseException | None = None
         self.queue: WaitQueue[bool] = WaitQueue()
-        self._is_expired = False
+        # Whether the list is too old, and whether it serves all the same.
+        self._is_expired = self._serves_expired = False
         self.selection = selection = settings.selection
         self.scale = Scale(selection._decay, selection._failure_penalty)
         # Those that have left the list, with when they did.
@@ -142,6 +144,7 @@ class Roster:
         new = [each for each in self.states if each.weight and not each.turn]
         shuffled_start(new, chance, self.turn)
         self.last_failure, self._is_expired = None, False
+        self._serves_expired = False
         self.review()
         self._wake()
         if [each.endpoint for each in before] != [*states]:
@@ -170,7 +173,8 @@ class Roster:
         """Ask for the list if that is due; bring those back that were set aside."""
         now = self.now()
         if self.discovery is not None:
-            self._is_expired = not self.discovery.use(now)
+            may_serve = self.discovery.use(now)
+            self._is_expired = not (may_serve or self._serves_expired)
         for state in self.states:
             until = state.ejected_until
             if state.is_set_aside and until is not None and until <= now:
@@ -254,8 +258,8 @@ class Roster:
 
     def serve_expired(self) -> None:
         """Let a list serve that is too old, because there is no other in time."""
-        self._is_expired = False
-        self.review()
+        self._serves_expired = True
+        self.catch_up()
 
     def why_out(self) -> dict[str, str]:
         """Return each endpoint as text, with why it is not chosen."""

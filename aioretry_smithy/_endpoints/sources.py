@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from .._errors import bad_argument
 from .._request.endpoint import Endpoint, origin_key
-from .discovery import Answer, Discovery, Listed
+from .discovery import Answer, Discovery, Listed, checked_refresh
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
@@ -105,6 +105,9 @@ class FoundSource:
         url: How the URLs of the service begin, where all endpoints share that.
         known: The answer, where nobody has to be asked.
         cut: Whether a query can be cancelled.
+
+    Raises:
+        ValueError: *refresh* is not as described.
     """
 
     may_fill = True
@@ -123,7 +126,7 @@ class FoundSource:
         self._ask = ask
         self._words = words
         self.usual_name: str | None = name
-        self._refresh = refresh
+        self._refresh = checked_refresh(refresh)
         self._url = url
         self.service_key = None if url is None else Endpoint(url).key
         self._known = known
