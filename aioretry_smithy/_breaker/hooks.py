@@ -38,9 +38,9 @@ class BreakerHooks(Hooks):
     __slots__ = (
         "_fallback",
         "_find",
-        "_is_per_server",
         "_judge",
         "_verdicts",
+        "is_of_endpoint",
         "needs_attempt",
     )
 
@@ -52,7 +52,7 @@ class BreakerHooks(Hooks):
         verdicts: Mapping[int, bool],
     ) -> None:
         self._find = circuit_breakers.of
-        self._is_per_server = circuit_breakers.is_per_server
+        self.is_of_endpoint = circuit_breakers.is_per_server
         self._judge = strategy._judge
         self._verdicts = verdicts
         self._fallback = fallback
@@ -71,7 +71,7 @@ class BreakerHooks(Hooks):
             return circuit_breaker, permit
         record.was_refused = True
         error = FailFastError(circuit_breaker, circuit_breaker.retry_in)
-        error.is_of_endpoint = self._is_per_server and request.route is not None
+        error.is_of_endpoint = self.is_of_endpoint and request.route is not None
         if self._fallback is not None:
             record_failure(call, record, error)
             return WAIT

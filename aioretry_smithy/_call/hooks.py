@@ -67,6 +67,9 @@ class Hooks:
     needs_attempt: bool = True
     """Whether they may ask for more of a scope than its record, such as a context."""
 
+    is_of_endpoint: bool = False
+    """Whether permits are kept per endpoint; then one that was left counts for none."""
+
     def enter(self, call: Call, scope: Scope, request: Request) -> Any:
         """Return a permit for *request*, or a sign; None unless overridden.
 

@@ -113,6 +113,9 @@ class _Rarely(NeverCopied):
     route: Route | None = None
     """Where it goes, where that is one of several servers."""
 
+    has_moved: bool = False
+    """Whether it went on to another server than the hooks further in know of."""
+
     view: Callable[[], Any] | None = None
     """Finds the log that shows this, as long as somebody keeps that."""
 

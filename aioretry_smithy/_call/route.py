@@ -4,26 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from .._request.request import Goal
+
 if TYPE_CHECKING:
     from collections.abc import Container
 
     from .._request.endpoint import Endpoint
 
 
-class Route(Protocol):
+class Route(Goal, Protocol):
     """Where a request goes: to one endpoint of a group.
 
     The record of the request has it, for views, for the transport and for retries.
     """
-
-    endpoint: Endpoint
-    """The endpoint."""
-
-    key: str
-    """The name of its server, for what is kept per server."""
-
-    service_key: str
-    """The name of the service, for what is kept per service."""
 
     def has_other(self, tried: Container[Endpoint]) -> bool:
         """Say whether an endpoint of the group is well that was not tried."""

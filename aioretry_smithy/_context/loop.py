@@ -6,6 +6,7 @@ decide and wait; leave the outer ones.
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -319,7 +320,10 @@ class Ending:
         while entered:
             hooks, permit = entered.pop()
             try:
-                if self.cause is None or isinstance(self.cause, Exception):
+                if scope.record.has_moved and hooks.is_of_endpoint:
+                    # The outcome is that of another endpoint.
+                    pending = hooks.cancel(call, scope, permit, CancelledError())
+                elif self.cause is None or isinstance(self.cause, Exception):
                     pending = hooks.leave(call, scope, permit, self.result, self.cause)
                 else:
                     pending = hooks.cancel(call, scope, permit, self.cause)

@@ -28,6 +28,7 @@ from .roster import Roster
 from .settings import GroupSettings
 from .sources import FoundSource, GivenSource
 from .srv import SrvLookup
+from .warn_once import WarnOnce
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -72,6 +73,7 @@ class EndpointGroup:
         self._roster: Roster | None = None
         key = source.service_key or self._name
         self._service = Service(key, self._url, source.origin)
+        self._warn = WarnOnce()
         self._listeners = Listeners(
             f"endpoint group {self._name!r}",
             () if settings.listener is None else (settings.listener,),
@@ -196,8 +198,13 @@ class EndpointGroup:
 
     @property
     def placeholder(self) -> URL:
-        """A base URL for sessions, which lets credentials go to no other origin."""
-        return self._url() or URL("https://endpoints.invalid/")
+        """A base URL for sessions, which lets credentials go to no other origin.
+
+        One that no server has, where today's endpoints may be others tomorrow.
+        """
+        may_change = self._source.may_fill and not self._source.has_addresses
+        url = None if may_change else self._source.url()
+        return url or URL("https://endpoints.invalid/")
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -318,6 +325,13 @@ class EndpointGroup:
             if call.loop.time() >= until:
                 raise _unsent(self._too_late(roster))
         raise _unsent(EmptyEndpointGroupError(self._name, "empty", roster.why_out()))
+
+    def _warn_of_proxy(self) -> None:
+        """Warn once that a proxy finds the addresses, so that nothing is chosen."""
+        self._warn(
+            f"endpoint group {self._name!r}: requests go through a proxy, which finds"
+            " the address of the service by itself: nothing is balanced"
+        )
 
     def _too_late(self, roster: Roster) -> EndpointSelectionTimeoutError:
         seconds, failure = self._settings.selection_timeout, roster.last_failure

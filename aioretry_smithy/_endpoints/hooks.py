@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import aiohttp
 
@@ -13,7 +13,9 @@ from .._call.recorder import begin_after_wait, record_failure
 from .._failures.safety import mark_raised_by_caller
 from .._request.routed import RoutedRequest
 from .learning import learn, learn_from_loser
+from .proxies import goes_through_proxy, is_of_proxy
 from .trial import Trial
+from .visit import Visit
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -58,6 +60,10 @@ class BalancingHooks(Hooks):
         asked = self._service.find(request.target)
         if asked is None or request.route is not None:
             return PASS
+        if self._group._source.has_addresses:
+            sign = self._through_proxy(call, scope, request, asked)
+            if sign is not None:
+                return sign
         chosen = self._group._pick(call, scope, request)
         return WAIT if chosen is None else _begin(call, scope, request, chosen, asked)
 
@@ -72,26 +78,48 @@ class BalancingHooks(Hooks):
             return PASS
         return _begin(call, scope, request, chosen, asked)
 
+    def _through_proxy(
+        self, call: Call, scope: Scope, request: HttpRequest, asked: URL
+    ) -> Sign | None:
+        """Choose nothing where a proxy finds the address; None where none does."""
+
+        def url() -> URL:
+            return asked if asked.absolute else self._service.join(asked)
+
+        if not goes_through_proxy(call, request, url):
+            return None
+        self._group._warn_of_proxy()
+        if self._group._source.origin() is None:
+            # The names are several, from which one is chosen all the same.
+            return None
+        routed = RoutedRequest.to(None, url(), request)
+        record = call if scope is call else scope.record
+        record.request = routed.without_body()
+        return Changed(routed, PASS)
+
     def leave(
         self,
         call: Call,
         scope: Scope,
-        permit: Chosen,
+        permit: Visit,
         result: aiohttp.ClientResponse | Sign,
         cause: Exception | None,
     ) -> Awaitable[None] | None:
         """Learn from the outcome; the request is over when its body has ended."""
         record = call if scope is call else scope.record
-        state = _state_of(call, record, permit)
+        permit.close(record)
+        if permit.is_over:
+            return None
+        state, chosen = permit.state, permit.chosen
         if isinstance(result, Sign):
             state.in_flight -= 1
         else:
             _end_with_body(state, result)
-        if isinstance(permit, Trial):
-            permit.stop()
-        if cause is None and not record.was_sent:
-            # Something on this side has answered.
-            learn(state, call, record, permit, cause, verdict=None)
+        if isinstance(chosen, Trial):
+            chosen.stop()
+        if not record.was_sent if cause is None else is_of_proxy(cause):
+            # Something on this side has answered, or a proxy has failed.
+            learn(state, call, record, chosen, None, verdict=None)
             return None
         verdict: object = None
         if cause is None and self._verdicts and not isinstance(result, Sign):
@@ -101,15 +129,15 @@ class BalancingHooks(Hooks):
                 verdict = self._judge(call, scope, cause)
             except BaseException as error:
                 _note_mistake(call, record, error)
-                learn(state, call, record, permit, cause, verdict=None)
+                learn(state, call, record, chosen, cause, verdict=None)
                 raise
         if verdict is True or verdict is False or verdict is None:
-            learn(state, call, record, permit, cause, verdict=verdict)
+            learn(state, call, record, chosen, cause, verdict=verdict)
             return None
-        return _learn_later(state, call, record, permit, cause, verdict)
+        return _learn_later(state, call, record, chosen, cause, verdict)
 
     def cancel(
-        self, call: Call, scope: Scope, permit: Chosen, cause: BaseException
+        self, call: Call, scope: Scope, permit: Visit, cause: BaseException
     ) -> None:
         """Count the request as over.
 
@@ -117,15 +145,18 @@ class BalancingHooks(Hooks):
             TimeoutError: It was a trial that was cut.
         """
         record = scope.record
-        state = _state_of(call, record, permit)
+        permit.close(record)
+        if permit.is_over:
+            return
+        state, chosen = permit.state, permit.chosen
         state.in_flight -= 1
-        is_cut = isinstance(permit, Trial) and permit.stop()
+        is_cut = isinstance(chosen, Trial) and chosen.stop()
         if record.race is not None and record.race.is_superseded:
-            learn_from_loser(state, call, record, permit)
+            learn_from_loser(state, call, record, chosen)
         elif is_cut:
-            raise _timed_out(state, call, record, permit) from cause
+            raise _timed_out(state, call, record, chosen) from cause
         else:
-            learn(state, call, record, permit, None, verdict=None)
+            learn(state, call, record, chosen, None, verdict=None)
 
 
 async def _learn_later(
@@ -168,25 +199,22 @@ def _begin(
     call: Call, scope: Scope, request: HttpRequest, chosen: Chosen, asked: URL
 ) -> Changed:
     """Begin a request to an endpoint."""
-    state: EndpointState = chosen.state if isinstance(chosen, Trial) else chosen
+    state: EndpointState = chosen.state
     record = call if scope is call else scope.record
     record.route = state
-    state.in_flight += 1
-    routed = RoutedRequest.to(state, state.url_of(request.target, asked), request)
+    url = state.url_of(request.target, asked)
+    routed = RoutedRequest.to(state, url, request)
     record.request = routed.without_body()
-    if state.endpoint.address is not None and call.care < OF_ARGUMENTS:
+    if call.care < OF_ARGUMENTS and (
+        state.middleware is not None or _has_credentials(call)
+    ):
         call.care = OF_ARGUMENTS
-    return Changed(routed, chosen)
+    return Changed(routed, Visit(call, record, chosen, url))
 
 
-def _state_of(call: Call, record: Record, permit: Chosen) -> EndpointState:
-    """Return what a request goes to: what was chosen, or where it was sent again."""
-    if call.resends:
-        state: Any = record.route
-        found: EndpointState = state
-        return found
-    # Its record may tell of another one by now, which was sent at the same time.
-    return permit.state
+def _has_credentials(call: Call) -> bool:
+    """Say whether the session has credentials for its requests."""
+    return call.session is not None and call.session.auth is not None
 
 
 def _end_with_body(state: EndpointState, response: aiohttp.ClientResponse) -> None:

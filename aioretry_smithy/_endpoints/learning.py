@@ -134,4 +134,6 @@ def _slowest(state: EndpointState, growth: float) -> float:
 def sent_at(record: Record) -> float:
     """Return when a request was sent, after its waits for places."""
     sent = record.first_sent
-    return record.started if sent is None else sent
+    # What is sent again within an attempt waits for nothing.
+    is_first = sent is not None and record.began is None
+    return sent if sent is not None and is_first else record.started

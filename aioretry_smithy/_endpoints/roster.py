@@ -249,6 +249,13 @@ class Roster:
         fewest = min(tries.get(each.endpoint, 0) for each in well)
         return [each for each in well if tries.get(each.endpoint, 0) == fewest]
 
+    def choose(
+        self, call: Call, scope: Scope, among: Sequence[EndpointState]
+    ) -> EndpointState | None:
+        """Choose one for a request that is sent again; None where it is to stay."""
+        selection = self.selection
+        return selection._choose(self, call, scope, among) if selection._moves else None
+
     async def wait(self, until: float) -> None:
         """Wait until the list may have changed, or is to be asked for again."""
         self.catch_up()

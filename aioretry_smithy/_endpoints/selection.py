@@ -44,6 +44,9 @@ class EndpointSelectionStrategy:
     _is_built_in: ClassVar[bool] = False
     """Whether it looks at no context, so that none need be made."""
 
+    _moves: ClassVar[bool] = True
+    """Whether what is sent again at once may go to another endpoint."""
+
     @property
     def _decay(self) -> float:
         """Seconds in which estimates of latency fall to ``1 / e``."""
@@ -76,13 +79,10 @@ class EndpointSelectionStrategy:
         What goes wrong is a mistake of its author's: no retry would mend it.
         """
         try:
-            chosen = self.select(context_of(call, scope), well)
-            if all(chosen is not each for each in well):
-                raise bad_argument("select()", chosen, "one of the candidates")
+            return _checked(self.select(context_of(call, scope), well), well)
         except Exception as error:
             mark_raised_by_caller(error)
             raise
-        return chosen
 
     def _may_try(self, state: EndpointState, call: Call, scope: Scope) -> bool:
         """Say whether a request may go to an endpoint that is to be tried."""
@@ -161,6 +161,14 @@ class EndpointSelectionStrategy:
         ... )
         """
         return _Sticky(key)
+
+
+def _checked(chosen: object, well: Sequence[EndpointState]) -> EndpointState:
+    """Return what a strategy has chosen, if that is a candidate."""
+    for state in well:
+        if chosen is state:
+            return state
+    raise bad_argument("select()", chosen, "one of the candidates")
 
 
 _USUAL_DECAY: Final = 10.0
@@ -310,6 +318,8 @@ _IN_ORDER: Final = _InOrder()
 
 class _Sticky(EndpointSelectionStrategy):
     __slots__ = ("_key",)
+
+    _moves = False
 
     def __init__(self, key: Key) -> None:
         if not is_plain_function(key):

@@ -29,6 +29,9 @@ class Source(Protocol):
     may_fill: bool
     """Whether there may be other endpoints later."""
 
+    has_addresses: bool
+    """Whether connections go to addresses, of one endpoint at least."""
+
     def url(self) -> URL | None:
         """Return how the URLs of the service begin; None where the endpoints say it."""
         ...
@@ -56,6 +59,7 @@ class GivenSource:
         self._words = words
         self.may_fill = may_fill
         self.usual_name: str | None = None
+        self.has_addresses = False
         self._listed: list[Listed] = []
 
     def give(self, endpoints: Iterable[StrOrURL | Endpoint]) -> None:
@@ -70,6 +74,7 @@ class GivenSource:
             each if isinstance(each, Endpoint) else Endpoint(each) for each in endpoints
         ]
         self._listed = [Listed(each) for each in dict.fromkeys(found)]
+        self.has_addresses = any(each.address is not None for each in found)
 
     def name(self) -> str:
         """Return the origins of the endpoints."""
@@ -129,6 +134,7 @@ class FoundSource:
         self._refresh = checked_refresh(refresh)
         self._url = url
         self.service_key = None if url is None else Endpoint(url).key
+        self.has_addresses = url is not None
         self._known = known
         self._cut = cut
 

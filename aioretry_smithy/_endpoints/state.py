@@ -6,17 +6,23 @@ import math
 from typing import TYPE_CHECKING, Protocol
 
 from .._call.rounds import Rounds
+from .._call.tries import tries_of
+from .._request.endpoint import origin_key
 from .._request.service import joined, keep
+from .address import AddressMiddleware
 from .latency import seconds_of
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Callable, Container, Sequence
 
+    import aiohttp
     from aiohttp.typedefs import StrOrURL
     from yarl import URL
 
     from .._breaker.window import SlidingWindow
+    from .._call.call import Call
+    from .._call.hooks import Scope
     from .._request.endpoint import Endpoint
     from .latency import Scale
     from .listener import EndpointGroupListener, Group
@@ -57,6 +63,12 @@ class Peers(Protocol):
         """Return those that are well now."""
         ...
 
+    def choose(
+        self, call: Call, scope: Scope, among: Sequence[EndpointState]
+    ) -> EndpointState | None:
+        """Choose one for a request that is sent again; None where it is to stay."""
+        ...
+
 
 class EndpointState:
     """What a group knows of one of its endpoints; to be read, not to be changed.
@@ -78,6 +90,8 @@ class EndpointState:
         "in_flight",
         "is_set_aside",
         "key",
+        "middleware",
+        "origin",
         "penalty",
         "place",
         "rank",
@@ -149,11 +163,20 @@ class EndpointState:
     trial: object
     """The request that tries it; None without one."""
 
+    middleware: aiohttp.ClientMiddlewareType | None
+    """Connects to its address; None where its name is looked up."""
+
+    origin: tuple[str, str, int | None]
+    """What all its URLs have in common."""
+
     def __init__(self, roster: Peers, endpoint: Endpoint) -> None:
         self.roster = roster
         self.endpoint = endpoint
         self.weight = endpoint.weight
         self.key = endpoint.key
+        self.origin = origin_key(endpoint.url)
+        is_named = endpoint.address is None
+        self.middleware = None if is_named else AddressMiddleware(endpoint)
         self.service_key = roster.service_key
         self.rank = self.place = self.in_flight = self.failures = self.times = 0
         self.turn = self.heat = self.grown = self.penalty = 0.0
@@ -196,6 +219,16 @@ class EndpointState:
     def has_other(self, tried: Container[Endpoint]) -> bool:
         """Say whether an endpoint of the group is well that was not tried."""
         return any(each.endpoint not in tried for each in self.roster.well_now())
+
+    def other_for(self, call: Call, scope: Scope) -> EndpointState | None:
+        """Return another endpoint for a request that is sent again; None for none.
+
+        One that is well and that the call has not tried.
+        """
+        tried = {self.endpoint, *tries_of(call)}
+        well = self.roster.well_now()
+        untried = [each for each in well if each.endpoint not in tried]
+        return untried[0].roster.choose(call, scope, untried) if untried else None
 
     def end(self) -> None:
         """Count a request, and the body of its response, as over."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from .._masking.mask import Mask
     from .copied_arguments import Arguments
+    from .endpoint import Endpoint
 
 
 _BODIES: Final = frozenset({"data", "json"})
@@ -34,6 +35,12 @@ class Goal(Protocol):
 
     service_key: str
     """The name of the service, for what is kept per service."""
+
+    endpoint: Endpoint
+    """The server."""
+
+    middleware: aiohttp.ClientMiddlewareType | None
+    """Connects to its address; None where its name is looked up."""
 
 
 class HttpRequest(CallBound):

@@ -27,8 +27,11 @@ class RoutedRequest(HttpRequest):
     """Where it goes; None if it was sent elsewhere since."""
 
     @classmethod
-    def to(cls, route: Goal, url: URL, request: HttpRequest) -> Self:
-        """Return a copy of a request that goes to a server, with the URL there."""
+    def to(cls, route: Goal | None, url: URL, request: HttpRequest) -> Self:
+        """Return a copy of a request that goes to a server, with the URL there.
+
+        Without a server, to whatever the URL names.
+        """
         routed = cls.__new__(cls)
         routed.method = request.method
         routed.target = routed._url = url

@@ -25,6 +25,8 @@ _BAD_SERVERS = (
     aiohttp.ServerFingerprintMismatch,
 )
 
+_OF_PROXIES = (aiohttp.ClientProxyConnectionError, aiohttp.ClientHttpProxyError)
+
 ELSEWHERE: Final = Wait(0.0, "next_endpoint")
 """The decision to go to the next endpoint at once."""
 
@@ -73,9 +75,10 @@ def without_wait(
 def is_unsent(failure: BaseException) -> bool:
     """Say whether a request did not reach one of several servers.
 
-    Not where something that they share refused it: a limit, or the pool.
+    Not where something that they share refused it: a limit, the pool, or a proxy.
     """
     if getattr(failure, "is_of_endpoint", False):
         return True
     is_ours = isinstance(failure, UnprocessedRequestError) or was_queued(failure)
-    return is_unprocessed(failure) and not is_ours
+    is_shared = is_ours or isinstance(failure, _OF_PROXIES)
+    return is_unprocessed(failure) and not is_shared

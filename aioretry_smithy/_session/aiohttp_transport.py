@@ -9,12 +9,21 @@ from .._call.call import Attempt
 from .._call.defaults import OF_ALL
 from .._call.recorder import follow_stale, note_defaults
 from .._context.options import current_options, lending
+from .._endpoints.visit import move_resend
 from .._failures.safety import mark_reached_server
 from .._request.copied_arguments import is_unchanged
 from .._request.request import with_header
+from .._request.routed import RoutedRequest
 from .deadline import CLOSE_ENOUGH, attempt_timeout, version_of
 from .json_once import with_serialized
-from .resend import MAX_RESENDS, is_tracked, request_to_resend, sending_tracked
+from .resend import (
+    MAX_RESENDS,
+    is_tracked,
+    repeats_hops,
+    request_to_resend,
+    sending_tracked,
+)
+from .routed_arguments import with_route
 from .transport import Transport, judged, prepared_body, refused
 from .uploads import has_body_in, sending
 
@@ -79,10 +88,20 @@ class AiohttpTransport(Transport):
                     again = request_to_resend(call, record, request, cause)
                 if again is None:
                     raise cause
-                resends += 1
+                resends, stale = resends + 1, record
                 # Without attempts all requests share the record of the call.
                 if isinstance(scope, Attempt):
                     scope.record = record = follow_stale(call, record)
+                if stale.route is not None:
+                    is_first = not repeats_hops(again)
+                    before, request = (
+                        request,
+                        move_resend(
+                            call, scope, stale, record, request, may_move=is_first
+                        ),
+                    )
+                    if request is not before:
+                        again = RoutedRequest.to(request.route, request.url, again)
                 try:
                     response = await self.start(call, scope, again)
                 except BaseException as failure:
@@ -158,6 +177,8 @@ def _prepared(
         arguments = {**arguments, "upload_tracker": None}
     if call.resources is not None and "json" in arguments:
         arguments = with_serialized(arguments, call.resources.json)
+    if request.route is not None:
+        arguments = with_route(request, request.route, session, arguments)
     return arguments
 
 

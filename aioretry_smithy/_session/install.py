@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .._context.loop import run
 from .._errors import bad_argument
 from .call import SessionChain, call_and_raise
+from .hops import follow_hops
 from .json_once import keep_json, restore_serializers
 from .reused_connections import mark_pool
 from .uploads import measure_uploads
@@ -81,6 +82,8 @@ def install(
         keep_json(session),
     )
     attributes["_request"] = _request
+    if service is not None:
+        follow_hops(session)
     if not resend:
         transport.resends = bool(session._retry_connection)
         session._retry_connection = False

@@ -89,6 +89,12 @@ class AnsweredHops:
         return response
 
 
+def repeats_hops(request: HttpRequest) -> bool:
+    """Say whether it sends a hop again that came after redirects."""
+    around = request.arguments.get("middlewares") or ()
+    return any(isinstance(each, AnsweredHops) for each in around)
+
+
 def is_tracked(request: HttpRequest) -> bool:
     """Say whether aiohttp tracks the upload, and has to send again by itself.
 

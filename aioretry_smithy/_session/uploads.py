@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import weakref
 from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from aiohttp import ClientRequest, payload
 
 from .._call.upload import Upload
+from .request_classes import RequestClasses
 from .reused_connections import marks_connection
 
 if TYPE_CHECKING:
@@ -40,9 +39,7 @@ _last_upload: ContextVar[Upload | None] = ContextVar(
 def measure_uploads(session: ClientSession) -> type[ClientRequest]:
     """Make the requests of a session count their bytes; return the class before."""
     before: type[ClientRequest] = session._request_class
-    # A mock or a function instead of a class stays as it is.
-    if isinstance(before, type):
-        session._request_class = _measured(before)
+    session._request_class = _measured.of(before)
     return before
 
 
@@ -96,29 +93,7 @@ def close_upload(upload: Upload) -> None:
         _last_upload.set(outer)
 
 
-class _Quiet:
-    """Stands before a user's class, to let it hear nothing of a class made of it."""
-
-    __slots__ = ()
-
-    def __init_subclass__(cls) -> None:
-        """Ask for none of the arguments that a subclass in the user's code has."""
-
-
-def _measured(kind: Any) -> Any:
-    known = _measured_classes.get(kind)
-    measured = None if known is None else known()
-    if measured is None:
-        try:
-            measured = _made_of(kind)
-        except Exception:
-            # Its metaclass wants more than a class statement has: nothing is counted.
-            return kind
-        _measured_classes[kind] = weakref.ref(measured)
-    return measured
-
-
-def _made_of(kind: Any) -> Any:
+def _members(kind: Any) -> dict[str, Any]:
     whole = _WHOLE if kind.write_bytes is ClientRequest.write_bytes else ()
 
     # aiohttp calls this in the task of the request, and may run what it returns in
@@ -139,13 +114,12 @@ def _made_of(kind: Any) -> Any:
         return kind.write_bytes(self, writer, *arguments)
 
     send = marks_connection(kind.send)
-    members = {"write_bytes": write_bytes, "send": send, "__module__": kind.__module__}
-    return type(kind)(kind.__name__, (_Quiet, kind), members)
+    return {"write_bytes": write_bytes, "send": send}
 
 
-# Not one of these classes lives on for having been used once, but that of aiohttp's.
-_measured_classes: WeakKeyDictionary[Any, weakref.ref[Any]] = WeakKeyDictionary()
-_of_aiohttp = _measured(ClientRequest)
+_measured = RequestClasses(_members)
+# It lives on, as most sessions have it.
+_of_aiohttp = _measured.of(ClientRequest)
 
 
 async def _counted(

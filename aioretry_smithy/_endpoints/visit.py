@@ -1,0 +1,163 @@
+"""Follow a request to an endpoint: while it is there, when it leaves, and where to."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+from .._request.endpoint import origin_key
+from .._request.routed import RoutedRequest
+from .._request.service import joined, path_after
+from .learning import learn
+from .trial import Trial
+
+if TYPE_CHECKING:
+    from yarl import URL
+
+    from .._call.call import Call
+    from .._call.hooks import Scope
+    from .._call.record import Record
+    from .._request.request import HttpRequest
+    from .state import EndpointState
+
+    Chosen = EndpointState | Trial
+
+_current: ContextVar[Visit | None] = ContextVar("aioretry_smithy_visit", default=None)
+
+
+class Visit:
+    """A request that an endpoint was chosen for, up to its answer.
+
+    Args:
+        call: The call.
+        record: The record of the request.
+        chosen: The endpoint, or the trial of one.
+        url: The URL there.
+    """
+
+    __slots__ = (
+        "call",
+        "chosen",
+        "is_over",
+        "outer",
+        "record",
+        "sender",
+        "state",
+        "url",
+    )
+
+    chosen: Chosen
+    """What was chosen; once it is sent again, the endpoint where it is."""
+
+    state: EndpointState
+    """The endpoint where it is."""
+
+    is_over: bool
+    """Whether it has left for another origin, by a redirect."""
+
+    def __init__(self, call: Call, record: Record, chosen: Chosen, url: URL) -> None:
+        self.call = call
+        self.record = record
+        self.chosen = chosen
+        self.state = state = chosen.state
+        self.url = url
+        self.is_over = False
+        # aiohttp's timer of the last send that reached the endpoint: one for each send,
+        # and for all hops of that.
+        self.sender: object = None
+        # Calls made for this one have visits of their own.
+        self.outer = _current.get()
+        _current.set(self)
+        state.in_flight += 1
+
+    def close(self, record: Record) -> None:
+        """Follow the request no longer."""
+        if record.has_moved:
+            # Hooks further out know of the service alone.
+            record.has_moved = False
+        _current.set(self.outer)
+        self.outer = self.sender = None
+
+    def leave(self) -> None:
+        """Let the endpoint go, which has answered: by a redirect to another origin.
+
+        What becomes of the request there says nothing of the endpoint.
+        """
+        if isinstance(self.chosen, Trial):
+            if self.chosen.is_cut:
+                return
+            self.chosen.stop()
+        self.is_over = True
+        self.state.in_flight -= 1
+        learn(self.state, self.call, self.record, self.chosen, None, verdict=True)
+
+    def move(self, state: EndpointState, url: URL) -> None:
+        """Go on at another endpoint; the one before has told nothing."""
+        if isinstance(self.chosen, Trial):
+            self.chosen.stop()
+            self.chosen.give_up()
+        self.state.in_flight -= 1
+        self.chosen = self.state = state
+        self.url = url
+        state.in_flight += 1
+
+
+def note_hop(url: URL, sender: object) -> None:
+    """Note that aiohttp begins to send a request, perhaps after a redirect.
+
+    Args:
+        url: Where to.
+        sender: An object that all hops of one request have in common.
+    """
+    visit = _current.get()
+    if visit is None or visit.is_over:
+        return
+    if url is visit.url or origin_key(url) == visit.state.origin:
+        visit.sender = sender
+    elif sender is not None and visit.sender is sender:
+        visit.leave()
+
+
+def move_resend(
+    call: Call,
+    scope: Scope,
+    stale: Record,
+    record: Record,
+    request: HttpRequest,
+    *,
+    may_move: bool,
+) -> HttpRequest:
+    """Let a request whose connection was broken go to an endpoint that is not tried.
+
+    To the same one where no other is well, or where it is bound to that.
+
+    Args:
+        call: The call.
+        scope: What it is sent for.
+        stale: The record of the request whose connection was broken.
+        record: That of the request in its place; the same one without attempts.
+        request: The request.
+        may_move: Whether it is one from the beginning, not from a redirect on.
+
+    Returns:
+        The request to send in its place; the very same where it does not move.
+    """
+    visit = _current.get()
+    record.route = stale.route
+    if visit is None or visit.record is not stale or visit.is_over:
+        return request
+    visit.record = record
+    before, route = visit.state, request.route
+    if not may_move or route is None or route.key != before.key:
+        return request
+    path = path_after(before.endpoint.url, request.url)
+    state = None if path is None else before.other_for(call, scope)
+    if path is None or state is None:
+        return request
+    is_same = state.endpoint.url == before.endpoint.url
+    url = request.url if is_same else joined(state.endpoint.url, path)
+    visit.move(state, url)
+    routed = RoutedRequest.to(state, url, request)
+    record.route, record.request = state, routed.without_body()
+    record.has_moved = True
+    return routed

@@ -1,0 +1,50 @@
+"""Make classes of requests out of others: aiohttp's, or users' own."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class RequestClasses:
+    """Makes classes of requests out of others, one of each.
+
+    None of them lives on for having been used once.
+
+    Args:
+        members: Returns what one has that the class given has not.
+    """
+
+    def __init__(self, members: Callable[[Any], dict[str, Any]]) -> None:
+        self._members = members
+        self._known: WeakKeyDictionary[Any, weakref.ref[Any]] = WeakKeyDictionary()
+
+    def of(self, kind: Any) -> Any:
+        """Return the class made of another; what is no class stays as it is."""
+        if not isinstance(kind, type):
+            # A mock, or a function.
+            return kind
+        known = self._known.get(kind)
+        made = None if known is None else known()
+        if made is None:
+            members = {"__module__": kind.__module__, **self._members(kind)}
+            try:
+                made = type(kind)(kind.__name__, (_Quiet, kind), members)
+            except Exception:
+                # Its metaclass wants more than a class statement has.
+                return kind
+            self._known[kind] = weakref.ref(made)
+        return made
+
+
+class _Quiet:
+    """Stands before a user's class, to let it hear nothing of a class made of it."""
+
+    __slots__ = ()
+
+    def __init_subclass__(cls) -> None:
+        """Ask for none of the arguments that a subclass in the user's code has."""
