@@ -32,8 +32,10 @@ class RequestClasses:
         made = None if known is None else known()
         if made is None:
             members = {"__module__": kind.__module__, **self._members(kind)}
+            # One that was made of another one already hears nothing.
+            bases = (kind,) if issubclass(kind, _Quiet) else (_Quiet, kind)
             try:
-                made = type(kind)(kind.__name__, (_Quiet, kind), members)
+                made = type(kind)(kind.__name__, bases, members)
             except Exception:
                 # Its metaclass wants more than a class statement has.
                 return kind
