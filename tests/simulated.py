@@ -6,7 +6,7 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
-from aioretry_smithy._simulation.result import SimulationSettings
+from aioretry_smithy._simulation.settings import SimulationSettings
 
 DOCS = Path(__file__).parents[1] / "docs"
 

@@ -38,6 +38,10 @@ NUMBERS: tuple[tuple[str, Callable[[str], float], float, str], ...] = (
     ("capacity", float, 1000.0, "requests a second that the server can answer"),
     ("duration", float, 120.0, "seconds in which calls begin"),
     ("seed", int, 0, "the seed of all random numbers"),
+    ("replicas", int, 1, "servers, which have the capacity together"),
+    ("dead", int, 0, "replicas that take no connections in the outage"),
+    ("slow", float, 1.0, "times as long that one replica takes in the outage"),
+    ("failing", int, 0, "replicas that answer 503 in the outage"),
 )
 """The options of a simulation that are numbers."""
 

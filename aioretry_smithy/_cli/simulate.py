@@ -15,13 +15,8 @@ from .._errors import is_plain_function
 from .._log.error_text import describe_error
 from .._masking.mask import DEFAULT_MASK
 from .._simulation.picture import draw
-from .._simulation.result import (
-    LEGEND,
-    SimulationSettings,
-    conditions,
-    read_outage,
-    rows,
-)
+from .._simulation.result import conditions, legend, rows
+from .._simulation.settings import SimulationSettings, read_outage
 from .._text import printable
 from .arguments import NUMBERS, UsageError
 from .output import ExitCode, complain, new_output
@@ -82,7 +77,7 @@ def _show(result: SimulationResult, plot: Path | None) -> None:
     output.line("")
     output.table(rows(result))
     output.line("")
-    output.line(LEGEND)
+    output.line(legend(result.settings))
     if plot is not None:
         output.line(f"plot: {printable(str(plot))}")
 

@@ -10,15 +10,17 @@ from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
+from .._endpoints.group import EndpointGroup
 from .._errors import bad_argument
 from .._session.builder import SessionBuilder
 from .process import LONGEST, PATIENCE, PlainLoop, SimulatedProcess
+from .replicas import SimulatedReplicas
 from .server import SimulatedServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from .result import SimulationSettings
+    from .settings import SimulationSettings
 
 Chain: TypeAlias = Callable[[], SessionBuilder]
 """Makes the builder of one process; nothing in it is shared with another one."""
@@ -49,7 +51,7 @@ async def run_fleet(
         ValueError: *chain* returns no builder, or the same one twice.
         Exception: The chain has raised what is no failure of a request.
     """
-    server = SimulatedServer(settings, chance(settings.seed, 1).random)
+    replicas = _replicas(settings)
     async with AsyncExitStack() as stack:
         stack.enter_context(isolated(settings.seed))
         processes: list[SimulatedProcess] = []
@@ -63,7 +65,7 @@ async def run_fleet(
                 expected = "a new SessionBuilder each time"
                 raise bad_argument(f"{name}()", builder, expected)
             first = first or builder
-            process = SimulatedProcess(builder, server)
+            process = SimulatedProcess(builder, replicas)
             stack.push_async_callback(process.session.close)
             processes.append(process)
         await _make_calls(processes, settings, progress)
@@ -76,13 +78,20 @@ async def run_loop(
     max_total_attempts: int, settings: SimulationSettings, progress: Progress = nobody
 ) -> list[PlainLoop]:
     """Do the same with calls that share nothing; one stands for all processes."""
-    server = SimulatedServer(settings, chance(settings.seed, 1).random)
     with isolated(settings.seed):
-        loop = PlainLoop(max_total_attempts, server)
+        loop = PlainLoop(max_total_attempts, _replicas(settings))
         await _make_calls([loop], settings, progress)
         # Its last calls end, which takes no real time.
         await asyncio.sleep(LONGEST)
     return [loop]
+
+
+def _replicas(settings: SimulationSettings) -> SimulatedReplicas:
+    """Make the servers; their errors come alike, whoever calls."""
+    errors = chance(settings.seed, 1).random
+    numbers = range(settings.replicas)
+    servers = [SimulatedServer(settings, errors, number) for number in numbers]
+    return SimulatedReplicas(servers, chance(settings.seed, 3).random)
 
 
 async def _make_calls(
@@ -129,9 +138,11 @@ def isolated(seed: int) -> Iterator[None]:
         logging.disable(disabled)
 
 
-def standard_chain() -> SessionBuilder:
-    """Make the standard chain."""
-    return SessionBuilder.standard(attempt_timeout=PATIENCE, logging=None)
+def standard_chain(replicas: int = 1) -> SessionBuilder:
+    """Make the standard chain; of a group, where there are replicas."""
+    urls = [f"http://{number}.server.example" for number in range(1, replicas + 1)]
+    group = EndpointGroup.of(*urls) if replicas > 1 else None
+    return SessionBuilder.standard(group, attempt_timeout=PATIENCE, logging=None)
 
 
 COMPARED = {"plain retries": partial(run_loop, 4), "no retries": partial(run_loop, 1)}

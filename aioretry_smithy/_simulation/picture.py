@@ -12,7 +12,8 @@ from .result import conditions, rows
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from .result import SimulationResult, SimulationSettings
+    from .result import SimulationResult
+    from .settings import SimulationSettings
 
 _WIDTH: Final = 900
 _HEIGHT: Final = 560
@@ -121,8 +122,9 @@ def _legend(names: Iterable[str]) -> Iterator[str]:
 
 def _served(panel: _Panel, settings: SimulationSettings) -> str:
     """Draw how many requests a second the server can answer."""
-    start, length, share = settings.outage or (0.0, 0.0, 1.0)
-    usual, low = panel.y(settings.capacity), panel.y(settings.capacity * share)
+    start, length, _ = settings.outage or (0.0, 0.0, 1.0)
+    usual = panel.y(settings.capacity)
+    low = panel.y(settings.capacity * settings.share_left)
     begin, end = panel.x(start), panel.x(start + length)
     return (
         f'<path class="served" d="M{_LEFT} {usual:.1f}H{begin:.1f}V{low:.1f}'

@@ -5,25 +5,28 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
+from errno import ECONNREFUSED
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
 from yarl import URL
 
 from .._bodies.new_response import new_response
+from .._errors import bad_argument
 from .._request.request import HttpRequest
 from .._retry.backoff import Backoff
 from .._session.deadline import limit_of
 from .._session.install import send_with
+from .replicas import Directory, bases_of
 from .result import Counts
+from .server import REFUSED
 
 if TYPE_CHECKING:
-    from collections import Counter
-
     from aiohttp.typedefs import StrOrURL
 
     from .._session.builder import SessionBuilder
-    from .server import SimulatedServer
+    from .replicas import SimulatedReplicas
 
 PATIENCE = 1.0
 """Seconds that each attempt waits for an answer."""
@@ -37,15 +40,32 @@ class SimulatedProcess(Counts):
 
     Args:
         builder: Makes the session.
-        server: The server that its requests go to.
+        replicas: The servers that its requests go to. Where the builder has a group,
+            its endpoints stand for them, in their order.
+
+    Raises:
+        ValueError: There are not as many endpoints as servers, or they have no URLs of
+            their own.
     """
 
-    def __init__(self, builder: SessionBuilder, server: SimulatedServer) -> None:
+    def __init__(self, builder: SessionBuilder, replicas: SimulatedReplicas) -> None:
         super().__init__()
+        bases, group = None, builder._group
+        if group is None:
+            base_url = URL(builder._base_url or "http://server.example")
+            self._url = str(base_url.join(URL("/")))
+        else:
+            bases, self._url = bases_of(group), "/"
+            if bases is None or len(bases) != len(replicas):
+                expected = (
+                    f"endpoints with URLs of their own, as many as replicas,"
+                    f" {len(replicas)}"
+                )
+                raise bad_argument("group", group, expected)
         self.session = builder.build()
-        base_url = URL(builder._base_url or "http://server.example")
-        self._url = str(base_url.join(URL("/")))
-        wire = SimulatedWire(server, self.attempts, self.session.timeout)
+        wire = SimulatedWire(
+            replicas, Directory(replicas, bases), self, self.session.timeout
+        )
         send_with(self.session, wire.request)
 
     def begin(self, calls: asyncio.TaskGroup) -> None:
@@ -70,13 +90,15 @@ class SimulatedWire:
     """Sends requests, and waits for each as long as its timeout allows.
 
     Args:
-        server: What answers.
-        sent: Counts the requests by second.
+        replicas: What answers.
+        directory: Says which of them does.
+        counts: Counts the requests.
         timeout: The session's, for requests without one of their own.
     """
 
-    server: SimulatedServer
-    sent: Counter[int]
+    replicas: SimulatedReplicas
+    directory: Directory
+    counts: Counts
     timeout: aiohttp.ClientTimeout
 
     async def request(
@@ -84,8 +106,11 @@ class SimulatedWire:
     ) -> aiohttp.ClientResponse:
         """Stand in for the method of the session that sends a request."""
         now = asyncio.get_running_loop().time()
-        self.sent[int(now)] += 1
-        status, ready_at = self.server.serve(now)
+        number = self.directory.number_of(str(url))
+        self.counts.note_request(number, int(now))
+        status, ready_at = self.replicas.servers[number].serve(now)
+        if status == REFUSED:
+            raise _refused(URL(url))
         timeout = arguments.get("timeout", self.timeout)
         limit = limit_of(getattr(timeout, "total", timeout))
         if limit is not None and ready_at - now > limit:
@@ -93,6 +118,14 @@ class SimulatedWire:
             raise TimeoutError
         await asyncio.sleep(ready_at - now)
         return new_response(HttpRequest(method, url, **arguments), status)
+
+
+def _refused(url: URL) -> aiohttp.ClientConnectorError:
+    """Make the error of a server that takes no connections."""
+    # All of a key that the error shows.
+    key: Any = SimpleNamespace(host=url.host, port=url.port, ssl=True)
+    refusal = ConnectionRefusedError(ECONNREFUSED, "Connect call failed")
+    return aiohttp.ClientConnectorError(key, refusal)
 
 
 class PlainLoop(Counts):
@@ -104,13 +137,13 @@ class PlainLoop(Counts):
 
     Args:
         max_total_attempts: The attempts of a call, the first one included.
-        server: The server that the requests go to.
+        replicas: The servers; each request goes to any of them.
     """
 
-    def __init__(self, max_total_attempts: int, server: SimulatedServer) -> None:
+    def __init__(self, max_total_attempts: int, replicas: SimulatedReplicas) -> None:
         super().__init__()
         self._max_total_attempts = max_total_attempts
-        self._server = server
+        self._replicas = replicas
         self._backoff = Backoff.exponential(0.1, 20.0).with_full_jitter()
         self._loop = asyncio.get_running_loop()
 
@@ -122,11 +155,12 @@ class PlainLoop(Counts):
 
     def _attempt(self, second: int, number: int) -> None:
         now = self._loop.time()
-        self.attempts[int(now)] += 1
-        status, ready_at = self._server.serve(now)
+        replica = self._replicas.any()
+        self.note_request(replica, int(now))
+        status, ready_at = self._replicas.servers[replica].serve(now)
         if ready_at - now > PATIENCE:
             self._loop.call_at(now + PATIENCE, self._fail, second, number)
-        elif status < 400:
+        elif REFUSED < status < 400:
             self.answered[second] += 1
         else:
             self._loop.call_at(ready_at, self._fail, second, number)

@@ -5,31 +5,19 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
-
-from .._errors import bad_argument, is_finite
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-Outage: TypeAlias = tuple[float, float, float]
-"""Its start, its length in seconds, and the part of the capacity left."""
-
-_MOST_CLIENTS = 1_000_000
-"""Each is a session with a chain of its own; so many standard ones take 15 GB."""
-
-_HIGHEST_RATE = 1_000_000
-"""At the highest floats time stands still between two calls, and calls pile up."""
-
-_OUTAGE = (
-    "(start, length, capacity) or 'start:length:capacity' with start >= 0, length > 0 "
-    "and capacity from 0 to 1, over within the duration; or None"
-)
+    from .settings import SimulationSettings
 
 _RECOVERED = 0.99
 """The share of calls that succeed when all is well again."""
 
-_HEAD = "chain", "load", "recovery", "answered", "attempts", "answered, over time"
+_HEAD = "chain", "load", "recovery", "answered", "attempts"
+_SHARES = "shares, %"
+_OVER_TIME = "answered, over time"
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _CELLS = 20
 """How many characters the whole time takes."""
@@ -38,60 +26,11 @@ LEGEND = """\
 load: requests in the outage, for each call that began in it
 recovery: seconds after the outage until 99 % of the calls are answered, for good
 attempts: requests for each call, in the whole time"""
+_LEGEND_OF_REPLICAS = f"""\
+{_SHARES}: of the requests in the outage, those to each replica; without one of all"""
 
-
-@dataclass(frozen=True, slots=True)
-class SimulationSettings:
-    """The numbers of a simulation; :func:`simulate` says what each of them is.
-
-    Raises:
-        ValueError: One of them is out of range.
-    """
-
-    clients: int
-    rate: float
-    capacity: float
-    outage: tuple[float, float, float] | None
-    duration: float
-    error_rate: float
-    seed: int
-
-    def __post_init__(self) -> None:
-        is_number = type(self.clients) is int
-        if not (is_number and 1 <= self.clients <= _MOST_CLIENTS):
-            expected = f"an integer >= 1 and <= {_MOST_CLIENTS}"
-            raise bad_argument("clients", self.clients, expected)
-        for name in ("rate", "capacity", "duration"):
-            value = getattr(self, name)
-            if not (is_finite(value) and value > 0):
-                raise bad_argument(name, value, "finite and > 0")
-        if self.rate > _HIGHEST_RATE:
-            raise bad_argument("rate", self.rate, f"> 0 and <= {_HIGHEST_RATE}")
-        if not (is_finite(self.error_rate) and 0 <= self.error_rate <= 1):
-            raise bad_argument("error_rate", self.error_rate, ">= 0 and <= 1")
-        if type(self.seed) is not int:
-            raise bad_argument("seed", self.seed, "an integer")
-        if self.outage is not None:
-            start, length, capacity = self.outage
-            is_over = start + length <= self.duration
-            if not (start >= 0 and length > 0 and 0 <= capacity <= 1 and is_over):
-                raise bad_argument("outage", self.outage, _OUTAGE)
-
-
-def read_outage(outage: object) -> Outage | None:
-    """Read an outage, given as three numbers or as text.
-
-    >>> read_outage("10:20:0.2")
-    (10.0, 20.0, 0.2)
-    """
-    if outage is None:
-        return None
-    parts: object = outage.split(":") if isinstance(outage, str) else outage
-    try:
-        start, length, capacity = map(float, parts)  # type: ignore[call-overload]
-    except (TypeError, ValueError, OverflowError):
-        raise bad_argument("outage", outage, _OUTAGE) from None
-    return start, length, capacity
+_MOST_SHOWN = 5
+"""Of so many replicas the share of each is shown, of more the range."""
 
 
 class Counts:
@@ -106,8 +45,17 @@ class Counts:
     attempts: Counter[int]
     """The requests that were sent, by second."""
 
+    by_replica: Counter[tuple[int, int]]
+    """These by replica, from 0, and second."""
+
     def __init__(self) -> None:
         self.calls, self.answered, self.attempts = Counter(), Counter(), Counter()
+        self.by_replica = Counter()
+
+    def note_request(self, replica: int, second: int) -> None:
+        """Count a request to a replica."""
+        self.attempts[second] += 1
+        self.by_replica[replica, second] += 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,21 +82,31 @@ class SimulatedRun:
     outage: tuple[float, float, float] | None
     """The outage, as in the settings."""
 
+    by_replica: tuple[tuple[int, ...], ...] = ()
+    """Requests that were sent to each replica, those in trouble first."""
+
     @classmethod
     def of(
         cls, processes: Sequence[Counts], settings: SimulationSettings
     ) -> SimulatedRun:
         """Add up what the processes have counted."""
+        seconds = range(math.ceil(settings.duration))
 
         def by_second(counts: list[Counter[int]]) -> tuple[int, ...]:
-            seconds = range(math.ceil(settings.duration))
             return tuple(sum(each[second] for each in counts) for second in seconds)
+
+        def to(replica: int) -> tuple[int, ...]:
+            counts = [process.by_replica for process in processes]
+            return tuple(
+                sum(each[replica, second] for each in counts) for second in seconds
+            )
 
         return cls(
             calls=by_second([process.calls for process in processes]),
             attempts=by_second([process.attempts for process in processes]),
             answered=by_second([process.answered for process in processes]),
             outage=settings.outage,
+            by_replica=tuple(map(to, range(settings.replicas))),
         )
 
     @property
@@ -175,9 +133,25 @@ class SimulatedRun:
         """
         if self.outage is None:
             return None
-        start, length, _ = self.outage
-        outage = slice(math.floor(start), math.ceil(start + length))
+        outage = self._outage()
         return _ratio(self.attempts[outage], self.calls[outage])
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """The share of the requests that each replica got, those in trouble first.
+
+        In the outage; without one in the whole time.
+        """
+        time = self._outage()
+        sent = [sum(requests[time]) for requests in self.by_replica]
+        return tuple(_ratio([each], sent) for each in sent)
+
+    def _outage(self) -> slice:
+        """Return the seconds that the outage touches, or all."""
+        if self.outage is None:
+            return slice(None)
+        start, length, _ = self.outage
+        return slice(math.floor(start), math.ceil(start + length))
 
     @property
     def seconds_to_recover(self) -> float | None:
@@ -205,6 +179,8 @@ class SimulatedRun:
             "attempts": list(self.attempts),
             "answered": list(self.answered),
             "failed": list(self.failed),
+            "by_replica": [list(requests) for requests in self.by_replica],
+            "shares": list(self.shares),
             "success": self.success,
             "attempts_per_call": self.attempts_per_call,
             "load_in_outage": self.load_in_outage,
@@ -241,20 +217,42 @@ def conditions(settings: SimulationSettings) -> tuple[str, str]:
         f"{settings.clients} clients make {settings.rate:g} calls a second for"
         f" {settings.duration:g} s."
     )
-    served = f"The server can answer {settings.capacity:g} a second"
+    who = "The server" if settings.replicas == 1 else f"{settings.replicas} replicas"
+    served = f"{who} can answer {settings.capacity:g} a second"
     if settings.outage is not None:
-        start, length, share = settings.outage
-        end = start + length
-        served += f", from second {start:g} to {end:g} only {share:.0%} of that"
+        start, length, _ = settings.outage
+        served += f", from second {start:g} to {start + length:g} "
+        served += f"only {settings.share_left:.0%} of that{_trouble(settings)}"
     return calls, f"{served}."
+
+
+def _trouble(settings: SimulationSettings) -> str:
+    """Say what is wrong with some of the replicas."""
+    kinds = {
+        "dead": settings.dead,
+        "failing": settings.failing,
+        f"{settings.slow:g} times slower": int(settings.slow > 1),
+    }
+    them = [f"{number} {kind}" for kind, number in kinds.items() if number]
+    return f", with {' and '.join(them)}" if them else ""
+
+
+def legend(settings: SimulationSettings) -> str:
+    """Say what the columns of the table mean."""
+    return LEGEND if settings.replicas == 1 else f"{LEGEND}\n{_LEGEND_OF_REPLICAS}"
 
 
 def rows(result: SimulationResult) -> list[tuple[str, ...]]:
     """Return the head of a table, and a row for each chain."""
-    return [_HEAD, *((name, *_cells(run)) for name, run in result.runs.items())]
+    has_replicas = result.settings.replicas > 1
+    head = (*_HEAD, *([_SHARES] if has_replicas else ()), _OVER_TIME)
+    return [
+        head,
+        *((name, *_cells(run, has_replicas)) for name, run in result.runs.items()),
+    ]
 
 
-def _cells(run: SimulatedRun) -> Iterator[str]:
+def _cells(run: SimulatedRun, has_replicas: bool) -> Iterator[str]:
     if run.outage is None or run.load_in_outage is None:
         yield from ("-", "-")
     else:
@@ -263,7 +261,15 @@ def _cells(run: SimulatedRun) -> Iterator[str]:
         yield "never" if seconds is None else f"{seconds:g} s"
     yield f"{run.success:.1%}"
     yield f"{run.attempts_per_call:.2f}"
+    if has_replicas:
+        yield _shown_shares(run.shares)
     yield "".join(_blocks(run))
+
+
+def _shown_shares(shares: Sequence[float]) -> str:
+    if len(shares) > _MOST_SHOWN:
+        return f"{100 * min(shares):.0f}-{100 * max(shares):.0f}"
+    return "/".join(f"{100 * share:.0f}" for share in shares)
 
 
 def _blocks(run: SimulatedRun) -> Iterator[str]:

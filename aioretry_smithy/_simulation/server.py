@@ -1,13 +1,16 @@
-"""Serve requests one after another, slowly for a while."""
+"""Serve requests one after another, slowly for a while, or not at all."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .result import SimulationSettings
+    from .settings import SimulationSettings
+
+REFUSED: Final = 0
+"""In place of a status: the server takes no connections."""
 
 
 class SimulatedServer:
@@ -18,21 +21,35 @@ class SimulatedServer:
     Args:
         settings: Its capacity, its outage and its errors.
         chance: Returns numbers in [0, 1), for the errors.
+        number: Which of the replicas it is, from 0: the first ones are dead in the
+            outage, the next ones fail, and one more is slow.
     """
 
     def __init__(
-        self, settings: SimulationSettings, chance: Callable[[], float]
+        self, settings: SimulationSettings, chance: Callable[[], float], number: int = 0
     ) -> None:
         start, length, share = settings.outage or (0.0, 0.0, 1.0)
         self._slow_from, self._slow_until = start, start + length
-        self._usual = settings.capacity
-        self._slow = settings.capacity * share
+        self._usual = settings.capacity / settings.replicas
+        self._in_outage: int | None = None
+        if settings.has_trouble:
+            bad = settings.dead + settings.failing
+            share = 1 / settings.slow if number == bad else 1.0
+            if number < bad:
+                self._in_outage = REFUSED if number < settings.dead else 503
+        self._slow = self._usual * share
         self._error_rate = settings.error_rate
         self._chance = chance
         self._free_at = 0.0
 
     def serve(self, now: float) -> tuple[int, float]:
-        """Return what the answer to a request will be, and when it will be ready."""
+        """Return what the answer to a request will be, and when it will be ready.
+
+        That is a status, or :data:`REFUSED`.
+        """
+        status = self._in_outage
+        if status is not None and self._slow_from <= now < self._slow_until:
+            return status, now
         self._free_at = self._end_of_one(max(now, self._free_at))
         status = 503 if self._chance() < self._error_rate else 200
         return status, self._free_at

@@ -1,6 +1,7 @@
 """Test code that uses this library: scripted answers, faults, virtual time."""
 
-from .._simulation.result import SimulatedRun, SimulationResult, SimulationSettings
+from .._simulation.result import SimulatedRun, SimulationResult
+from .._simulation.settings import SimulationSettings
 from ._ask import ask
 from ._fault import InjectedFault
 from ._fault_client import FaultInjectingClient

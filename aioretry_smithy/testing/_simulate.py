@@ -12,12 +12,8 @@ from typing import TYPE_CHECKING
 from .._errors import bad_argument, is_plain_function
 from .._rules.conditions import check_function
 from .._simulation.fleet import COMPARED, nobody, run_fleet, standard_chain
-from .._simulation.result import (
-    SimulatedRun,
-    SimulationResult,
-    SimulationSettings,
-    read_outage,
-)
+from .._simulation.result import SimulatedRun, SimulationResult
+from .._simulation.settings import SimulationSettings, read_outage
 from ._loop import VirtualTimeLoop
 
 if TYPE_CHECKING:
@@ -44,6 +40,10 @@ def simulate(
     duration: float = 120.0,
     error_rate: float = 0.0,
     seed: int = 0,
+    replicas: int = 1,
+    dead: int = 0,
+    slow: float = 1.0,
+    failing: int = 0,
     progress: Callable[[str, float], object] | None = None,
 ) -> SimulationResult:
     """Put a chain through an outage of a simulated server, in virtual time.
@@ -79,6 +79,15 @@ def simulate(
         duration: Seconds in which calls begin. Calls under way at the end are finished.
         error_rate: The part of the requests that the server answers with 503.
         seed: The seed of all random numbers.
+        replicas: How many servers there are, at most 1000, which have the capacity
+            together. The chain of yours has a group of as many endpoints, with URLs of
+            their own; the requests of one without a group go to any, by chance, as
+            those of plain retries do. The standard chain has a group.
+        dead: How many of them take no connections in the outage. Where some are dead,
+            failing or slow, the others have all of their capacity, whatever the outage
+            says.
+        slow: How many times as long one of them takes for a request in the outage.
+        failing: How many of them answer 503 at once in the outage.
         progress: A plain function, called once for each simulated second with the name
             of the chain and the part of its time that is over, from 0 to 1.
 
@@ -94,6 +103,18 @@ def simulate(
     standard chain  0.0
     plain retries   None
     no retries      0.0
+
+    One of three replicas dies, and the calls go to the others:
+
+    >>> result = simulate(
+    ...     clients=2, rate=20, capacity=60, outage="2:5:1", duration=9,
+    ...     replicas=3, dead=1,
+    ... )
+    >>> for name, run in result.runs.items():
+    ...     print(f"{name:15} {run.success:.0%}")
+    standard chain  100%
+    plain retries   99%
+    no retries      81%
     """
     settings = SimulationSettings(
         clients=clients,
@@ -103,9 +124,13 @@ def simulate(
         duration=duration,
         error_rate=error_rate,
         seed=seed,
+        replicas=replicas,
+        dead=dead,
+        slow=slow,
+        failing=failing,
     )
     check_function("progress", progress, "the name of a chain and a number")
-    simulations = _by_name(chains)
+    simulations = _by_name(chains, replicas)
     _refuse_running_loop()
     runs: dict[str, SimulatedRun] = {}
     for name, simulation in simulations.items():
@@ -119,9 +144,12 @@ def simulate(
     return SimulationResult(settings, MappingProxyType(runs))
 
 
-def _by_name(chains: Chain | Mapping[str, Chain] | None) -> dict[str, Simulation]:
+def _by_name(
+    chains: Chain | Mapping[str, Chain] | None, replicas: int
+) -> dict[str, Simulation]:
     if chains is None:
-        return {"standard chain": _fleet("standard chain", standard_chain), **COMPARED}
+        standard = _fleet("standard chain", partial(standard_chain, replicas))
+        return {"standard chain": standard, **COMPARED}
     if isinstance(chains, Mapping) and chains:
         for name, chain in chains.items():
             if not is_plain_function(chain):

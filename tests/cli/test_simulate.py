@@ -281,3 +281,26 @@ def test_what_cannot_be_used_is_named(folder, monkeypatch, name, message):
         find_function(name)
 
     assert message in str(caught.value)
+
+
+def test_replicas_take_the_place_of_one_server(capsys):
+    """One of them dies; the table says what each got."""
+    code = main(["simulate", *TINY, "--replicas=3", "--dead=1", "--json"])
+    document = json.loads(capsys.readouterr().out)
+
+    assert 0 == code
+    assert (3, 1) == tuple(document["settings"][name] for name in ("replicas", "dead"))
+    assert all(3 == len(run["by_replica"]) for run in document["runs"].values())
+    assert 0 == main(["simulate", *TINY, "--replicas=3", "--slow=10"])
+    out = capsys.readouterr().out
+    assert "3 replicas can answer 15 a second" in out
+    assert "shares, %" in out
+
+
+def test_more_trouble_than_replicas_is_refused(capsys):
+    """In one line, as any number that is out of range."""
+    code = main(["simulate", "--replicas=3", "--dead=4"])
+    out, err = capsys.readouterr()
+
+    assert (64, "") == (code, out)
+    assert "aioretry-smithy: error: dead: 4 (expected: <= replicas, 3)\n" == err

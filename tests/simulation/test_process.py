@@ -18,13 +18,14 @@ from aioretry_smithy import (
     client_decorator,
 )
 from aioretry_smithy._simulation.process import SimulatedProcess
+from aioretry_smithy._simulation.replicas import SimulatedReplicas
 from aioretry_smithy.testing import simulate
 
 
 @asynccontextmanager
 async def new_process(builder, *answers):
     """Yield a process whose requests are answered with a status after seconds."""
-    process = SimulatedProcess(builder, ScriptedServer(answers))
+    process = SimulatedProcess(builder, SimulatedReplicas([ScriptedServer(answers)]))
     async with process.session:
         yield process
 

@@ -9,10 +9,11 @@ import pytest
 from aioretry_smithy._simulation.result import (
     SimulatedRun,
     SimulationResult,
-    SimulationSettings,
     conditions,
+    legend,
     rows,
 )
+from aioretry_smithy._simulation.settings import SimulationSettings
 
 OUTAGE = (1.0, 2.0, 0.2)
 
@@ -144,6 +145,58 @@ def test_time_is_shown_in_as_many_blocks(answered, blocks):
 def test_seconds_without_calls_are_a_gap():
     """Nothing failed in them."""
     assert " " * 20 == row_of([0] * 20, calls=0)["answered, over time"]
+
+
+def with_replicas(number, **trouble):
+    return dataclasses.replace(settings(OUTAGE), replicas=number, **trouble)
+
+
+@pytest.mark.parametrize(
+    ("trouble", "said"),
+    [
+        ({}, "only 20% of that."),
+        ({"dead": 1}, "only 75% of that, with 1 dead."),
+        (
+            {"dead": 1, "failing": 1, "slow": 10.0},
+            "only 28% of that, with 1 dead and 1 failing and 1 10 times slower.",
+        ),
+    ],
+)
+def test_conditions_say_what_is_wrong_with_replicas(trouble, said):
+    """How many there are, and what is left of what they can do together."""
+    served = conditions(with_replicas(4, **trouble))[1]
+
+    assert f"4 replicas can answer 10.5 a second, from second 1 to 3 {said}" == served
+
+
+@pytest.mark.parametrize(
+    ("sent", "shown"),
+    [([1, 48, 51], "1/48/51"), ([1, 49, 10, 20, 10, 10], "1-49")],
+)
+def test_table_shows_the_shares_of_replicas(sent, shown):
+    """In the outage; of many replicas the range alone."""
+    to_each = tuple((50, each, 0, 50) for each in sent)
+    run = SimulatedRun((100,) * 4, (100,) * 4, (100,) * 4, OUTAGE, to_each)
+    result = SimulationResult(with_replicas(len(sent)), {"ours": run})
+    head, row = rows(result)
+
+    assert shown == dict(zip(head, row, strict=True))["shares, %"]
+    assert "shares, %: of the requests in the outage" in legend(result.settings)
+
+
+def test_shares_are_of_the_whole_time_without_an_outage():
+    """Nothing is a share of nothing."""
+    to_each = (3, 1), (5, 7)
+    run = SimulatedRun((8, 8), (8, 8), (8, 8), None, to_each)
+
+    assert (0.25, 0.75) == run.shares
+    assert (0.0, 0.0) == SimulatedRun((0,), (0,), (0,), None, ((0,), (0,))).shares
+
+
+def test_table_of_one_server_has_no_shares():
+    """Nor does its legend."""
+    assert "shares, %" not in row_of([4] * 4)
+    assert "shares" not in legend(settings(OUTAGE))
 
 
 def test_conditions_are_two_sentences():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from simulated import settings
 
-from aioretry_smithy._simulation.server import SimulatedServer
+from aioretry_smithy._simulation.server import REFUSED, SimulatedServer
 
 
 def new_server(*, capacity=10.0, outage=None, error_rate=0.0, chance=lambda: 0.5):
@@ -54,3 +54,36 @@ def test_errors_come_at_their_rate():
     server = new_server(error_rate=0.1, chance=lambda: next(chances))
 
     assert [503, 200] == [server.serve(0.0)[0], server.serve(0.0)[0]]
+
+
+def replicas(**trouble):
+    """Make four servers that can answer 40 a second together."""
+    shared = settings(
+        duration=100.0, capacity=40.0, outage=(10.0, 5.0, 0.2), replicas=4, **trouble
+    )
+    return [SimulatedServer(shared, lambda: 0.5, number) for number in range(4)]
+
+
+def test_replicas_have_the_capacity_together():
+    """Each has its part of it, and of what an outage leaves."""
+    servers = replicas()
+
+    assert [0.1] * 4 == pytest.approx([server.serve(0.0)[1] for server in servers])
+    assert [10.5] * 4 == pytest.approx([server.serve(10.0)[1] for server in servers])
+
+
+def test_trouble_is_that_of_some_replicas():
+    """In the outage some are dead, the next fail, one is slow, others are well."""
+    servers = replicas(dead=1, failing=1, slow=3.0)
+    before, meanwhile, after = (
+        [server.serve(now) for server in servers] for now in (9.0, 10.0, 15.0)
+    )
+
+    assert [(200, pytest.approx(9.1))] * 4 == before
+    assert [
+        (REFUSED, 10.0),
+        (503, 10.0),
+        (200, pytest.approx(10.3)),
+        (200, pytest.approx(10.1)),
+    ] == meanwhile
+    assert [(200, pytest.approx(15.1))] * 4 == after

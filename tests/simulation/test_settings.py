@@ -7,7 +7,7 @@ import math
 import pytest
 from simulated import settings
 
-from aioretry_smithy._simulation.result import read_outage
+from aioretry_smithy._simulation.settings import read_outage
 
 
 @pytest.mark.parametrize(
@@ -33,6 +33,55 @@ def test_bad_number_is_refused(name, value, expected):
         settings(**{name: value})
 
     assert f"{name}: {value!r} (expected: {expected})" == str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"replicas": 0}, "replicas: 0 (expected: an integer >= 1 and <= 1000)"),
+        ({"replicas": 2.0}, "replicas: 2.0 (expected: an integer >= 1 and <= 1000)"),
+        ({"dead": -1}, "dead: -1 (expected: an integer >= 0)"),
+        ({"failing": True}, "failing: True (expected: an integer >= 0)"),
+        ({"dead": 4}, "dead: 4 (expected: <= replicas, 3)"),
+        ({"failing": 4}, "failing: 4 (expected: <= replicas, 3)"),
+        ({"dead": 2, "failing": 2}, "failing: 2 (expected: <= replicas left, 1)"),
+        ({"slow": 0.5}, "slow: 0.5 (expected: finite and >= 1)"),
+        ({"slow": math.inf}, "slow: inf (expected: finite and >= 1)"),
+        (
+            {"slow": 10.0, "dead": 2, "failing": 1},
+            "slow: 10.0 (expected: 1 where dead and failing are all of 3 replicas)",
+        ),
+        (
+            {"dead": 1, "outage": None},
+            "outage: None (expected: a time when replicas are dead, failing or slow)",
+        ),
+    ],
+)
+def test_trouble_of_replicas_that_cannot_be_is_refused(changes, said):
+    """There cannot be more replicas in trouble than there are."""
+    usual = {"replicas": 3, "outage": (1.0, 2.0, 0.2)}
+    with pytest.raises(ValueError) as error:
+        settings(**usual | changes)
+
+    assert said == str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "left"),
+    [
+        ({"outage": None}, 1.0),
+        ({}, 0.2),
+        ({"dead": 1}, 0.75),
+        ({"failing": 2}, 0.5),
+        ({"slow": 10.0}, 0.775),
+        ({"dead": 1, "failing": 1, "slow": 2.0}, 0.375),
+    ],
+)
+def test_capacity_is_left_by_those_that_are_well(changes, left):
+    """Where some are in trouble, the others have all of theirs."""
+    usual = {"replicas": 4, "outage": (1.0, 2.0, 0.2)}
+
+    assert left == pytest.approx(settings(**usual | changes).share_left)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from aioretry_smithy._session.standard import (
     _circuit_breaker as standard_circuit_breaker,
 )
 from aioretry_smithy._simulation.fleet import run_fleet
-from aioretry_smithy._simulation.result import SimulationSettings
+from aioretry_smithy._simulation.settings import SimulationSettings
 from aioretry_smithy.testing import VirtualTimeLoop
 
 # One process runs them all: each simulation serves several tests.

@@ -64,6 +64,8 @@ def test_result_is_plain_json():
         "attempts": [*run.attempts],
         "answered": [*run.answered],
         "failed": [*run.failed],
+        "by_replica": [[*run.attempts]],
+        "shares": [1.0],
         "success": run.success,
         "attempts_per_call": run.attempts_per_call,
         "load_in_outage": run.load_in_outage,
