@@ -144,7 +144,7 @@ def move_resend(
     """
     visit = _current.get()
     record.route = stale.route
-    if visit is None or visit.record is not stale or visit.is_over:
+    if visit is None or visit.call is not call or visit.is_over:
         return request
     visit.record = record
     before, route = visit.state, request.route

@@ -1,4 +1,4 @@
-"""Servers at several addresses of loopback, all on one port, that note what they see."""
+"""Servers at several addresses of loopback, on one port, that note what they see."""
 
 from __future__ import annotations
 
@@ -74,6 +74,7 @@ class Servers:
         self._tls = tls
         self._names: WeakKeyDictionary[Any, str | None] = WeakKeyDictionary()
         self._connections: dict[int, Any] = {}
+        self._news = asyncio.Event()
         if tls is not None:
             tls.sni_callback = self._note_name
 
@@ -121,6 +122,12 @@ class Servers:
         """Make a session that calls the group, and retries."""
         return connected(self.group(), RETRIES, **settings)
 
+    async def arrived(self, count: int) -> None:
+        """Wait until there were as many requests."""
+        while len(self.seen) < count:
+            self._news.clear()
+            await self._news.wait()
+
     def to(self, host: str) -> list[Seen]:
         """Return the requests to one address."""
         return [each for each in self.seen if each.at == host]
@@ -150,6 +157,7 @@ class Servers:
                 id(transport),
             )
         )
+        self._news.set()
         return await self._answer(request, host)
 
     async def _answer(self, request: web.BaseRequest, host: str) -> web.StreamResponse:

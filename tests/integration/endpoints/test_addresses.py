@@ -224,8 +224,7 @@ async def test_address_that_was_removed_gets_no_new_request():
         async with connected(group, RETRIES) as client:
             await texts_of(client, 2)
             late = [asyncio.create_task(text_of(client, "/late")) for _ in range(2)]
-            while len(servers.seen) < 4:
-                await asyncio.sleep(0.001)
+            await servers.arrived(4)
             resolver.answer.remove("127.0.0.2")
             asked = resolver.asked
             while resolver.asked == asked:
@@ -260,8 +259,7 @@ async def test_request_is_under_way_to_the_end_of_its_body(servers):
     group = servers.group()
     async with connected(group, RETRIES) as client:
         late = asyncio.create_task(text_of(client, "/late"))
-        while not servers.seen:
-            await asyncio.sleep(0.001)
+        await servers.arrived(1)
         busy = in_flight(group)
         servers.gate.set()
         await late
@@ -362,9 +360,11 @@ async def test_decorator_that_derives_contexts_stays_at_the_endpoint(servers):
         return await delegate.execute(ctx.derive(request), request)
 
     group = servers.group()
-    async with connected(group, both, RETRIES) as client:
-        async with client.get("/orders") as response:
-            log = RequestLog.of(response)
+    async with (
+        connected(group, both, RETRIES) as client,
+        client.get("/orders") as response,
+    ):
+        log = RequestLog.of(response)
 
     assert ["1", "1"] == servers.asked
     assert "127.0.0.1" == str(log.endpoint).partition(":")[0]

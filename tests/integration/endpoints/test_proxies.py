@@ -96,10 +96,8 @@ async def test_nothing_is_chosen_nor_rewritten(make, way, proxy, monkeypatch, ca
     assert None is log.endpoint
     assert SERVICE / "orders" % {"a": "1"} == response.url
     assert {0} == {0, *(state.in_flight for state in group.states.values())}
-    assert [
-        f"endpoint group {group.name!r}: requests go through a proxy, which finds the"
-        " address of the service by itself: nothing is balanced"
-    ] == warnings_in(caplog)
+    (warning,) = warnings_in(caplog)
+    assert f"endpoint group {group.name!r}: requests go through a proxy" in warning
 
 
 async def test_name_is_not_asked_for(proxy):
@@ -144,9 +142,11 @@ async def test_servers_with_urls_of_their_own_are_balanced(proxy, caplog):
     """The proxy gets these URLs (40)."""
     urls = ["http://a.test", "http://b.test/v1"]
     group = EndpointGroup.of(*urls, selection=IN_ORDER)
-    async with connected(group, RETRIES) as client:
-        async with client.get("/orders", proxy=proxy.url) as response:
-            log = RequestLog.of(response)
+    async with (
+        connected(group, RETRIES) as client,
+        client.get("/orders", proxy=proxy.url) as response,
+    ):
+        log = RequestLog.of(response)
 
     assert ["http://a.test/orders"] == [each.target for each in proxy.requests]
     assert "a.test" == str(log.endpoint)
@@ -190,8 +190,7 @@ async def test_middleware_of_the_caller_may_bring_a_proxy(proxy):
 async def closed():
     """The URL of a port where nobody listens."""
     async with FaultServer() as server:
-        url = server.url
-    return url
+        return server.url
 
 
 async def test_proxy_that_refuses_counts_for_no_endpoint(closed):

@@ -70,9 +70,12 @@ async def test_absolute_redirect_to_the_service_stays_in_the_group(name, servers
     """There is no other way to it: nobody else knows the name."""
     # Case 36.
     group = servers.group()
-    async with connected(group, RETRIES) as client:
-        async with client.get(see(f"http://{name}:{servers.port}/x")) as response:
-            log = RequestLog.of(response)
+    url = f"http://{name}:{servers.port}/x"
+    async with (
+        connected(group, RETRIES) as client,
+        client.get(see(url)) as response,
+    ):
+        log = RequestLog.of(response)
 
     assert ["1", "1"] == servers.asked
     assert f"127.0.0.1:{servers.port}" == str(log.endpoint)
@@ -173,8 +176,7 @@ async def test_slow_stranger_is_no_request_under_way(make, servers, stranger):
     async with connected(group, RETRIES) as client:
         url = see(stranger.url("127.0.0.1") / "late")
         call = asyncio.create_task(text_of(client, url))
-        while not stranger.seen:
-            await asyncio.sleep(0.001)
+        await stranger.arrived(1)
         await asyncio.sleep(0.05)
         busy = in_flight(group)
         stranger.gate.set()
@@ -228,8 +230,7 @@ async def test_call_that_is_given_up_at_a_stranger_gives_its_place_back(
     async with connected(group) as client:
         url = see(stranger.url("127.0.0.1") / "late")
         call = asyncio.create_task(text_of(client, url))
-        while not stranger.seen:
-            await asyncio.sleep(0.001)
+        await stranger.arrived(1)
         call.cancel()
         await asyncio.gather(call, return_exceptions=True)
 
@@ -262,8 +263,7 @@ async def test_trial_that_is_redirected_to_a_stranger_has_succeeded(servers, str
         await asyncio.sleep(0.02)
         url = see(stranger.url("127.0.0.1") / "late")
         call = asyncio.create_task(text_of(client, url))
-        while not stranger.seen:
-            await asyncio.sleep(0.001)
+        await stranger.arrived(1)
 
         assert None is first.reason
         stranger.gate.set()

@@ -136,10 +136,12 @@ async def test_wrong_certificate_puts_an_endpoint_out_and_the_next_is_tried(stra
 
 async def test_wrong_certificate_of_the_only_endpoint_is_final(contexts):
     """There is no other to be tried, and this one would be as wrong again."""
-    async with Servers("127.0.0.1", tls=contexts[0]) as servers:
-        async with connected(servers.group("other.test"), RETRIES) as client:
-            with pytest.raises(aiohttp.ClientConnectorCertificateError) as caught:
-                await client.get("/orders", ssl=contexts[1])
+    async with (
+        Servers("127.0.0.1", tls=contexts[0]) as servers,
+        connected(servers.group("other.test"), RETRIES) as client,
+    ):
+        with pytest.raises(aiohttp.ClientConnectorCertificateError) as caught:
+            await client.get("/orders", ssl=contexts[1])
 
     assert 1 == RequestLog.of(caught.value).total_attempts
 
