@@ -30,6 +30,9 @@ _OF_PROXIES = (aiohttp.ClientProxyConnectionError, aiohttp.ClientHttpProxyError)
 ELSEWHERE: Final = Wait(0.0, "next_endpoint")
 """The decision to go to the next endpoint at once."""
 
+_PAST_OPEN_CIRCUIT: Final = Wait(0.0, "next_endpoint")
+"""The same, which does not count: there may be any number of open circuits."""
+
 
 def overrules(call: Call, record: Record, cause: Exception | None) -> bool:
     """Say whether the next endpoint is asked though the strategy wants no retry.
@@ -50,8 +53,9 @@ def without_wait(
 ) -> tuple[Wait, float]:
     """Return the wait for an attempt elsewhere, and what the server asks for of it.
 
-    After a failure that did not reach a server there is none, twice a call. The
-    ``Retry-After`` of a 503 is of one server alone.
+    After a failure that did not reach a server there is none, twice a call; nor past
+    open circuits, as many as there are. The ``Retry-After`` of a 503 is of one server
+    alone.
 
     Args:
         call: The call.
@@ -63,12 +67,11 @@ def without_wait(
     if cause is None:
         is_one = asked and record.outcome.status == _UNAVAILABLE
         return wait, 0.0 if is_one and has_untried(call, record) else asked
-    if (
-        call.switches < _MOST_SWITCHES
-        and is_unsent(peel(cause))
-        and has_untried(call, record)
-    ):
-        return ELSEWHERE, 0.0
+    failure = peel(cause)
+    past_open_circuit = getattr(failure, "is_of_endpoint", False)
+    may_switch = past_open_circuit or call.switches < _MOST_SWITCHES
+    if may_switch and is_unsent(failure) and has_untried(call, record):
+        return _PAST_OPEN_CIRCUIT if past_open_circuit else ELSEWHERE, 0.0
     return wait, asked
 
 
