@@ -73,9 +73,7 @@ class Fleet:
         self, group: EndpointGroup, *decorators: Decorator, **settings: Any
     ) -> aiohttp.ClientSession:
         """Build a session of a group, through decorators, inner ones first."""
-        return chain(
-            self.transport, *decorators, base_url=group, **settings
-        ).build()
+        return chain(self.transport, *decorators, base_url=group, **settings).build()
 
 
 async def call(
@@ -95,9 +93,7 @@ async def call(
 
 def state_of(group: EndpointGroup, name: str) -> EndpointState:
     """Return what a group knows of a server."""
-    return next(
-        state for each, state in group.states.items() if name_of(each) == name
-    )
+    return next(state for each, state in group.states.items() if name_of(each) == name)
 
 
 def out(group: EndpointGroup) -> dict[str, str]:

@@ -68,7 +68,9 @@ async def outcomes(fleet, group, number, *decorators):
 class TestConsecutive:
     """Failures in a row."""
 
-    @pytest.mark.parametrize(("number", "expected"), [(4, {}), (5, {"a": "consecutive_failures"})])
+    @pytest.mark.parametrize(
+        ("number", "expected"), [(4, {}), (5, {"a": "consecutive_failures"})]
+    )
     async def test_five_are_too_many(self, number, expected):
         """Case 76: not four."""
         assert expected == await outcomes(Fleet(a=503), group_of("ab"), number)
@@ -76,11 +78,15 @@ class TestConsecutive:
     async def test_success_ends_the_row(self):
         """Case 78: four failures and a success, again and again."""
         fleet = Fleet(a=[*[503, 503, 503, 503, 200] * 4])
-        group = group_of("ab", outlier_detection=OutlierDetection(failure_rate_threshold=1.0))
+        group = group_of(
+            "ab", outlier_detection=OutlierDetection(failure_rate_threshold=1.0)
+        )
 
         assert {} == await outcomes(fleet, group, 20)
 
-    @pytest.mark.parametrize("failure", [500, 501, 599, aiohttp.ServerDisconnectedError()])
+    @pytest.mark.parametrize(
+        "failure", [500, 501, 599, aiohttp.ServerDisconnectedError()]
+    )
     async def test_statuses_of_5xx_and_exceptions_are_failures(self, failure):
         """Case 76: of any kind."""
         detection = OutlierDetection(consecutive_failures=1)
@@ -89,7 +95,9 @@ class TestConsecutive:
             Fleet(a=failure), group_of("ab", outlier_detection=detection), 1
         )
 
-    @pytest.mark.parametrize("answer", [200, 304, 400, 404, 408, 429, (429, {"Retry-After": "1"}, b"")])
+    @pytest.mark.parametrize(
+        "answer", [200, 304, 400, 404, 408, 429, (429, {"Retry-After": "1"}, b"")]
+    )
     async def test_others_are_none(self, answer):
         """Case 80: 4xx and 429 never eject."""
         detection = OutlierDetection(consecutive_failures=1)
@@ -171,7 +179,9 @@ class TestRate:
 
     async def test_begins_anew_after_a_return(self):
         """What was before the ejection is forgotten."""
-        detection = OutlierDetection(minimum_request_threshold=4, consecutive_failures=3)
+        detection = OutlierDetection(
+            minimum_request_threshold=4, consecutive_failures=3
+        )
         fleet = Fleet(a=[503, 503, 503, 200, 503])
         group = group_of("ab", outlier_detection=detection)
         async with fleet.session(group) as client:
@@ -189,7 +199,12 @@ class TestNothing:
     """What says nothing of a server."""
 
     @pytest.mark.parametrize(
-        "failure", [UnprocessedRequestError("ours"), ValueError("a mistake"), aiohttp.InvalidURL("x")]
+        "failure",
+        [
+            UnprocessedRequestError("ours"),
+            ValueError("a mistake"),
+            aiohttp.InvalidURL("x"),
+        ],
     )
     async def test_refusals_and_mistakes_of_ours(self, failure):
         """Case 81: nor do they end a row."""
@@ -244,7 +259,9 @@ class TestNothing:
             raise TimeoutError
             yield b""
 
-        group = group_of("ab", outlier_detection=OutlierDetection(consecutive_failures=1))
+        group = group_of(
+            "ab", outlier_detection=OutlierDetection(consecutive_failures=1)
+        )
         async with Fleet().session(group, read) as client:
             error, _ = await call(client, method="POST", data=body())
 
@@ -310,7 +327,9 @@ class TestHowLong:
 class TestFloor:
     """How many may be out at once."""
 
-    @pytest.mark.parametrize(("names", "most"), [("a", 0), ("ab", 1), ("abc", 1), ("abcd", 2), ("abcde", 2)])
+    @pytest.mark.parametrize(
+        ("names", "most"), [("a", 0), ("ab", 1), ("abc", 1), ("abcd", 2), ("abcde", 2)]
+    )
     async def test_at_most_half(self, names, most):
         """Case 87: of 3 one, of 4 two, of 2 one, of 1 none."""
         fleet = Fleet(**dict.fromkeys(names, refused()))
@@ -499,7 +518,10 @@ class TestSetAside:
 
     async def test_second_hint_makes_it_longer_but_not_shorter(self):
         """It is said again for each answer that asks for more."""
-        answers = [after(s, (503, {"Retry-After": wait}, b"")) for s, wait in ((0.0, "9"), (1.0, "3"))]
+        answers = [
+            after(s, (503, {"Retry-After": wait}, b""))
+            for s, wait in ((0.0, "9"), (1.0, "3"))
+        ]
         fleet = Fleet(a=answers)
         group = group_of("ab")
         async with fleet.session(group) as client:
@@ -507,7 +529,15 @@ class TestSetAside:
 
         assert 9.0 == state_of(group, "a").ejected_until
 
-    @pytest.mark.parametrize("answer", [(429, {"Retry-After": "7"}, b""), (500, {"Retry-After": "7"}, b""), (503, {"Retry-After": "x"}, b""), (503, {"Retry-After": "0"}, b"")])
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            (429, {"Retry-After": "7"}, b""),
+            (500, {"Retry-After": "7"}, b""),
+            (503, {"Retry-After": "x"}, b""),
+            (503, {"Retry-After": "0"}, b""),
+        ],
+    )
     async def test_only_by_a_503_that_says_how_long(self, answer):
         """Case 67: 429 is the service's."""
         group = group_of("ab")
@@ -523,7 +553,9 @@ class TestSetAside:
     async def test_also_where_that_is_no_failure(self):
         """Throttling that is not counted is obeyed all the same."""
         detection = OutlierDetection(
-            strategy=CircuitBreakerStrategy.on_server_error_status(count_throttling=False)
+            strategy=CircuitBreakerStrategy.on_server_error_status(
+                count_throttling=False
+            )
         )
         group = group_of("ab", outlier_detection=detection)
 
@@ -550,7 +582,9 @@ class TestSetAside:
 class TestLeft:
     """Endpoints that leave the list."""
 
-    @pytest.mark.parametrize(("away", "expected"), [(299.0, {"a": "connect_failures"}), (301.0, {})])
+    @pytest.mark.parametrize(
+        ("away", "expected"), [(299.0, {"a": "connect_failures"}), (301.0, {})]
+    )
     async def test_state_is_kept_for_five_minutes(self, away, expected):
         """Case 89: addresses are given to others after a while."""
         fleet = Fleet(a=refused())
@@ -636,10 +670,16 @@ class TestStrategy:
 
         assert isinstance(error, ValueError)
         assert str(error).startswith("should_report_as_success: ")
-        assert ("a", 1, 0) == (fleet.text, log.total_attempts, state_of(group, "a").in_flight)
+        assert ("a", 1, 0) == (
+            fleet.text,
+            log.total_attempts,
+            state_of(group, "a").in_flight,
+        )
 
     @pytest.mark.parametrize("kind", [Judge, AsyncJudge])
-    @pytest.mark.parametrize("error", [ZeroDivisionError(), TimeoutError("mine"), refused()])
+    @pytest.mark.parametrize(
+        "error", [ZeroDivisionError(), TimeoutError("mine"), refused()]
+    )
     async def test_what_it_raises_goes_to_the_caller(self, kind, error):
         """Never retried, shown in the log, nobody's failure, nothing leaks."""
         fleet = Fleet()

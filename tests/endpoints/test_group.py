@@ -154,7 +154,9 @@ class TestWeight:
         """Case 6: not even while the others are out."""
         fleet = Fleet(a=503)
         group = EndpointGroup.of(
-            Endpoint("http://z.example", weight=0), "http://a.example", selection=IN_ORDER
+            Endpoint("http://z.example", weight=0),
+            "http://a.example",
+            selection=IN_ORDER,
         )
         async with fleet.session(group, retrying(0.0)) as client:
             for _ in range(9):
@@ -165,7 +167,8 @@ class TestWeight:
     async def test_all_zero_is_an_empty_group(self):
         """Case 7: at once, nothing sent, each named with why."""
         group = EndpointGroup.of(
-            Endpoint("http://a.example", weight=0), Endpoint("http://b.example", weight=0)
+            Endpoint("http://a.example", weight=0),
+            Endpoint("http://b.example", weight=0),
         )
         fleet = Fleet()
         async with fleet.session(group) as client:
@@ -328,8 +331,9 @@ class TestSharing:
     async def test_one_strategy_serves_two_groups(self):
         """Each group has turns of its own."""
         fleet = Fleet()
-        one, other = group_of("ab", selection=ROUND_ROBIN), group_of(
-            "cd", selection=ROUND_ROBIN
+        one, other = (
+            group_of("ab", selection=ROUND_ROBIN),
+            group_of("cd", selection=ROUND_ROBIN),
         )
         async with fleet.session(one) as first, fleet.session(other) as second:
             for _ in range(4):

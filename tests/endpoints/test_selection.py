@@ -23,16 +23,14 @@ from balanced import (
     state_of,
     url_of,
 )
-from chains import SAFELY, Always, after, refused, retrying
+from chains import SAFELY, after, refused, retrying
 
 from aioretry_smithy import (
     DynamicEndpointGroup,
     Endpoint,
     EndpointGroup,
     EndpointSelectionStrategy,
-    RequestLog,
 )
-from aioretry_smithy._endpoints.roster import Roster
 from aioretry_smithy._endpoints.selection import shuffled_start
 
 PEAK_EWMA = EndpointSelectionStrategy.peak_ewma()
@@ -72,7 +70,9 @@ async def asked(fleet, group, number, *decorators):
 class TestRoundRobin:
     """Turns."""
 
-    @pytest.mark.parametrize(("drawn", "order"), [(0.0, "abcab"), (0.5, "bcabc"), (0.99, "cabca")])
+    @pytest.mark.parametrize(
+        ("drawn", "order"), [(0.0, "abcab"), (0.5, "bcabc"), (0.99, "cabca")]
+    )
     async def test_visits_all_in_order_from_a_random_start(
         self, monkeypatch, drawn, order
     ):
@@ -263,9 +263,7 @@ class TestPeakEwma:
     @pytest.mark.usefixtures("seeded")
     async def test_slow_one_is_left_alone(self):
         """Case 49: ten times slower, it gets 1.5 % or less."""
-        fleet = Fleet(
-            a=after(0.01, 200), b=after(0.01, 200), c=after(0.1, 200)
-        )
+        fleet = Fleet(a=after(0.01, 200), b=after(0.01, 200), c=after(0.1, 200))
         group = group_of("abc", selection=PEAK_EWMA)
         async with fleet.session(group) as client:
             tasks = []
@@ -337,7 +335,13 @@ class TestPeakEwma:
 
         times = [moment for moment, name in fleet.times if name == "a"]
         assert 5 <= len(times) <= 6
-        assert min(later - earlier for earlier, later in zip(times, times[1:], strict=False)) >= 2.0
+        assert (
+            min(
+                later - earlier
+                for earlier, later in zip(times, times[1:], strict=False)
+            )
+            >= 2.0
+        )
 
     async def test_two_that_failed_get_their_chances_in_turn(self):
         """One that is being tried is not tried by the next call too."""
@@ -360,10 +364,14 @@ class TestPeakEwma:
         async with fleet.session(group) as client:
             await call(client)
 
-        assert (None, 0.0) == (state_of(group, "a").latency, state_of(group, "a").penalty)
+        assert (None, 0.0) == (
+            state_of(group, "a").latency,
+            state_of(group, "a").penalty,
+        )
 
     @pytest.mark.parametrize(
-        ("drawn", "expected"), [((0.0, 0.0), "a"), ((0.99, 0.0), "a"), ((0.5, 0.99), "b")]
+        ("drawn", "expected"),
+        [((0.0, 0.0), "a"), ((0.99, 0.0), "a"), ((0.5, 0.99), "b")],
     )
     async def test_lower_cost_of_the_two_that_are_drawn(self, dice, drawn, expected):
         """Latency x (in flight + 1) / weight."""
@@ -373,7 +381,9 @@ class TestPeakEwma:
             "http://c.example",
             selection=PEAK_EWMA,
         )
-        fleet = Fleet(**{n: after(s, 200) for n, s in (("a", 0.03), ("b", 0.02), ("c", 0.04))})
+        fleet = Fleet(
+            **{n: after(s, 200) for n, s in (("a", 0.03), ("b", 0.02), ("c", 0.04))}
+        )
         async with fleet.session(group) as client:
             for _ in range(3):
                 await call(client)
@@ -475,7 +485,9 @@ class TestSticky:
 
         assert 1 == len({*text})
 
-    @pytest.mark.parametrize("error", [KeyError("Key"), TimeoutError("mine"), refused()])
+    @pytest.mark.parametrize(
+        "error", [KeyError("Key"), TimeoutError("mine"), refused()]
+    )
     @pytest.mark.parametrize("strategy", [SAFELY, 0.0])
     async def test_key_function_that_raises(self, error, strategy):
         """Case 55: to the caller, nothing sent, never retried, nobody's failure."""
@@ -606,7 +618,9 @@ class Own(EndpointSelectionStrategy):
         self.asked = []
 
     def select(self, ctx, candidates):
-        self.asked.append((ctx.attempt, [name_of(each.endpoint) for each in candidates]))
+        self.asked.append(
+            (ctx.attempt, [name_of(each.endpoint) for each in candidates])
+        )
         return self.choose(candidates)
 
 
@@ -682,7 +696,9 @@ class TestOwn:
             return kept[0]
 
         fleet = Fleet(a=503)
-        async with fleet.session(group_of("ab", selection=Own(choose)), retrying(0.0)) as client:
+        async with fleet.session(
+            group_of("ab", selection=Own(choose)), retrying(0.0)
+        ) as client:
             raised, log = await call(client)
 
         assert isinstance(raised, ValueError)
@@ -698,7 +714,9 @@ class TestOwn:
         with pytest.raises(ValueError, match="^selection: .*plain"):
             group_of(selection=Async())
 
-    @pytest.mark.parametrize("error", [TimeoutError("mine"), refused(), ZeroDivisionError()])
+    @pytest.mark.parametrize(
+        "error", [TimeoutError("mine"), refused(), ZeroDivisionError()]
+    )
     async def test_one_that_raises(self, error):
         """Case 57: to the caller, never retried, nothing sent, nothing leaks."""
 
@@ -728,7 +746,12 @@ class TestOwn:
 
 @pytest.mark.parametrize(
     ("strategy", "name"),
-    [(PEAK_EWMA, "peak_ewma"), (LEAST, "least_requests"), (ROUND_ROBIN, "round_robin"), (IN_ORDER, "in_order")],
+    [
+        (PEAK_EWMA, "peak_ewma"),
+        (LEAST, "least_requests"),
+        (ROUND_ROBIN, "round_robin"),
+        (IN_ORDER, "in_order"),
+    ],
 )
 async def test_ready_made_ones_can_be_asked(strategy, name):
     """A subclass of a user's own may leave a choice to one of them."""

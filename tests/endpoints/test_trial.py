@@ -156,7 +156,9 @@ class TestOne:
 class TestWhich:
     """Which requests may be a trial."""
 
-    async def due(self, *, method="GET", moment=5.0, options=None, around=None, **answers):
+    async def due(
+        self, *, method="GET", moment=5.0, options=None, around=None, **answers
+    ):
         """Return who is asked by a request for which a trial is due."""
         fleet = Fleet(**{"a": [refused(), 200], **answers})
         async with fleet.session(group_of("ab"), retrying(SAFELY)) as client:
@@ -385,7 +387,10 @@ class TestBreakerInside:
 
         def of_host(key):
             return breakers.setdefault(
-                key, CircuitBreaker(key, minimum_request_threshold=1, circuit_open_window=20.0)
+                key,
+                CircuitBreaker(
+                    key, minimum_request_threshold=1, circuit_open_window=20.0
+                ),
             )
 
         fleet = Fleet(a=[503, 200])
@@ -408,7 +413,9 @@ class TestBreakerInside:
         assert "abb" == fleet.text[:3]
 
 
-@pytest.mark.parametrize("again", [RetryConfig.no_retry(), RetryConfig(SAFELY, max_total_attempts=1)])
+@pytest.mark.parametrize(
+    "again", [RetryConfig.no_retry(), RetryConfig(SAFELY, max_total_attempts=1)]
+)
 async def test_is_not_cut_where_retries_are_off(again):
     """For a block of code, or for all calls: the caller gets his answer."""
     fleet = Fleet(a=[refused(), after(10.0, 200)])

@@ -278,7 +278,9 @@ class TestReady:
 
     async def test_no_longer_than_its_time(self):
         """Case 123: an error that names the group."""
-        with pytest.raises(EndpointSelectionTimeoutError, match="'orders': no endpoint in time"):
+        with pytest.raises(
+            EndpointSelectionTimeoutError, match="'orders': no endpoint in time"
+        ):
             await empty().when_ready(timeout=2.0)
 
         assert 2.0 == now()
@@ -305,7 +307,11 @@ class TestQueries:
         async with Fleet().session(group) as client:
             results = await asyncio.gather(*(call(client) for _ in range(100)))
 
-        assert ([0.0], {200}, 1.0) == (names.times, {each for each, _ in results}, now())
+        assert ([0.0], {200}, 1.0) == (
+            names.times,
+            {each for each, _ in results},
+            now(),
+        )
 
     async def test_cancelled_caller_does_not_cancel_it(self):
         """Case 109: the next one has its answer."""

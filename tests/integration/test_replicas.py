@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 from aiohttp import ClientConnectorError
-from replicas import Replica, at_a_rate, running
+from live_replicas import Replica, at_a_rate, running
 
 from aioretry_smithy import (
     EndpointGroup,

@@ -68,7 +68,9 @@ class TestUrl:
         with pytest.raises(ValueError, match=r"^url: .* \(expected: a URL: "):
             Endpoint(given)
 
-    @pytest.mark.parametrize("given", ["http://us%65r:secret@a.example/v1", "http://user@a.example/v1"])
+    @pytest.mark.parametrize(
+        "given", ["http://us%65r:secret@a.example/v1", "http://user@a.example/v1"]
+    )
     def test_credentials_are_refused_and_not_shown(self, given):
         """Case 4: they belong to the session, and not into an error."""
         with pytest.raises(ValueError, match="without credentials") as raised:
@@ -77,7 +79,9 @@ class TestUrl:
         assert "'http://a.example/v1', and auth= of the session" in str(raised.value)
         assert "secret" not in str(raised.value)
 
-    @pytest.mark.parametrize("given", ["user:secret@a.example", "a.example?token=secret"])
+    @pytest.mark.parametrize(
+        "given", ["user:secret@a.example", "a.example?token=secret"]
+    )
     def test_secrets_are_not_shown_where_the_scheme_is_missing(self, given):
         """Case 4: what to write is shown without them."""
         with pytest.raises(ValueError, match="with a scheme") as raised:
@@ -110,7 +114,10 @@ class TestEquality:
             (Endpoint("https://a.example:443/v1"), Endpoint("https://a.example/v1/")),
             (Endpoint("http://a.example"), Endpoint("http://a.example", weight=7)),
             (Endpoint("http://a.example"), Endpoint("ws://a.example")),
-            (Endpoint("http://bücher.example"), Endpoint("http://xn--bcher-kva.example")),
+            (
+                Endpoint("http://bücher.example"),
+                Endpoint("http://xn--bcher-kva.example"),
+            ),
             (
                 Endpoint("http://a.example", address="::ffff:10.0.0.3"),
                 Endpoint("http://a.example", address="10.0.0.3"),
@@ -153,7 +160,9 @@ class TestEquality:
 class TestAddress:
     """Where the connections of an endpoint go."""
 
-    @pytest.mark.parametrize("given", ["a.example", "10.0.0.3:80", "", 7, b"\x7f\0\0\1"])
+    @pytest.mark.parametrize(
+        "given", ["a.example", "10.0.0.3:80", "", 7, b"\x7f\0\0\1"]
+    )
     def test_name_is_refused(self, given):
         """What is looked up belongs into the URL; ``ip_address(7)`` is no address."""
         expected = "an IP address; a name belongs into url"
@@ -217,9 +226,11 @@ class TestText:
     )
     def test_repr_makes_it(self, shown):
         """Case 13: nothing is left out of it."""
-        assert shown == repr(eval(shown))  # noqa: S307
+        assert shown == repr(eval(shown))
 
-    @pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))])
+    @pytest.mark.parametrize(
+        "way", [copy.copy, copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))]
+    )
     def test_can_be_copied(self, way):
         """A copy is equal, its weight too."""
         endpoint = Endpoint("http://a.example/v1", address="10.0.0.3", weight=2)

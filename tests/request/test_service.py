@@ -45,7 +45,12 @@ class TestFind:
 
     @pytest.mark.parametrize(
         "target",
-        ["http://c.example/orders", "https://a.example/", "http://a.example:81/", "mailto:a"],
+        [
+            "http://c.example/orders",
+            "https://a.example/",
+            "http://a.example:81/",
+            "mailto:a",
+        ],
     )
     @pytest.mark.parametrize("origin", [None, "http://a.example/"])
     def test_url_of_another_origin_is_not(self, target, origin):
@@ -58,7 +63,9 @@ class TestFind:
         assert URL(target) == service_of(None, "http://a.example/").find(target)
         assert service_of("http://a.example/").find(target) is None
 
-    @pytest.mark.parametrize("target", [None, 7, "http://a.example:port/", "http://[::1/"])
+    @pytest.mark.parametrize(
+        "target", [None, 7, "http://a.example:port/", "http://[::1/"]
+    )
     def test_what_is_no_url_is_not(self, target):
         """That is aiohttp's to report."""
         assert service_of("http://a.example/", "http://a.example/").find(target) is None
@@ -83,8 +90,16 @@ class TestJoin:
         [
             ("http://a.example/", "/orders", "http://a.example/orders"),
             ("http://a.example/v1/", "/orders", "http://a.example/v1/orders"),
-            ("http://a.example/v1/", "orders?a=1#b", "http://a.example/v1/orders?a=1#b"),
-            ("http://a.example/v%2F1/", "/%2e%2F?a=%2B", "http://a.example/v%2F1/%2e%2F?a=%2B"),
+            (
+                "http://a.example/v1/",
+                "orders?a=1#b",
+                "http://a.example/v1/orders?a=1#b",
+            ),
+            (
+                "http://a.example/v%2F1/",
+                "/%2e%2F?a=%2B",
+                "http://a.example/v%2F1/%2e%2F?a=%2B",
+            ),
             ("http://[::1]:8080/", "/x", "http://[::1]:8080/x"),
             ("http://a.example/v1/", "/", "http://a.example/v1/"),
         ],
@@ -130,9 +145,19 @@ class TestRenamed:
         ("base", "before", "target", "expected"),
         [
             ("http://a.example/v1/", "/x", "http://a.example/v1/y", URL("/y")),
-            ("http://a.example/v1/", "/x", "http://b.example/v1/y", "http://b.example/v1/y"),
+            (
+                "http://a.example/v1/",
+                "/x",
+                "http://b.example/v1/y",
+                "http://b.example/v1/y",
+            ),
             ("http://a.example/v1/", "/x", "/y", "/y"),
-            ("http://a.example/v1/", "http://c.example/x", "http://a.example/v1/y", "http://a.example/v1/y"),
+            (
+                "http://a.example/v1/",
+                "http://c.example/x",
+                "http://a.example/v1/y",
+                "http://a.example/v1/y",
+            ),
             ("http://a.example/v1/", "/x", "http://a:port/", "http://a:port/"),
             ("http://a.example/v1/", "/x", 7, 7),
             (None, "/x", "http://a.example/v1/y", "http://a.example/v1/y"),

@@ -50,9 +50,7 @@ def certificate() -> aiohttp.ClientConnectorCertificateError:
 
 async def logged(fleet, group, *decorators, **options):
     """Make one call, and return its status, its log and who was asked."""
-    settings = {
-        name: options.pop(name) for name in ("timeout",) if name in options
-    }
+    settings = {name: options.pop(name) for name in ("timeout",) if name in options}
     async with fleet.session(group, *decorators, **settings) as client:
         status, log = await call(client, **options)
     return status, log, fleet.text
@@ -90,7 +88,9 @@ class TestOrder:
 
     async def test_one_endpoint_gets_all(self):
         """Case 62: with the waits of the strategy."""
-        _, log, asked = await logged(Fleet(a=[503, 503, 200]), group_of("a"), retrying(0.5))
+        _, log, asked = await logged(
+            Fleet(a=[503, 503, 200]), group_of("a"), retrying(0.5)
+        )
 
         assert "aaa" == asked
         assert [(0.5, "backoff")] * 2 == delays(log)
@@ -112,7 +112,9 @@ class TestOrder:
         for _ in range(10):
             fleet = Fleet(**dict.fromkeys("abc", 503))
             group = group_of("abc", selection=ROUND_ROBIN)
-            _, _, asked = await logged(fleet, group, retrying(0.5, max_total_attempts=3))
+            _, _, asked = await logged(
+                fleet, group, retrying(0.5, max_total_attempts=3)
+            )
 
             assert "abc" == "".join(sorted(asked))
 
@@ -128,7 +130,9 @@ class TestAtOnce:
 
     async def test_refused_connection(self):
         """Case 63: with a source of its own, and words."""
-        _, log, asked = await logged(Fleet(a=refused()), group_of("ab"), retrying(LATER))
+        _, log, asked = await logged(
+            Fleet(a=refused()), group_of("ab"), retrying(LATER)
+        )
 
         assert ("ab", [(0.0, "next_endpoint")]) == (asked, delays(log))
         assert 0.0 == log.duration
@@ -136,7 +140,9 @@ class TestAtOnce:
 
     async def test_not_to_the_same_one(self):
         """Case 62: one endpoint is waited for."""
-        _, log, _ = await logged(Fleet(a=[refused(), 200]), group_of("a"), retrying(LATER))
+        _, log, _ = await logged(
+            Fleet(a=[refused(), 200]), group_of("a"), retrying(LATER)
+        )
 
         assert [(0.5, "backoff")] == delays(log)
 
@@ -144,7 +150,9 @@ class TestAtOnce:
         """Case 64: of three, two; then the round begins anew after a wait."""
         fleet = Fleet(**dict.fromkeys("abc", refused()))
         group = group_of("abc", outlier_detection=None)
-        _, log, asked = await logged(fleet, group, retrying(LATER, max_total_attempts=5))
+        _, log, asked = await logged(
+            fleet, group, retrying(LATER, max_total_attempts=5)
+        )
 
         assert "abcab" == asked
         assert [
@@ -184,7 +192,9 @@ class TestAtOnce:
         assert ("ab", "backoff_exhausted") == (asked, log.stop_reason)
         assert isinstance(error, aiohttp.ClientConnectorError)
 
-    @pytest.mark.parametrize("failure", [aiohttp.ServerDisconnectedError(), 503, TimeoutError()])
+    @pytest.mark.parametrize(
+        "failure", [aiohttp.ServerDisconnectedError(), 503, TimeoutError()]
+    )
     async def test_not_where_the_server_may_have_seen_it(self, failure):
         """Case 65: it is waited, then elsewhere."""
         _, log, asked = await logged(Fleet(a=failure), group_of("ab"), retrying(LATER))
@@ -344,7 +354,9 @@ class TestLimits:
     async def test_deadline_that_has_passed(self):
         """Case 72: there is no switch any more."""
         fleet = Fleet(a=after(2.0, refused()))
-        error, log, asked = await logged(fleet, group_of("ab"), retrying(LATER), timeout=2.0)
+        error, log, asked = await logged(
+            fleet, group_of("ab"), retrying(LATER), timeout=2.0
+        )
 
         assert ("a", "deadline") == (asked, log.stop_reason)
         assert isinstance(error, TimeoutError)
@@ -462,7 +474,14 @@ class TestBreakerInside:
         )
         assert second.sent
 
-    @pytest.mark.parametrize("strategy", [LATER, RetryStrategy.never(), RetryRule(exceptions=FailFastError, backoff=Backoff.fixed(5.0))])
+    @pytest.mark.parametrize(
+        "strategy",
+        [
+            LATER,
+            RetryStrategy.never(),
+            RetryRule(exceptions=FailFastError, backoff=Backoff.fixed(5.0)),
+        ],
+    )
     async def test_beyond_the_two_switches(self, strategy):
         """Each of them is one that nothing was lost at."""
         group = group_of("abcde")
@@ -539,7 +558,9 @@ class TestBreakerInside:
         limit = ConcurrencyLimitingClient.new_decorator(1, max_pending=0)
         fleet = Fleet(a=after(9.0, 200), b=after(9.0, 200))
         group = group_of("ab")
-        async with fleet.session(group, limit, retrying(LATER, max_total_attempts=2)) as client:
+        async with fleet.session(
+            group, limit, retrying(LATER, max_total_attempts=2)
+        ) as client:
             first = asyncio.create_task(call(client))
             await asyncio.sleep(1.0)
             _, log = await call(client)
@@ -592,7 +613,9 @@ class TestCertificates:
     async def test_fingerprint_that_differs(self):
         """It is the same."""
         failure = aiohttp.ServerFingerprintMismatch(b"a", b"b", "a.example", 443)
-        status, _, asked = await logged(Fleet(a=failure), group_of("ab"), retrying(LATER))
+        status, _, asked = await logged(
+            Fleet(a=failure), group_of("ab"), retrying(LATER)
+        )
 
         assert (200, "ab") == (status, asked)
 
@@ -607,7 +630,9 @@ class TestSmithy:
     async def test_refused_connection_goes_elsewhere_at_once(self):
         """As with ours."""
         status, log, asked = await logged(
-            Fleet(a=refused(), b=refused()), group_of("abc"), self.standard(max_attempts=3)
+            Fleet(a=refused(), b=refused()),
+            group_of("abc"),
+            self.standard(max_attempts=3),
         )
 
         assert (200, "abc", 0.0) == (status, asked, now())
@@ -625,7 +650,9 @@ class TestSmithy:
 
     async def test_error_of_the_only_503_has_one(self):
         """Then the server is waited for."""
-        _, log, _ = await logged(Fleet(a=[RESTING, 200]), group_of("a"), self.standard())
+        _, log, _ = await logged(
+            Fleet(a=[RESTING, 200]), group_of("a"), self.standard()
+        )
 
         assert [(7.0, "retry_after")] == delays(log)
 
@@ -660,7 +687,9 @@ class TestSmithy:
         class Scoped(smithy.StandardRetryStrategy):
             async def acquire_initial_retry_token(self, *, token_scope=None):
                 scopes.append(token_scope)
-                return await super().acquire_initial_retry_token(token_scope=token_scope)
+                return await super().acquire_initial_retry_token(
+                    token_scope=token_scope
+                )
 
         group = group_of("ab", name="orders", selection=ROUND_ROBIN)
         decorator = RetryingClient.new_decorator(Scoped())

@@ -102,6 +102,6 @@ async def at_a_rate(rate: float, seconds: float, call: object) -> list[BaseExcep
             tasks.add(task)
             task.add_done_callback(end)
         await asyncio.sleep(0.002)
-    while tasks:
-        await asyncio.sleep(0.01)
+    if tasks:
+        await asyncio.wait(tasks)
     return failures
