@@ -47,7 +47,9 @@ class ConcurrencyLimitingClient(DecoratingClient[HttpClient]):
         timeout: float | None,
     ) -> None:
         super().__init__(delegate)
-        self._hooks = ConcurrencyHooks(limits, max_pending, timeout)
+        self._hooks = ConcurrencyHooks(
+            limits, max_pending, timeout, limits.is_per_server
+        )
 
     @classmethod
     def new_decorator(

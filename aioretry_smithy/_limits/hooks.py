@@ -48,11 +48,13 @@ class ConcurrencyHooks(Hooks):
         limits: Finds the limit of a request.
         max_pending: Requests that may wait at once; None for any number.
         timeout: Longest wait in seconds; None for no such limit.
+        is_of_endpoint: Whether each endpoint has a limit of its own.
     """
 
     limits: Any
     max_pending: int | None
     timeout: float | None
+    is_of_endpoint: bool = False
 
     def enter(self, call: Call, scope: Scope, request: HttpRequest) -> Permit | Sign:
         """Take a permit, if there is one."""

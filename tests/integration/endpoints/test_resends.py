@@ -15,13 +15,15 @@ from addressed import (
     pools,
 )
 from chains import connected, pass_on
-from fault_server import answer
+from fault_server import End, answer, cut
 from pool_server import RESET
 from yarl import URL
 
 from aioretry_smithy import (
     CircuitBreaker,
     CircuitBreakerClient,
+    ConcurrencyLimit,
+    ConcurrencyLimitingClient,
     Endpoint,
     EndpointGroup,
     EndpointSelectionStrategy,
@@ -29,6 +31,9 @@ from aioretry_smithy import (
     RequestLog,
     client_decorator,
 )
+
+UNENDED = cut(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", end=End.STALL)
+"""An answer whose body does not come."""
 
 
 def of_addresses(servers, prefix="", **settings):
@@ -289,6 +294,29 @@ async def test_circuit_of_the_endpoint_that_was_left_hears_nothing(make):
 
     assert (200, ["1", "2", "1"]) == (status, endpoints_in(log))
     assert ["closed"] == [str(breaker.state) for breaker in made.values()]
+
+
+@each
+async def test_place_at_the_endpoint_that_was_left_is_free(make):
+    """Nothing is in flight there any more."""
+    limits = {}
+
+    def new(key):
+        limits[key] = ConcurrencyLimit.fixed(1)
+        return limits[key]
+
+    async with pools(*HOSTS[:2]) as servers:
+        limiting = ConcurrencyLimitingClient.new_per_host_decorator(new)
+        async with connected(make(servers), limiting, RETRIES) as client:
+            await read(client)
+            servers[0].leave_stale()
+            servers[1].scripts["/x"] = [UNENDED]
+            async with client.get("/x") as response:
+                places = [limit.in_flight for limit in limits.values()]
+                log = RequestLog.of(response)
+
+    assert ["1", "2"] == endpoints_in(log)
+    assert [0] == places
 
 
 async def test_trial_that_broke_is_given_up():
