@@ -35,10 +35,8 @@ def goes_through_proxy(
     if request.arguments.get("proxy") is not None:
         return True
     session = call.session
-    if session is None:
-        return False
-    return session._default_proxy is not None or (
-        session.trust_env and _has_proxy(url())
+    return session is not None and (
+        session._default_proxy is not None or (session.trust_env and _has_proxy(url()))
     )
 
 

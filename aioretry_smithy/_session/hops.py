@@ -11,6 +11,7 @@ from .request_classes import RequestClasses
 
 if TYPE_CHECKING:
     from aiohttp import ClientSession
+    from yarl import URL
 
 
 def follow_hops(session: ClientSession) -> None:
@@ -19,12 +20,14 @@ def follow_hops(session: ClientSession) -> None:
 
 
 def _members(kind: Any) -> dict[str, Any]:
-    def begin(self: Any, *arguments: Any, **options: Any) -> None:
-        kind.__init__(self, *arguments, **options)
+    # Each request is told where it goes when it is made, before it is sent; this takes
+    # fewer arguments than its __init__() does.
+    def update_host(self: Any, url: URL) -> None:
+        kind.update_host(self, url)
         # All hops of one call of aiohttp's have one timer.
-        note_hop(self.original_url, options.get("timer"))
+        note_hop(url, getattr(self, "_timer", None))
 
-    return {"__init__": begin}
+    return {"update_host": update_host}
 
 
 _following = RequestClasses(_members)

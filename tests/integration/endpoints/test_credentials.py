@@ -80,10 +80,11 @@ async def test_all_endpoints_get_them(make, trust_env, servers):
 
 
 @each
-async def test_stranger_gets_none(make, servers, stranger):
+@pytest.mark.parametrize("trust_env", [False, True])
+async def test_stranger_gets_none(make, trust_env, servers, stranger):
     """Neither by an absolute URL nor by a redirect, from whichever endpoint."""
-    url = stranger.url("127.0.0.1")
-    async with connected(make(servers), RETRIES, auth=AUTH) as client:
+    url, group = stranger.url("127.0.0.1"), make(servers)
+    async with connected(group, RETRIES, auth=AUTH, trust_env=trust_env) as client:
         await text_of(client, url)
         for _ in range(2):
             await text_of(client, URL("/see").update_query(to=str(url)))

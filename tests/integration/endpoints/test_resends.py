@@ -155,6 +155,25 @@ async def test_resend_after_a_redirect_goes_to_the_same_endpoint(make):
 
 
 @each
+async def test_stale_connection_of_a_stranger_is_none_of_the_endpoint(make):
+    """The redirect was answered; its end is sent again to the stranger."""
+    async with pools(*HOSTS[:2]) as servers, pools("127.0.0.1") as (stranger,):
+        servers[0].scripts["/x"] = [
+            answer(302, b"", f"Location: {stranger.url}/y") for _ in range(2)
+        ]
+        group = make(servers)
+        async with connected(group, RETRIES) as client:
+            await read(client)
+            stranger.leave_stale()
+            status, log = await read(client)
+
+    assert (200, ["1", "1"]) == (status, endpoints_in(log))
+    assert [2, 0, 3] == [len(each.requests) for each in (*servers, stranger)]
+    assert [0, 0] == in_flight(group)
+    assert [0.0, 0.0] == [state.penalty for state in group.states.values()]
+
+
+@each
 async def test_sticky_request_is_sent_again_to_the_same_endpoint(make):
     """Its key is there, and nowhere else."""
     sticky = EndpointSelectionStrategy.sticky(lambda ctx: "ann")
