@@ -202,7 +202,7 @@ class EndpointGroup:
 
         One that no server has, where today's endpoints may be others tomorrow.
         """
-        may_change = self._source.may_fill and not self._source.has_addresses
+        may_change = self._source.may_fill and self._source.service_key is None
         url = None if may_change else self._source.url()
         return url or URL("https://endpoints.invalid/")
 

@@ -84,8 +84,6 @@ class Visit:
         What becomes of the request there says nothing of the endpoint.
         """
         if isinstance(self.chosen, Trial):
-            if self.chosen.is_cut:
-                return
             self.chosen.stop()
         self.is_over = True
         self.state.in_flight -= 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from aiohttp import ClientRequest
 
@@ -19,10 +19,10 @@ def follow_hops(session: ClientSession) -> None:
     session._request_class = _following.of(session._request_class)
 
 
-def _members(kind: Any) -> dict[str, Any]:
+def _members(kind: type[ClientRequest]) -> dict[str, object]:
     # Each request is told where it goes when it is made, before it is sent; this takes
     # fewer arguments than its __init__() does.
-    def update_host(self: Any, url: URL) -> None:
+    def update_host(self: ClientRequest, url: URL) -> None:
         kind.update_host(self, url)
         # All hops of one call of aiohttp's have one timer.
         note_hop(url, getattr(self, "_timer", None))

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from aiohttp import ClientRequest
+
+    Kind: TypeAlias = type[ClientRequest]
 
 
 class RequestClasses:
@@ -19,11 +23,11 @@ class RequestClasses:
         members: Returns what one has that the class given has not.
     """
 
-    def __init__(self, members: Callable[[Any], dict[str, Any]]) -> None:
+    def __init__(self, members: Callable[[Kind], dict[str, object]]) -> None:
         self._members = members
-        self._known: WeakKeyDictionary[Any, weakref.ref[Any]] = WeakKeyDictionary()
+        self._known: WeakKeyDictionary[Kind, weakref.ref[Kind]] = WeakKeyDictionary()
 
-    def of(self, kind: Any) -> Any:
+    def of(self, kind: Kind) -> Kind:
         """Return the class made of another; what is no class stays as it is."""
         if not isinstance(kind, type):
             # A mock, or a function.
@@ -34,8 +38,9 @@ class RequestClasses:
             members = {"__module__": kind.__module__, **self._members(kind)}
             # One that was made of another one already hears nothing.
             bases = (kind,) if issubclass(kind, _Quiet) else (_Quiet, kind)
+            metaclass: Callable[..., Kind] = type(kind)
             try:
-                made = type(kind)(kind.__name__, bases, members)
+                made = metaclass(kind.__name__, bases, members)
             except Exception:
                 # Its metaclass wants more than a class statement has.
                 return kind

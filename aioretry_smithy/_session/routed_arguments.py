@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from aiohttp.hdrs import AUTHORIZATION
 
@@ -21,7 +21,7 @@ def with_route(
     request: HttpRequest, route: Goal, session: ClientSession, arguments: Arguments
 ) -> Arguments:
     """Return the arguments to send a request to a server, with its credentials."""
-    inner: list[Any] = []
+    inner: list[aiohttp.ClientMiddlewareType] = []
     auth = session.auth
     if auth is not None and _wants_credentials(request, session, arguments):
         if session.trust_env:

@@ -93,7 +93,7 @@ def close_upload(upload: Upload) -> None:
         _last_upload.set(outer)
 
 
-def _members(kind: Any) -> dict[str, Any]:
+def _members(kind: type[ClientRequest]) -> dict[str, object]:
     whole = _WHOLE if kind.write_bytes is ClientRequest.write_bytes else ()
 
     # aiohttp calls this in the task of the request, and may run what it returns in

@@ -13,6 +13,7 @@ from yarl import URL
 
 from aioretry_smithy import (
     DynamicEndpointGroup,
+    Endpoint,
     EndpointGroup,
     LoadBalancingClient,
     decorate,
@@ -161,12 +162,14 @@ async def test_credentials_within_a_url_win_over_those_of_the_session(servers):
     ]
 
 
-async def test_endpoint_that_has_left_is_a_stranger():
+@pytest.mark.parametrize("has_address", [False, True])
+async def test_endpoint_that_has_left_is_a_stranger(has_address):
     """It gets no credentials any more, though the first list had it."""
     async with Servers(*HOSTS[:2]) as servers:
         group = DynamicEndpointGroup(selection=ROUND_ROBIN)
         first, second = map(servers.url, servers.hosts)
-        group.set_endpoints([first, second])
+        address = "127.0.0.1" if has_address else None
+        group.set_endpoints([Endpoint(first, address=address), second])
         async with connected(group, RETRIES, auth=AUTH) as client:
             group.set_endpoints([second])
             await text_of(client, first / "x")
