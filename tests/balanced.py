@@ -53,7 +53,7 @@ class Fleet:
         self.transport = ScriptedTransport(itertools.repeat(self._answer))
 
     def _answer(self, ctx: Any, request: Any) -> Any:
-        name = request.url.host.removesuffix(".example")
+        name = request.url.raw_host.removesuffix(".example")
         self.asked.append(name)
         self.times.append((now(), name))
         answer = self.answers.get(name, 200)

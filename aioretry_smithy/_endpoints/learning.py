@@ -33,7 +33,8 @@ def learn(
 ) -> None:
     """Learn from an outcome, which is a success, a failure, or says nothing."""
     if verdict is True:
-        took = _learn_success(state, call, record)
+        is_trial = isinstance(permit, Trial)
+        took = _learn_success(state, call, record, is_trial=is_trial)
         if isinstance(permit, Trial):
             permit.end(took)
     elif verdict is False:
@@ -61,8 +62,14 @@ def learn_from_loser(
         permit.end(None)
 
 
-def _learn_success(state: EndpointState, call: Call, record: Record) -> float:
-    """Learn how long an answer took, and return that."""
+def _learn_success(
+    state: EndpointState, call: Call, record: Record, *, is_trial: bool
+) -> float:
+    """Learn how long an answer took, and return that.
+
+    That a request was wrong takes no time: without other answers it says nothing of
+    how quick an endpoint is, which is taken to be as slow as any.
+    """
     outcome, roster = record.outcome, state.roster
     ended = outcome.ended
     if ended is None:
@@ -72,10 +79,12 @@ def _learn_success(state: EndpointState, call: Call, record: Record) -> float:
     growth = scale.growth(ended)
     was_settled = state.grown > 0.0 and not state.penalty
     if outcome.status in _WRONG_REQUEST:
-        if not state.grown:
+        state.is_guess |= is_trial
+        if state.is_guess:
             took = max(took, _slowest(state, growth))
         note_refusal(state, took, growth)
     else:
+        state.is_guess = False
         note_answer(state, took, growth)
     note_success(state, record.started, ended)
     if not was_settled:

@@ -88,6 +88,7 @@ class EndpointState:
         "grown",
         "heat",
         "in_flight",
+        "is_guess",
         "is_set_aside",
         "key",
         "middleware",
@@ -135,6 +136,9 @@ class EndpointState:
 
     grown: float
     """The growth at its last answer; 0 as long as there was none."""
+
+    is_guess: bool
+    """Whether it has answered nothing yet but that requests were wrong."""
 
     penalty: float
     """Seconds that it counts as, at least, because it has failed; 0 else."""
@@ -184,7 +188,7 @@ class EndpointState:
         self.ejected_until = self.reason = self.trial = None
         self.window = None
         self.rounds = Rounds()
-        self.is_set_aside = False
+        self.is_set_aside, self.is_guess = False, True
         self._urls: dict[StrOrURL, URL] = {}
 
     @property

@@ -204,7 +204,9 @@ class TestInFlight:
     async def test_ends_with_a_failure(self, answer):
         """Of any kind."""
         group = group_of("a")
-        async with Fleet(a=answer).session(group, retrying(0.1, max_total_attempts=3)) as client:
+        async with Fleet(a=answer).session(
+            group, retrying(0.1, max_total_attempts=3)
+        ) as client:
             await call(client)
 
         assert [0] == in_flight(group)
@@ -246,7 +248,17 @@ class TestInFlight:
         async def respond(ctx, request):
             await asyncio.sleep(chance.choice([0.0, 0.01, 0.1, 1.0, 5.0]))
             return chance.choice(
-                [200, 200, 200, 404, 503, (503, {"Retry-After": "1"}, b""), refused(), aiohttp.ServerDisconnectedError(), TimeoutError()]
+                [
+                    200,
+                    200,
+                    200,
+                    404,
+                    503,
+                    (503, {"Retry-After": "1"}, b""),
+                    refused(),
+                    aiohttp.ServerDisconnectedError(),
+                    TimeoutError(),
+                ]
             )
 
         fleet = Fleet(**dict.fromkeys("abcde", respond))
@@ -260,7 +272,9 @@ class TestInFlight:
 
         changing = asyncio.create_task(change())
         loop = asyncio.get_running_loop()
-        client = fleet.session(group, hedging(0.05, 2), retrying(SAFELY, max_total_attempts=3))
+        client = fleet.session(
+            group, hedging(0.05, 2), retrying(SAFELY, max_total_attempts=3)
+        )
         methods = ["GET", "POST", "PUT"]
         async with client:
             await impatient(

@@ -22,6 +22,8 @@ from aioretry_smithy import (
     client_decorator,
     request_options,
 )
+from aioretry_smithy._context.context import state_of as context_state
+from aioretry_smithy._endpoints.trial import may_try
 
 
 @pytest.fixture(autouse=True)
@@ -439,3 +441,40 @@ async def test_post_is_not_cut():
 
     assert (201, {"a": "trial_failed"}) == (status, out(group))
     assert 20.0 == log.started + log.duration
+
+
+async def test_trial_that_has_failed_is_not_given_up_later():
+    """It was not cut, and its caller has lost patience."""
+    fleet = Fleet(a=[refused(), silence])
+    group = group_of("ab")
+    async with fleet.session(group) as client:
+        await put_out(client)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(5.0):
+                await client.get("/orders")
+
+    state = state_of(group, "a")
+    assert (18.0, "trial_failed", 0) == (
+        state.ejected_until,
+        state.reason,
+        state.in_flight,
+    )
+
+
+async def test_endpoint_that_is_well_needs_none():
+    """Nor one of a group without detection."""
+    seen = []
+    groups = group_of("a"), group_of("a", outlier_detection=None)
+
+    @client_decorator
+    async def look(delegate, ctx, request):
+        seen.extend(
+            may_try(state_of(each, "a"), *context_state(ctx), request)
+            for each in groups
+        )
+        return await delegate.execute(ctx, request)
+
+    async with Fleet().session(groups[0], look) as client:
+        await call(client)
+
+    assert [False, False] == seen

@@ -331,8 +331,9 @@ class TestQueries:
             error, log = await call(client)
 
         assert EndpointSelectionTimeoutError is type(error)
-        assert (3.2, 3) == (log.duration, len(names.times))
-        assert [0.0, 1.0, 3.0] == pytest.approx(names.times, abs=0.6)
+        assert 3.2 == log.duration
+        assert [0.0, 1.0] == pytest.approx(names.times[:2], abs=0.2)
+        assert len(names.times) in {2, 3}
         assert str(error).endswith("no endpoint within 3.2 s (OSError: no such host)")
 
     async def test_second_query_serves(self):
