@@ -138,7 +138,7 @@ class TestHedges:
         """Case 94: what has failed is tried too."""
         fleet = Fleet(a=503)
         async with fleet.session(group_of("ab"), hedging(9.0)) as client:
-            status, log = await call(client)
+            status, _log = await call(client)
 
         assert (200, "ab") == (status, fleet.text)
         assert now() < 9.0
@@ -174,7 +174,7 @@ class TestHedges:
         group = group_of("ab")
         inside = CircuitBreakerClient.new_per_host_decorator(breaker, fallback=fallback)
         async with fleet.session(group, inside, hedging(1.0)) as client:
-            status, log = await call(client)
+            status, _log = await call(client)
 
         assert 299 == status
         assert ({}, None) == (out(group), state_of(group, "a").latency)

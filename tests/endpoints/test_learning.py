@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from types import SimpleNamespace
 
 import pytest
 from balanced import ROUND_ROBIN, Fleet, call, group_of, out, state_of
@@ -21,6 +22,7 @@ from aioretry_smithy import (
     RateLimit,
     RateLimitingClient,
 )
+from aioretry_smithy._endpoints.learning import learn
 
 PEAK_EWMA = EndpointSelectionStrategy.peak_ewma()
 
@@ -164,3 +166,18 @@ async def test_refused_connections_are_counted_as_such_alone():
         await call(client)
 
     assert ({}, {"a": "connect_failures"}) == (before, out(group))
+
+
+async def test_outcome_that_nobody_has_recorded_ends_now():
+    """As of an attempt that was handed on before its answer came."""
+    group = group_of("a")
+    async with Fleet().session(group) as client:
+        await call(client)
+    state = state_of(group, "a")
+    outcome = SimpleNamespace(ended=None, status=200)
+    record = SimpleNamespace(outcome=outcome, started=0.0, first_sent=None)
+    await asyncio.sleep(0.5)
+    now = SimpleNamespace(loop=asyncio.get_running_loop())
+    learn(state, now, record, state, None, verdict=True)
+
+    assert pytest.approx(0.5) == state.latency

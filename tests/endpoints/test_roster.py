@@ -49,7 +49,7 @@ class TestRanks:
 
     async def test_lowest_rank_with_any_that_is_well(self):
         """Case 114 of rosters: a higher one waits."""
-        group, roster = await ranked({"c": 1, "a": 0, "b": 0})
+        _group, roster = await ranked({"c": 1, "a": 0, "b": 0})
 
         assert "ab" == names(roster.well)
         assert ("cab", [1, 0, 0]) == (
@@ -60,7 +60,7 @@ class TestRanks:
     async def test_all_of_a_rank_may_be_out_where_another_follows(self):
         """Case 87: the floor holds only where nothing follows."""
         fleet = Fleet(a=refused(), b=refused(), c=refused(), d=refused())
-        group, roster = await ranked({"a": 0, "b": 0, "c": 1, "d": 1})
+        group, _roster = await ranked({"a": 0, "b": 0, "c": 1, "d": 1})
         async with fleet.session(group) as client:
             for _ in range(6):
                 await call(client)
@@ -71,7 +71,7 @@ class TestRanks:
     async def test_lower_rank_serves_again_once_it_is_back(self):
         """By a trial of the first request that may be one."""
         fleet = Fleet(a=[refused(), 200])
-        group, roster = await ranked({"a": 0, "b": 1})
+        group, _roster = await ranked({"a": 0, "b": 1})
         async with fleet.session(group) as client:
             await call(client)
             await call(client)
@@ -83,7 +83,7 @@ class TestRanks:
 
     async def test_where_none_is_well_the_lowest_rank_is_used(self):
         """All of it."""
-        group, roster = await ranked({"a": 0, "b": 0, "c": 1})
+        _group, roster = await ranked({"a": 0, "b": 0, "c": 1})
         for state in roster.states:
             state.ejected_until = now() + 9.0
         roster.review()
@@ -92,7 +92,7 @@ class TestRanks:
 
     async def test_endpoint_that_is_listed_twice_is_one(self):
         """The first time counts."""
-        group, roster = await ranked({"a": 0})
+        _group, roster = await ranked({"a": 0})
         roster.set_listed(
             [
                 Listed(Endpoint("http://a.example", weight=2)),
@@ -118,7 +118,7 @@ class TestFollower:
     async def test_untried_is_of_the_first_that_has_any_well(self):
         """Case 122: the follower's, where all of these are out."""
         group, roster = await ranked({"a": 0})
-        other, following = await ranked({"b": 0})
+        _other, following = await ranked({"b": 0})
         roster.follower = lambda: following
         before = names(roster.well_now())
         async with Fleet(a=refused()).session(group) as client:
@@ -149,7 +149,7 @@ class TestTime:
 
     async def test_nobody_waits_for_what_is_there(self):
         """A wait that begins too late ends at once."""
-        group, roster = await ranked({"a": 0})
+        _group, roster = await ranked({"a": 0})
         await roster.wait(1000.0)
 
         assert 0.0 == now()

@@ -6,6 +6,7 @@ Of the cases of endpoints.md (f): 43 to 58.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import math
 import random
 from collections import Counter
@@ -31,7 +32,7 @@ from aioretry_smithy import (
     EndpointGroup,
     EndpointSelectionStrategy,
 )
-from aioretry_smithy._endpoints.selection import shuffled_start
+from aioretry_smithy._endpoints.selection import _BuiltIn, shuffled_start
 
 PEAK_EWMA = EndpointSelectionStrategy.peak_ewma()
 LEAST = EndpointSelectionStrategy.least_requests()
@@ -91,7 +92,7 @@ class TestRoundRobin:
 
     async def test_retries_take_their_turns(self):
         """Case 45: each call retried once, the list is walked twice."""
-        fleet = Fleet(**dict.fromkeys("abcde", [*[503, 200] * 9]))
+        fleet = Fleet()
         failing = iter([503, 200] * 9)
         fleet.answers = {name: lambda *_: next(failing) for name in "abcde"}
         group = group_of("abcde", selection=ROUND_ROBIN, outlier_detection=None)
@@ -335,13 +336,7 @@ class TestPeakEwma:
 
         times = [moment for moment, name in fleet.times if name == "a"]
         assert 5 <= len(times) <= 6
-        assert (
-            min(
-                later - earlier
-                for earlier, later in zip(times, times[1:], strict=False)
-            )
-            >= 2.0
-        )
+        assert min(later - one for one, later in itertools.pairwise(times)) >= 2.0
 
     async def test_two_that_failed_get_their_chances_in_turn(self):
         """One that is being tried is not tried by the next call too."""
@@ -742,6 +737,12 @@ class TestOwn:
             await call(client)
 
         assert 1.0 == state_of(group, "a").latency
+
+
+def test_ready_made_base_chooses_nothing():
+    """Each of them has a way of its own."""
+    with pytest.raises(NotImplementedError):
+        _BuiltIn().select(None, [state_of(group_of("a"), "a")])
 
 
 @pytest.mark.parametrize(

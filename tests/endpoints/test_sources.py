@@ -5,9 +5,14 @@ Of the cases of endpoints.md (f): 1, 114 (that groups are made so).
 
 from __future__ import annotations
 
-import pytest
+import asyncio
 
-from aioretry_smithy import EndpointGroup
+import pytest
+from balanced import Fleet, call
+from yarl import URL
+
+from aioretry_smithy import Endpoint, EndpointGroup
+from aioretry_smithy._endpoints.discovery import Listed
 
 
 def test_address_need_not_be_asked_for():
@@ -41,3 +46,27 @@ def test_services_of_records_have_their_name():
     assert "_http._tcp.orders.example.com" == group.name
     assert "https://endpoints.invalid/" == str(group.placeholder)
     assert repr(group).startswith("EndpointGroup.srv('_http._tcp.orders.example.com', ")
+
+
+async def test_absolute_url_of_the_name_is_balanced():
+    """Case 19: its addresses have one origin."""
+    fleet = Fleet()
+    async with fleet.session(EndpointGroup.dns("http://10.0.0.3")) as client:
+        _, ours = await call(client, "http://10.0.0.3/x")
+        _, other = await call(client, "http://10.0.0.4/x")
+
+    assert ["10.0.0.3:80", None] == [ours.endpoint, other.endpoint]
+
+
+async def test_url_of_a_service_of_records_begins_with_the_first_endpoint():
+    """As soon as there is a list."""
+    pytest.importorskip("dns", reason="needs the extra dns")
+    group = EndpointGroup.srv("_http._tcp.orders.example.com")
+    roster = group._of(asyncio.get_running_loop())
+    before = group._service.join(URL("/orders"))
+    roster.set_listed([Listed(Endpoint("http://a.example:81"))])
+
+    assert ["/orders", "http://a.example:81/orders"] == [
+        str(before),
+        str(group._service.join(URL("/orders"))),
+    ]

@@ -285,11 +285,11 @@ class TestReady:
 
         assert 2.0 == now()
 
-    @pytest.mark.parametrize("timeout", [0, -1, "1"])
-    async def test_bad_time_is_refused(self, timeout):
+    @pytest.mark.parametrize("seconds", [0, -1, "1"])
+    async def test_bad_time_is_refused(self, seconds):
         """None is for any."""
         with pytest.raises(ValueError, match="^timeout: "):
-            await empty().when_ready(timeout)
+            await empty().when_ready(seconds)
 
     async def test_group_that_is_given_is_ready(self):
         """Case 123: of servers that are known."""
@@ -359,7 +359,7 @@ class TestQueries:
 
     async def test_empty_answer_is_believed_the_second_time(self):
         """Case 111: until then the list serves."""
-        group, names = named(["10.0.0.1"], [])
+        group, _names = named(["10.0.0.1"], [])
         async with Fleet().session(group, timeout=0.1) as client:
             found = []
             for moment in (0.0, 5.0, 5.5, 6.5, 7.0):

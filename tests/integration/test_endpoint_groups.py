@@ -176,9 +176,9 @@ async def test_request_made_by_hand_inside_goes_to_the_one_chosen(serving):
     async def by_hand(delegate, ctx, request):
         return await delegate.execute(ctx, HttpRequest("GET", "/by-hand"))
 
-    async with connected(group, by_hand, retrying(0.0)) as session:
-        async with session.get("/orders") as response:
-            assert 200 == response.status
+    session = connected(group, by_hand, retrying(0.0))
+    async with session, session.get("/orders") as response:
+        assert 200 == response.status
 
     assert [("a", "/by-hand"), ("b", "/by-hand")] == asked
 
@@ -199,7 +199,9 @@ async def test_random_cancellations_leave_nothing_under_way(serving):
     servers = [await serving(answer) for _ in range(3)]
     group = EndpointGroup.of(*(each.make_url("/") for each in servers))
     hedging = HedgingClient.new_decorator(0.005, max_hedges=1)
-    async with connected(group, hedging, retrying(0.001, max_total_attempts=3)) as session:
+    async with connected(
+        group, hedging, retrying(0.001, max_total_attempts=3)
+    ) as session:
 
         async def call():
             async with session.get("/") as response:

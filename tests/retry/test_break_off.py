@@ -56,7 +56,9 @@ async def test_cancelled_between_attempts():
     """The reason is that, and no response is kept."""
     group = group_of("ab")
     with capture_logs() as logs:
-        async with Fleet(a=503).session(group, retrying(Always(Backoff.fixed(5.0)))) as client:
+        async with Fleet(a=503).session(
+            group, retrying(Always(Backoff.fixed(5.0)))
+        ) as client:
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(2.0):
                     await client.get("/orders")
@@ -79,11 +81,11 @@ def test_context_that_there_is_stays():
 def test_exception_that_refuses_to_be_written_on():
     """It goes as it is."""
 
-    class Sealed(Exception):
+    class SealedError(Exception):
         def __setattr__(self, name, value):
             raise TypeError
 
-    error = Sealed()
+    error = SealedError()
     keep_as_context(error, ValueError())
 
     assert error.__context__ is None

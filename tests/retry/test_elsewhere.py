@@ -495,7 +495,7 @@ class TestBreakerInside:
     async def test_switches_are_left_for_what_is_refused_then(self):
         """They are not used up by circuits that are open."""
         fleet = Fleet(c=refused(), d=refused())
-        status, log, asked = await logged(
+        status, _log, asked = await logged(
             fleet, group_of("abcde"), Breakers("a", "b").decorator, retrying(LATER)
         )
 
@@ -547,7 +547,7 @@ class TestBreakerInside:
         breakers = Breakers("o")
         group = group_of("ab", name="orders")
         rule = RetryRule(exceptions=FailFastError, backoff=Backoff.fixed(1.0))
-        error, log, _ = await logged(
+        error, _log, _ = await logged(
             Fleet(), group, retrying(rule, max_total_attempts=3), breakers.decorator
         )
 
@@ -604,7 +604,7 @@ class TestCertificates:
 
     async def test_of_the_only_one_is_permanent(self):
         """There is nothing else."""
-        error, log, asked = await logged(
+        _error, log, asked = await logged(
             Fleet(a=certificate()), group_of("a"), retrying(LATER)
         )
 
@@ -666,7 +666,7 @@ class TestSmithy:
 
     async def test_circuit_that_is_open_goes_elsewhere(self):
         """Case 103: whatever the strategy says."""
-        status, log, asked = await logged(
+        _status, _log, asked = await logged(
             Fleet(), group_of("abcde"), Breakers(*"abcd").decorator, self.standard()
         )
 
@@ -733,7 +733,7 @@ class TestUnsent:
 
 async def test_always_is_no_reason_to_stay():
     """A strategy that wants another attempt whatever happens goes elsewhere too."""
-    _, log, asked = await logged(
+    _, _log, asked = await logged(
         Fleet(a=404), group_of("ab"), retrying(Always(NOW), max_total_attempts=2)
     )
 
@@ -748,7 +748,7 @@ async def test_verdicts_of_outlier_detection_do_not_matter():
             return None
 
     group = group_of("ab", outlier_detection=OutlierDetection(strategy=Blind()))
-    status, log, asked = await logged(Fleet(a=refused()), group, retrying(SAFELY))
+    status, _log, asked = await logged(Fleet(a=refused()), group, retrying(SAFELY))
 
     assert (200, "ab", {}) == (status, asked, out(group))
     assert "b" == name_of(group.endpoints[1])
