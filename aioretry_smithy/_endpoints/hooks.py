@@ -75,6 +75,9 @@ class BalancingHooks(Hooks):
         asked = self._service.find(request.target)
         if asked is None:
             # The endpoints are others by now, and have no origin that it names.
+            if isinstance(chosen, Trial):
+                chosen.stop()
+                chosen.give_up()
             return PASS
         return _begin(call, scope, request, chosen, asked)
 

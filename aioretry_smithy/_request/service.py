@@ -56,7 +56,10 @@ class Service:
         That is the target with its dots resolved; None where it is of another origin,
         or no URL.
         """
-        found = self._found.get(target, _ROOT)
+        try:
+            found = self._found.get(target, _ROOT)
+        except TypeError:
+            return None
         if found is _ROOT:
             found = self._find(target)
             keep(self._found, target, found)

@@ -298,3 +298,21 @@ async def test_origin_that_changes_during_a_wait_is_none():
         status, log = await task
 
     assert (200, None, ["a"]) == (status, log.endpoint, fleet.asked)
+
+
+async def test_trial_that_is_due_then_is_given_up():
+    """By a call that goes elsewhere; the next one tries it."""
+    fleet = Fleet(b=[refused(), 200])
+    group = DynamicEndpointGroup(map(url_of, "bc"), selection=IN_ORDER)
+    async with fleet.session(group) as client:
+        await call(client)
+        group.set_endpoints([Endpoint("http://a.example", weight=0)])
+        await asyncio.sleep(7.0)
+        task = asyncio.create_task(call(client, "http://a.example/x"))
+        await asyncio.sleep(1.0)
+        group.set_endpoints(map(url_of, "bc"))
+        status, _ = await task
+        await asyncio.sleep(4.0)
+        await call(client)
+
+    assert (200, ["b", "a", "b"], {}) == (status, fleet.asked, out(group))

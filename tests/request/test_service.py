@@ -64,7 +64,7 @@ class TestFind:
         assert service_of("http://a.example/").find(target) is None
 
     @pytest.mark.parametrize(
-        "target", [None, 7, "http://a.example:port/", "http://[::1/"]
+        "target", [None, 7, ["/x"], "http://a.example:port/", "http://[::1/"]
     )
     def test_what_is_no_url_is_not(self, target):
         """That is aiohttp's to report."""
