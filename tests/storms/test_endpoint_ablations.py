@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
-from replicas import BEGIN, LENGTH, refuses, retrying_chain, run, unavailable
+from replica_model import BEGIN, LENGTH, refuses, retrying_chain, run, unavailable
 
 from aioretry_smithy import EndpointSelectionStrategy, RetryBudget
 from aioretry_smithy._endpoints import ejection

@@ -11,7 +11,7 @@ from functools import cache, partial
 from itertools import pairwise
 
 import pytest
-from replicas import (
+from replica_model import (
     BEGIN,
     LENGTH,
     SEEDS,
