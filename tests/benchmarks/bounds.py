@@ -12,6 +12,7 @@ from function_variants import (
     RPC_RETRY,
     STAMINA_FUNCTION,
 )
+from group_variants import CHOICE, GROUP, JOINED, NO_CHOICE
 from peers import AIOHTTP_RETRY, WRAPPED_AIOHTTP_RETRY
 from report import Results
 from rich.console import Console
@@ -75,6 +76,8 @@ BOUNDS: dict[str, tuple[Bound, ...]] = {
     ),
     "loopback-50": (Bound(FULL, BARE, 1.27, 1.20), Bound(STANDARD, BARE, 1.20)),
     "flaky": (Bound(FULL, BY_HAND, 1.40, 1.30), Bound(RETRY, BY_HAND, 1.25)),
+    "stub-group": (Bound(GROUP, JOINED, 1.25),),
+    "choice": (Bound(CHOICE, NO_CHOICE, 0.7),),
     "memory": (Bound(FULL, BARE, 1700.0),),
     "function": (Bound(RPC_RETRY, STAMINA_FUNCTION, 0.40),),
 }
@@ -83,7 +86,8 @@ BOUNDS: dict[str, tuple[Bound, ...]] = {
 _SESSIONS = (BARE, BY_HAND, AIOHTTP_RETRY, RETRY, FULL, STANDARD, STANDARD_AND_MORE)
 _LIMITED = (BREAKER, PLACES, RATE)
 _WITH_OWN = (WRAPPED_AIOHTTP_RETRY, OUTSIDE, INSIDE)
-NAMED = (*_SESSIONS, *_LIMITED, *_WITH_OWN, *FUNCTIONS)
+_OF_GROUPS = (JOINED, GROUP, NO_CHOICE, CHOICE)
+NAMED = (*_SESSIONS, *_LIMITED, *_WITH_OWN, *FUNCTIONS, *_OF_GROUPS)
 """The variants that bounds speak of."""
 
 

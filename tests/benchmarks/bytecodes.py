@@ -139,6 +139,8 @@ def _counted(variant: Variant) -> list[Counter[CodeType]]:
 def _takes_part(variant: Variant, arguments: Mapping[str, Any]) -> bool:
     if variant.is_function:
         return not arguments
+    if variant.group and "options" in arguments:
+        return False
     return variant.retries or "statuses" not in arguments
 
 

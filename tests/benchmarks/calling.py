@@ -41,6 +41,9 @@ class Variant:
     is_function: bool = False
     """Whether it calls a function that sends nothing."""
 
+    group: str = ""
+    """The scenarios that it takes part in, where these are not the usual ones."""
+
 
 def getting(session: aiohttp.ClientSession) -> Call:
     """Return the call that needs no care for failures, since the session takes it."""

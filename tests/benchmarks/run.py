@@ -42,6 +42,8 @@ async def measure(
 
 
 def _takes_part(variant: Variant, scenario: Scenario) -> bool:
+    if scenario.group or variant.group:
+        return scenario.group == variant.group
     if scenario.is_function or variant.is_function:
         return scenario.is_function and variant.is_function
     if scenario.retries:

@@ -15,6 +15,7 @@ from itertools import count
 
 from calling import BARE, BY_HAND, Call, Variant
 from function_variants import BARE_FUNCTION, in_turn
+from group_variants import BALANCED, CHOSEN, JOINED, NO_CHOICE, PATHS
 from rounds import differences, ratios
 from stub import ADDRESS, Gate, stubbed
 
@@ -45,6 +46,9 @@ class Scenario:
 
     posts: bool = False
     """Whether only variants that pass options on can take part."""
+
+    group: str = ""
+    """Only variants of it take part; where empty, only those of none."""
 
     rounds: int | None = None
     """So many rounds are enough."""
@@ -194,6 +198,21 @@ SCENARIOS = {
         partial(in_turn, 20_000),
         base=BARE_FUNCTION,
         is_function=True,
+    ),
+    "stub-group": Scenario(
+        "stub, 100 paths in turn, 3 endpoints",
+        "us",
+        partial(in_stub, one_after_another, PATHS * 20, len(PATHS)),
+        base=JOINED,
+        group=BALANCED,
+    ),
+    "choice": Scenario(
+        "choice, begin and end as arithmetic",
+        "us",
+        partial(in_stub, one_after_another, PATHS * 200, len(PATHS)),
+        base=NO_CHOICE,
+        compare=differences,
+        group=CHOSEN,
     ),
     "memory": Scenario(
         "memory per call in flight",

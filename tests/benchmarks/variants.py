@@ -12,6 +12,7 @@ from typing import Any
 import aiohttp
 from calling import ATTEMPTS, BARE, Call, Variant, getting
 from function_variants import functions, with_rpc_retry
+from group_variants import balanced
 from peers import peers
 from thin import thin
 
@@ -190,7 +191,7 @@ def installed() -> tuple[list[Variant], list[Variant]]:
         Variant(BARE, bare, "bare", retries=False),
         Variant("3 empty decorators, context, logs", thin, "by hand", retries=False),
     ]
-    for variant in [*measures, *peers(), *ours(), *functions()]:
+    for variant in [*measures, *peers(), *ours(), *functions(), *balanced(*full())]:
         there = all(map(importlib.util.find_spec, variant.needs))
         (here if there else missing).append(variant)
     return here, missing
