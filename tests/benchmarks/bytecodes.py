@@ -24,6 +24,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from calling import Call, Variant
+from group_variants import PATHS
 from scenarios import FLAKY, POSTED, WARM_UP
 from stub import stubbed
 from variants import installed
@@ -110,13 +111,15 @@ async def bytecodes_of_a_call(
     open_chain: Callable[[], AbstractAsyncContextManager[Call]],
     statuses: Sequence[int] = (200,),
     options: Mapping[str, Any] | None = None,
+    url: str | None = None,
 ) -> Counter[CodeType]:
     """Count what one call runs, when everything is warmed up.
 
-    The host is a new one, since the host met last is found quickest. A call that waits
-    runs the same each time in virtual time only: a real clock may move meanwhile.
+    Without a URL the host is a new one, since the host met last is found quickest. A
+    call that waits runs the same each time in virtual time only: a real clock may move
+    meanwhile.
     """
-    url = f"http://stub-{next(numbers)}.example/ok"
+    url = url or f"http://stub-{next(numbers)}.example/ok"
     with stubbed(statuses=statuses):
         async with open_chain() as call:
             for _ in range(WARM_UP):
@@ -128,9 +131,10 @@ async def bytecodes_of_a_call(
 
 def _counted(variant: Variant) -> list[Counter[CodeType]]:
     """Count in all situations that a variant knows what to do in."""
+    url = PATHS[0] if variant.group else None
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         return [
-            runner.run(bytecodes_of_a_call(variant.open, **arguments))
+            runner.run(bytecodes_of_a_call(variant.open, url=url, **arguments))
             for arguments in ANSWERS.values()
             if _takes_part(variant, arguments)
         ]
