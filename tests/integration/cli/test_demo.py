@@ -17,6 +17,7 @@ TITLES = [
     "still open",
     "trial",
     "recovered",
+    "replica dies",
 ]
 
 
@@ -58,8 +59,8 @@ def test_every_call_is_a_tree(text):
     }
 
     assert TITLES == [*headlines]
-    assert 7 == text.count("├─")
-    assert 9 == text.count("└─")
+    assert 8 == text.count("├─")
+    assert 10 == text.count("└─")
 
 
 def test_circuit_breaker_shows_its_way(text):
@@ -79,7 +80,7 @@ def test_closing_table_has_a_row_for_each_call(text):
     rows = [row for row in table if row.startswith(tuple(TITLES))]
 
     assert len(TITLES) == len(rows)
-    assert [6, 1, 2] == [
+    assert [7, 1, 2] == [
         sum(row.rstrip().endswith(why) for row in rows)
         for why in ("success", "max_total_attempts", "refused")
     ]
@@ -101,6 +102,7 @@ def test_summary_is_the_table_for_machines(document):
         ("still open", 1, "FailFastError"),
         ("trial", 1, "200 OK"),
         ("recovered", 1, "200 OK"),
+        ("replica dies", 2, "200 OK"),
     ]
     assert expected == figures
     assert all(isinstance(row["seconds"], float) for row in summary)
@@ -157,3 +159,13 @@ def test_circuit_opens_refuses_tries_and_closes(document, logs):
     for title in ("circuit open", "still open"):
         assert "circuit breaker 'demo' is open" in logs[title]["response_cause"]
         assert logs[title]["duration"] < 1.0
+
+
+def test_dead_replica_costs_one_attempt(logs):
+    """The second one goes to another of the three, without a wait."""
+    log = logs["replica dies"]
+    first, second = log["children"]
+
+    assert [None, 200] == statuses(log)
+    assert 0.0 == first["delay"]
+    assert first["endpoint"] != second["endpoint"] == log["endpoint"]
