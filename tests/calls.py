@@ -16,7 +16,7 @@ from aioretry_smithy._call import recorder
 from aioretry_smithy._call.record import Race
 from aioretry_smithy._call.upload import Upload
 from aioretry_smithy._context.body_watch import fail_body
-from aioretry_smithy._context.context import record_of
+from aioretry_smithy._context.context import record_of, state_of
 from aioretry_smithy._context.recording import record_error, record_result
 from aioretry_smithy._log.notes import annotate
 from aioretry_smithy._request.rpc_request import RpcRequest
@@ -281,3 +281,8 @@ async def _query(inside: RequestLog, status: int) -> None:
 def race(after: float | None = None) -> Race:
     """Return the part of a request in a race, which began so long after the first."""
     return Race(after)
+
+
+def call_and_scope(ctx: ClientRequestContext) -> tuple[Any, Any]:
+    """Return the call that a context shows, and its attempt, or the call again."""
+    return state_of(ctx)

@@ -9,6 +9,7 @@ import asyncio
 
 import pytest
 from balanced import IN_ORDER, Fleet, at, call, group_of, out, state_of
+from calls import call_and_scope
 from chains import SAFELY, after, refused, retrying, silence
 
 from aioretry_smithy import (
@@ -22,7 +23,6 @@ from aioretry_smithy import (
     client_decorator,
     request_options,
 )
-from aioretry_smithy._context.context import state_of as context_state
 from aioretry_smithy._endpoints.trial import may_try
 
 
@@ -469,7 +469,7 @@ async def test_endpoint_that_is_well_needs_none():
     @client_decorator
     async def look(delegate, ctx, request):
         seen.extend(
-            may_try(state_of(each, "a"), *context_state(ctx), request)
+            may_try(state_of(each, "a"), *call_and_scope(ctx), request)
             for each in groups
         )
         return await delegate.execute(ctx, request)

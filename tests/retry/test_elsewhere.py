@@ -11,6 +11,7 @@ import ssl
 import aiohttp
 import pytest
 from balanced import ROUND_ROBIN, Fleet, call, group_of, name_of, out, state_of
+from calls import begin, call_and_scope
 from chains import NOW, SAFELY, Always, after, now, refused, retrying
 
 from aioretry_smithy import (
@@ -32,7 +33,6 @@ from aioretry_smithy import (
     UnprocessedRequestError,
     smithy,
 )
-from aioretry_smithy._call.call import Call
 from aioretry_smithy._failures.safety import mark_queued
 from aioretry_smithy._retry.elsewhere import is_unsent, overrules
 
@@ -725,7 +725,7 @@ class TestUnsent:
 
     async def test_success_overrules_nothing(self):
         """There is no failure, or no choice."""
-        record = Call.__new__(Call)
+        record, _ = call_and_scope(begin())
 
         assert not overrules(record, record, None)
         assert not overrules(record, record, refused())
