@@ -20,6 +20,9 @@ class Sign:
 
     __slots__ = ()
 
+    request: Request = None
+    """The request to send from now on, where nothing else is to be done for it."""
+
 
 class Answer(Sign):
     """A result in place of sending anything."""
@@ -38,6 +41,16 @@ class Changed(Sign):
     def __init__(self, request: Request, permit: Permit = None) -> None:
         self.request = request
         self.permit = permit
+
+
+class Interrupted(Sign):
+    """A sign of hooks further in, and the request that was changed before it."""
+
+    __slots__ = ("changed", "sign")
+
+    def __init__(self, sign: Sign, changed: Request) -> None:
+        self.sign = sign
+        self.changed = changed
 
 
 PASS: Final = Sign()

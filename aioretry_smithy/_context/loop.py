@@ -11,29 +11,22 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from .._call.defaults import OF_ALL
-from .._call.hooks import NOTHING, PASS, WAIT, Answer, Changed, Hooks, Sign
+from .._call.hooks import NOTHING, Hooks, Sign
 from .._call.recorder import record_failure
-from .recording import record_response
+from .entering import AnsweredInstead, enter, heed, leave
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
 
     from .._call.call import Call
     from .._call.hooks import Scope
-    from .._call.kinds import Permit, Request, Result
+    from .._call.kinds import Request, Result
     from .._call.record import Record
+    from .entering import Entered
     from .sender import Sender
 
     Begun: TypeAlias = tuple["Row", Call, Scope, Request]
     Told: TypeAlias = tuple[tuple[Hooks, None], ...]
-
-
-Entered: TypeAlias = "list[tuple[Hooks, Any]]"
-"""The hooks that were entered, each with its permit, from the outside in."""
-
-
-class AnsweredInstead(Exception):  # noqa: N818
-    """Ends an attempt, or a call, with a result in place of sending anything."""
 
 
 _SENDING: Final = Sign()
@@ -101,7 +94,9 @@ async def run(begin: Callable[[Any], Begun], given: object) -> Any:  # noqa: C90
     ending, result, entered = None, NOTHING, [*told_of_calls]
     try:
         while outer and (sign := enter(outer, entered, call, scope, request)):
-            request = await heed(sign, outer, entered, call, scope, request)
+            request = sign.request or await heed(
+                sign, outer, entered, call, scope, request
+            )
         if retrier.starts_at_once and call.care < OF_ALL:
             attempt, call.attempt_began = call, call.started
         elif (attempt := retrier.first_attempt(call, scope, request)) is None:
@@ -113,7 +108,9 @@ async def run(begin: Callable[[Any], Begun], given: object) -> Any:  # noqa: C90
             sent = request if ending is None else attempt.to_send
             try:
                 while inner and (sign := enter(inner, begun, call, attempt, sent)):
-                    sent = await heed(sign, inner, begun, call, attempt, sent)
+                    sent = sign.request or await heed(
+                        sign, inner, begun, call, attempt, sent
+                    )
                 result = _SENDING
                 result = await sender.start(call, attempt, sent)
                 sender.answered(call, attempt, record, result)
@@ -146,65 +143,6 @@ async def run(begin: Callable[[Any], Begun], given: object) -> Any:  # noqa: C90
 def on_its_way(given: Begun) -> Begun:
     """Let a request go on that comes from other clients."""
     return given
-
-
-def enter(
-    hooks: tuple[Hooks, ...],
-    entered: Entered,
-    call: Call,
-    scope: Scope,
-    request: Request,
-) -> Sign | None:
-    """Enter the next hooks in turn, up to one that gives a sign, no permit."""
-    for each in hooks[len(entered) :] if entered else hooks:
-        permit = each.enter(call, scope, request)
-        if isinstance(permit, Sign):
-            return permit
-        entered.append((each, permit))
-    return None
-
-
-async def heed(
-    sign: Sign,
-    to_enter: tuple[Hooks, ...],
-    entered: Entered,
-    call: Call,
-    scope: Scope,
-    request: Request,
-) -> Any:
-    """Enter hooks that have given a sign; return the request to send.
-
-    Raises:
-        Exception: They refuse the request, or answer it.
-    """
-    hooks: Hooks = to_enter[len(entered)]
-    permit: Permit = sign
-    if sign is WAIT:
-        call.care = OF_ALL
-        permit = await hooks.admit(call, scope, request)
-    if isinstance(permit, Answer):
-        record_response(call, scope.record, permit.result)
-        raise AnsweredInstead(permit.result)
-    if isinstance(permit, Changed):
-        permit, request = permit.permit, permit.request
-    entered.append((_NO_HOOKS if permit is PASS else hooks, permit))
-    return request
-
-
-_NO_HOOKS: Final = Hooks()
-"""Stands for hooks that have nothing to do this time."""
-
-
-def leave(
-    entered: Entered, call: Call, scope: Scope, result: Result
-) -> Awaitable[None] | None:
-    """Tell hooks of a result, the last first, up to one that takes a wait for it."""
-    while entered:
-        hooks, permit = entered.pop()
-        pending = hooks.leave(call, scope, permit, result, None)
-        if pending is not None:
-            return pending
-    return None
 
 
 class Ending:

@@ -12,7 +12,7 @@ from .._call.hooks import PASS, WAIT, Changed, Hooks, Sign
 from .._call.recorder import begin_after_wait, record_failure
 from .._failures.safety import mark_raised_by_caller
 from .._request.routed import RoutedRequest
-from .learning import learn, learn_from_loser
+from .learning import learn, learn_from_loser, learn_success
 from .proxies import goes_through_proxy, is_of_proxy
 from .trial import Trial
 from .visit import Visit
@@ -118,6 +118,14 @@ class BalancingHooks(Hooks):
             state.in_flight -= 1
         else:
             _end_with_body(state, result)
+            if (
+                record.was_sent
+                and chosen is state
+                and self._verdicts.get(result.status) is True
+            ):
+                # As below, in fewer steps.
+                learn_success(state, call, record, is_trial=False)
+                return None
         if isinstance(chosen, Trial):
             chosen.stop()
         if not record.was_sent if cause is None else is_of_proxy(cause):

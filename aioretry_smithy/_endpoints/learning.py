@@ -34,7 +34,7 @@ def learn(
     """Learn from an outcome, which is a success, a failure, or says nothing."""
     if verdict is True:
         is_trial = isinstance(permit, Trial)
-        took = _learn_success(state, call, record, is_trial=is_trial)
+        took = learn_success(state, call, record, is_trial=is_trial)
         if isinstance(permit, Trial):
             permit.end(took)
     elif verdict is False:
@@ -62,7 +62,7 @@ def learn_from_loser(
         permit.end(None)
 
 
-def _learn_success(
+def learn_success(
     state: EndpointState, call: Call, record: Record, *, is_trial: bool
 ) -> float:
     """Learn how long an answer took, and return that.

@@ -194,6 +194,8 @@ class PerKey(Generic[T]):
         # Most programs call one host at a time.
         if type(target) is str and target.startswith(beginning):
             return value
+        if request.route is not None and self._key is host_key:
+            return self._values.get(request.route.key)
         key = self._key(request)
         if key is None:
             return None

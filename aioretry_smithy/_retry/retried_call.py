@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .._call.kinds import Request
     from .._call.record import Record
     from .._context.context import ClientRequestContext
-    from .._context.loop import Entered
+    from .._context.entering import Entered
     from .._context.sender import Sender
     from .call_adapter import CallAdapter
     from .config import RetryConfig
