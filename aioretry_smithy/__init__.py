@@ -68,13 +68,8 @@ from ._retry.rule import RetryRule, RetryRuleWithContent
 from ._retry.strategy import IDEMPOTENT_METHODS, RetryStrategy
 from ._rpc.clients import CircuitBreakerRpcClient, LoggingRpcClient, RetryingRpcClient
 from ._rpc.decorate import rpc
-from ._session.builder import (
-    SessionBuilder,
-    decorate,
-    request_options,
-    undecorate,
-    unwrap,
-)
+from ._session.builder import SessionBuilder, decorate, undecorate, unwrap
+from ._session.request_options import request_options
 
 __all__ = [
     "IDEMPOTENT_METHODS",

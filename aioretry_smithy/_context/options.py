@@ -22,6 +22,8 @@ from typing import (
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Mapping
 
+    from .._request.endpoint import Endpoint
+
 _T = TypeVar("_T")
 
 
@@ -50,6 +52,9 @@ class RequestOptions:
     attributes: Mapping[Any, Any] = field(default_factory=dict)
     """Attributes for the context of each call."""
 
+    endpoint: Endpoint | None = None
+    """The :class:`Endpoint` that calls go to, of the group that has it."""
+
     enclosing: AttemptOptions | None = field(default=None, repr=False, compare=False)
     """The attempt of a function that the code is part of, if any."""
 
@@ -64,6 +69,7 @@ class RequestOptions:
             response_timeout=outer.response_timeout if unset else self.response_timeout,
             idempotent=outer.idempotent if self.idempotent is None else self.idempotent,
             attributes={**outer.attributes, **self.attributes},
+            endpoint=outer.endpoint if self.endpoint is None else self.endpoint,
             enclosing=self.enclosing or outer.enclosing,
         )
 
@@ -82,6 +88,7 @@ class AttemptOptions(ABC):
     retry: ClassVar[None] = None
     response_timeout: ClassVar[Literal[Unset.UNSET]] = UNSET
     idempotent: ClassVar[None] = None
+    endpoint: ClassVar[None] = None
     blocks: ClassVar[tuple[OptionsBlock, ...]] = ()
 
     attributes: Mapping[Any, Any]

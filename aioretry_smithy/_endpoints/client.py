@@ -6,10 +6,14 @@ from typing import TYPE_CHECKING
 
 from .._context.client import DecoratingClient, HttpClient
 from .._errors import bad_argument
+from .._request.service import ServiceBehind, endpoint_of
 from .group import EndpointGroup
 from .hooks import BalancingHooks
 
 if TYPE_CHECKING:
+    from aiohttp.typedefs import StrOrURL
+    from yarl import URL
+
     from .._context.client import Decorator
     from .._request.service import Service
 
@@ -27,17 +31,25 @@ class LoadBalancingClient(DecoratingClient[HttpClient]):
     Args:
         delegate: The next client inwards.
         group: The endpoints.
+        service: How absolute URLs begin that are for the group, too.
     """
 
     _serves = "sessions"
 
-    def __init__(self, delegate: HttpClient, group: EndpointGroup) -> None:
+    def __init__(
+        self, delegate: HttpClient, group: EndpointGroup, service: URL | None = None
+    ) -> None:
         super().__init__(delegate)
-        self._group = group
-        self._hooks = BalancingHooks(group, group._service)
+        self._group, self._url = group, service
+        self._service = group._service
+        if service is not None:
+            self._service = ServiceBehind(group._service, service)
+        self._hooks = BalancingHooks(group, self._service)
 
     @classmethod
-    def new_decorator(cls, group: EndpointGroup) -> Decorator:
+    def new_decorator(
+        cls, group: EndpointGroup, *, service: StrOrURL | None = None
+    ) -> Decorator:
         """Return a decorator that balances between the endpoints of a group.
 
         Put it inside the clients that retry and hedge, and outside those that break
@@ -45,15 +57,24 @@ class LoadBalancingClient(DecoratingClient[HttpClient]):
 
         Args:
             group: The endpoints.
+            service: How absolute URLs begin that are for the group too, as scheme, host
+                and path: for :func:`decorate` and the session of a library that joins
+                its URLs itself. What comes after it goes after the URL of an endpoint.
 
         Raises:
-            ValueError: *group* is no group.
+            ValueError: *group* is no group, or *service* no such URL.
+
+        >>> decorator = LoadBalancingClient.new_decorator(
+        ...     EndpointGroup.of("http://a.example/v1", "http://b.example/v1"),
+        ...     service="https://api.example.com/v1",
+        ... )
         """
         if not isinstance(group, EndpointGroup):
             raise bad_argument("group", group, "an EndpointGroup")
+        url = None if service is None else endpoint_of("service", service).url
 
         def decorator(delegate: HttpClient) -> LoadBalancingClient:
-            return cls(delegate, group)
+            return cls(delegate, group, url)
 
         return decorator
 
@@ -65,8 +86,9 @@ class LoadBalancingClient(DecoratingClient[HttpClient]):
     @property
     def service(self) -> Service:
         """What tells the requests of the service from others."""
-        return self._group._service
+        return self._service
 
     def describe(self) -> str:
         """Return the name and the settings of this client."""
-        return f"{type(self).__name__}({self._group.describe()})"
+        service = "" if self._url is None else f", service={str(self._url)!r}"
+        return f"{type(self).__name__}({self._group.describe()}{service})"

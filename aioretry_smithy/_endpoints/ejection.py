@@ -6,12 +6,14 @@ the endpoint is well, open while it is out, half open during a trial.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 from .._breaker.window import SlidingWindow
 from .._call.rounds import FailedAttempt
 from .._chance import chance
 from .latency import begin_anew
+from .state import UNHEALTHY
 
 if TYPE_CHECKING:
     from .._call.call import Call
@@ -118,7 +120,7 @@ def set_aside(state: EndpointState, seconds: float, reason: str) -> bool:
 
 def _put_out(state: EndpointState, until: float, reason: str) -> None:
     roster = state.roster
-    state.ejected_until, state.reason, state.trial = until, reason, None
+    state.ejected_until, state.ejected_for, state.trial = until, reason, None
     state.changed_at, state.failures = roster.now(), 0
     endpoint = state.endpoint
     roster.review()
@@ -130,14 +132,34 @@ def _put_out(state: EndpointState, until: float, reason: str) -> None:
 def bring_back(state: EndpointState, took: float | None = None) -> None:
     """Let an endpoint serve again; after a trial with the latency of that."""
     roster = state.roster
-    state.ejected_until = state.reason = state.trial = None
+    state.ejected_until = state.ejected_for = state.trial = None
     state.is_set_aside, state.times, state.failures = False, 0, 0
     state.changed_at, state.window = roster.now(), new_window(roster)
     if took is not None:
         begin_anew(state, took, roster.scale.growth(roster.now()))
-    endpoint = state.endpoint
     roster.review()
-    roster.tell(lambda listener, group: listener.on_returned(group, endpoint))
+    _tell_returned(state)
+
+
+def note_health(state: EndpointState, *, is_well: bool) -> None:
+    """Note what a check of the health of an endpoint has said."""
+    was_out, state.health = state.health is False, is_well
+    if is_well and was_out:
+        _tell_returned(state)
+    elif not (is_well or was_out):
+        endpoint = state.endpoint
+        state.roster.tell(
+            lambda listener, group: listener.on_ejected(
+                group, endpoint, UNHEALTHY, math.inf
+            )
+        )
+
+
+def _tell_returned(state: EndpointState) -> None:
+    """Tell that an endpoint is back, unless it is out for another reason."""
+    endpoint = state.endpoint
+    if not state.is_out:
+        state.roster.tell(lambda listener, group: listener.on_returned(group, endpoint))
 
 
 def end_trial(state: EndpointState, took: float | None) -> None:
@@ -166,9 +188,9 @@ def _too_many_out(state: EndpointState, detection: OutlierDetection | None) -> b
             return False
         if each.rank == state.rank and each.weight:
             peers.append(each)
-    if roster.follower is not None:
+    if roster.is_followed:
         return False
     number = len(peers)
     most = number - 1 if detection is None else detection.most_ejected(number)
-    out = sum(each is not state and each.ejected_until is not None for each in peers)
+    out = sum(each is not state and each.is_out for each in peers)
     return out >= most

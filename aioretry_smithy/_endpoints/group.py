@@ -7,50 +7,44 @@ import weakref
 from asyncio import get_running_loop
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeVar, Unpack
+from typing import TYPE_CHECKING, Unpack
+from weakref import WeakKeyDictionary
 
 from yarl import URL
 
 from .._context.context import state_of
 from .._errors import bad_argument, check_positive, checked_name
-from .._failures.safety import mark_queued
 from .._listeners import Listeners
-from .._request.endpoint import Endpoint
 from .._request.service import Service
 from .dns import DnsLookup
-from .errors import (
-    EmptyEndpointGroupError,
-    EndpointGroupError,
-    EndpointSelectionTimeoutError,
-)
+from .errors import EndpointSelectionTimeoutError
+from .fallback import Fallback
 from .listener import EndpointGroupListener
 from .roster import Roster
 from .settings import GroupSettings
 from .sources import FoundSource, GivenSource
 from .srv import SrvLookup
+from .waiting import choice_in, ready_in
 from .warn_once import WarnOnce
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, MutableMapping, Sequence
 
     from aiohttp.typedefs import StrOrURL
 
     from .._call.call import Call
     from .._call.hooks import Scope
     from .._context.context import ClientRequestContext
+    from .._request.endpoint import Endpoint
     from .._request.request import HttpRequest
+    from .choice import Chosen
     from .dns import Family, Resolver
+    from .roster import Waiting
     from .settings import Settings
     from .sources import Source
     from .srv import Scheme
     from .state import EndpointState, Event
-    from .trial import Trial
-
-    Chosen = EndpointState | Trial
-
-
-_E = TypeVar("_E", bound=EndpointGroupError)
 
 
 class EndpointGroup:
@@ -71,6 +65,7 @@ class EndpointGroup:
         self._source = source
         self._settings = settings
         self._roster: Roster | None = None
+        self._above: WeakKeyDictionary[Waiting, bool] = WeakKeyDictionary()
         key = source.service_key or self._name
         self._service = Service(key, self._url, source.origin)
         self._warn = WarnOnce()
@@ -146,14 +141,11 @@ class EndpointGroup:
         'http://orders.default.svc.cluster.local:8080'
         """
         lookup = DnsLookup(url, family=family, resolver=resolver)
-        shown = Endpoint(url).url
-        name = str(shown.origin()) if shown.raw_path == "/" else str(shown)
-        source = FoundSource(
+        source = FoundSource.behind(
+            url,
             lookup,
             "EndpointGroup.dns",
-            name,
             refresh,
-            url=shown,
             known=lookup.known,
             cut=lookup.can_be_cut,
         )
@@ -252,14 +244,34 @@ class EndpointGroup:
             check_positive("timeout", timeout)
         loop = get_running_loop()
         until = math.inf if timeout is None else loop.time() + timeout
-        roster = self._of(loop)
-        roster.catch_up()
-        while not roster.states and self._source.may_fill and loop.time() < until:
-            await roster.wait(until)
-        if not roster.states:
+        if not await self._is_ready(loop, until):
             reason = "no endpoint in time"
             raise EndpointSelectionTimeoutError(self._name, reason, {})
         return self.endpoints
+
+    def or_else(self, other: EndpointGroup) -> EndpointGroup:
+        """Return a group of both, where the other serves while none of this is well.
+
+        That is while there is none, or all are out, for which the other does not have
+        to be well. It hands back as soon as one of this group is well. An absolute URL
+        goes to the group whose service it names, alone. What is kept per service is
+        kept by the name of this one, which relative URLs are shown with.
+
+        Args:
+            other: The other group; it may have another one to follow it.
+
+        Raises:
+            ValueError: *other* is no group, or one of which this is a part, or the
+                other way round.
+
+        >>> near = EndpointGroup.of("https://eu.example.com", "https://eu2.example.com")
+        >>> group = near.or_else(EndpointGroup.of("https://us.example.com"))
+        >>> len(group.endpoints)
+        3
+        """
+        if not isinstance(other, EndpointGroup):
+            raise bad_argument("other", other, "an EndpointGroup")
+        return _GroupOfGroups(self, other)
 
     def describe(self) -> str:
         """Return one line for ``SessionBuilder.describe()``: name and settings."""
@@ -283,6 +295,34 @@ class EndpointGroup:
             self._source.fill(roster)
         return roster.states
 
+    @property
+    def _needs_attempt(self) -> bool:
+        """Whether its strategies look at more of an attempt than its record."""
+        return self._settings.needs_attempt
+
+    def _parts(self) -> tuple[MutableMapping[Waiting, bool], ...]:
+        """Return what each group that it consists of knows of those it is in."""
+        return (self._above,)
+
+    def _rosters(
+        self, loop: AbstractEventLoop, request: HttpRequest | None = None
+    ) -> tuple[Roster, ...]:
+        """Return what may serve a request, in order of preference."""
+        if request is not None and self._service.find(request.target) is None:
+            return ()
+        return (self._of(loop),)
+
+    async def _is_ready(self, loop: AbstractEventLoop, until: float) -> bool:
+        """Wait for endpoints; say whether there are any by then."""
+        return await ready_in(self._of(loop), until)
+
+    async def _change(
+        self, loop: AbstractEventLoop, rosters: tuple[Roster, ...], until: float
+    ) -> None:
+        """Wait until there may be something to choose from in its rosters."""
+        for roster in rosters:
+            await roster.wait(until)
+
     def _of(self, loop: AbstractEventLoop) -> Roster:
         """Return the roster in a loop; in another one than before all starts afresh."""
         roster = self._roster
@@ -290,7 +330,14 @@ class EndpointGroup:
             if roster is not None and roster.discovery is not None:
                 roster.discovery.reset()
             tell = partial(_tell, weakref.ref(self))
-            self._roster = roster = Roster(self._service, self._settings, tell, loop)
+            self._roster = roster = Roster(
+                self._service,
+                self._settings,
+                tell,
+                loop,
+                may_fill=self._source.may_fill,
+            )
+            roster.above = self._above
             self._source.fill(roster)
         return roster
 
@@ -311,20 +358,18 @@ class EndpointGroup:
         Raises:
             EndpointGroupError: There is none in time.
         """
-        roster, settings = self._of(call.loop), self._settings
-        now = call.loop.time()
-        until = now + min(settings.selection_timeout, call.remaining(call))
-        while self._source.may_fill:
-            await roster.wait(until)
-            _check_open(call)
-            if call.loop.time() >= until:
-                roster.serve_expired()
-            chosen = roster.pick(call, scope, request)
-            if chosen is not None:
-                return chosen
-            if call.loop.time() >= until:
-                raise _unsent(self._too_late(roster))
-        raise _unsent(EmptyEndpointGroupError(self._name, "empty", roster.why_out()))
+        roster = self._of(call.loop)
+        return await choice_in(roster, self._name, call, scope, request)
+
+    @property
+    def _has_addresses(self) -> bool:
+        """Whether connections go to addresses, of one endpoint at least."""
+        return self._source.has_addresses
+
+    @property
+    def _has_one_name(self) -> bool:
+        """Whether all endpoints have one origin, so that a proxy can choose."""
+        return self._source.origin() is not None
 
     def _warn_of_proxy(self) -> None:
         """Warn once that a proxy finds the addresses, so that nothing is chosen."""
@@ -333,22 +378,9 @@ class EndpointGroup:
             " the address of the service by itself: nothing is balanced"
         )
 
-    def _too_late(self, roster: Roster) -> EndpointSelectionTimeoutError:
-        seconds, failure = self._settings.selection_timeout, roster.last_failure
-        why = "" if failure is None else f" ({type(failure).__name__}: {failure})"
-        reason = f"no endpoint within {seconds:g} s{why}"
-        return EndpointSelectionTimeoutError(self._name, reason, roster.why_out())
 
-
-def _unsent(error: _E) -> _E:
-    # So that a call whose deadline ends the wait counts for nobody.
-    mark_queued(error)
-    return error
-
-
-def _check_open(call: Call) -> None:
-    if call.session is not None and call.session.closed:
-        raise RuntimeError("Session is closed")
+class _GroupOfGroups(Fallback, EndpointGroup):
+    """Several groups, of which one serves while none before it has any that is well."""
 
 
 def _tell(group: Callable[[], EndpointGroup | None], event: Event) -> None:

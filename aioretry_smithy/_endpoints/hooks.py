@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import aiohttp
 
-from .._breaker.strategy import CircuitBreakerStrategy, checked_verdict
+from .._breaker.strategy import checked_verdict
 from .._call.defaults import OF_ARGUMENTS
 from .._call.hooks import PASS, WAIT, Changed, Hooks, Sign
 from .._call.recorder import begin_after_wait, record_failure
 from .._failures.safety import mark_raised_by_caller
 from .._request.routed import RoutedRequest
 from .learning import learn, learn_from_loser, learn_success
+from .pin import choose_pinned, wait_for_pinned
 from .proxies import goes_through_proxy, is_of_proxy
 from .trial import Trial
 from .visit import Visit
@@ -20,6 +21,7 @@ from .visit import Visit
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
+    from aiohttp.typedefs import StrOrURL
     from yarl import URL
 
     from .._call.call import Call
@@ -27,12 +29,9 @@ if TYPE_CHECKING:
     from .._call.record import Record
     from .._request.request import HttpRequest
     from .._request.service import Service
+    from .choice import Chosen, Permit
     from .group import EndpointGroup
     from .state import EndpointState
-
-    Chosen = EndpointState | Trial
-
-_USUAL: Final = CircuitBreakerStrategy.on_server_error_status()
 
 
 class BalancingHooks(Hooks):
@@ -43,34 +42,45 @@ class BalancingHooks(Hooks):
         service: What tells the requests of the service from others.
     """
 
-    __slots__ = ("_group", "_judge", "_service", "_verdicts", "needs_attempt")
+    __slots__ = ("_group", "_is_behind", "_service", "needs_attempt")
 
     def __init__(self, group: EndpointGroup, service: Service) -> None:
         self._group = group
         self._service = service
-        detection = group._settings.outlier_detection
-        strategy = None if detection is None else detection.strategy
-        strategy = strategy or _USUAL
-        self._judge, self._verdicts = strategy._judge, strategy._verdicts
-        is_built_in = group._settings.selection._is_built_in
-        self.needs_attempt = not (is_built_in and strategy._verdicts)
+        # One URL may ask for another thing there than with the group alone.
+        self._is_behind = service is not group._service
+        self.needs_attempt = group._needs_attempt
 
     def enter(self, call: Call, scope: Scope, request: HttpRequest) -> Sign:
         """Choose an endpoint; there may be none yet."""
         asked = self._service.find(request.target)
         if asked is None or request.route is not None:
             return PASS
-        if self._group._source.has_addresses:
+        if self._group._has_addresses:
             sign = self._through_proxy(call, scope, request, asked)
             if sign is not None:
                 return sign
-        chosen = self._group._pick(call, scope, request)
-        return WAIT if chosen is None else _begin(call, scope, request, chosen, asked)
+        options = call.options
+        chosen: Chosen | None
+        if options is not None and options.endpoint is not None:
+            chosen = choose_pinned(self._group, call, request, options.endpoint)
+        else:
+            chosen = self._group._pick(call, scope, request)
+        if chosen is None:
+            return WAIT
+        target = asked if self._is_behind else request.target
+        return _begin(call, scope, request, chosen, asked, target)
 
     async def admit(self, call: Call, scope: Scope, request: HttpRequest) -> Sign:
         """Wait for an endpoint."""
         started = call.loop.time()
-        chosen = await self._group._wait(call, scope, request)
+        chosen: Chosen
+        options = call.options
+        if options is not None and options.endpoint is not None:
+            pin = options.endpoint
+            chosen = await wait_for_pinned(self._group, call, request, pin)
+        else:
+            chosen = await self._group._wait(call, scope, request)
         begin_after_wait(call, scope.record, call.loop.time() - started, "endpoint")
         asked = self._service.find(request.target)
         if asked is None:
@@ -79,7 +89,7 @@ class BalancingHooks(Hooks):
                 chosen.stop()
                 chosen.give_up()
             return PASS
-        return _begin(call, scope, request, chosen, asked)
+        return _begin(call, scope, request, chosen, asked, asked)
 
     def _through_proxy(
         self, call: Call, scope: Scope, request: HttpRequest, asked: URL
@@ -92,7 +102,7 @@ class BalancingHooks(Hooks):
         if not goes_through_proxy(call, request, url):
             return None
         self._group._warn_of_proxy()
-        if self._group._source.origin() is None:
+        if not self._group._has_one_name:
             # The names are several, from which one is chosen all the same.
             return None
         routed = RoutedRequest.to(None, url(), request)
@@ -121,7 +131,7 @@ class BalancingHooks(Hooks):
             if (
                 record.was_sent
                 and chosen is state
-                and self._verdicts.get(result.status) is True
+                and state.roster._verdicts.get(result.status) is True
             ):
                 # As below, in fewer steps.
                 learn_success(state, call, record, is_trial=False)
@@ -133,11 +143,12 @@ class BalancingHooks(Hooks):
             learn(state, call, record, chosen, None, verdict=None)
             return None
         verdict: object = None
-        if cause is None and self._verdicts and not isinstance(result, Sign):
-            verdict = self._verdicts.get(result.status)
+        verdicts = state.roster._verdicts
+        if cause is None and verdicts and not isinstance(result, Sign):
+            verdict = verdicts.get(result.status)
         if verdict is None:
             try:
-                verdict = self._judge(call, scope, cause)
+                verdict = state.roster._judge(call, scope, cause)
             except BaseException as error:
                 _note_mistake(call, record, error)
                 learn(state, call, record, chosen, cause, verdict=None)
@@ -174,7 +185,7 @@ async def _learn_later(
     state: EndpointState,
     call: Call,
     record: Record,
-    permit: Chosen,
+    permit: Permit,
     cause: Exception | None,
     verdict: object,
 ) -> None:
@@ -197,7 +208,7 @@ def _note_mistake(call: Call, record: Record, error: BaseException) -> None:
 
 
 def _timed_out(
-    state: EndpointState, call: Call, record: Record, permit: Chosen
+    state: EndpointState, call: Call, record: Record, permit: Permit
 ) -> TimeoutError:
     """Make the failure of a trial that was cut, and learn from it."""
     error = TimeoutError("no answer to a trial in time")
@@ -207,20 +218,26 @@ def _timed_out(
 
 
 def _begin(
-    call: Call, scope: Scope, request: HttpRequest, chosen: Chosen, asked: URL
+    call: Call,
+    scope: Scope,
+    request: HttpRequest,
+    chosen: Chosen,
+    asked: URL,
+    target: StrOrURL,
 ) -> Changed:
-    """Begin a request to an endpoint."""
-    state: EndpointState = chosen.state
+    """Begin a request to an endpoint: its *target* is the same as what is *asked*."""
+    state = chosen.state
+    url = state.url_of(target, asked)
     record = call if scope is call else scope.record
-    record.route = state
-    url = state.url_of(request.target, asked)
-    routed = RoutedRequest.to(state, url, request)
+    visit = Visit(call, record, chosen, url)
+    record.route = route = visit.route
+    routed = RoutedRequest.to(route, url, request)
     record.request = routed.without_body()
     if call.care < OF_ARGUMENTS and (
         state.middleware is not None or _has_credentials(call)
     ):
         call.care = OF_ARGUMENTS
-    return Changed(routed, Visit(call, record, chosen, url))
+    return Changed(routed, visit)
 
 
 def _has_credentials(call: Call) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from .._call.tries import tries_of
 from .._chance import chance
@@ -16,7 +16,7 @@ from .trial import Trial, may_try
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from .._call.call import Call
     from .._call.hooks import Scope
@@ -26,11 +26,19 @@ if TYPE_CHECKING:
     from .._request.service import Service
     from .discovery import Discovery, Listed
     from .settings import GroupSettings
-    from .state import Peers, Tell
+    from .state import Judge, Tell
 
 
 _KEPT: Final = 300.0
 """Seconds for which the state of an endpoint is kept that has left the list."""
+
+
+class Waiting(Protocol):
+    """What waits for several lists of endpoints."""
+
+    def wake(self) -> None:
+        """Look again."""
+        ...
 
 
 class Roster:
@@ -41,19 +49,27 @@ class Roster:
         settings: The settings of the group.
         tell: Tells the group's listener of an event.
         loop: The event loop; None to look at the endpoints alone.
+        may_fill: Whether there may be other endpoints later.
     """
 
     __slots__ = (
         "_is_expired",
+        "_judge",
+        "_lacking_since",
         "_left",
+        "_may_fill",
         "_serves_expired",
+        "_verdicts",
+        "above",
+        "checker",
         "detection",
         "discovery",
         "due",
         "due_at",
-        "follower",
+        "has_list",
         "last_failure",
         "loop",
+        "patience",
         "queue",
         "scale",
         "selection",
@@ -83,8 +99,17 @@ class Roster:
     turn: float
     """How far all turns are, where endpoints take turns."""
 
-    follower: Callable[[], Peers] | None
-    """Finds what serves while none of these is well; None where nothing does."""
+    above: Mapping[Waiting, bool]
+    """The groups that have this one in them; true where others follow it there."""
+
+    checker: Callable[[], object] | None
+    """Is told that there are endpoints to check; None where nothing checks them."""
+
+    _judge: Judge
+    """Says what an outcome says of its endpoint, where its status does not."""
+
+    has_list: bool
+    """Whether there was a list of endpoints yet."""
 
     def __init__(
         self,
@@ -92,6 +117,8 @@ class Roster:
         settings: GroupSettings,
         tell: Tell,
         loop: asyncio.AbstractEventLoop | None = None,
+        *,
+        may_fill: bool = False,
     ) -> None:
         self.service_key = service.key
         self.detection = settings.outlier_detection
@@ -101,7 +128,14 @@ class Roster:
         self.due_at = math.inf
         self.turn = 0.0
         self.unsettled = 0
-        self.follower = None
+        self.above = {}
+        self.checker = None
+        self.has_list, self._may_fill = False, may_fill
+        # Since when requests wait, while there is nothing to choose from.
+        self._lacking_since: float | None = None
+        self.patience = settings.selection_timeout
+        strategy = settings.strategy
+        self._judge, self._verdicts = strategy._judge, strategy._verdicts
         self.discovery: Discovery | None = None
         self.last_failure: BaseException | None = None
         self.queue: WaitQueue[bool] = WaitQueue()
@@ -111,6 +145,59 @@ class Roster:
         self.scale = Scale(selection._decay, selection._failure_penalty)
         # Those that have left the list, with when they did.
         self._left: dict[Endpoint, tuple[float, EndpointState]] = {}
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether others serve while none of these is well."""
+        return any(self.above.values())
+
+    @property
+    def _is_known(self) -> bool:
+        """Whether the health of all is known, where that is checked."""
+        if self.checker is None:
+            return True
+        return all(each.health is not None for each in self.states if each.weight)
+
+    @property
+    def may_fill(self) -> bool:
+        """Whether there may be more to choose from later."""
+        return self._may_fill or not self._is_known
+
+    @property
+    def awaits_list(self) -> bool:
+        """Whether the first list of endpoints is yet to come."""
+        return self._may_fill and not self.has_list
+
+    @property
+    def left(self) -> Iterable[Endpoint]:
+        """The endpoints that have left the list, of late."""
+        return self._left
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether there are endpoints, of which some were checked if any are."""
+        some_are = any(each.health is not None for each in self.states)
+        return bool(self.states) and (some_are or self._is_known)
+
+    @property
+    def awaited_until(self) -> float | None:
+        """Until when requests wait for something to choose from; None if they do not.
+
+        They do since the first one that had to.
+        """
+        is_yet_to_come = not self.has_list or self._is_expired or not self._is_known
+        if self.well or not (is_yet_to_come and self.may_fill):
+            return None
+        now = self.now()
+        if self._lacking_since is None:
+            self._lacking_since = now
+        until = self._lacking_since + self.patience
+        return until if now < until else None
+
+    @property
+    def asks_at(self) -> float:
+        """When the list is to be asked for again; ``inf`` if nobody is to do so."""
+        return math.inf if self.discovery is None else self.discovery.asks_at
 
     def now(self) -> float:
         """Return the time of the loop; 0.0 without one."""
@@ -132,7 +219,8 @@ class Roster:
                 state.endpoint, state.weight = endpoint, endpoint.weight
                 state.rank, state.place = rank, len(states)
                 states[endpoint] = state
-                self._left.pop(endpoint, None)
+                if self._left.pop(endpoint, None) is not None:
+                    state.health = None
         self.states = (*states.values(),)
         self._left.update(
             (each.endpoint, (now, each))
@@ -145,8 +233,11 @@ class Roster:
         shuffled_start(new, chance, self.turn)
         self.last_failure, self._is_expired = None, False
         self._serves_expired = False
+        self.has_list = bool(self.has_list or states or self.discovery is not None)
         self.review()
-        self._wake()
+        self.wake()
+        if self.checker is not None and not self._is_known:
+            self.checker()
         if [each.endpoint for each in before] != [*states]:
             found = (*states,)
             self.tell(
@@ -162,12 +253,14 @@ class Roster:
         """Note why a query has brought no list."""
         self.last_failure = failure.with_traceback(None)
         self.catch_up()
-        self._wake()
+        self.wake()
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
         """Let those that wait look again."""
         while self.queue.serve(lambda: True):
             pass
+        for each in [*self.above]:
+            each.wake()
 
     def catch_up(self) -> None:
         """Ask for the list if that is due; bring those back that were set aside."""
@@ -184,7 +277,8 @@ class Roster:
     def review(self) -> None:
         """Find those that may be chosen now: of the lowest rank that has any.
 
-        Where none is well, all of those are that have a weight.
+        Where none is well, all of those are that have a weight; with checks of their
+        health the healthy ones, and none before it is known.
         """
         now, due = self.now(), []
         due_at = math.inf if self.discovery is None else self.discovery.due_at
@@ -195,13 +289,18 @@ class Roster:
                 continue
             if until > now or state.is_set_aside:
                 due_at = min(due_at, until)
-            elif state.trial is None:
+            elif state.trial is None and state.health is not False:
                 due.append(state)
+        if self.checker is not None:
+            healthy = [each for each in able if each.health]
+            able = healthy or (able if self._is_known else [])
         well = [each for each in able if each.ejected_until is None] or able
         rank = min((each.rank for each in well), default=0)
         well = [each for each in well if each.rank == rank and not self._is_expired]
         self.well = (*well,)
         self.due, self.due_at = (*due,), due_at
+        if well:
+            self._lacking_since = None
         self.settle()
 
     def settle(self) -> None:
@@ -209,20 +308,23 @@ class Roster:
         self.unsettled = sum(not each.is_settled for each in self.well)
 
     def well_now(self) -> Sequence[EndpointState]:
-        """Return those that are well now, of what follows where none of these is."""
+        """Return those that are well now, and not in use for want of others."""
         if self.now() >= self.due_at:
             self.catch_up()
-        are_out = all(each.ejected_until is not None for each in self.well)
-        if are_out and self.follower is not None:
-            return self.follower().well_now()
-        return () if are_out else self.well
+        return () if all(each.is_out for each in self.well) else self.well
 
     def pick(
-        self, call: Call, scope: Scope, request: HttpRequest | None = None
+        self,
+        call: Call,
+        scope: Scope,
+        request: HttpRequest | None = None,
+        *,
+        is_followed: bool = False,
     ) -> EndpointState | Trial | None:
         """Choose an endpoint for a request, perhaps for a trial; None if there is none.
 
-        Without a *request* there is no trial.
+        Without a *request* there is no trial. What is out is chosen only for want of
+        others, and not where others follow.
         """
         if call.loop.time() >= self.due_at:
             self.catch_up()
@@ -233,6 +335,8 @@ class Roster:
                 ):
                     return Trial(state, call, scope, request)
         well: Sequence[EndpointState] = self.well
+        if is_followed and all(each.is_out for each in well):
+            return None
         if not well:
             return None
         if call.sent:
@@ -260,13 +364,13 @@ class Roster:
         """Wait until the list may have changed, or is to be asked for again."""
         self.catch_up()
         if not self.well:
-            asks_at = math.inf if self.discovery is None else self.discovery.asks_at
-            await self.queue.wait(min(until, asks_at), lambda _: None)
+            await self.queue.wait(min(until, self.asks_at), lambda _: None)
 
     def serve_expired(self) -> None:
         """Let a list serve that is too old, because there is no other in time."""
-        self._serves_expired = True
-        self.catch_up()
+        if self._is_expired:
+            self._serves_expired = True
+            self.catch_up()
 
     def why_out(self) -> dict[str, str]:
         """Return each endpoint as text, with why it is not chosen."""
@@ -277,7 +381,7 @@ class Roster:
 def _why(state: EndpointState, now: float) -> str:
     if not state.weight:
         return "weight 0"
-    if state.ejected_until is None:
-        return "well"
+    if state.ejected_until is None or state.health is False:
+        return state.reason or "well"
     seconds = max(0.0, state.ejected_until - now)
     return f"out for {seconds:.3f} s: {state.reason}"

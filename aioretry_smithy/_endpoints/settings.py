@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, TypedDict
 
+from .._breaker.strategy import CircuitBreakerStrategy
 from .._errors import bad_argument, check_positive, is_plain_function
 from .listener import EndpointGroupListener
 from .outliers import OutlierDetection
 from .selection import EndpointSelectionStrategy
+
+_USUAL: Final = CircuitBreakerStrategy.on_server_error_status()
 
 USUAL_WAIT: Final = 3.2
 """Seconds that a request waits for an endpoint, unless told otherwise."""
@@ -65,6 +68,17 @@ class GroupSettings:
             expected = "an EndpointGroupListener or None"
             raise bad_argument("listener", self.listener, expected)
         check_positive("selection_timeout", self.selection_timeout)
+
+    @property
+    def strategy(self) -> CircuitBreakerStrategy:
+        """Says what a failure is, also where nothing is ejected."""
+        detection = self.outlier_detection
+        return (None if detection is None else detection.strategy) or _USUAL
+
+    @property
+    def needs_attempt(self) -> bool:
+        """Whether something looks at more of an attempt than its record."""
+        return not (self.selection._is_built_in and self.strategy._verdicts)
 
     def __str__(self) -> str:
         detection = self.outlier_detection

@@ -138,6 +138,22 @@ class FoundSource:
         self._known = known
         self._cut = cut
 
+    @classmethod
+    def behind(
+        cls,
+        url: StrOrURL,
+        ask: Callable[[], Coroutine[object, None, Answer]],
+        words: str,
+        refresh: tuple[float, float],
+        *,
+        known: Answer | None,
+        cut: bool,
+    ) -> FoundSource:
+        """Make one whose endpoints are all behind the name in a *url*."""
+        shown = Endpoint(url).url
+        name = str(shown.origin()) if shown.raw_path == "/" else str(shown)
+        return cls(ask, words, name, refresh, url=shown, known=known, cut=cut)
+
     def url(self) -> URL | None:
         """Return how the URLs of the service begin, where all endpoints share that."""
         return self._url

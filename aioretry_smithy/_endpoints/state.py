@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from .._call.rounds import Rounds
 from .._call.tries import tries_of
@@ -14,7 +14,7 @@ from .latency import seconds_of
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
-    from collections.abc import Callable, Container, Sequence
+    from collections.abc import Callable, Container, Mapping, Sequence
 
     import aiohttp
     from aiohttp.typedefs import StrOrURL
@@ -29,7 +29,12 @@ if TYPE_CHECKING:
     from .outliers import OutlierDetection
 
     Event = Callable[[EndpointGroupListener, Group], None]
+    Judge = Callable[..., object]
     Tell = Callable[[Event], None]
+
+
+UNHEALTHY: Final = "unhealthy"
+"""The reason of an endpoint that is out because a check of its health failed."""
 
 
 class Peers(Protocol):
@@ -37,7 +42,6 @@ class Peers(Protocol):
 
     detection: OutlierDetection | None
     due: tuple[EndpointState, ...]
-    follower: Callable[[], Peers] | None
     loop: AbstractEventLoop | None
     scale: Scale
     service_key: str
@@ -46,6 +50,14 @@ class Peers(Protocol):
     turn: float
     unsettled: int
     well: tuple[EndpointState, ...]
+
+    _judge: Judge
+    _verdicts: Mapping[int, bool]
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether others serve while none of these is well."""
+        ...
 
     def now(self) -> float:
         """Return the time of the loop."""
@@ -82,10 +94,12 @@ class EndpointState:
         "_urls",
         "chance_at",
         "changed_at",
+        "ejected_for",
         "ejected_until",
         "endpoint",
         "failures",
         "grown",
+        "health",
         "heat",
         "in_flight",
         "is_guess",
@@ -96,7 +110,6 @@ class EndpointState:
         "penalty",
         "place",
         "rank",
-        "reason",
         "roster",
         "rounds",
         "service_key",
@@ -119,8 +132,11 @@ class EndpointState:
     ejected_until: float | None
     """When it may come back, by the event loop's clock; None while it is well."""
 
-    reason: str | None
-    """Why it is out; None while it is well."""
+    ejected_for: str | None
+    """Why it may come back only then; None while it may be chosen."""
+
+    health: bool | None
+    """What the last check of its health said; None where there was none."""
 
     rank: int
     """It serves only while none of a lower rank can."""
@@ -185,7 +201,7 @@ class EndpointState:
         self.rank = self.place = self.in_flight = self.failures = self.times = 0
         self.turn = self.heat = self.grown = self.penalty = 0.0
         self.changed_at = self.chance_at = -math.inf
-        self.ejected_until = self.reason = self.trial = None
+        self.ejected_until = self.ejected_for = self.trial = self.health = None
         self.window = None
         self.rounds = Rounds()
         self.is_set_aside, self.is_guess = False, True
@@ -201,6 +217,16 @@ class EndpointState:
         if roster.loop is None or not (self.grown or self.penalty):
             return None
         return seconds_of(self, roster.scale.growth(roster.loop.time()))
+
+    @property
+    def reason(self) -> str | None:
+        """Why it is out; None while it is well."""
+        return UNHEALTHY if self.health is False else self.ejected_for
+
+    @property
+    def is_out(self) -> bool:
+        """Whether it is ejected, set aside, or unhealthy."""
+        return self.ejected_until is not None or self.health is False
 
     @property
     def state(self) -> EndpointState:
@@ -233,6 +259,10 @@ class EndpointState:
         well = self.roster.well_now()
         untried = [each for each in well if each.endpoint not in tried]
         return untried[0].roster.choose(call, scope, untried) if untried else None
+
+    def to(self, state: EndpointState) -> EndpointState:
+        """Return the way to another endpoint of the group: that."""
+        return state
 
     def end(self) -> None:
         """Count a request, and the body of its response, as over."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from .._request.endpoint import origin_key
 from .._request.routed import RoutedRequest
 from .._request.service import joined, path_after
+from .choice import Choice
 from .learning import learn
 from .trial import Trial
 
@@ -18,9 +19,8 @@ if TYPE_CHECKING:
     from .._call.hooks import Scope
     from .._call.record import Record
     from .._request.request import HttpRequest
+    from .choice import Chosen, Permit
     from .state import EndpointState
-
-    Chosen = EndpointState | Trial
 
 _current: ContextVar[Visit | None] = ContextVar("aioretry_smithy_visit", default=None)
 
@@ -31,7 +31,7 @@ class Visit:
     Args:
         call: The call.
         record: The record of the request.
-        chosen: The endpoint, or the trial of one.
+        chosen: The endpoint, the trial of one, or how it was chosen.
         url: The URL there.
     """
 
@@ -41,13 +41,17 @@ class Visit:
         "is_over",
         "outer",
         "record",
+        "route",
         "sender",
         "state",
         "url",
     )
 
-    chosen: Chosen
+    chosen: Permit
     """What was chosen; once it is sent again, the endpoint where it is."""
+
+    route: EndpointState | Choice
+    """The endpoint where it is, with what else might serve it."""
 
     state: EndpointState
     """The endpoint where it is."""
@@ -58,8 +62,11 @@ class Visit:
     def __init__(self, call: Call, record: Record, chosen: Chosen, url: URL) -> None:
         self.call = call
         self.record = record
-        self.chosen = chosen
         self.state = state = chosen.state
+        if isinstance(chosen, Choice):
+            self.route, self.chosen = chosen, chosen.permit
+        else:
+            self.route, self.chosen = state, chosen
         self.url = url
         self.is_over = False
         # aiohttp's timer of the last send that reached the endpoint: one for each send,
@@ -89,8 +96,11 @@ class Visit:
         self.state.in_flight -= 1
         learn(self.state, self.call, self.record, self.chosen, None, verdict=True)
 
-    def move(self, state: EndpointState, url: URL) -> None:
-        """Go on at another endpoint; the one before has told nothing."""
+    def move(self, state: EndpointState, url: URL) -> EndpointState | Choice:
+        """Go on at another endpoint, the way to which is returned.
+
+        The one before has told nothing.
+        """
         if isinstance(self.chosen, Trial):
             self.chosen.stop()
             self.chosen.give_up()
@@ -98,6 +108,8 @@ class Visit:
         self.chosen = self.state = state
         self.url = url
         state.in_flight += 1
+        self.route = route = self.route.to(state)
+        return route
 
 
 def note_hop(url: URL, sender: object) -> None:
@@ -149,13 +161,13 @@ def move_resend(
     if not may_move or route is None or route.key != before.key:
         return request
     path = path_after(before.endpoint.url, request.url)
-    state = None if path is None else before.other_for(call, scope)
+    state = None if path is None else visit.route.other_for(call, scope)
     if path is None or state is None:
         return request
     is_same = state.endpoint.url == before.endpoint.url
     url = request.url if is_same else joined(state.endpoint.url, path)
-    visit.move(state, url)
-    routed = RoutedRequest.to(state, url, request)
-    record.route, record.request = state, routed.without_body()
+    route = visit.move(state, url)
+    routed = RoutedRequest.to(route, url, request)
+    record.route, record.request = route, routed.without_body()
     record.has_moved = True
     return routed

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from yarl import URL
 
-from .endpoint import origin_key
+from .endpoint import Endpoint, origin_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -44,6 +44,10 @@ class Service:
         self._url = url
         self._origin = origin
         self._found: dict[StrOrURL, URL | None] = {}
+
+    def beginning(self) -> URL | None:
+        """Return how its URLs begin as they are shown; None before that is known."""
+        return self._url()
 
     def join(self, url: URL) -> URL:
         """Return a relative URL after the beginning; as it is where none is known."""
@@ -101,6 +105,53 @@ class Service:
 def from_root(url: URL) -> URL:
     """Return a relative URL with its dots resolved, beginning with a slash."""
     return _ROOT.join(url).relative()
+
+
+class ServiceBehind(Service):
+    """A service that URLs of another beginning are for, too.
+
+    Args:
+        service: The service.
+        url: The beginning, with a slash at its end.
+    """
+
+    __slots__ = ("_beginning", "_service")
+
+    def __init__(self, service: Service, url: URL) -> None:
+        super().__init__(service.key, service.beginning, lambda: None)
+        self._service = service
+        self._beginning = url
+
+    def find(self, target: StrOrURL) -> URL | None:
+        """Return what one of the servers is asked for; None if none of them is."""
+        found = self._service.find(target)
+        return super().find(target) if found is None else found
+
+    def _find(self, target: StrOrURL) -> URL | None:
+        try:
+            url = URL(target)
+        except (TypeError, ValueError):
+            # aiohttp reports it when the request is sent.
+            return None
+        if not url.raw_path.endswith("/") and url.absolute:
+            whole = url.with_path(f"{url.raw_path}/", encoded=True)
+            if whole.raw_path == self._beginning.raw_path:
+                url = whole.with_query(url.query)
+        return path_after(self._beginning, url)
+
+
+def endpoint_of(name: str, given: StrOrURL | Endpoint) -> Endpoint:
+    """Return the endpoint that an argument is, or is the URL of.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if isinstance(given, Endpoint):
+        return given
+    try:
+        return Endpoint(given)
+    except ValueError as error:
+        raise ValueError(str(error).replace("url:", f"{name}:", 1)) from None
 
 
 def joined(base: URL, path: URL) -> URL:

@@ -1,9 +1,8 @@
-"""Build a session with decorators, or decorate one; change settings for a block."""
+"""Build a session with decorators, or decorate one."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack
 
 import aiohttp
@@ -18,13 +17,11 @@ from .._context.chain import (
     sends_again,
 )
 from .._context.client import chain_of, find_client
-from .._context.options import UNSET, OptionsBlock, RequestOptions, Unset
+from .._context.options import UNSET, Unset
 from .._endpoints.client import LoadBalancingClient
 from .._endpoints.group import EndpointGroup
 from .._errors import bad_argument, is_finite
 from .._masking.mask import DEFAULT_MASK
-from .._meant import call_it
-from .._retry.config import RetryConfig
 from . import install as installing
 from .aiohttp_transport import AiohttpTransport
 from .deadline import keep_session_limit, limit_of, means_no_limit
@@ -33,7 +30,6 @@ from .standard import Retrying, standard_decorators
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from contextlib import AbstractContextManager
 
     from aiohttp.typedefs import StrOrURL
 
@@ -350,48 +346,3 @@ def _install(
         service=None if balancing is None else balancing.service,
     )
     return session
-
-
-def request_options(
-    *,
-    retry: RetryConfig | None = None,
-    response_timeout: float | Literal[Unset.UNSET] | None = UNSET,
-    idempotent: bool | None = None,
-    attributes: Mapping[Any, Any] | None = None,
-) -> AbstractContextManager[None]:
-    """Change settings for the calls in a block.
-
-    The settings hold for calls in tasks that are started in the block, but not in other
-    tasks. Blocks can be nested: the inner one wins for each argument that it has. One
-    object may be entered several times, also by several tasks or threads at once.
-
-    Args:
-        retry: The settings that replace those of the retrying client. Without a
-            retrying client a session does not retry.
-        response_timeout: Seconds that a call may take, finite and > 0; None for no
-            limit. It has precedence over the ``timeout=`` of a request.
-        idempotent: Whether the server may see a request twice, with any method:
-            for :meth:`RetryStrategy.failsafe`, for :func:`smithy.only_idempotent`, and
-            for a :class:`HedgingClient`, which sends it once more while it is late.
-        attributes: Added to ``ctx.attributes`` of each call.
-
-    Raises:
-        ValueError: An argument is not as described.
-
-    >>> with request_options(retry=RetryConfig.no_retry(), response_timeout=2.0):
-    ...     pass  # for example: await session.get("/health")
-    """
-    if retry is not None and not isinstance(retry, RetryConfig):
-        expected = f"a RetryConfig or None{call_it(retry, RetryConfig)}"
-        raise bad_argument("retry", retry, expected)
-    seconds = response_timeout
-    if not (
-        seconds is None or seconds is UNSET or (is_finite(seconds) and seconds > 0)
-    ):
-        raise bad_argument("response_timeout", seconds, "finite and > 0, or None")
-    if idempotent is not None and not isinstance(idempotent, bool):
-        raise bad_argument("idempotent", idempotent, "True, False or None")
-    if not (attributes is None or isinstance(attributes, Mapping)):
-        raise bad_argument("attributes", attributes, "a mapping or None")
-    given = dict(attributes or {})
-    return OptionsBlock(RequestOptions(retry, seconds, idempotent, given))

@@ -1,0 +1,179 @@
+"""The client that balances, on sessions that somebody else made."""
+
+from __future__ import annotations
+
+import aiohttp
+import pytest
+from chains import raises_exactly
+from group_servers import Servers, of, retrying
+from yarl import URL
+
+from aioretry_smithy import (
+    EndpointGroup,
+    LoadBalancingClient,
+    RequestLog,
+    SessionBuilder,
+    client_decorator,
+    decorate,
+)
+
+API = "https://api.example.com/v1"
+
+
+def decorated(servers, *decorators, base_url=None):
+    """Return a session of aiohttp's, decorated afterwards."""
+    return decorate(aiohttp.ClientSession(base_url), servers.transport, *decorators)
+
+
+@pytest.mark.parametrize(
+    ("url", "asked"),
+    [
+        (f"{API}/orders?page=2#top", "http://a/v2/orders?page=2#top"),
+        (URL(f"{API}/orders"), "http://a/v2/orders"),
+        (API, "http://a/v2/"),
+        (f"{API}?page=2", "http://a/v2/?page=2"),
+        (f"{API}/", "http://a/v2/"),
+        ("https://API.example.com:443/v1/a%2Fb", "http://a/v2/a%2Fb"),
+        ("wss://api.example.com/v1/events", "http://a/v2/events"),
+        ("/orders", "http://a/v2/orders"),
+        (f"{API}/x/../y", "http://a/v2/y"),
+    ],
+)
+async def test_urls_of_a_library_are_the_groups(url, asked):
+    """Those that begin as it joins them: what comes after goes to an endpoint."""
+    servers = Servers()
+    balancing = LoadBalancingClient.new_decorator(of("a/v2"), service=API)
+    async with decorated(servers, balancing) as client:
+        assert 200 == await servers.get(client, url)
+
+    assert [asked] == servers.urls
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://api.example.com/v10/orders",
+        "https://api.example.com/",
+        "http://api.example.com/v1/orders",
+        "https://api.example.com:444/v1/orders",
+        "https://other.example.com/v1/orders",
+    ],
+)
+async def test_other_urls_pass(url):
+    """Untouched and uncounted."""
+    servers = Servers()
+    group = of("a/v2")
+    balancing = LoadBalancingClient.new_decorator(group, service=API)
+    async with decorated(servers, balancing) as client:
+        assert 200 == await servers.get(client, url)
+
+    assert [url] == servers.urls
+    assert [None] == [each.latency for each in group.states.values()]
+
+
+async def test_what_is_no_url_passes():
+    """For aiohttp to refuse."""
+    servers = Servers()
+    balancing = LoadBalancingClient.new_decorator(of("a"), service=API)
+    async with decorated(servers, balancing) as client:
+        assert isinstance(await servers.get(client, "http://[::1"), aiohttp.InvalidURL)
+        assert isinstance(await servers.get(client, 7), TypeError)
+
+
+async def test_absolute_urls_of_the_group_itself_are_its():
+    """Where all its endpoints have one origin."""
+    servers = Servers()
+    balancing = LoadBalancingClient.new_decorator(of("a"), service=API)
+    async with decorated(servers, balancing) as client:
+        await servers.get(client, "http://a/orders")
+
+    assert ["a"] == servers.asked
+    assert ["http://a/orders"] == servers.urls
+
+
+async def test_retries_go_elsewhere():
+    """As with a group that a session was built with."""
+    servers = Servers(a=503)
+    group = of("a", "b")
+    balancing = LoadBalancingClient.new_decorator(group, service=API)
+    async with (
+        decorated(servers, balancing, retrying(2)) as client,
+        client.get(f"{API}/orders") as response,
+    ):
+        log = RequestLog.of(response)
+
+    assert ["http://a/orders", "http://b/orders"] == servers.urls
+    assert URL("http://a/orders") == log.children[0].request_url
+
+
+async def test_url_that_a_decorator_changes_stays_the_groups():
+    """As long as it begins likewise."""
+
+    @client_decorator
+    async def turn(delegate, ctx, request):
+        url = request.url
+        return await delegate.execute(ctx, request.replace(url=url / "page"))
+
+    servers = Servers()
+    balancing = LoadBalancingClient.new_decorator(of("a"), service=API)
+    async with decorated(servers, balancing, turn) as client:
+        await servers.get(client, f"{API}/orders")
+
+    assert ["http://a/orders/page"] == servers.urls
+
+
+async def test_one_url_means_another_thing_to_another_session():
+    """Both have one group, whose endpoints remember what they were asked for."""
+    servers = Servers()
+    group = of("a")
+    services = ("https://api.example.com", API)
+    for service in services:
+        balancing = LoadBalancingClient.new_decorator(group, service=service)
+        async with decorated(servers, balancing) as client:
+            await servers.get(client, f"{API}/orders")
+
+    assert ["http://a/v1/orders", "http://a/orders"] == servers.urls
+
+
+async def test_relative_urls_go_to_the_group_without_a_service():
+    """Whatever base the session has."""
+    servers = Servers()
+    balancing = LoadBalancingClient.new_decorator(of("a"))
+    async with decorated(servers, balancing, base_url="http://x/") as client:
+        await servers.get(client, "orders")
+        await servers.get(client, "http://x/orders")
+
+    assert ["http://a/orders", "http://x/orders"] == servers.urls
+
+
+def test_client_describes_itself():
+    """With the URL, where it has one."""
+    group = of("a")
+    builder = SessionBuilder().decorator(
+        LoadBalancingClient.new_decorator(group, service=API)
+    )
+    plain = SessionBuilder().decorator(LoadBalancingClient.new_decorator(group))
+
+    first = builder.describe().splitlines()[0]
+    assert f"LoadBalancingClient({group!r}, service='{API}/')" == first
+    assert f"LoadBalancingClient({group!r})" == plain.describe().splitlines()[0]
+
+
+def test_client_shows_its_group():
+    """And what tells its requests."""
+    group = of("a")
+    client = LoadBalancingClient.new_decorator(group, service=API)(Servers().transport)
+
+    assert group is client.group
+    assert client.service.key == group.name
+
+
+def test_bad_arguments_are_refused():
+    """Each with what to write."""
+    group = EndpointGroup.of("http://a")
+    with raises_exactly("group: 7 (expected: an EndpointGroup)"):
+        LoadBalancingClient.new_decorator(7)
+    with pytest.raises(ValueError, match=r"\Aservice: .*with a scheme"):
+        LoadBalancingClient.new_decorator(group, service="api.example.com")
+    with pytest.raises(ValueError, match=r"\Aservice: "):
+        LoadBalancingClient.new_decorator(group, service=7)
