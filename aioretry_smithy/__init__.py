@@ -31,6 +31,7 @@ from ._endpoints.errors import (
     EndpointSelectionTimeoutError,
 )
 from ._endpoints.group import EndpointGroup
+from ._endpoints.health import HealthCheckedEndpointGroup
 from ._endpoints.listener import EndpointGroupListener
 from ._endpoints.outliers import OutlierDetection
 from ._endpoints.selection import EndpointSelectionStrategy
@@ -102,6 +103,7 @@ __all__ = [
     "EndpointState",
     "EventCount",
     "FailFastError",
+    "HealthCheckedEndpointGroup",
     "HedgingClient",
     "HedgingDelay",
     "HttpClient",

@@ -59,6 +59,7 @@ TOUCH_AIOHTTP = {
     "_context.body_watch",
     "_context.recording",
     "_endpoints.address",
+    "_endpoints.checks",
     "_endpoints.proxies",
     "_failures.frames",
     "_request.copied_arguments",

@@ -5,9 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from .._request.endpoint import Endpoint
+
+
+class Known(Protocol):
+    """What a listener may ask of an endpoint."""
+
+    ejected_until: float | None
+    """When it may come back; None where it is not ejected."""
+
+    @property
+    def reason(self) -> str | None:
+        """Why it is out; None while it is well."""
+        ...
 
 
 class Group(Protocol):
@@ -21,6 +33,11 @@ class Group(Protocol):
     @property
     def endpoints(self) -> Sequence[Endpoint]:
         """The endpoints that it has now."""
+        ...
+
+    @property
+    def states(self) -> Mapping[Endpoint, Known]:
+        """What is known of each endpoint now."""
         ...
 
 
@@ -46,8 +63,9 @@ class EndpointGroupListener:
             group: The group.
             endpoint: The endpoint.
             reason: ``connect_failures``, ``consecutive_failures``, ``failure_rate``,
-                ``trial_failed``, ``retry_after`` or ``circuit_open``.
-            until: When it may come back, by the event loop's clock.
+                ``trial_failed``, ``retry_after``, ``circuit_open`` or ``unhealthy``.
+            until: When it may come back, by the event loop's clock; ``inf`` while
+                checks of its health fail.
         """
 
     def on_returned(self, group: Group, endpoint: Endpoint) -> None:
