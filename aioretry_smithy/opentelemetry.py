@@ -9,11 +9,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ._breaker.breaker import CircuitBreaker, CircuitBreakerListener
+from ._endpoints.listener import EndpointGroupListener
 from ._extras import missing_extra
 from ._limits.concurrency_limit import ConcurrencyLimit, ConcurrencyLimitListener
 from ._retry.budget import RetryBudget, RetryBudgetListener
 
 try:
+    from ._telemetry.endpoint_instruments import EndpointGroupInstruments
     from ._telemetry.instruments import (
         CircuitBreakerInstruments,
         ConcurrencyLimitInstruments,
@@ -31,6 +33,8 @@ from ._telemetry.spans import Telemetry
 from ._telemetry.traced import TracedAttempt, TracedClient, TracedRpcAttempt
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.propagators.textmap import TextMapPropagator
     from opentelemetry.trace import TracerProvider
@@ -39,6 +43,8 @@ if TYPE_CHECKING:
     from ._breaker.window import EventCount
     from ._context.client import Decorator, RpcDecorator
     from ._context.context import ClientRequestContext
+    from ._endpoints.listener import Group
+    from ._request.endpoint import Endpoint
     from ._request.request import HttpRequest
     from ._request.rpc_request import RpcRequest
     from ._telemetry.instruments import TrafficInstruments
@@ -47,6 +53,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CircuitBreakerMetrics",
     "ConcurrencyLimitMetrics",
+    "EndpointGroupMetrics",
     "RetryBudgetMetrics",
     "TracingClient",
     "TracingRpcClient",
@@ -241,6 +248,49 @@ class RetryBudgetMetrics(RetryBudgetListener):
         """Show the tokens."""
         if (instruments := self._instruments.get()) is not None:
             instruments.add(budget)
+
+
+class EndpointGroupMetrics(EndpointGroupListener):
+    """Measures endpoint groups: how many endpoints are well, how often they were out.
+
+    One listener may serve any number of groups. Names tell them apart: of several with
+    one name, the last that was new is shown. A group shows from its first use on, if
+    the *meter_provider* is there by then.
+
+    Args:
+        meter_provider: Makes the metrics; by default the global one, even if it is set
+            later.
+        by_endpoint: Whether an attribute ``aioretry_smithy.endpoint`` tells endpoints
+            from one another, which are many where addresses come and go.
+
+    Raises:
+        ValueError: *meter_provider* is no MeterProvider.
+
+    >>> metrics = EndpointGroupMetrics()
+    >>> group = EndpointGroup.dns("http://orders:8080", listener=metrics)
+    """
+
+    def __init__(
+        self, meter_provider: MeterProvider | None = None, *, by_endpoint: bool = False
+    ) -> None:
+        self._instruments = instruments_from(meter_provider, EndpointGroupInstruments)
+        self._by_endpoint = by_endpoint
+
+    def on_endpoints_changed(self, group: Group, endpoints: Sequence[Endpoint]) -> None:
+        """Show the group."""
+        if (instruments := self._instruments.get()) is not None:
+            instruments.show(group, by_endpoint=self._by_endpoint)
+
+    def on_ejected(
+        self, group: Group, endpoint: Endpoint, reason: str, until: float
+    ) -> None:
+        """Count that an endpoint is out, and show the group."""
+        if (instruments := self._instruments.get()) is not None:
+            instruments.show(group, by_endpoint=self._by_endpoint)
+            shown = str(endpoint) if self._by_endpoint else None
+            attributes = instruments.attributes(group, shown)
+            attributes["aioretry_smithy.ejection.reason"] = reason
+            instruments.ejections.add(1, attributes)
 
 
 class ConcurrencyLimitMetrics(ConcurrencyLimitListener):

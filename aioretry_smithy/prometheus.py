@@ -17,9 +17,11 @@ except ModuleNotFoundError as _cause:
 
 from ._breaker.breaker import CircuitBreaker, CircuitBreakerListener
 from ._context.client import HttpClient, RpcClient
+from ._endpoints.listener import EndpointGroupListener
 from ._limits.concurrency_limit import ConcurrencyLimit, ConcurrencyLimitListener
 from ._request.keys import service_key
 from ._retry.budget import RetryBudget, RetryBudgetListener
+from ._telemetry.endpoint_metrics import endpoint_metrics, metrics_of_each_endpoint
 from ._telemetry.labels import known_method
 from ._telemetry.prometheus_metrics import (
     BreakerMetrics,
@@ -32,10 +34,14 @@ from ._telemetry.prometheus_metrics import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ._breaker.state import CircuitState
     from ._breaker.window import EventCount
     from ._context.client import Decorator, RpcDecorator
     from ._context.context import ClientRequestContext
+    from ._endpoints.listener import Group
+    from ._request.endpoint import Endpoint
     from ._request.request import HttpRequest
     from ._request.rpc_request import RpcRequest
     from ._telemetry.prometheus_metrics import Labels
@@ -43,6 +49,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CircuitBreakerMetrics",
     "ConcurrencyLimitMetrics",
+    "EndpointGroupMetrics",
     "MetricsClient",
     "MetricsRpcClient",
     "RetryBudgetMetrics",
@@ -228,6 +235,46 @@ class RetryBudgetMetrics(RetryBudgetListener):
     def on_retry_refused(self, budget: RetryBudget, ctx: ClientRequestContext) -> None:
         """Count the refusal."""
         self._metrics.refusals.labels(self._metrics.show(budget)).inc()
+
+
+class EndpointGroupMetrics(EndpointGroupListener):
+    """Counts what happens to endpoint groups; a listener for any number of them.
+
+    The series are ``aioretry_smithy_endpoints``, by ``group`` and ``state``, and
+    ``aioretry_smithy_ejections_total``, by ``group`` and ``reason``.
+
+    A group appears when it is used, and its gauges disappear with it. Of several with
+    one name the last that was new is shown; after 1024 names every further one is
+    counted as ``_OTHER``, without gauges. In multiprocess mode there are no gauges.
+
+    Args:
+        registry: Holds the metrics; all with the same registry share them.
+        by_endpoint: Whether a label ``endpoint`` tells them from one another, which are
+            many where addresses come and go. All with one registry have it, or none.
+
+    Raises:
+        ValueError: *registry* is no CollectorRegistry, or has a metric of that name
+            from elsewhere.
+
+    >>> metrics = EndpointGroupMetrics(CollectorRegistry())
+    >>> group = EndpointGroup.dns("http://orders:8080", listener=metrics)
+    """
+
+    def __init__(
+        self, registry: CollectorRegistry = REGISTRY, *, by_endpoint: bool = False
+    ) -> None:
+        kind = metrics_of_each_endpoint if by_endpoint else endpoint_metrics
+        self._metrics = metrics_in(registry, kind)
+
+    def on_endpoints_changed(self, group: Group, endpoints: Sequence[Endpoint]) -> None:
+        """Show the group."""
+        self._metrics.show(group)
+
+    def on_ejected(
+        self, group: Group, endpoint: Endpoint, reason: str, until: float
+    ) -> None:
+        """Count that an endpoint is out."""
+        self._metrics.count(group, endpoint, reason)
 
 
 class ConcurrencyLimitMetrics(ConcurrencyLimitListener):

@@ -28,6 +28,8 @@ EXTRAS = {
     "aioretry_smithy._endpoints.srv_records": "dns",
     "aioretry_smithy._log.rich_tree": "rich",
     "aioretry_smithy._shared.stored_rate": "limits.aio",
+    "aioretry_smithy._telemetry.endpoint_instruments": "opentelemetry",
+    "aioretry_smithy._telemetry.endpoint_metrics": "prometheus_client",
     "aioretry_smithy._telemetry.instruments": "opentelemetry",
     "aioretry_smithy._telemetry.spans": "opentelemetry",
     "aioretry_smithy._telemetry.traced": "opentelemetry",

@@ -95,6 +95,16 @@ def other_host_key(request: HttpRequest) -> str | None:
     return host_key(request) if request.route is None else None
 
 
+def group_key(request: HttpRequest) -> str | None:
+    """Name the service of a request to several servers; None of any other request."""
+    if request.route is not None:
+        return request.route.service_key
+    base = request._base_url
+    if isinstance(base, Service) and base.find(request.target) is not None:
+        return base.key
+    return None
+
+
 def method_key(request: HttpRequest) -> str | None:
     """Name the method of a request, in capital letters.
 

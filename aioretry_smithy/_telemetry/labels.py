@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from .._context.context import record_of
 from .._hedging.hedged_request import is_good
+from .._request.keys import group_key
 from .._text import encodable
 
 if TYPE_CHECKING:
@@ -66,10 +67,22 @@ class Subject(NamedTuple):
 
 
 def http_subject(request: HttpRequest) -> Subject:
-    """Describe a call by its method and its server."""
+    """Describe a call by its method and its server.
+
+    Of several servers that do the same, measurements know what they do, not each.
+    """
     method, server = known_method(request), server_attributes(request)
     name = "HTTP" if method == ANOTHER_METHOD else method
-    return Subject(name, server, {"http.request.method": method, **server})
+    measured, service = server, group_key(request)
+    if service is not None and service != _authority(server):
+        measured = {"server.address": encodable(service)}
+    return Subject(name, server, {"http.request.method": method, **measured})
+
+
+def _authority(server: Attributes) -> str:
+    """Return host and port as keys have them."""
+    host, port = str(server.get("server.address")), server.get("server.port")
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def rpc_subject(name: str, label: str) -> Subject:

@@ -10,11 +10,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .._breaker.breaker import CircuitBreaker
+    from .._endpoints.listener import Group
     from .._limits.concurrency_limit import ConcurrencyLimit
     from .._retry.budget import RetryBudget
 
 M = TypeVar("M")
-T = TypeVar("T", bound="CircuitBreaker | ConcurrencyLimit | RetryBudget")
+T = TypeVar("T", bound="CircuitBreaker | ConcurrencyLimit | Group | RetryBudget")
 
 _made: WeakKeyDictionary[object, dict[object, Any]] = WeakKeyDictionary()
 _lock = Lock()

@@ -15,6 +15,7 @@ from .._log.timeline import until_next
 from .._masking.mask import HIDDEN
 from .._text import encodable
 from .client import Observation, TelemetryClient, log_error
+from .endpoints import peer_attributes
 from .labels import ANOTHER_METHOD, Attributes, HedgeCount, class_name
 from .spans import Telemetry, Traced, is_suppressed, nanoseconds, show_failure
 
@@ -62,7 +63,8 @@ class TracedAttempt(Traced):
 
     def _first_attributes(self, ctx: ClientRequestContext) -> Attributes:
         request = self.request
-        attributes = self._subject.measured.copy()
+        method = self._subject.measured["http.request.method"]
+        attributes: Attributes = {"http.request.method": method, **self._subject.shown}
         if attributes["http.request.method"] == ANOTHER_METHOD:
             attributes["http.request.method_original"] = encodable(request.method)
         if self._subject.shown:
@@ -75,6 +77,7 @@ class TracedAttempt(Traced):
             attributes["http.request.resend_count"] = sent_before
         if self._is_hedge:
             attributes["aioretry_smithy.hedge"] = True
+        attributes.update(peer_attributes(ctx, request))
         return attributes
 
     def _last_attributes(

@@ -49,7 +49,8 @@ HTTP_CLIENT_SPAN = {
     "http.response.status_code": Row(int, "where there is a response"),
     "http.request.resend_count": Row(int, "where it was sent before"),
     "network.protocol.version": Row(str, "recommended"),
-    # The connection is often given back before anybody could ask for its other end.
+    # The connection is often given back before anybody could ask for its other end;
+    # where it goes to is known of endpoints with an address alone.
     "network.peer.address": Row(str, "recommended, not made"),
     "network.peer.port": Row(int, "recommended, not made"),
 }
