@@ -310,11 +310,11 @@ class EndpointGroup:
         """Return what may serve a request, in order of preference."""
         if request is not None and self._service.find(request.target) is None:
             return ()
-        return (self._of(loop),)
+        return (self._roster_in(loop),)
 
     async def _is_ready(self, loop: AbstractEventLoop, until: float) -> bool:
         """Wait for endpoints; say whether there are any by then."""
-        return await ready_in(self._of(loop), until)
+        return await ready_in(self._roster_in(loop), until)
 
     async def _change(
         self, loop: AbstractEventLoop, rosters: tuple[Roster, ...], until: float
@@ -323,7 +323,7 @@ class EndpointGroup:
         for roster in rosters:
             await roster.wait(until)
 
-    def _of(self, loop: AbstractEventLoop) -> Roster:
+    def _roster_in(self, loop: AbstractEventLoop) -> Roster:
         """Return the roster in a loop; in another one than before all starts afresh."""
         roster = self._roster
         if roster is None or roster.loop is not loop:
@@ -347,7 +347,7 @@ class EndpointGroup:
         """Choose an endpoint for a request; None where there is none."""
         roster = self._roster
         if roster is None or roster.loop is not call.loop:
-            roster = self._of(call.loop)
+            roster = self._roster_in(call.loop)
         return roster.pick(call, scope, request)
 
     async def _wait(
@@ -358,7 +358,7 @@ class EndpointGroup:
         Raises:
             EndpointGroupError: There is none in time.
         """
-        roster = self._of(call.loop)
+        roster = self._roster_in(call.loop)
         return await choice_in(roster, self._name, call, scope, request)
 
     @property

@@ -65,7 +65,7 @@ async def no_choice() -> AsyncIterator[Call]:
 async def choice() -> AsyncIterator[Call]:
     """Choose, begin and end as the hooks do, without a call."""
     loop = asyncio.get_running_loop()
-    roster = new_group()._of(loop)
+    roster = new_group()._roster_in(loop)
     scale, choose = roster.scale, roster.selection._choose
     for state in roster.states:
         note_answer(state, 0.01, scale.growth(loop.time()))

@@ -206,7 +206,7 @@ async def test_nobody_who_left_is_kept_for_long():
     """Case 89: names that come and go leave no growth."""
     group = DynamicEndpointGroup()
     await asyncio.sleep(0)
-    group._of(asyncio.get_running_loop())
+    group._roster_in(asyncio.get_running_loop())
     for number in range(100):
         group.set_endpoints([f"http://host-{number}.example"])
         await asyncio.sleep(30.0)

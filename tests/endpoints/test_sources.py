@@ -62,7 +62,7 @@ async def test_url_of_a_service_of_records_begins_with_the_first_endpoint():
     """As soon as there is a list."""
     pytest.importorskip("dns", reason="needs the extra dns")
     group = EndpointGroup.srv("_http._tcp.orders.example.com")
-    roster = group._of(asyncio.get_running_loop())
+    roster = group._roster_in(asyncio.get_running_loop())
     before = group._service.join(URL("/orders"))
     roster.set_listed([Listed(Endpoint("http://a.example:81"))])
 
