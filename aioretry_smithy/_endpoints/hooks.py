@@ -95,17 +95,13 @@ class BalancingHooks(Hooks):
         self, call: Call, scope: Scope, request: HttpRequest, asked: URL
     ) -> Sign | None:
         """Choose nothing where a proxy finds the address; None where none does."""
-
-        def url() -> URL:
-            return asked if asked.absolute else self._service.join(asked)
-
-        if not goes_through_proxy(call, request, url):
+        if not goes_through_proxy(call, request, self._service, asked):
             return None
         self._group._warn_of_proxy()
         if not self._group._has_one_name:
             # The names are several, from which one is chosen all the same.
             return None
-        routed = RoutedRequest.to(None, url(), request)
+        routed = RoutedRequest.to(None, self._service.whole(asked), request)
         record = call if scope is call else scope.record
         record.request = routed.without_body()
         return Changed(routed, PASS)

@@ -10,12 +10,11 @@ import aiohttp
 from .._failures.safety import peel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from yarl import URL
 
     from .._call.call import Call
     from .._request.request import HttpRequest
+    from .._request.service import Service
 
 _OF_PROXIES: Final = (aiohttp.ClientProxyConnectionError, aiohttp.ClientHttpProxyError)
 # aiohttp cannot use these.
@@ -23,20 +22,15 @@ _UNUSABLE: Final = ("https:", "wss:")
 
 
 def goes_through_proxy(
-    call: Call, request: HttpRequest, url: Callable[[], URL]
+    call: Call, request: HttpRequest, service: Service, asked: URL
 ) -> bool:
-    """Say whether aiohttp will send a request through a proxy.
-
-    Args:
-        call: The call.
-        request: The request.
-        url: Finds the URL that it is sent to.
-    """
+    """Say whether aiohttp will send a request for something *asked* through a proxy."""
     if request.arguments.get("proxy") is not None:
         return True
     session = call.session
     return session is not None and (
-        session._default_proxy is not None or (session.trust_env and _has_proxy(url()))
+        session._default_proxy is not None
+        or (session.trust_env and _has_proxy(service.whole(asked)))
     )
 
 

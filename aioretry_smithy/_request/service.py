@@ -54,6 +54,10 @@ class Service:
         base = self._url()
         return url if base is None else joined(base, from_root(url))
 
+    def whole(self, asked: URL) -> URL:
+        """Return what :meth:`find` has found as a URL with the service's origin."""
+        return asked if asked.absolute else self.join(asked)
+
     def find(self, target: StrOrURL) -> URL | None:
         """Return what one of the servers is asked for: a URL, from the root or whole.
 

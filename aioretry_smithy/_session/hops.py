@@ -8,6 +8,7 @@ from aiohttp import ClientRequest
 
 from .._endpoints.visit import note_hop
 from .request_classes import RequestClasses
+from .uploads import measured
 
 if TYPE_CHECKING:
     from aiohttp import ClientSession
@@ -31,4 +32,5 @@ def _members(kind: type[ClientRequest]) -> dict[str, object]:
 
 
 _following = RequestClasses(_members)
-_of_aiohttp = _following.of(ClientRequest)
+# It lives on, as most sessions of groups have it.
+_of_aiohttp = _following.of(measured.of(ClientRequest))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import ClientRequest, payload
 
@@ -39,7 +39,7 @@ _last_upload: ContextVar[Upload | None] = ContextVar(
 def measure_uploads(session: ClientSession) -> type[ClientRequest]:
     """Make the requests of a session count their bytes; return the class before."""
     before: type[ClientRequest] = session._request_class
-    session._request_class = _measured.of(before)
+    session._request_class = measured.of(before)
     return before
 
 
@@ -117,9 +117,11 @@ def _members(kind: type[ClientRequest]) -> dict[str, object]:
     return {"write_bytes": write_bytes, "send": send}
 
 
-_measured = RequestClasses(_members)
+measured: Final = RequestClasses(_members)
+"""Makes the classes of requests that count."""
+
 # It lives on, as most sessions have it.
-_of_aiohttp = _measured.of(ClientRequest)
+_of_aiohttp = measured.of(ClientRequest)
 
 
 async def _counted(

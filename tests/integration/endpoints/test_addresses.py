@@ -462,3 +462,15 @@ async def test_request_class_of_the_callers_own_serves(servers):
 
     assert 2 == Own.made
     assert ["1", "1"] == servers.asked
+
+
+async def test_mock_in_place_of_aiohttp_is_balanced_too(aioresponses_mock):
+    """It sees the URL of the service, whatever the address."""
+    group = EndpointGroup.of(Endpoint("http://orders.test", address="127.0.0.1"))
+    aioresponses_mock.get("http://orders.test/x", body="mocked")
+    async with connected(group, RETRIES) as client, client.get("/x") as response:
+        log = RequestLog.of(response)
+        text = await response.text()
+
+    assert ("mocked", "127.0.0.1:80") == (text, str(log.endpoint))
+    assert [0] == in_flight(group)

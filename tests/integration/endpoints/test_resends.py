@@ -27,6 +27,7 @@ from aioretry_smithy import (
     Endpoint,
     EndpointGroup,
     EndpointSelectionStrategy,
+    HedgingClient,
     OutlierDetection,
     RequestLog,
     client_decorator,
@@ -336,6 +337,21 @@ async def test_place_at_the_endpoint_that_was_left_is_free(make):
 
     assert ["1", "2"] == endpoints_in(log)
     assert [0] == places
+
+
+@each
+async def test_resend_of_a_request_that_may_be_hedged_goes_to_another(make):
+    """There was one request up to then."""
+    async with pools(*HOSTS[:2]) as servers:
+        group = make(servers)
+        async with connected(group, HedgingClient.new_decorator(5.0)) as client:
+            await read(client)
+            servers[0].leave_stale()
+            status, log = await read(client)
+
+    assert (200, str([*group.endpoints][1])) == (status, str(log.endpoint))
+    assert [2, 1] == [len(server.requests) for server in servers]
+    assert [0, 0] == in_flight(group)
 
 
 async def test_trial_that_broke_is_given_up():
