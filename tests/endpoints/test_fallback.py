@@ -557,3 +557,16 @@ async def test_call_waits_its_time_though_those_before_did():
 
     # The first one waits for both groups, one after the other.
     assert 3.2 + 3.2 + 3.2 == now()
+
+
+async def test_proxy_is_warned_of_once(caplog):
+    """It finds addresses by itself, but names are chosen all the same."""
+    servers = Servers()
+    group = dns(["10.0.0.1"]).or_else(of("b"))
+    async with servers.session(group) as client:
+        for _ in range(2):
+            await servers.get(client, proxy="http://proxy")
+
+    (message,) = caplog.messages
+    assert "endpoint group 'http://orders, else http://b'" in message
+    assert ["10.0.0.1:80"] * 2 == servers.asked

@@ -629,3 +629,16 @@ async def test_endpoint_that_leaves_while_it_is_asked_is_nobodys_business(health
         assert ["a"] == [*map(str, await group.when_ready())]
 
     assert [("changed", "a", "b"), ("changed", "a")] == told.events
+
+
+async def test_proxy_chooses_among_addresses(health, caplog):
+    """As with a group that is not checked."""
+    servers = Servers()
+    async with (
+        HealthCheckedEndpointGroup(dns(["10.0.0.1"]), "/healthz") as group,
+        servers.session(group) as client,
+    ):
+        await servers.get(client, proxy="http://proxy")
+
+    assert ["orders"] == servers.asked
+    assert 1 == len(caplog.messages)

@@ -31,7 +31,9 @@ from aioretry_smithy import (
     OutlierDetection,
     RequestLog,
     client_decorator,
+    request_options,
 )
+from aioretry_smithy._request.keys import service_key
 
 UNENDED = cut(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", end=End.STALL)
 """An answer whose body does not come."""
@@ -390,3 +392,42 @@ async def test_cancelled_resend_gives_its_place_back():
                 await asyncio.gather(call, return_exceptions=True)
 
     assert [0, 0] == in_flight(group)
+
+
+@each
+async def test_pinned_request_is_sent_again_to_the_same_endpoint(make):
+    """Though another one is well."""
+    async with pools(*HOSTS[:2]) as servers:
+        group = make(servers)
+        async with connected(group, RETRIES) as client:
+            with request_options(endpoint=group.endpoints[0]):
+                await read(client)
+                servers[0].leave_stale()
+                _, log = await read(client)
+
+    assert ["1", "1"] == endpoints_in(log)
+    assert [0, 0] == in_flight(group)
+
+
+@each
+@pytest.mark.parametrize(("first", "asked"), [(1, "11"), (2, "12")])
+async def test_resend_stays_in_the_group_that_serves(make, first, asked):
+    """As retries do: one that follows is not tried while one of the first is well."""
+    keys = []
+
+    @client_decorator
+    async def note(delegate, ctx, request):
+        keys.append(service_key(request))
+        return await delegate.execute(ctx, request)
+
+    async with pools(*HOSTS) as servers:
+        near = make(servers[:first], name="near")
+        group = near.or_else(make(servers[first:]))
+        async with connected(group, note, RETRIES) as client:
+            await read(client)
+            servers[0].leave_stale()
+            _, log = await read(client)
+
+    assert [*asked] == endpoints_in(log)
+    assert {"near"} == {*keys}
+    assert [0, 0, 0] == in_flight(group)
