@@ -133,7 +133,7 @@ class TestConnect:
 
     async def test_without_detection_none_is_out(self):
         """Case 91: outlier_detection=None."""
-        fleet = Fleet(a=refused())
+        fleet = Fleet(a=[200, refused()])
 
         assert {} == await outcomes(fleet, group_of("ab", outlier_detection=None), 20)
         assert {"a"} == set(fleet.asked)
@@ -421,6 +421,23 @@ class TestOldAnswers:
             assert 200 == (await old)[0]
 
         assert {"a": "connect_failures"} == out(group)
+
+    async def test_success_does_not_end_a_row(self):
+        """Case 90: of failures after the return."""
+        late = after(7.0, 200)
+        fleet = Fleet(a=[late, refused(), 200, 503, 503, 503, 503, 503])
+        group = group_of("ab")
+        async with fleet.session(group) as client:
+            old = asyncio.create_task(call(client))
+            await at(0.5)
+            await call(client)
+            await at(6.0)
+            for _ in range(5):
+                await call(client)
+            await old
+            await call(client)
+
+        assert ("aaaaaaaa", {"a": "consecutive_failures"}) == (fleet.text, out(group))
 
     async def test_failures_do_not_keep_it_out_for_longer(self):
         """Case 90: nor put it out again once it is back."""

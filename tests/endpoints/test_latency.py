@@ -114,6 +114,36 @@ def test_one_given_up_may_only_raise():
     assert estimate.scale.growth(1.0) == estimate.state.grown
 
 
+def test_one_given_up_is_compared_with_what_is_left_of_the_estimate():
+    """Case 97: that has fallen to 0.18 s by then."""
+    estimate = Estimate()
+    estimate.note(0.0, 0.5)
+    estimate.note(10.0, 0.2, note_at_least)
+
+    assert pytest.approx(0.2) == estimate.at(10.0)
+
+
+def test_answer_that_the_request_was_wrong_renews_what_was():
+    """Whenever that was."""
+    estimate = Estimate()
+    estimate.note(0.0, 0.1)
+    estimate.note(3.0, 1.0)
+    estimate.note(7.0, 0.001, note_refusal)
+
+    assert pytest.approx(1.0) == estimate.at(7.0)
+
+
+def test_age_of_an_estimate_is_kept_over_epochs():
+    """A new one begins after 2000 s, between these two answers."""
+    estimate = Estimate()
+    estimate.note(0.0, 1.0)
+    estimate.note(1999.0, 1.0)
+    estimate.note(2001.0, 0.1)
+
+    weight = math.exp(-0.2)
+    assert pytest.approx(weight + 0.1 * (1 - weight)) == estimate.at(2001.0)
+
+
 def test_one_that_comes_back_begins_anew():
     """With the latency of its trial, and no penalty."""
     estimate = Estimate()

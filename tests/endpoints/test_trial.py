@@ -478,3 +478,16 @@ async def test_endpoint_that_is_well_needs_none():
         await call(client)
 
     assert [False, False] == seen
+
+
+async def test_is_not_cut_by_a_client_of_one_attempt():
+    """Likewise, without a block."""
+    fleet = Fleet(a=[refused(), after(10.0, 200)])
+    group = group_of("ab")
+    client = fleet.session(group, retrying(SAFELY, max_total_attempts=1))
+    async with client:
+        await put_out(client)
+        status, log = await call(client)
+
+    assert (200, 10.0) == (status, log.duration)
+    assert {"a": "trial_failed"} == out(group)
