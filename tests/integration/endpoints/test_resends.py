@@ -195,6 +195,34 @@ async def test_sticky_request_is_sent_again_to_the_same_endpoint(make):
 
 
 @each
+async def test_pinned_request_is_sent_again_to_the_same_endpoint(make):
+    """The block of code said where."""
+    async with pools(*HOSTS[:2]) as servers:
+        group = make(servers)
+        async with connected(group, RETRIES) as client:
+            with request_options(endpoint=group.endpoints[0]):
+                await read(client)
+                servers[0].leave_stale()
+                status, log = await read(client)
+
+    assert (200, ["1", "1"]) == (status, endpoints_in(log))
+    assert [0, 0] == in_flight(group)
+
+
+@each
+async def test_resend_stays_in_a_group_while_that_has_one_that_is_well(make):
+    """The group that follows serves where none is."""
+    async with pools(*HOSTS[:2]) as servers:
+        group = make(servers[:1]).or_else(make(servers[1:]))
+        async with connected(group, RETRIES) as client:
+            await read(client)
+            servers[0].leave_stale()
+            status, log = await read(client)
+
+    assert (200, ["1", "1"]) == (status, endpoints_in(log))
+
+
+@each
 async def test_resend_stays_where_there_is_no_other(make):
     """Nothing else would be left to do."""
     async with pools(HOSTS[0]) as servers:
