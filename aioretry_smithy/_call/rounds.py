@@ -33,11 +33,14 @@ def is_throttled(call: Call, record: Record, cause: Exception | None) -> bool:
         info = RetryInfo.of(peel(cause))
         return info.is_throttling_error and info.retry_after is not None
     outcome = record.outcome
-    if outcome.status not in THROTTLING:
-        return False
-    headers: Any = outcome.headers
+    return outcome.status in THROTTLING and asked_for(call, record) is not None
+
+
+def asked_for(call: Call, record: Record) -> float | None:
+    """Return the seconds for which an answer asks to be left alone, if it does."""
+    headers: Any = record.outcome.headers
     now = call.wall_clock + record.started - call.started
-    return retry_after(headers, now=now) is not None
+    return None if headers is None else retry_after(headers, now=now)
 
 
 class FailedAttempt(NamedTuple):

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 class EndpointGroupError(UnprocessedRequestError):
     """There is no endpoint for the request; it was not sent.
 
-    Any method may be sent again. No circuit breaker and no retry limiter counts it.
+    It may be sent again, whatever its method. No circuit breaker and no retry limiter
+    counts it.
 
     Args:
         group: The name of the group.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from .._breaker.breaker import FailFastError
-from .._failures.hints import retry_after
+from .._call.rounds import asked_for
 from .._failures.safety import is_unprocessed, peel
 from .ejection import CIRCUIT_OPEN, RETRY_AFTER, note_failure, note_success, set_aside
 from .latency import note_answer, note_at_least, note_refusal, seconds_of
@@ -121,17 +121,9 @@ def _leave_alone(state: EndpointState, call: Call, record: Record) -> bool:
     if record.started < state.changed_at:
         # It has been out since then, or is back.
         return False
-    asked = _asked_for(call, record)
+    is_busy = record.outcome.status == _UNAVAILABLE
+    asked = asked_for(call, record) if is_busy else None
     return asked is not None and asked > 0 and set_aside(state, asked, RETRY_AFTER)
-
-
-def _asked_for(call: Call, record: Record) -> float | None:
-    """Return the seconds for which a 503 asks to be left alone."""
-    outcome = record.outcome
-    headers: Any = outcome.headers
-    if outcome.status != _UNAVAILABLE or headers is None:
-        return None
-    return retry_after(headers, now=call.wall_clock + record.started - call.started)
 
 
 def _slowest(state: EndpointState, growth: float) -> float:

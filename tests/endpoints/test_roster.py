@@ -103,32 +103,6 @@ class TestRanks:
         assert [(2.0, 0, 0)] == [(s.weight, s.rank, s.place) for s in roster.states]
 
 
-class TestFollower:
-    """What serves while none of a group's own is well."""
-
-    async def test_all_may_be_out(self):
-        """Case 87: even the only one."""
-        group, roster = await ranked({"a": 0})
-        roster.follower = lambda: roster
-        async with Fleet(a=refused()).session(group) as client:
-            await call(client)
-
-        assert {"a": "connect_failures"} == out(group)
-
-    async def test_untried_is_of_the_first_that_has_any_well(self):
-        """Case 122: the follower's, where all of these are out."""
-        group, roster = await ranked({"a": 0})
-        _other, following = await ranked({"b": 0})
-        roster.follower = lambda: following
-        before = names(roster.well_now())
-        async with Fleet(a=refused()).session(group) as client:
-            await call(client)
-
-        assert ("a", "b") == (before, names(roster.well_now()))
-        assert state_of(group, "a").has_other({Endpoint("http://a.example"): 1})
-        assert not state_of(group, "a").has_other({Endpoint("http://b.example"): 1})
-
-
 class TestTime:
     """What changes by time alone."""
 
