@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+dice: Final = random.random
+"""Draws a number in [0, 1), for what is drawn often and is never pickled."""
 
 
 def chance() -> float:

@@ -225,15 +225,12 @@ def _begin(
     state = chosen.state
     url = state.url_of(target, asked)
     record = call if scope is call else scope.record
-    visit = Visit(call, record, chosen, url)
-    record.route = route = visit.route
-    routed = RoutedRequest.to(route, url, request)
-    record.request = routed.without_body()
+    visit = Visit(call, record, chosen, url, request)
     if call.care < OF_ARGUMENTS and (
         state.middleware is not None or _has_credentials(call)
     ):
         call.care = OF_ARGUMENTS
-    return Changed(routed, visit)
+    return visit
 
 
 def _has_credentials(call: Call) -> bool:

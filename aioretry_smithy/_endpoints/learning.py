@@ -74,9 +74,9 @@ def learn_success(
     ended = outcome.ended
     if ended is None:
         ended = call.loop.time()
-    began, scale = sent_at(record), roster.scale
+    began = record.started if record.first_sent is None else sent_at(record)
     took = ended - began
-    growth = scale.growth(ended)
+    growth = roster.scale.growth(ended)
     was_settled = state.grown > 0.0 and not state.penalty
     if outcome.status in _WRONG_REQUEST:
         state.is_guess |= is_trial

@@ -326,7 +326,7 @@ class Roster:
         Without a *request* there is no trial. What is out is chosen only for want of
         others, and not where others follow.
         """
-        if call.loop.time() >= self.due_at:
+        if self.due_at < math.inf and call.loop.time() >= self.due_at:
             self.catch_up()
         if self.due and request is not None:
             for state in self.due:
@@ -339,7 +339,8 @@ class Roster:
             return None
         if not well:
             return None
-        if call.sent:
+        # An attempt is among the requests of its call.
+        if len(call.sent) > (scope is not call):
             well = self._least_tried(call, scope.record, well)
         return self.selection._choose(self, call, scope, well)
 

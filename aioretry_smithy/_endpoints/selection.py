@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from .._chance import chance
+from .._chance import dice as chance
 from .._context.context import context_of
 from .._errors import (
     bad_argument,

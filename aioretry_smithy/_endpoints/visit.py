@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
+from .._call.hooks import Changed
 from .._request.endpoint import origin_key
 from .._request.routed import RoutedRequest
 from .._request.service import joined, path_after
@@ -25,14 +26,17 @@ if TYPE_CHECKING:
 _current: ContextVar[Visit | None] = ContextVar("aioretry_smithy_visit", default=None)
 
 
-class Visit:
+class Visit(Changed):
     """A request that an endpoint was chosen for, up to its answer.
+
+    It is the permit of the request, and until it is closed the sign that gives it.
 
     Args:
         call: The call.
         record: The record of the request.
         chosen: The endpoint, the trial of one, or how it was chosen.
         url: The URL there.
+        request: The request, as it was before.
     """
 
     __slots__ = (
@@ -59,7 +63,10 @@ class Visit:
     is_over: bool
     """Whether it has left for another origin, by a redirect."""
 
-    def __init__(self, call: Call, record: Record, chosen: Chosen, url: URL) -> None:
+    def __init__(
+        self, call: Call, record: Record, chosen: Chosen, url: URL, request: HttpRequest
+    ) -> None:
+        self.permit = self
         self.call = call
         self.record = record
         self.state = state = chosen.state
@@ -76,6 +83,9 @@ class Visit:
         self.outer = _current.get()
         _current.set(self)
         state.in_flight += 1
+        record.route = route = self.route
+        self.request = routed = RoutedRequest.to(route, url, request)
+        record.request = routed.without_body() if call.care else routed
 
     def close(self, record: Record) -> None:
         """Follow the request no longer."""
@@ -83,7 +93,7 @@ class Visit:
             # Hooks further out know of the service alone.
             record.has_moved = False
         _current.set(self.outer)
-        self.outer = self.sender = None
+        self.outer = self.sender = self.permit = None
 
     def leave(self) -> None:
         """Let the endpoint go, which has answered: by a redirect to another origin.

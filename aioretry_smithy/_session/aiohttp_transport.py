@@ -211,7 +211,8 @@ def _with_timeout(
         and call.loop.time() - call.started <= CLOSE_ENOUGH
     ):
         return arguments
-    if request is not call.to_send and record.first_sent is None:
+    is_same = request.arguments is call.to_send.arguments
+    if not is_same and record.first_sent is None:
         record.first_sent = call.loop.time()
     timeout = attempt_timeout(call, record, request, session)
     return arguments if timeout is None else {**arguments, "timeout": timeout}

@@ -151,10 +151,9 @@ def with_rest_of_timeout(
 
 def _is_replaced(call: Call, request: HttpRequest) -> bool:
     """Say whether a decorator has replaced the timeout."""
-    as_called = call.to_send
-    return request is not as_called and (
-        request.arguments.get("timeout", sentinel)
-        is not as_called.arguments.get("timeout", sentinel)
+    own, as_called = request.arguments, call.to_send.arguments
+    return own is not as_called and (
+        own.get("timeout", sentinel) is not as_called.get("timeout", sentinel)
     )
 
 
