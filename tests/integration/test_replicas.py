@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 from aiohttp import ClientConnectorError
-from live_replicas import Replica, at_a_rate, running
+from live_replicas import Replica, at_a_rate, free_port, running
 
 from aioretry_smithy import (
     EndpointGroup,
@@ -56,4 +56,41 @@ async def test_nobody_notices_that_a_replica_dies_and_comes_back():
     assert [] == [RequestLog.of(each).render() for each in failures]
     assert 0.95 * 10 * CALLS_A_SECOND < len(logs)
     assert len(refused) <= 3
-    assert min(each.requests for each in replicas) > 500
+    assert min(each.requests for each in replicas) > 100
+
+
+@pytest.mark.long
+async def test_list_that_changes_under_load_loses_no_call():
+    """With 500 calls a second; what was removed gets nothing after the next query."""
+    addresses = ["127.0.0.1", "127.0.0.2", "127.0.0.3"]
+    port = free_port(*addresses)
+    replicas = {each: Replica(each, port) for each in addresses}
+    listed = addresses[:2]
+
+    async def resolver(host, port):
+        return [(each, 1.0) for each in listed]
+
+    async with running(*replicas.values()):
+        group = EndpointGroup.dns(f"http://orders.test:{port}", resolver=resolver)
+        retrying = RetryingClient.new_decorator(RetryConfig.standard())
+        builder = SessionBuilder(group).decorator(retrying)
+        async with builder.response_timeout(10.0).build() as session:
+
+            async def call():
+                async with session.get("/orders") as response:
+                    assert 200 == response.status
+                    await response.read()
+
+            async def change():
+                await asyncio.sleep(2.0)
+                listed[:] = addresses[1:]
+                await asyncio.sleep(1.5)
+                return replicas[addresses[0]].requests
+
+            changing = asyncio.create_task(change())
+            failures = await at_a_rate(CALLS_A_SECOND, 6.0, call)
+            by_then = await changing
+
+    assert [] == [RequestLog.of(each).render() for each in failures]
+    assert 100 < by_then == replicas[addresses[0]].requests
+    assert min(each.requests for each in replicas.values()) > 100
