@@ -21,7 +21,7 @@ from ..smithy.errors import (
     refusals,
 )
 from .classify import Failure, classify
-from .elsewhere import without_wait
+from .elsewhere import overrules, without_wait
 from .error_code import read_error_code
 from .retried_call import RetriedCall
 from .strategy_tokens import delay_of, scope_of, tokens_of
@@ -122,8 +122,11 @@ class TokenCall(RetriedCall):
             return await self._end_with(RetryStopReason.LIMITER)
         if RetryInfo.of(error).allows_retry:
             return None
-        # The error forbids a retry, and not every strategy minds.
-        if self.attempts_made < self.config.max_total_attempts:
+        # The error forbids a retry, and not every strategy minds. One that the next
+        # endpoint is asked in spite of is not asked: its token would be used up.
+        if overrules(self.call, self.attempt.record, self.cause):
+            self._overrules = False
+        elif self.attempts_made < self.config.max_total_attempts:
             self._overrules = await self._refresh() is None
         return None if self._overrules else NOT_WANTED
 

@@ -680,6 +680,20 @@ class TestSmithy:
 
         assert (200, "ab") == (status, asked)
 
+    async def test_certificate_does_not_use_up_the_token(self):
+        """The strategy is not asked, since it would say no: another may fail too."""
+        fleet = Fleet(**dict.fromkeys("abc", certificate()))
+        error, log, asked = await logged(fleet, group_of("abc"), self.standard())
+
+        assert (aiohttp.ClientConnectorCertificateError, "abc") == (type(error), asked)
+        assert "no_retry" == log.stop_reason
+
+    async def test_success_after_a_certificate_is_recorded(self, caplog):
+        """With the token that the strategy has given."""
+        await logged(Fleet(a=certificate()), group_of("ab"), self.standard())
+
+        assert [] == caplog.messages
+
     async def test_scope_of_tokens_is_the_service(self):
         """Case 75: one quota for all endpoints."""
         scopes = []
