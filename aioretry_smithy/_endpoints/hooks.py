@@ -116,8 +116,7 @@ class BalancingHooks(Hooks):
     ) -> Awaitable[None] | None:
         """Learn from the outcome; the request is over when its body has ended."""
         record = call if scope is call else scope.record
-        permit.close(record)
-        if permit.is_over:
+        if permit.close(record):
             return None
         state, chosen = permit.state, permit.chosen
         if isinstance(result, Sign):
@@ -163,8 +162,7 @@ class BalancingHooks(Hooks):
             TimeoutError: It was a trial that was cut.
         """
         record = scope.record
-        permit.close(record)
-        if permit.is_over:
+        if permit.close(record):
             return
         state, chosen = permit.state, permit.chosen
         state.in_flight -= 1

@@ -40,11 +40,9 @@ class Visit(Changed):
     """
 
     __slots__ = (
-        "call",
+        "about",
         "chosen",
-        "is_over",
         "outer",
-        "record",
         "route",
         "sender",
         "state",
@@ -60,22 +58,20 @@ class Visit(Changed):
     state: EndpointState
     """The endpoint where it is."""
 
-    is_over: bool
-    """Whether it has left for another origin, by a redirect."""
+    about: tuple[Call, Record] | None
+    """The call and the record; None once it is over, or has left by a redirect."""
 
     def __init__(
         self, call: Call, record: Record, chosen: Chosen, url: URL, request: HttpRequest
     ) -> None:
         self.permit = self
-        self.call = call
-        self.record = record
+        self.about = call, record
         self.state = state = chosen.state
         if isinstance(chosen, Choice):
             self.route, self.chosen = chosen, chosen.permit
         else:
             self.route, self.chosen = state, chosen
         self.url = url
-        self.is_over = False
         # aiohttp's timer of the last send that reached the endpoint: one for each send,
         # and for all hops of that.
         self.sender: object = None
@@ -87,24 +83,33 @@ class Visit(Changed):
         self.request = routed = RoutedRequest.to(route, url, request)
         record.request = routed.without_body() if call.care else routed
 
-    def close(self, record: Record) -> None:
-        """Follow the request no longer."""
+    def close(self, record: Record) -> bool:
+        """Follow the request no longer; say whether it has left before.
+
+        Tasks and timers that began meanwhile, such as those of a connection in the
+        pool, have this for as long as they live: they must not have the call or the body, and
+        what they send later is none of this request.
+        """
         if record.has_moved:
             # Hooks further out know of the service alone.
             record.has_moved = False
-        _current.set(self.outer)
-        self.outer = self.sender = self.permit = None
+        # It is another one where a call is closed in another task than it began in.
+        if _current.get() is self:
+            _current.set(self.outer)
+        has_left = self.about is None
+        self.about = self.outer = self.sender = self.permit = self.request = None
+        return has_left
 
-    def leave(self) -> None:
+    def leave(self, call: Call, record: Record) -> None:
         """Let the endpoint go, which has answered: by a redirect to another origin.
 
         What becomes of the request there says nothing of the endpoint.
         """
         if isinstance(self.chosen, Trial):
             self.chosen.stop()
-        self.is_over = True
+        self.about = None
         self.state.in_flight -= 1
-        learn(self.state, self.call, self.record, self.chosen, None, verdict=True)
+        learn(self.state, call, record, self.chosen, None, verdict=True)
 
     def move(self, state: EndpointState, url: URL) -> EndpointState | Choice:
         """Go on at another endpoint, the way to which is returned.
@@ -130,12 +135,12 @@ def note_hop(url: URL, sender: object) -> None:
         sender: An object that all hops of one request have in common.
     """
     visit = _current.get()
-    if visit is None or visit.is_over:
+    if visit is None or visit.about is None:
         return
     if url is visit.url or origin_key(url) == visit.state.origin:
         visit.sender = sender
     elif sender is not None and visit.sender is sender:
-        visit.leave()
+        visit.leave(*visit.about)
 
 
 def move_resend(
@@ -164,9 +169,9 @@ def move_resend(
     """
     visit = _current.get()
     record.route = stale.route
-    if visit is None or visit.call is not call or visit.is_over:
+    if visit is None or visit.about is None or visit.about[0] is not call:
         return request
-    visit.record = record
+    visit.about = call, record
     before, route = visit.state, request.route
     if not may_move or route is None or route.key != before.key:
         return request

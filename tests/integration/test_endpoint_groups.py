@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import io
 import random
 import socket
+import weakref
 
 import aiohttp
 import pytest
@@ -217,3 +219,60 @@ async def test_random_cancellations_leave_nothing_under_way(serving):
             await asyncio.sleep(0.01)
 
         assert [0, 0, 0] == in_flight(group)
+
+
+async def test_connection_in_the_pool_does_not_keep_the_call(serving):
+    """Nor its body: it has the context that it was opened in, while it is open."""
+    calls = []
+
+    class Body(io.BytesIO):
+        """One that can be watched."""
+
+    @client_decorator
+    async def notice(delegate, ctx, request):
+        calls.extend([weakref.ref(ctx._call), weakref.ref(request.options["data"])])
+        return await delegate.execute(ctx, request)
+
+    async def answer(request):
+        return web.Response(body=await request.read())
+
+    server = await serving(answer)
+    async with connected(group_of(server.make_url("/")), notice) as session:
+        async with session.post("/", data=Body(b"1")) as response:
+            await response.read()
+        del response
+        gc.collect()
+        kept = [each() for each in calls]
+
+    assert [None, None] == kept
+
+
+async def test_task_that_outlives_a_call_is_none_of_it(serving):
+    """It may follow a redirect away from the endpoint of that."""
+    gate, tasks = asyncio.Event(), []
+
+    async def answer(request):
+        if request.path == "/away":
+            raise web.HTTPFound(stranger.make_url("/"))
+        return web.Response()
+
+    server, stranger = await serving(answer), await serving(answer)
+
+    async def go_away():
+        await gate.wait()
+        async with other_session.get(server.make_url("/away")) as response:
+            return response.url
+
+    @client_decorator
+    async def begin(delegate, ctx, request):
+        tasks.append(asyncio.create_task(go_away()))
+        return await delegate.execute(ctx, request)
+
+    group, other = group_of(server.make_url("/")), group_of(stranger.make_url("/"))
+    async with connected(group, begin) as session, connected(other) as other_session:
+        async with session.get("/"):
+            pass
+        gate.set()
+        assert [stranger.make_url("/")] == await asyncio.gather(*tasks)
+
+    assert [0] == in_flight(group)
