@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from .._call.tries import tries_of
+from .trial import Trial
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from .._request.endpoint import Endpoint
     from .roster import Roster
     from .state import EndpointState
-    from .trial import Trial
 
     Permit: TypeAlias = EndpointState | Trial
     Chosen: TypeAlias = "EndpointState | Trial | Choice"
@@ -87,3 +87,11 @@ class Choice:
         for roster in self._rosters:
             well = well or roster.well_now()
         return [each for each in well if each.endpoint not in tried]
+
+
+def give_up(chosen: Chosen) -> None:
+    """Let another request be the trial, if it was one: this one is not sent there."""
+    permit = chosen.permit if isinstance(chosen, Choice) else chosen
+    if isinstance(permit, Trial):
+        permit.stop()
+        permit.give_up()

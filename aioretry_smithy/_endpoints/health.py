@@ -10,6 +10,7 @@ from yarl import URL
 
 from .._errors import bad_argument, check_positive
 from .checks import HealthChecks
+from .choice import give_up
 from .group import EndpointGroup
 
 if TYPE_CHECKING:
@@ -163,7 +164,11 @@ class HealthCheckedEndpointGroup(EndpointGroup):
         self, call: Call, scope: Scope, request: HttpRequest | None
     ) -> Chosen:
         chosen = await self._used_in(call.loop)._wait(call, scope, request)
-        self._used_in(call.loop)
+        try:
+            self._used_in(call.loop)
+        except RuntimeError:
+            give_up(chosen)
+            raise
         return chosen
 
 

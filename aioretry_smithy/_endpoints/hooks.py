@@ -12,6 +12,7 @@ from .._call.hooks import PASS, WAIT, Changed, Hooks, Sign
 from .._call.recorder import begin_after_wait, record_failure
 from .._failures.safety import mark_raised_by_caller
 from .._request.routed import RoutedRequest
+from .choice import give_up
 from .learning import learn, learn_from_loser, learn_success
 from .pin import choose_pinned, wait_for_pinned
 from .proxies import goes_through_proxy, is_of_proxy
@@ -85,9 +86,7 @@ class BalancingHooks(Hooks):
         asked = self._service.find(request.target)
         if asked is None:
             # The endpoints are others by now, and have no origin that it names.
-            if isinstance(chosen, Trial):
-                chosen.stop()
-                chosen.give_up()
+            give_up(chosen)
             return PASS
         return _begin(call, scope, request, chosen, asked, asked)
 

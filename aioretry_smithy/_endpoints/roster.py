@@ -289,7 +289,7 @@ class Roster:
                 continue
             if until > now or state.is_set_aside:
                 due_at = min(due_at, until)
-            elif state.trial is None and state.health is not False:
+            elif state.trial is None and (self.checker is None or state.health):
                 due.append(state)
         if self.checker is not None:
             healthy = [each for each in able if each.health]

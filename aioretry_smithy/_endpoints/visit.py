@@ -9,7 +9,7 @@ from .._call.hooks import Changed
 from .._request.endpoint import origin_key
 from .._request.routed import RoutedRequest
 from .._request.service import joined, path_after
-from .choice import Choice
+from .choice import Choice, give_up
 from .learning import learn
 from .trial import Trial
 
@@ -87,8 +87,8 @@ class Visit(Changed):
         """Follow the request no longer; say whether it has left before.
 
         Tasks and timers that began meanwhile, such as those of a connection in the
-        pool, have this for as long as they live: they must not have the call or the body, and
-        what they send later is none of this request.
+        pool, have this for as long as they live: they must not have the call or its
+        body, and what they send later is none of this request.
         """
         if record.has_moved:
             # Hooks further out know of the service alone.
@@ -116,9 +116,7 @@ class Visit(Changed):
 
         The one before has told nothing.
         """
-        if isinstance(self.chosen, Trial):
-            self.chosen.stop()
-            self.chosen.give_up()
+        give_up(self.chosen)
         self.state.in_flight -= 1
         self.chosen = self.state = state
         self.url = url

@@ -10,7 +10,7 @@ from contextvars import ContextVar
 
 import aiohttp
 import pytest
-from chains import bad_argument, now, pass_on
+from chains import bad_argument, now, pass_on, refused
 from group_servers import Servers, Told, dns, of, retrying
 from yarl import URL
 
@@ -642,3 +642,45 @@ async def test_proxy_chooses_among_addresses(health, caplog):
 
     assert ["orders"] == servers.asked
     assert 1 == len(caplog.messages)
+
+
+async def test_trial_waits_for_the_first_round_too(health):
+    """Nothing is sent to an endpoint that was not asked."""
+    servers = Servers(a=refused())
+    inner = of("a", "b")
+    async with servers.session(inner, retrying()) as client:
+        await servers.get(client)
+    await asyncio.sleep(9.0)
+    servers.taken()
+    health.takes = 0.5
+    group = HealthCheckedEndpointGroup(inner, "/healthz")
+    async with group, servers.session(group) as client:
+        begun = now()
+        await servers.get(client)
+
+    assert (["a"], 0.5) == (servers.taken(), now() - begun)
+
+
+async def test_call_that_waits_when_the_block_ends_is_no_trial(health):
+    """Otherwise its time would run, and cancel the caller's task at its end."""
+    servers = Servers(a=refused())
+    inner = of("a", "b")
+    async with servers.session(inner, retrying()) as client:
+        await servers.get(client)
+    await asyncio.sleep(9.0)
+    health.takes = 0.5
+    group = HealthCheckedEndpointGroup(inner, "/healthz")
+
+    async def call_and_rest():
+        async with servers.session(group, retrying()) as client:
+            error = await servers.get(client)
+        await asyncio.sleep(9.0)
+        return error
+
+    async with group:
+        task = asyncio.create_task(call_and_rest())
+        await asyncio.sleep(0.25)
+    error = await task
+
+    assert RuntimeError is type(error)
+    assert [None, None] == [each.trial for each in inner.states.values()]
