@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import aiohttp
 
 from .._chance import chance
+from .._masking.mask import DEFAULT_MASK
 from .ejection import note_health
 from .warn_once import WarnOnce
 
@@ -78,8 +79,8 @@ class HealthChecks:
 
     def __repr__(self) -> str:
         return (
-            f"{self._path!r}, interval={self._interval}, timeout={self._seconds},"
-            f" method={self._method!r}"
+            f"{DEFAULT_MASK.text(self._path)!r}, interval={self._interval},"
+            f" timeout={self._seconds}, method={self._method!r}"
         )
 
     def begin(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -50,10 +50,10 @@ if TYPE_CHECKING:
 class EndpointGroup:
     """Several servers that do the same, as one thing to call.
 
-    Made by :meth:`of`. Give it to a :class:`SessionBuilder` in place of the base URL;
-    each request, and each attempt, then goes to one of them. One group may serve any
-    number of sessions, which share what it knows, in one event loop at a time. After
-    Armeria's ``EndpointGroup``.
+    Made by :meth:`of`, :meth:`dns` or :meth:`srv`. Give it to a :class:`SessionBuilder`
+    in place of the base URL; each request, and each attempt, then goes to one of them.
+    One group may serve any number of sessions, which share what it knows, in one event
+    loop at a time. After Armeria's ``EndpointGroup``.
 
     >>> group = EndpointGroup.of("https://eu.example.com", "https://us.example.com/v1/")
     >>> builder = SessionBuilder(group)
@@ -89,11 +89,12 @@ class EndpointGroup:
             endpoints: URLs, or :class:`Endpoint` objects; at least one. Equal ones are
                 one.
             settings: ``selection``, an :class:`EndpointSelectionStrategy` that chooses
-                an endpoint for each request, :meth:`~.round_robin` by default;
-                ``name``, its name in logs, metrics and keys, by default made of the
-                origins; ``listener``, an :class:`EndpointGroupListener`;
-                ``selection_timeout``, the seconds that a request waits for an
-                endpoint, > 0, by default 3.2.
+                an endpoint for each request, ``peak_ewma()`` by default;
+                ``outlier_detection``, an :class:`OutlierDetection` that says which
+                endpoints are left alone, None for none; ``name``, its name in logs,
+                metrics and keys, by default made of the origins; ``listener``, an
+                :class:`EndpointGroupListener`; ``selection_timeout``, the seconds that
+                a request waits for an endpoint, > 0, by default 3.2.
 
         Raises:
             ValueError: An argument is not as described.

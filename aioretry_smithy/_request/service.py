@@ -137,11 +137,14 @@ class ServiceBehind(Service):
         except (TypeError, ValueError):
             # aiohttp reports it when the request is sent.
             return None
-        if not url.raw_path.endswith("/") and url.absolute:
-            whole = url.with_path(f"{url.raw_path}/", encoded=True)
-            if whole.raw_path == self._beginning.raw_path:
-                url = whole.with_query(url.query)
-        return path_after(self._beginning, url)
+        beginning = self._beginning
+        if origin_key(url) != origin_key(beginning):
+            return None
+        url = joined(url.origin(), from_root(url.relative()))
+        if f"{url.raw_path}/" == beginning.raw_path:
+            whole = url.with_path(beginning.raw_path, encoded=True)
+            url = whole.with_query(url.query)
+        return path_after(beginning, url)
 
 
 def endpoint_of(name: str, given: StrOrURL | Endpoint) -> Endpoint:

@@ -122,6 +122,17 @@ async def test_url_that_a_decorator_changes_stays_the_groups():
     assert ["http://a/orders/page"] == servers.urls
 
 
+@pytest.mark.parametrize("url", [f"{API}/../x", URL(f"{API}/../x", encoded=True)])
+async def test_dots_lead_out_of_the_service(url):
+    """Resolved or not, as they come: the URL is that of another service."""
+    servers = Servers()
+    balancing = LoadBalancingClient.new_decorator(of("a/v2"), service=API)
+    async with decorated(servers, balancing) as client:
+        await servers.get(client, url)
+
+    assert ["api.example.com"] == servers.asked
+
+
 async def test_one_url_means_another_thing_to_another_session():
     """Both have one group, whose endpoints remember what they were asked for."""
     servers = Servers()

@@ -684,3 +684,10 @@ async def test_call_that_waits_when_the_block_ends_is_no_trial(health):
 
     assert RuntimeError is type(error)
     assert [None, None] == [each.trial for each in inner.states.values()]
+
+
+def test_description_hides_what_is_secret():
+    """The path may have a query."""
+    group = HealthCheckedEndpointGroup(of("a"), "/healthz?token=12345")
+
+    assert "'/healthz?token=****', interval=3.0" in group.describe()
