@@ -124,6 +124,17 @@ def sends_again(client: object) -> bool:
     return isinstance(client, DecoratingClient) and client._sends_again
 
 
+def check_inside(name: str, delegate: Client) -> None:
+    """Refuse a client named so around one that sends again.
+
+    Raises:
+        ValueError: One further in does.
+    """
+    for link in filter(sends_again, chain_of(delegate)):
+        expected = f"a place inside of {type(link).__name__}, not around it"
+        raise bad_argument("decorator", name, expected)
+
+
 def _retries(client: object) -> bool:
     return isinstance(client, DecoratingClient) and client._retries
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .._context.chain import check_inside
 from .._context.client import DecoratingClient, HttpClient
 from .._errors import bad_argument
 from .._request.service import ServiceBehind, endpoint_of
@@ -52,8 +53,8 @@ class LoadBalancingClient(DecoratingClient[HttpClient]):
     ) -> Decorator:
         """Return a decorator that balances between the endpoints of a group.
 
-        Put it inside the clients that retry and hedge, and outside those that break
-        circuits and limit.
+        Put it inside the clients that retry and hedge, which it may not be around, and
+        outside those that break circuits and limit.
 
         Args:
             group: The endpoints.
@@ -74,6 +75,8 @@ class LoadBalancingClient(DecoratingClient[HttpClient]):
         url = None if service is None else endpoint_of("service", service).url
 
         def decorator(delegate: HttpClient) -> LoadBalancingClient:
+            # All that is sent would go to one endpoint, which would learn nothing.
+            check_inside(cls.__name__, delegate)
             return cls(delegate, group, url)
 
         return decorator

@@ -10,8 +10,8 @@ from .._call.origin import judge_attempt
 from .._call.recorder import record_failure
 from .._call.time_limits import time_left
 from .._clock import loop_time
-from .._context.chain import sends_again
-from .._context.client import DecoratingClient, Decorator, HttpClient, chain_of
+from .._context.chain import check_inside
+from .._context.client import DecoratingClient, Decorator, HttpClient
 from .._context.context import state_of
 from .._errors import ResponseTimeoutError, bad_argument, check_int, is_finite
 from .._failures.safety import sibling_timed_out, stands_for
@@ -129,9 +129,7 @@ class HedgingClient(DecoratingClient[HttpClient]):
         checked, delays = delay, delay._new_delays()
 
         def decorator(delegate: HttpClient) -> HttpClient:
-            for link in filter(sends_again, chain_of(delegate)):
-                expected = f"a place inside of {type(link).__name__}, not around it"
-                raise bad_argument("decorator", cls.__name__, expected)
+            check_inside(cls.__name__, delegate)
             return cls(delegate, checked, delays, max_hedges, limiter)
 
         return decorator

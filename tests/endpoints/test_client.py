@@ -10,6 +10,7 @@ from yarl import URL
 
 from aioretry_smithy import (
     EndpointGroup,
+    HedgingClient,
     LoadBalancingClient,
     RequestLog,
     SessionBuilder,
@@ -188,3 +189,15 @@ def test_bad_arguments_are_refused():
         LoadBalancingClient.new_decorator(group, service="api.example.com")
     with pytest.raises(ValueError, match=r"\Aservice: "):
         LoadBalancingClient.new_decorator(group, service=7)
+
+
+@pytest.mark.parametrize(
+    "again", [retrying(2), HedgingClient.new_decorator(1.0)], ids=["retries", "hedges"]
+)
+def test_place_around_what_sends_again_is_refused(again):
+    """All attempts would go to one endpoint, which would learn nothing from them."""
+    name = type(again(Servers().transport)).__name__
+    balancing = LoadBalancingClient.new_decorator(of("a"))
+    expected = f"a place inside of {name}, not around it"
+    with raises_exactly(f"decorator: 'LoadBalancingClient' (expected: {expected})"):
+        SessionBuilder().decorator(again).decorator(balancing).describe()
