@@ -259,24 +259,29 @@ class SessionBuilder:
     def _placed(self) -> list[Decorator]:
         """Return the decorators, with the one that balances between a group's servers.
 
-        It is directly inside the innermost one that sends again, else the outermost.
+        It is directly inside the innermost one that sends again, else the outermost;
+        unless it was added by hand.
         """
-        decorators = [*self._decorators]
-        if self._group is not None:
-            end = AiohttpTransport()
-            again = (
-                place
-                for place, decorator in enumerate(decorators)
-                if any(map(sends_again, chain_of(decorator(end))))
-            )
+        decorators, group = [*self._decorators], self._group
+        if group is None:
+            return decorators
+        end = AiohttpTransport()
+        links = [chain_of(decorator(end)) for decorator in decorators]
+        if not any(_balances(link, group) for each in links for link in each):
+            sending = (any(map(sends_again, each)) for each in links)
+            again = (place for place, sends in enumerate(sending) if sends)
             place = next(again, len(decorators))
-            balancing = LoadBalancingClient.new_decorator(self._group)
-            decorators.insert(place, balancing)
+            decorators.insert(place, LoadBalancingClient.new_decorator(group))
         return decorators
 
     def _total(self) -> float | None:
         timeout = self._arguments.get("timeout", aiohttp.client.DEFAULT_TIMEOUT)
         return limit_of(getattr(timeout, "total", timeout))
+
+
+def _balances(client: object, group: EndpointGroup) -> bool:
+    """Say whether a client balances between the endpoints of a group."""
+    return isinstance(client, LoadBalancingClient) and client.group is group
 
 
 def decorate(session: ClientSession, *decorators: Decorator) -> ClientSession:

@@ -10,6 +10,7 @@ from yarl import URL
 
 from aioretry_smithy import (
     EndpointGroup,
+    EndpointSelectionStrategy,
     HedgingClient,
     LoadBalancingClient,
     RequestLog,
@@ -17,6 +18,7 @@ from aioretry_smithy import (
     client_decorator,
     decorate,
 )
+from aioretry_smithy.testing import ScriptedTransport
 
 API = "https://api.example.com/v1"
 
@@ -201,3 +203,25 @@ def test_place_around_what_sends_again_is_refused(again):
     expected = f"a place inside of {name}, not around it"
     with raises_exactly(f"decorator: 'LoadBalancingClient' (expected: {expected})"):
         SessionBuilder().decorator(again).decorator(balancing).describe()
+
+
+async def test_client_that_was_placed_by_hand_is_the_only_one():
+    """Inside a retrying decorator of the user's own, each try is balanced."""
+
+    @client_decorator
+    async def twice(delegate, ctx, request):
+        await delegate.execute(ctx.derive(request), request)
+        return await delegate.execute(ctx.derive(request), request)
+
+    group = of("a", "b", selection=EndpointSelectionStrategy.round_robin())
+    servers = ScriptedTransport([200, 200])
+    balancing = LoadBalancingClient.new_decorator(group)
+    builder = SessionBuilder(group)
+    for decorator in (servers, balancing, twice):
+        builder.decorator(decorator)
+    async with builder.build() as session:
+        response = await session.get("/orders")
+
+    log = RequestLog.of(response)
+    assert 1 == builder.describe().count("LoadBalancingClient")
+    assert ["a", "b"] == sorted(str(each.endpoint) for each in log.children)

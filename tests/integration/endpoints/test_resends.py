@@ -423,21 +423,6 @@ async def test_cancelled_resend_gives_its_place_back():
 
 
 @each
-async def test_pinned_request_is_sent_again_to_the_same_endpoint(make):
-    """Though another one is well."""
-    async with pools(*HOSTS[:2]) as servers:
-        group = make(servers)
-        async with connected(group, RETRIES) as client:
-            with request_options(endpoint=group.endpoints[0]):
-                await read(client)
-                servers[0].leave_stale()
-                _, log = await read(client)
-
-    assert ["1", "1"] == endpoints_in(log)
-    assert [0, 0] == in_flight(group)
-
-
-@each
 @pytest.mark.parametrize(("first", "asked"), [(1, "11"), (2, "12")])
 async def test_resend_stays_in_the_group_that_serves(make, first, asked):
     """As retries do: one that follows is not tried while one of the first is well."""
