@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+import aiohttp
+
+from .._errors import UnprocessedRequestError
+from .._failures.safety import is_unprocessed, peel, was_queued
 
 if TYPE_CHECKING:
     from .._request.endpoint import Endpoint
     from .call import Call
     from .record import Record
     from .route import Route
+
+_OF_PROXIES: Final = (aiohttp.ClientProxyConnectionError, aiohttp.ClientHttpProxyError)
 
 
 def tries_of(call: Call, record: Record | None = None) -> dict[Endpoint, int]:
@@ -34,3 +41,25 @@ def has_untried(call: Call, record: Record) -> bool:
     """Say whether a request went to one of several, and another is well and untried."""
     route = record.route
     return route is not None and route.has_other(tries_of(call))
+
+
+def is_unsent(failure: BaseException) -> bool:
+    """Say whether a request did not reach one of several servers.
+
+    Not where something that they share refused it: a limit, the pool, or a proxy.
+    """
+    if getattr(failure, "is_of_endpoint", False):
+        return True
+    is_ours = isinstance(failure, UnprocessedRequestError) or was_queued(failure)
+    is_shared = is_ours or isinstance(failure, _OF_PROXIES)
+    return is_unprocessed(failure) and not is_shared
+
+
+def is_of_one_server(call: Call, record: Record, cause: Exception | None) -> bool:
+    """Say whether a failure is that of one of several servers, and no outage.
+
+    The request did not reach it, and another one is well that was not tried.
+    """
+    if record.route is None or cause is None:
+        return False
+    return is_unsent(peel(cause)) and has_untried(call, record)

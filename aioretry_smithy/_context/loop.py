@@ -111,8 +111,6 @@ async def run(begin: Callable[[Any], Begun], given: object) -> Any:  # noqa: C90
                     sent = sign.request or await heed(
                         sign, inner, begun, call, attempt, sent
                     )
-                    if len(begun) == len(inner):
-                        break
                 result = _SENDING
                 result = await sender.start(call, attempt, sent)
                 sender.answered(call, attempt, record, result)

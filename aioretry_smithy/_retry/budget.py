@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from .._call.rounds import FailedAttempt, Rounds, is_throttled
+from .._call.tries import is_of_one_server
 from .._context.context import record_of
 from .._errors import bad_argument, checked_name, is_finite
 from .._listeners import Listeners, checked
@@ -265,7 +266,11 @@ def count_failure(
     if ctx is not None:
         call, record = record_of(ctx)
         failed = FailedAttempt.of(call, record, cause)
-        if is_throttled(call, record, cause) or not budget._rounds.count(failed):
+        if (
+            is_throttled(call, record, cause)
+            or is_of_one_server(call, record, cause)
+            or not budget._rounds.count(failed)
+        ):
             return False
     budget._failures += 1
     return True

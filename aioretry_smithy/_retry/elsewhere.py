@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import aiohttp
 
-from .._call.tries import has_untried
-from .._errors import UnprocessedRequestError
-from .._failures.safety import is_unprocessed, peel, was_queued
+from .._call.tries import has_untried, is_unsent
+from .._failures.safety import peel
 from .wait import Wait
 
 if TYPE_CHECKING:
@@ -24,8 +23,6 @@ _BAD_SERVERS = (
     aiohttp.ClientConnectorCertificateError,
     aiohttp.ServerFingerprintMismatch,
 )
-
-_OF_PROXIES = (aiohttp.ClientProxyConnectionError, aiohttp.ClientHttpProxyError)
 
 ELSEWHERE: Final = Wait(0.0, "next_endpoint")
 """The decision to go to the next endpoint at once."""
@@ -73,15 +70,3 @@ def without_wait(
     if may_switch and is_unsent(failure) and has_untried(call, record):
         return _PAST_OPEN_CIRCUIT if past_open_circuit else ELSEWHERE, 0.0
     return wait, asked
-
-
-def is_unsent(failure: BaseException) -> bool:
-    """Say whether a request did not reach one of several servers.
-
-    Not where something that they share refused it: a limit, the pool, or a proxy.
-    """
-    if getattr(failure, "is_of_endpoint", False):
-        return True
-    is_ours = isinstance(failure, UnprocessedRequestError) or was_queued(failure)
-    is_shared = is_ours or isinstance(failure, _OF_PROXIES)
-    return is_unprocessed(failure) and not is_shared

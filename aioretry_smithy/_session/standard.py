@@ -98,7 +98,7 @@ def _how_to_retry(
     return retrying
 
 
-def _circuit_breaker(*, has_group: bool) -> Decorator:
+def _circuit_breaker(*, has_group: bool = False) -> Decorator:
     factory = partial(
         CircuitBreaker,
         failure_rate_threshold=0.5,

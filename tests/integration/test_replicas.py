@@ -54,7 +54,7 @@ async def test_nobody_notices_that_a_replica_dies_and_comes_back():
         or attempt.response_cause.__class__.__name__ == "ClientConnectorError"
     ]
     assert [] == [RequestLog.of(each).render() for each in failures]
-    assert 0.95 * 10 * CALLS_A_SECOND < len(logs)
+    assert CALLS_A_SECOND < len(logs)
     assert len(refused) <= 3
     assert min(each.requests for each in replicas) > 100
 

@@ -10,7 +10,16 @@ import ssl
 
 import aiohttp
 import pytest
-from balanced import ROUND_ROBIN, Fleet, call, group_of, name_of, out, state_of
+from balanced import (
+    IN_ORDER,
+    ROUND_ROBIN,
+    Fleet,
+    call,
+    group_of,
+    name_of,
+    out,
+    state_of,
+)
 from calls import begin, call_and_scope
 from chains import NOW, SAFELY, Always, after, now, refused, retrying
 
@@ -27,14 +36,16 @@ from aioretry_smithy import (
     RateLimitingClient,
     RetryBudget,
     RetryBudgetListener,
+    RetryConfig,
     RetryingClient,
     RetryRule,
     RetryStrategy,
     UnprocessedRequestError,
     smithy,
 )
+from aioretry_smithy._call.tries import is_unsent
 from aioretry_smithy._failures.safety import mark_queued
-from aioretry_smithy._retry.elsewhere import is_unsent, overrules
+from aioretry_smithy._retry.elsewhere import overrules
 
 LATER = RetryStrategy.failsafe(Backoff.fixed(0.5))
 RESTING = (503, {"Retry-After": "7"}, b"")
@@ -426,6 +437,36 @@ class TestKeys:
         await logged(Fleet(), group, retrying(0.5), decorator)
 
         assert ["orders"] == keys
+
+
+class TestBrake:
+    """What of several servers presses the brake of a budget."""
+
+    async def test_one_that_is_gone_does_not(self):
+        """All calls that meet it at once get through, and each retry is paid for."""
+        budget = RetryBudget(brake_after=3, deposit=0.0)
+        group = group_of("ab", selection=IN_ORDER)
+        fleet = Fleet(a=after(0.1, refused()))
+        config = RetryConfig(SAFELY, limiter=budget)
+        async with fleet.session(group, RetryingClient.new_decorator(config)) as client:
+            answers = await asyncio.gather(*(call(client) for _ in range(6)))
+
+        assert [200] * 6 == [status for status, _ in answers]
+        assert (0, 4.0) == (budget.failures_in_a_row, budget.tokens)
+
+    @pytest.mark.parametrize(
+        ("names", "answer"), [("a", refused()), ("ab", 500), ("ab", TimeoutError())]
+    )
+    async def test_others_do(self, names, answer):
+        """The only one, and one that a request has reached."""
+        budget = RetryBudget(brake_after=3)
+        group = group_of(names, selection=IN_ORDER, outlier_detection=None)
+        config = RetryConfig(SAFELY, limiter=budget, max_total_attempts=1)
+        fleet = Fleet(a=answer)
+        async with fleet.session(group, RetryingClient.new_decorator(config)) as client:
+            await call(client)
+
+        assert 1 == budget.failures_in_a_row
 
 
 class Breakers:
