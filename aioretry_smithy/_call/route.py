@@ -18,6 +18,11 @@ class Route(Goal, Protocol):
     The record of the request has it, for views, for the transport and for retries.
     """
 
+    @property
+    def is_out(self) -> bool:
+        """Whether the endpoint is left alone now."""
+        ...
+
     def has_other(self, tried: Container[Endpoint]) -> bool:
         """Say whether an endpoint of the group is well that was not tried."""
         ...

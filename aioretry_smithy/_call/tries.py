@@ -58,8 +58,10 @@ def is_unsent(failure: BaseException) -> bool:
 def is_of_one_server(call: Call, record: Record, cause: Exception | None) -> bool:
     """Say whether a failure is that of one of several servers, and no outage.
 
-    The request did not reach it, and another one is well that was not tried.
+    The request did not reach it, it is left alone by now, and another one is well that
+    was not tried. Where all fail, most of them cannot be left alone.
     """
-    if record.route is None or cause is None:
+    route = record.route
+    if route is None or cause is None or not route.is_out:
         return False
     return is_unsent(peel(cause)) and has_untried(call, record)

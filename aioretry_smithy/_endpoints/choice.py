@@ -69,6 +69,11 @@ class Choice:
         self.service_key = service_key
         self._rosters = rosters
 
+    @property
+    def is_out(self) -> bool:
+        """Whether the endpoint is left alone now."""
+        return self.state.is_out
+
     def has_other(self, tried: Container[Endpoint]) -> bool:
         """Say whether one that was not tried is well, in the first group with any."""
         return bool(self._untried(tried))
