@@ -143,9 +143,6 @@ class Fallback:
         listed = (each.endpoint for each in (*first._states(), *other._states()))
         return tuple(known[endpoint] for endpoint in dict.fromkeys(listed))
 
-    def _url(self) -> URL | None:
-        return self._service.beginning()
-
     def _pick(
         self, call: Call, scope: Scope, request: HttpRequest | None
     ) -> Choice | None:

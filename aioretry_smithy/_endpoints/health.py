@@ -152,9 +152,6 @@ class HealthCheckedEndpointGroup(EndpointGroup):
     def _states(self) -> tuple[EndpointState, ...]:
         return self._group._states()
 
-    def _url(self) -> URL | None:
-        return self._group._url()
-
     def _pick(
         self, call: Call, scope: Scope, request: HttpRequest | None
     ) -> Chosen | None:

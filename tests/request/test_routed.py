@@ -39,6 +39,11 @@ def test_has_the_url_of_the_server_and_all_else_of_the_request():
     assert sent.given is request.given
 
 
+def test_shows_itself_as_any_request():
+    """Without what is secret."""
+    assert "<HttpRequest POST http://a.example/v1/orders>" == repr(routed())
+
+
 def test_keys_are_those_of_the_route():
     """A server has one key, its service another."""
     assert ("a.example:80", "orders") == (host_key(routed()), service_key(routed()))

@@ -8,6 +8,8 @@ from __future__ import annotations
 import pytest
 from yarl import URL
 
+from aioretry_smithy import HttpRequest
+from aioretry_smithy._request.keys import host_key
 from aioretry_smithy._request.service import Service, joined, keep, path_after
 
 
@@ -182,3 +184,14 @@ def test_kept_values_are_bounded():
 def test_service_is_shown_by_its_key():
     """It has no other name."""
     assert "Service('orders')" == repr(service_of())
+
+
+@pytest.mark.parametrize(
+    ("target", "key"),
+    [("/orders", "orders"), ("http://other.example/", "other.example:80")],
+)
+def test_key_is_the_services_for_its_requests_alone(target, key):
+    """Others are named by their host."""
+    service = service_of("http://a.example/")
+
+    assert key == host_key(HttpRequest("GET", target, base_url=service))

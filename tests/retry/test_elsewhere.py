@@ -454,6 +454,17 @@ class TestBrake:
         assert [200] * 6 == [status for status, _ in answers]
         assert (0, 4.0) == (budget.failures_in_a_row, budget.tokens)
 
+    async def test_one_that_another_group_stands_in_for_does_not(self):
+        """It may be out, though it is alone in its group."""
+        budget = RetryBudget(brake_after=3)
+        config = RetryConfig(SAFELY, limiter=budget)
+        group = group_of("a").or_else(group_of("b"))
+        status, _, asked = await logged(
+            Fleet(a=refused()), group, RetryingClient.new_decorator(config)
+        )
+
+        assert (200, "ab", 0) == (status, asked, budget.failures_in_a_row)
+
     @pytest.mark.parametrize(
         ("names", "answer"), [("a", refused()), ("ab", 500), ("ab", TimeoutError())]
     )
