@@ -56,13 +56,15 @@ OTHER_NAMES = (
 ).split()
 # What signatures name and the text beside them explains.
 OUR_NAMES = (
-    "AdaptiveSettings Arguments Chain CircuitBreakerFactory CircuitBreakers "
-    "ClientT Concurrency ConcurrencyLimitFactory ConcurrencyLimits Content "
-    "ContentRuleConditions CoroutineFunction DecoratingFunction Delays Enabled "
-    "Exceptions Fallback FurtherSettings LogLevel Logger LoggingSettings Mask "
-    "Rate RateLimits RedisClient Request RetryAnswer RetrySettings Retrying "
-    "RpcDecoratingFunction RpcDecorator RuleConditions Sampling ScriptedBody "
-    "SessionArguments SharedSettings StandardChanges StandardSettings Strategy "
+    "AdaptiveSettings Address Arguments Chain CircuitBreakerFactory "
+    "CircuitBreakers ClientT Concurrency ConcurrencyLimitFactory "
+    "ConcurrencyLimits Content ContentRuleConditions CoroutineFunction "
+    "DecoratingFunction Delays Enabled Exceptions Fallback Family "
+    "FurtherSettings Group GroupSettings Key LogLevel Logger LoggingSettings "
+    "Mask Peers Rate RateLimits RedisClient Request Resolver RetryAnswer "
+    "RetrySettings Retrying RpcDecoratingFunction RpcDecorator RuleConditions "
+    "Sampling Scheme ScriptedBody Service SessionArguments Settings "
+    "SharedSettings Source StandardChanges StandardSettings Strategy "
     "Telemetry TokenScope TrafficMetrics"
 ).split()
 nitpick_ignore_regex = [

@@ -59,7 +59,7 @@ class Endpoint:
     """The endpoint in logs."""
 
     key: str
-    """Its server as circuit breakers and limits know it: ``host:port``."""
+    """The ``host:port`` of its server, as circuit breakers and limits know it."""
 
     _identity: tuple[object, ...]
 
