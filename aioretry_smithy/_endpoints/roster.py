@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from .._request.request import HttpRequest
     from .._request.service import Service
     from .discovery import Discovery, Listed
+    from .outliers import OutlierDetection
+    from .selection import EndpointSelectionStrategy
     from .settings import GroupSettings
     from .state import Judge, Tell
 
@@ -120,10 +122,10 @@ class Roster:
         *,
         may_fill: bool = False,
     ) -> None:
-        self.service_key = service.key
-        self.detection = settings.outlier_detection
-        self.tell = tell
-        self.loop = loop
+        self.service_key: str = service.key
+        self.detection: OutlierDetection | None = settings.outlier_detection
+        self.tell: Tell = tell
+        self.loop: asyncio.AbstractEventLoop | None = loop
         self.states = self.well = self.due = ()
         self.due_at = math.inf
         self.turn = 0.0
@@ -133,7 +135,7 @@ class Roster:
         self.has_list, self._may_fill = False, may_fill
         # Since when requests wait, while there is nothing to choose from.
         self._lacking_since: float | None = None
-        self.patience = settings.selection_timeout
+        self.patience: float = settings.selection_timeout
         strategy = settings.strategy
         self._judge, self._verdicts = strategy._judge, strategy._verdicts
         self.discovery: Discovery | None = None
@@ -141,8 +143,9 @@ class Roster:
         self.queue: WaitQueue[bool] = WaitQueue()
         # Whether the list is too old, and whether it serves all the same.
         self._is_expired = self._serves_expired = False
-        self.selection = selection = settings.selection
-        self.scale = Scale(selection._decay, selection._failure_penalty)
+        self.selection: EndpointSelectionStrategy = settings.selection
+        selection = self.selection
+        self.scale: Scale = Scale(selection._decay, selection._failure_penalty)
         # Those that have left the list, with when they did.
         self._left: dict[Endpoint, tuple[float, EndpointState]] = {}
 

@@ -190,14 +190,14 @@ class EndpointState:
     """What all its URLs have in common."""
 
     def __init__(self, roster: Peers, endpoint: Endpoint) -> None:
-        self.roster = roster
+        self.roster: Peers = roster
         self.endpoint = endpoint
         self.weight = endpoint.weight
-        self.key = endpoint.key
+        self.key: str = endpoint.key
         self.origin = origin_key(endpoint.url)
         is_named = endpoint.address is None
         self.middleware = None if is_named else AddressMiddleware(endpoint)
-        self.service_key = roster.service_key
+        self.service_key: str = roster.service_key
         self.rank = self.place = self.in_flight = self.failures = self.times = 0
         self.turn = self.heat = self.grown = self.penalty = 0.0
         self.changed_at = self.chance_at = -math.inf
