@@ -56,6 +56,7 @@ async def fetch_once(client: Any) -> int:
 
 
 async def fetch_from_any(*urls: str) -> int:
-    client: Any = RetryClient(retry_options=ExponentialRetry(attempts=3))
+    options = ExponentialRetry(attempts=3, exceptions={aiohttp.ClientConnectionError})
+    client: Any = RetryClient(retry_options=options)
     async with client, client.get([*urls]) as response:
         return int(response.status)
