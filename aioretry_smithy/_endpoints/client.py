@@ -88,7 +88,7 @@ class LoadBalancingClient(DecoratingClient[HttpClient]):
 
     @property
     def service(self) -> Service:
-        """What tells the requests of the service from others."""
+        """Tells the requests of the group's service from others."""
         return self._service
 
     def describe(self) -> str:

@@ -36,7 +36,7 @@ class Listed(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a query has found."""
+    """Holds the result of a query: a list of endpoints, and for how long it holds."""
 
     listed: Sequence[Listed]
     """The endpoints; none where the name stands for nothing."""

@@ -56,7 +56,7 @@ class Member(Protocol):
 
 
 class ServiceOfGroups(Service):
-    """What two groups do as one, under the name and the URLs of the first.
+    """Finds the requests of two groups, under the name and the URLs of the first.
 
     Args:
         first: The service of the first.

@@ -206,7 +206,7 @@ class EndpointGroup:
 
     @property
     def states(self) -> Mapping[Endpoint, EndpointState]:
-        """What is known of each endpoint now; to be read."""
+        """Show the load, the latency and the health of each endpoint; read-only."""
         return MappingProxyType({each.endpoint: each for each in self._states()})
 
     def select_now(self, ctx: ClientRequestContext) -> Endpoint | None:

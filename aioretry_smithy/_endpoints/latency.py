@@ -19,7 +19,7 @@ _LARGEST: Final = 200.0
 
 
 class Warm(Protocol):
-    """What an estimate is kept in."""
+    """Keeps the estimate of one endpoint."""
 
     heat: float
     """The latency in seconds, times the growth."""
@@ -32,7 +32,7 @@ class Warm(Protocol):
 
 
 class Scale:
-    """What a second has grown to since an epoch.
+    """Tells what a second has grown to since an epoch.
 
     Args:
         decay: Seconds in which estimates fall to ``1 / e``, > 0.

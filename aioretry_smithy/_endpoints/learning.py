@@ -32,19 +32,19 @@ def learn(
     verdict: bool | None,
 ) -> None:
     """Learn from an outcome, which is a success, a failure, or says nothing."""
+    trial = permit if isinstance(permit, Trial) else None
     if verdict is True:
-        is_trial = isinstance(permit, Trial)
-        took = learn_success(state, call, record, is_trial=is_trial)
-        if isinstance(permit, Trial):
-            permit.end(took)
+        took = learn_success(state, call, record, is_trial=trial is not None)
+        if trial is not None:
+            trial.end(took)
     elif verdict is False:
-        _learn_failure(state, call, record, cause, is_trial=isinstance(permit, Trial))
-        if isinstance(permit, Trial):
-            permit.end(None)
+        _learn_failure(state, call, record, cause, is_trial=trial is not None)
+        if trial is not None:
+            trial.end(None)
     else:
         refusal = None if cause is None else peel(cause)
-        if isinstance(permit, Trial):
-            permit.give_up()
+        if trial is not None:
+            trial.give_up()
         if isinstance(refusal, FailFastError) and refusal.is_of_endpoint:
             set_aside(state, refusal.retry_in or 0.0, CIRCUIT_OPEN)
         elif refusal is None and record.was_sent:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Known(Protocol):
-    """What a listener may ask of an endpoint."""
+    """Shows a listener the state of an endpoint."""
 
     ejected_until: float | None
     """When it may come back; None where it is not ejected."""
@@ -23,7 +23,7 @@ class Known(Protocol):
 
 
 class Group(Protocol):
-    """What a listener may ask of a group."""
+    """Shows a listener a group."""
 
     @property
     def name(self) -> str:
@@ -37,7 +37,7 @@ class Group(Protocol):
 
     @property
     def states(self) -> Mapping[Endpoint, Known]:
-        """What is known of each endpoint now."""
+        """Show the state of each endpoint now."""
         ...
 
 

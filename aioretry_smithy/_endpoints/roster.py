@@ -36,7 +36,7 @@ _KEPT: Final = 300.0
 
 
 class Waiting(Protocol):
-    """What waits for several lists of endpoints."""
+    """Waits for several lists of endpoints."""
 
     def wake(self) -> None:
         """Look again."""

@@ -29,7 +29,7 @@ class SrvRecord(NamedTuple):
 
 
 class SrvRecords(NamedTuple):
-    """What DNS says about a service."""
+    """Holds one answer of DNS about a service."""
 
     name: str
     """The whole name that it answered to, without the dot at the end."""

@@ -83,7 +83,7 @@ class Peers(Protocol):
 
 
 class EndpointState:
-    """What a group knows of one of its endpoints; to be read, not to be changed.
+    """Shows the load, the latency and the health of one endpoint; read-only for users.
 
     Args:
         roster: The endpoints of the group.

@@ -21,7 +21,7 @@ _MOST_KEPT: Final = 1024
 
 
 class Service:
-    """What several servers do, as one thing to call: the base of relative URLs.
+    """Stands for several servers in place of a base URL, and finds their requests.
 
     Args:
         key: Its name, for what is kept per service.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Server(Protocol):
-    """What answers requests; see :class:`.SimulatedServer`."""
+    """Answers requests; see :class:`.SimulatedServer`."""
 
     def serve(self, now: float) -> tuple[int, float]:
         """Return what the answer will be, and when it will be ready."""
