@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
-import aiohttp
+from typing import TYPE_CHECKING
 
 from .._errors import UnprocessedRequestError
-from .._failures.safety import is_unprocessed, peel, was_queued
+from .._failures.safety import is_of_proxy, is_unprocessed, peel, was_queued
 
 if TYPE_CHECKING:
     from .._request.endpoint import Endpoint
     from .call import Call
     from .record import Record
     from .route import Route
-
-_OF_PROXIES: Final = (aiohttp.ClientProxyConnectionError, aiohttp.ClientHttpProxyError)
 
 
 def tries_of(call: Call, record: Record | None = None) -> dict[Endpoint, int]:
@@ -51,7 +47,7 @@ def is_unsent(failure: BaseException) -> bool:
     if getattr(failure, "is_of_endpoint", False):
         return True
     is_ours = isinstance(failure, UnprocessedRequestError) or was_queued(failure)
-    is_shared = is_ours or isinstance(failure, _OF_PROXIES)
+    is_shared = is_ours or is_of_proxy(failure)
     return is_unprocessed(failure) and not is_shared
 
 

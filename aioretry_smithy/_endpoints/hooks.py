@@ -10,12 +10,12 @@ from .._breaker.strategy import checked_verdict
 from .._call.defaults import OF_ARGUMENTS
 from .._call.hooks import PASS, WAIT, Changed, Hooks, Sign
 from .._call.recorder import begin_after_wait, record_failure
-from .._failures.safety import mark_raised_by_caller
+from .._failures.safety import is_of_proxy, mark_raised_by_caller
 from .._request.routed import RoutedRequest
 from .choice import give_up
 from .learning import learn, learn_from_loser, learn_success
 from .pin import choose_pinned, wait_for_pinned
-from .proxies import goes_through_proxy, is_of_proxy
+from .proxies import goes_through_proxy
 from .trial import Trial
 from .visit import Visit
 

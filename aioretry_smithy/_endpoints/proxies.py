@@ -5,10 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from urllib.request import getproxies, proxy_bypass
 
-import aiohttp
-
-from .._failures.safety import peel
-
 if TYPE_CHECKING:
     from yarl import URL
 
@@ -16,7 +12,6 @@ if TYPE_CHECKING:
     from .._request.request import HttpRequest
     from .._request.service import Service
 
-_OF_PROXIES: Final = (aiohttp.ClientProxyConnectionError, aiohttp.ClientHttpProxyError)
 # aiohttp cannot use these.
 _UNUSABLE: Final = ("https:", "wss:")
 
@@ -40,8 +35,3 @@ def _has_proxy(url: URL) -> bool:
     return bool(proxy) and not (
         proxy.lower().startswith(_UNUSABLE) or proxy_bypass(url.host or "")
     )
-
-
-def is_of_proxy(cause: BaseException) -> bool:
-    """Say whether a proxy, not the server, is what failed."""
-    return isinstance(peel(cause), _OF_PROXIES)

@@ -131,6 +131,8 @@ _CLOSED = aiohttp.ClientConnectionError, "Connector is closed"
 _SPENT = aiohttp.ClientPayloadError, "Cannot follow redirect with a consumed"
 
 
+_OF_PROXIES = (aiohttp.ClientProxyConnectionError, aiohttp.ClientHttpProxyError)
+
 _BEFORE_SENDING = (
     UnprocessedRequestError,
     aiohttp.ClientConnectorError,
@@ -340,6 +342,11 @@ def stands_for(error: BaseException, cause: BaseException | None) -> None:
     """Let *error*, raised in place of *cause*, say the same of the request."""
     marks = {} if cause is None else vars(peel(cause))
     vars(error).update((mark, True) for mark in (_QUEUED, _SEEN) if mark in marks)
+
+
+def is_of_proxy(cause: BaseException) -> bool:
+    """Say whether a proxy, not the server, is what failed."""
+    return isinstance(peel(cause), _OF_PROXIES)
 
 
 def was_refused(cause: BaseException | None) -> bool:
