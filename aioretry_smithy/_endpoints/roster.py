@@ -283,9 +283,23 @@ class Roster:
         Where none is well, all of those are that have a weight; with checks of their
         health the healthy ones, and none before it is known.
         """
+        able = [each for each in self.states if each.weight]
+        self._find_due(able)
+        if self.checker is not None:
+            healthy = [each for each in able if each.health]
+            able = healthy or (able if self._is_known else [])
+        well = [each for each in able if each.ejected_until is None] or able
+        rank = min((each.rank for each in well), default=0)
+        well = [each for each in well if each.rank == rank and not self._is_expired]
+        self.well = (*well,)
+        if well:
+            self._lacking_since = None
+        self.settle()
+
+    def _find_due(self, able: Iterable[EndpointState]) -> None:
+        """Find those that are due for a trial, and when anything else is due."""
         now, due = self.now(), []
         due_at = math.inf if self.discovery is None else self.discovery.due_at
-        able = [each for each in self.states if each.weight]
         for state in able:
             until = state.ejected_until
             if until is None:
@@ -294,17 +308,7 @@ class Roster:
                 due_at = min(due_at, until)
             elif state.trial is None and (self.checker is None or state.health):
                 due.append(state)
-        if self.checker is not None:
-            healthy = [each for each in able if each.health]
-            able = healthy or (able if self._is_known else [])
-        well = [each for each in able if each.ejected_until is None] or able
-        rank = min((each.rank for each in well), default=0)
-        well = [each for each in well if each.rank == rank and not self._is_expired]
-        self.well = (*well,)
         self.due, self.due_at = (*due,), due_at
-        if well:
-            self._lacking_since = None
-        self.settle()
 
     def settle(self) -> None:
         """Count those that have not answered yet, or failed since."""
