@@ -299,6 +299,23 @@ class LogFacts(NeverCopied):
     def _first(self) -> Record:
         return self._call.first if self._is_root else self._record
 
+    def _described(self) -> str:
+        """Name the request: method and URL, or the function; credentials hidden."""
+        described: str = self._first.shown_request.described(self.mask)
+        return described
+
+    def _has_failed(self) -> bool:
+        return self._record.outcome.cause is not None
+
+    def _hedged_after(self) -> float | None:
+        """Return how long after the first of its race a hedge was sent."""
+        race = self._record.race
+        return None if race is None else race.after
+
+    def _elapsed(self) -> float:
+        """Return the seconds from its start to now."""
+        return self._call.loop.time() - self.started
+
     def _seconds_to(self, ended: float | None) -> float | None:
         """Return the seconds to an end, which was not before that of its race."""
         if ended is None:

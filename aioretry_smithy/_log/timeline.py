@@ -140,7 +140,7 @@ def _bars(
     shown = attempts or ((log,) if delay is None or log.sent else ())
     rows = aligned_rows(attempts) or [Row(outcome=describe_outcome(log))]
     now = log.started - origin
-    now += _elapsed(log) if log.duration is None else log.duration
+    now += log._elapsed() if log.duration is None else log.duration
     spans = until_next(shown, now, origin)
     bars = []
     if delay is not None:
@@ -197,11 +197,12 @@ def _parts(log: LogFacts, until_next: Span, now: float) -> dict[str, Span]:
     start, following = until_next
     parts, duration = {}, log.duration
     end = max(start, now) if duration is None else start + duration
-    if log.delay is not None and log.attempt is not None and not log._record.was_stale:
+    was_stale = log.delay_source == "stale_connection"
+    if log.delay is not None and log.attempt is not None and not was_stale:
         parts["wait"] = _wait(log.delay, end, following)
     if duration is not None:
         total = log.total_duration
-        body_end = start + (_elapsed(log) if total is None else total)
+        body_end = start + (log._elapsed() if total is None else total)
         if body_end > end:
             parts["body"] = Span(end, body_end)
     # To the headers or the failure; to now while it is under way.
@@ -211,7 +212,3 @@ def _parts(log: LogFacts, until_next: Span, now: float) -> dict[str, Span]:
 def _wait(seconds: float, earliest: float, following: float) -> Span:
     end = max(earliest, following)
     return Span(max(earliest, end - seconds), end)
-
-
-def _elapsed(log: LogFacts) -> float:
-    return log._call.loop.time() - log.started

@@ -129,8 +129,7 @@ def headline(log: LogFacts, attempts: Sequence[LogFacts]) -> Headline:
     stop = describe_stop(log)
     if stop is not None:
         parts.append(f", stopped: {stop}")
-    request = printable(log._first.shown_request.described(log.mask))
-    return Headline(request, outcome, "".join(parts))
+    return Headline(printable(log._described()), outcome, "".join(parts))
 
 
 def _count(number: int, noun: str) -> str:
@@ -262,8 +261,7 @@ def _beside_status(log: LogFacts, cause: BaseException) -> str:
 
 def describe_seconds(log: LogFacts) -> str:
     """Return the seconds to the headers or the failure, that of the body too."""
-    outcome = log._record.outcome
-    has_failed_body = outcome.status is not None and outcome.cause is not None
+    has_failed_body = log.response_status is not None and log._has_failed()
     duration = log.total_duration if has_failed_body else log.duration
     return "" if duration is None else f"{duration:.3f} s"
 
@@ -271,10 +269,10 @@ def describe_seconds(log: LogFacts) -> str:
 def describe_waits(log: LogFacts) -> str:
     """Say when a hedge was sent, and what was waited after the attempt."""
     parts = []
-    race = log._record.race
-    if race is not None and race.after is not None:
-        parts.append(f"hedge after {race.after:.3f} s")
-    if log._record.was_stale:
+    after = log._hedged_after()
+    if after is not None:
+        parts.append(f"hedge after {after:.3f} s")
+    if log.delay_source == "stale_connection":
         parts.append("then sent again (stale_connection)")
     elif log.delay_source == "next_endpoint":
         parts.append("then at once to the next endpoint")

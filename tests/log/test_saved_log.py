@@ -1,0 +1,179 @@
+"""A log that is read back from its line."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from calls import drop_calls, report
+from chains import (
+    after,
+    log_of,
+    log_of_cancelled,
+    refused,
+    retrying,
+    retrying_session,
+    session,
+    silence,
+)
+from rich.console import Console
+
+from aioretry_smithy import (
+    Backoff,
+    CircuitBreaker,
+    CircuitBreakerClient,
+    CircuitState,
+    HedgingClient,
+    RetryStrategy,
+)
+from aioretry_smithy._log.facts import LogFacts
+from aioretry_smithy._log.rich_tree import RichTree
+from aioretry_smithy._log.saved_log import SavedLog, seconds_of
+from aioretry_smithy._log.timeline_svg import draw
+from aioretry_smithy._log.tree import tree
+
+SECRET = "http://user:S3CR3T@localhost/orders?token=S3CR3T"
+
+
+SAFE = RetryStrategy.failsafe(Backoff.fixed(0.5))
+
+
+async def hedged():
+    answers = [after(1.0, 200), after(0.25, 200)]
+    return await log_of(session(answers, HedgingClient.new_decorator(0.5)))
+
+
+async def refused_by_a_circuit():
+    breaker = CircuitBreaker("orders")
+    breaker.enter_state(CircuitState.FORCED_OPEN)
+    guard = CircuitBreakerClient.new_decorator(breaker)
+    return await log_of(retrying_session([200], SAFE, guard))
+
+
+SCENES = {
+    "answered": lambda: log_of(session([200])),
+    "retried": lambda: log_of(retrying_session([503, after(0.25, 502), 200], SAFE)),
+    "throttled": lambda: log_of(retrying_session([(429, {"Retry-After": "2"}), 200])),
+    "refused": lambda: log_of(retrying_session([refused(), 200], SAFE)),
+    "given up": lambda: log_of(retrying_session([503] * 3, SAFE, max_total_attempts=3)),
+    "not found": lambda: log_of(session([404]), raise_for_status=True),
+    "cancelled": lambda: log_of_cancelled(session([silence]), 0.5),
+    "timed out": lambda: log_of(
+        session([silence, 200], retrying(SAFE, attempt_timeout=1.0))
+    ),
+    "late": lambda: log_of(session([silence], retrying(SAFE), timeout=1.0)),
+    "invalid": lambda: log_of(session([200]), "http://my shop/"),
+    "secret": lambda: log_of(session([200]), SECRET),
+    "hedged": hedged,
+    "circuit": refused_by_a_circuit,
+}
+
+
+def saved(log):
+    return SavedLog(json.loads(json.dumps(log.to_dict())))
+
+
+def printed(log):
+    console = Console(width=120, force_terminal=True, color_system="truecolor")
+    with console.capture() as capture:
+        console.print(RichTree(log))
+    return capture.get()
+
+
+@pytest.mark.parametrize("scene", SCENES)
+async def test_a_saved_log_is_drawn_as_the_log_itself(scene):
+    """Tree, picture and bars need no more than the line has."""
+    log = await SCENES[scene]()
+
+    for view in (draw, printed, lambda log: tree(log, log.children)):
+        assert view(log) == view(saved(log))
+
+
+async def test_calls_inside_are_drawn_too():
+    """The tree has them, and how many more there were."""
+    log = await report()
+    drop_calls(log.children[0], 3)
+
+    assert log.render() == tree(saved(log), saved(log).children)
+
+
+def test_everything_is_read_from_the_line():
+    """No fact is asked of a call that is long over."""
+    own = {name for name in vars(LogFacts) if not name.startswith("_")}
+
+    assert own <= {*vars(SavedLog)}
+
+
+def test_empty_line():
+    """Whatever is missing is not known."""
+    log = SavedLog({})
+
+    assert "  ->  no response yet" == tree(log, log.children)
+    assert (None, None, None, None) == (
+        log.request,
+        log.deadline,
+        log.retry_error,
+        log.response_headers,
+    )
+    assert ({}, 0.0, False, log) == (
+        log.request_headers,
+        log.request_started_at.timestamp(),
+        log.is_complete,
+        log.root,
+    )
+    assert not log.is_success
+    assert "</svg>" in draw(log)
+
+
+async def test_a_hedge_without_its_call():
+    """When it was sent is not known."""
+    log = SavedLog({"attempt": 1, "is_hedge": True, "duration": 0.1})
+
+    assert log._hedged_after() is None
+
+
+async def test_times_of_attempts_are_on_the_axis_of_the_call():
+    """They have the deadline of their own, and the call that they belong to."""
+    log = saved(await SCENES["late"]())
+
+    assert log.deadline == pytest.approx(log.started + 1.0, abs=1e-6)
+    assert log is log.children[0].root is log.children[0].parent
+
+
+@pytest.mark.parametrize("name", ["Bad\0Name", "\ud800", "", "Not A Name", "E" * 9999])
+def test_names_of_exceptions_that_no_class_can_have(name):
+    """They are shown all the same."""
+    log = SavedLog({"name": "GET", "response_cause": f"{name}: why", "duration": 0.5})
+
+    assert ": why" in tree(log, ()) or "E" * 70 in tree(log, ())
+    assert "\0" not in tree(log, ())
+
+
+@pytest.mark.parametrize("text", ["404", "404, message='a', url='b'"])
+def test_text_of_an_error_of_aiohttp(text):
+    """What it says beside its status is not said twice."""
+    log = SavedLog(
+        {
+            "name": "GET",
+            "response_status": 404,
+            "response_cause": f"ClientResponseError: {text}",
+            "duration": 0.5,
+        }
+    )
+
+    assert "404, ClientResponseError: " in tree(log, ())
+
+
+def test_refusal_that_was_no_exception():
+    """A retry error that is a plain exception is shown; an exit is not."""
+    refusals = [{"retry_error": "RetryError: no"}, {"retry_error": "SystemExit: no"}]
+
+    assert ["RetryError('no')", "None"] == [
+        repr(SavedLog(values).retry_error) for values in refusals
+    ]
+
+
+@pytest.mark.parametrize("moment", [None, "", "yesterday", "9999-12-31T23:59:59", 5])
+def test_moments_that_are_none(moment):
+    """They are long ago, or far away; nothing fails."""
+    assert isinstance(seconds_of(moment), float)
