@@ -1,0 +1,77 @@
+"""Write the numbers of a report in words; all views show them like this."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from .answers import Part
+
+NOTHING: Final = "-"
+
+_PARTS: Final = {
+    "answer": "answers",
+    "failed_attempt": "failed attempts",
+    "superseded": "requests that a hedge overtook",
+    "connection_queue": "the queue for a connection of the pool",
+    "dns": "DNS",
+    "connect": "connecting",
+    "body": "bodies",
+    "other": "before and between attempts",
+}
+_WAITS: Final = {
+    "backoff": "waits of the backoff",
+    "retry_after": "waits for Retry-After",
+    "rate_limit": "waits for a rate limit",
+    "endpoint": "waits for an endpoint",
+}
+
+
+def seconds(value: float | None) -> str:
+    """Write a time, in a unit that needs few digits.
+
+    >>> [seconds(value) for value in (None, 0.00042, 0.0106, 2.0543, 168.7, 5000.0)]
+    ['-', '0.42 ms', '10.6 ms', '2.05 s', '169 s', '1.39 h']
+    """
+    if value is None:
+        return NOTHING
+    if value < 1:
+        return f"{_three_digits(value * 1000)} ms"
+    if value < 3600:
+        return f"{_three_digits(value)} s"
+    return f"{_three_digits(value / 3600)} h"
+
+
+def _three_digits(value: float) -> str:
+    digits = 0 if value >= 99.95 else 1 if value >= 9.995 else 2
+    return f"{value:,.{digits}f}"
+
+
+def share(value: float) -> str:
+    """Write a share in percent; what is no 100 % does not look like it.
+
+    >>> [share(value) for value in (0, 0.002, 0.3, 0.9305, 0.99996, 1)]
+    ['0 %', '0.20 %', '30 %', '93.05 %', '> 99.99 %', '100 %']
+    """
+    if 0.9999 < value < 1:
+        return "> 99.99 %"
+    if 0 < value < 0.0001:
+        return "< 0.01 %"
+    digits = 0 if value in {0, 1} or 0.1 <= value < 0.9 else 2
+    return f"{value:.{digits}%}".replace("%", " %")
+
+
+def count(value: float) -> str:
+    """Write a count, which is no whole number where lines were sampled.
+
+    >>> count(20000), count(33.3333)
+    ('20,000', '33.3')
+    """
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
+
+
+def part(value: Part) -> str:
+    """Name a part of the time."""
+    if value.source is None:
+        return _PARTS[value.part]
+    return _WAITS.get(value.source, f"waits ({value.source})")
