@@ -3,6 +3,7 @@
 Stack decorators on a session builder; what is built is an ``aiohttp.ClientSession``.
 """
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 # First: what it shows from above needs its own modules.
@@ -72,6 +73,9 @@ from ._rpc.decorate import rpc
 from ._session.builder import SessionBuilder, decorate, undecorate, unwrap
 from ._session.request_options import request_options
 
+if _TYPE_CHECKING:
+    from ._report.report import Report
+
 __all__ = [
     "IDEMPOTENT_METHODS",
     "AttemptTimeoutError",
@@ -117,6 +121,7 @@ __all__ = [
     "RateLimit",
     "RateLimitError",
     "RateLimitingClient",
+    "Report",
     "RequestLog",
     "ResponseTimeoutError",
     "ResponseTimeoutMode",
@@ -153,7 +158,7 @@ __all__ = [
 ]
 
 # Tracebacks, reprs and pickles then say where a name is to be imported from.
-for _name in __all__:
+for _name in {*__all__} & {*globals()}:
     _public = globals()[_name]
     if getattr(_public, "__module__", "").startswith(f"{__name__}._"):
         _public.__module__ = __name__
@@ -165,5 +170,12 @@ def __getattr__(name: str) -> _Any:
         from importlib.metadata import version  # noqa: PLC0415
 
         return version("aioretry-smithy")
+    # Few programs report, and it is as large as some decorators.
+    if name == "Report":
+        from ._report.report import Report  # noqa: PLC0415
+
+        Report.__module__ = __name__
+        globals()[name] = Report
+        return Report
     message = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(message)

@@ -6,9 +6,11 @@ import asyncio
 import sys
 from typing import TYPE_CHECKING
 
-from ._cli.arguments import UsageError, parse
+from ._cli.arguments import parse
 from ._cli.demo import demo
+from ._cli.options import UsageError
 from ._cli.output import ExitCode, cannot_write, complain, flush
+from ._cli.report import report
 from ._cli.request import request
 from ._cli.simulate import simulate
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _IN_A_LOOP = {"demo": demo, "request": request}
+_WITHOUT_LOOP = {"report": report, "simulate": simulate}  # that has some of its own
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -33,8 +36,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(argv: Sequence[str] | None) -> ExitCode:
     try:
         arguments = parse(argv)
-        if arguments.command == "simulate":
-            return simulate(arguments)  # has event loops of its own
+        if arguments.command in _WITHOUT_LOOP:
+            return _WITHOUT_LOOP[arguments.command](arguments)
         return asyncio.run(_IN_A_LOOP[arguments.command](arguments))
     except SystemExit as stop:
         # Otherwise help was asked for, or the version.

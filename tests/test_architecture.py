@@ -34,7 +34,7 @@ FLOORS = (
     {"_request"},
     {"_call"},
     {"_log"},
-    {"_context"},
+    {"_context", "_report"},
     {"_bodies", "_rules", "smithy.*"},
     {"_breaker", "_content_preview", "_limits", "_logging", "_retry"},
     {"_endpoints", "_hedging"},

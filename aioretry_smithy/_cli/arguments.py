@@ -9,8 +9,7 @@ import os
 import re
 import sys
 import warnings
-from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from typing import TYPE_CHECKING
 
 from yarl import URL
 
@@ -19,10 +18,13 @@ import aioretry_smithy
 from .. import Backoff, RetryStrategy
 from .._masking.mask import DEFAULT_MASK
 from .._retry.spec import parse_spec
+from .options import Commands, Parser, add_json, file_to_write, refused
 from .output import PROGRAM, ExitCode
+from .report_options import add_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
 STRATEGIES: dict[str, Callable[[Backoff], RetryStrategy]] = {
     "never": lambda backoff: RetryStrategy.never(),
@@ -51,12 +53,6 @@ _HEADER = re.compile(
     rf"({_TOKEN.pattern}):[ \t]*([^\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]*)"
 )
 
-_Commands: TypeAlias = "argparse._SubParsersAction[_Parser]"
-
-
-class UsageError(Exception):
-    """The arguments make no sense; says what is wrong with them in one line."""
-
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the arguments of the program, by default those of the process.
@@ -67,7 +63,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
             arguments, so the help is on standard error and the code is that of bad
             usage.
     """
-    parser = _Parser(
+    parser = Parser(
         prog=PROGRAM,
         description="Decorated aiohttp sessions from the command line.",
         allow_abbrev=False,
@@ -85,28 +81,24 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     _add_demo(commands)
     _add_request(commands)
     _add_simulate(commands)
+    add_report(commands)
     if not (sys.argv[1:] if arguments is None else arguments):
         parser.print_help(sys.stderr)
         raise SystemExit(ExitCode.USAGE)
     return parser.parse_args(arguments)
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(message)
-
-
-def _add_demo(commands: _Commands) -> None:
+def _add_demo(commands: Commands) -> None:
     summary = "make calls that meet faults on purpose and show what became of each"
     parser = commands.add_parser(
         "demo", help=summary, description=f"{summary.capitalize()}.", allow_abbrev=False
     )
-    _add_json(
+    add_json(
         parser, "print one JSON document when all is over (default: text as it happens)"
     )
 
 
-def _add_request(commands: _Commands) -> None:
+def _add_request(commands: Commands) -> None:
     parser = commands.add_parser(
         "request",
         help="send a request, again where that helps, and show its attempts",
@@ -124,18 +116,14 @@ def _add_request(commands: _Commands) -> None:
     parser.add_argument(
         "--timeline",
         metavar="FILE",
-        type=_file,
+        type=file_to_write,
         help="draw attempts, waits and deadline into an SVG file (default: do not)",
     )
-    _add_json(
+    add_json(
         parser,
         "print the log as a JSON document to standard output, and not the body"
         " (default: the body, and the log as text)",
     )
-
-
-def _add_json(parser: argparse.ArgumentParser, meaning: str) -> None:
-    parser.add_argument("--json", action="store_true", help=meaning)
 
 
 def _add_request_options(parser: argparse.ArgumentParser) -> None:
@@ -202,7 +190,7 @@ def _add_retry_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_simulate(commands: _Commands) -> None:
+def _add_simulate(commands: Commands) -> None:
     parser = commands.add_parser(
         "simulate",
         help="put a chain through an outage of a simulated server",
@@ -236,18 +224,13 @@ def _add_simulate(commands: _Commands) -> None:
         help="the second when it begins, its seconds, and the part of the capacity that"
         " is left, from 0 to 1; or none (default: %(default)s)",
     )
-    _add_json(parser, "print one JSON document (default: a table)")
+    add_json(parser, "print one JSON document (default: a table)")
     parser.add_argument(
         "--plot",
         metavar="FILE.svg",
         type=_picture,
         help="draw load and success over time into an SVG file (default: do not)",
     )
-
-
-def _refuse(text: str, expected: str) -> NoReturn:
-    """Say what would have been right."""
-    raise argparse.ArgumentTypeError(f"{text!r} (expected: {expected})")
 
 
 def _url(text: str) -> URL:
@@ -260,13 +243,13 @@ def _url(text: str) -> URL:
         is_host = host != "" and " " not in host
         if is_host and url.scheme in {"http", "https"} and text.isprintable():
             return url
-    _refuse(DEFAULT_MASK.text(text), "http:// or https://, and a host")
+    raise refused(DEFAULT_MASK.text(text), "http:// or https://, and a host")
 
 
 def _method(text: str) -> str:
     """Read a method, in capital letters."""
     if not _TOKEN.fullmatch(text):
-        _refuse(text, "a method such as PUT")
+        raise refused(text, "a method such as PUT")
     return text.upper()
 
 
@@ -274,38 +257,22 @@ def _header(text: str) -> tuple[str, str]:
     """Read the name and the value of a header."""
     match = _HEADER.fullmatch(text)
     if match is None:
-        _refuse(text, "'Name: value'")
+        raise refused(text, "'Name: value'")
     return match[1], match[2]
-
-
-def _file(text: str) -> Path:
-    """Read the name of a file to write."""
-    if text == "-":
-        _refuse(text, "a file, not standard output")
-    # What comes before it may cost something, and must not be done for nothing.
-    path = Path(text)
-    if "\0" in text or not _is_directory(path.parent) or _is_directory(path):
-        _refuse(text, "a file in a directory that exists")
-    return path
 
 
 def _picture(text: str) -> Path:
     """Read the name of a picture to draw."""
-    path = _file(text)
+    path = file_to_write(text)
     if path.suffix.lower() != ".svg":
-        _refuse(text, "a file whose name ends in .svg")
+        raise refused(text, "a file whose name ends in .svg")
     return path
-
-
-def _is_directory(path: Path) -> bool:
-    # Path.is_dir() raises for names that are too long, and closed directories.
-    return os.path.isdir(path)  # noqa: PTH112
 
 
 def _attempts(text: str) -> int:
     """Read a number of attempts."""
     if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text)):
-        _refuse(text, "an integer >= 1")
+        raise refused(text, "an integer >= 1")
     return int(text)
 
 
@@ -316,7 +283,7 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < math.inf:
-        _refuse(text, "seconds, finite and > 0")
+        raise refused(text, "seconds, finite and > 0")
     return seconds
 
 

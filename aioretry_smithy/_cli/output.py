@@ -41,8 +41,14 @@ class ExitCode(IntEnum):
     USAGE = 64
     """The arguments made no sense; nothing was sent. ``EX_USAGE`` of sysexits."""
 
+    NO_CALLS = 65
+    """There was no call to report on. ``EX_DATAERR`` of sysexits."""
+
+    CANNOT_READ = 66
+    """A file could not be read. ``EX_NOINPUT`` of sysexits."""
+
     CANNOT_WRITE = 73
-    """A timeline or a text could not be written. ``EX_CANTCREAT`` of sysexits."""
+    """A file or a text could not be written. ``EX_CANTCREAT`` of sysexits."""
 
     INTERRUPTED = 130
     """Ctrl-C, as shells report it."""

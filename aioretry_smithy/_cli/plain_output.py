@@ -6,10 +6,13 @@ import io
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
+from .._report.text import lines
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from .. import RequestLog
+    from .._report.document import Block
 
 
 class PlainOutput:
@@ -48,6 +51,12 @@ class PlainOutput:
         finally:
             if shown:
                 self.line("")
+
+    def document(self, blocks: Iterable[Block]) -> None:
+        """Write headings, lines, tables and trees."""
+        for block in blocks:
+            for line in lines(block):
+                self.line(line)
 
     def table(self, rows: Sequence[Sequence[str]]) -> None:
         """Write rows, of which the first holds the names of the columns."""

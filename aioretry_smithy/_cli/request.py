@@ -26,7 +26,8 @@ from .._log.error_text import describe_error
 from .._log.notes import note
 from .._masking.mask import DEFAULT_MASK
 from .._text import printable
-from .arguments import STRATEGIES, UsageError
+from .arguments import STRATEGIES
+from .options import UsageError
 from .output import ExitCode, cannot_write, complain, end_line, new_output, write
 
 if TYPE_CHECKING:

@@ -12,12 +12,16 @@ from rich.table import Table
 from rich.text import Text
 
 from .._log.rich_tree import RichTree
+from .._log.saved_log import SavedLog
+from .._report.document import Heading
+from .._report.document import Table as Columns
 from .plain_output import PlainOutput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from .. import RequestLog
+    from .._report.document import Block
 
 _NUMBERS = frozenset({"answered", "attempts", "load", "recovery", "seconds"})
 
@@ -60,6 +64,34 @@ class RichOutput(PlainOutput):
                 progress.update(bars[name], completed=done)
 
             yield show
+
+    def document(self, blocks: Iterable[Block]) -> None:
+        """Write headings, lines, tables and trees."""
+        for block in blocks:
+            if isinstance(block, Heading):
+                more = f": {block.text}" if block.text else ""
+                self._print(Text.assemble("\n", (block.title, "bold"), more))
+            elif isinstance(block, Columns):
+                self._print_columns(block)
+            elif isinstance(block, SavedLog):
+                self._print(RichTree(block))
+            else:
+                self._print(Text(block))
+
+    def _print_columns(self, columns: Columns) -> None:
+        head, *rows = columns.rows
+        table = Table(box=rich.box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+        for name in head:
+            is_text = name in columns.texts
+            table.add_column(
+                Text(name),
+                justify="left" if is_text else "right",
+                overflow="fold",
+                no_wrap=not is_text,
+            )
+        for row in rows:
+            table.add_row(*map(Text, row))
+        self._console.print(table)
 
     def table(self, rows: Sequence[Sequence[str]]) -> None:
         """Write rows, of which the first holds the names of the columns."""

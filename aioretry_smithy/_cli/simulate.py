@@ -18,7 +18,8 @@ from .._simulation.picture import draw
 from .._simulation.result import conditions, legend, rows
 from .._simulation.settings import SimulationSettings, read_outage
 from .._text import printable
-from .arguments import NUMBERS, UsageError
+from .arguments import NUMBERS
+from .options import UsageError
 from .output import ExitCode, complain, new_output
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ from .._errors import (
 from .._masking.mask import DEFAULT_MASK
 from .._text import encodable
 from .facts import LogFacts
+from .tree import tree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -79,9 +80,9 @@ class _SaidOfResponse(_Said):
         self.message = message if match is None else match["message"]
 
 
-def _value(key: str) -> Any:
+def _fact(key: str, otherwise: object = None) -> Any:
     """Make the property that shows the value of a key."""
-    return property(lambda log: log.values.get(key))
+    return property(lambda log: log.values.get(key, otherwise))
 
 
 class SavedLog(LogFacts):
@@ -97,60 +98,62 @@ class SavedLog(LogFacts):
 
     __slots__ = ("_calls", "_children", "_parent", "started", "values")
 
-    values: Mapping[str, Any]
+    values: Mapping[str, object]
     started: float
 
-    def __init__(self, values: Mapping[str, Any], parent: Self | None = None) -> None:
+    def __init__(
+        self, values: Mapping[str, object], parent: Self | None = None
+    ) -> None:
         self.values = values
         self.started = seconds_of(values.get("request_started_at"))
         self._parent = parent
-        children, calls = values.get("children") or (), values.get("calls") or ()
-        self._children = tuple(type(self)(child, self) for child in children)
-        self._calls = tuple(map(type(self), calls))
+        self._children = tuple(type(self)(child, self) for child in self._attempts)
+        self._calls = tuple(map(type(self), self._calls_inside))
 
-    id = _value("id")
-    name = _value("name")
-    attempt = _value("attempt")
-    connection = _value("connection")
-    delay = _value("delay")
-    delay_source = _value("delay_source")
-    duration = _value("duration")
-    endpoint = _value("endpoint")
-    request_content_preview = _value("request_content_preview")
-    request_duration = _value("request_duration")
-    request_length = _value("request_length")
-    request_method = _value("request_method")
-    request_url = _value("request_url")
-    response_content_preview = _value("response_content_preview")
-    response_length = _value("response_length")
-    response_reason = _value("response_reason")
-    response_status = _value("response_status")
-    response_timeout = _value("response_timeout")
-    sent_method = _value("sent_method")
-    sent_url = _value("sent_url")
-    stop_reason = _value("stop_reason")
-    total_attempts = _value("total_attempts")
-    total_duration = _value("total_duration")
+    id = _fact("id")
+    name = _fact("name")
+    attempt = _fact("attempt")
+    injected = _fact("injected", False)
+    is_complete = _fact("is_complete", False)
+    is_hedge = _fact("is_hedge", False)
+    is_success = _fact("is_success", False)
+    sent = _fact("sent", False)
+    superseded = _fact("superseded", False)
+    dropped_calls = _fact("dropped_calls", 0)
+    connection = _fact("connection")
+    delay = _fact("delay")
+    delay_source = _fact("delay_source")
+    duration = _fact("duration")
+    endpoint = _fact("endpoint")
+    request = _fact("request")
+    request_content_preview = _fact("request_content_preview")
+    request_headers = _fact("request_headers", {})
+    request_duration = _fact("request_duration")
+    request_length = _fact("request_length")
+    request_method = _fact("request_method")
+    request_url = _fact("request_url")
+    response_content_preview = _fact("response_content_preview")
+    response_headers = _fact("response_headers")
+    response_length = _fact("response_length")
+    response_reason = _fact("response_reason")
+    response_status = _fact("response_status")
+    response_timeout = _fact("response_timeout")
+    sent_method = _fact("sent_method")
+    sent_url = _fact("sent_url")
+    stop_reason = _fact("stop_reason")
+    total_attempts = _fact("total_attempts")
+    total_duration = _fact("total_duration")
+    _attempts = _fact("children", ())
+    _calls_inside = _fact("calls", ())
 
-    @property
-    def request(self) -> Any:
-        """None: the line has no request that could be used."""
-        return None
+    def render(self) -> str:
+        """Draw the call and its attempts as a tree of lines."""
+        return tree(self, self.children)
 
     @property
     def mask(self) -> Mask:
         """The mask that hides what is secret everywhere."""
         return DEFAULT_MASK
-
-    @property
-    def request_headers(self) -> Any:
-        """The headers that the line has; none where it has none."""
-        return self.values.get("request_headers") or {}
-
-    @property
-    def response_headers(self) -> Any:
-        """The headers that the line has."""
-        return self.values.get("response_headers")
 
     @property
     def request_started_at(self) -> datetime:
@@ -184,51 +187,16 @@ class SavedLog(LogFacts):
         return self._calls
 
     @property
-    def dropped_calls(self) -> int:
-        """How many more calls were made inside."""
-        return self.values.get("dropped_calls") or 0
-
-    @property
-    def sent(self) -> bool:
-        """Whether a server may have seen it."""
-        return bool(self.values.get("sent"))
-
-    @property
-    def injected(self) -> bool:
-        """Whether the outcome was injected."""
-        return bool(self.values.get("injected"))
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether the body had ended, or the call failed, when the line was written."""
-        return bool(self.values.get("is_complete"))
-
-    @property
-    def is_hedge(self) -> bool:
-        """Whether it was sent beside another request."""
-        return bool(self.values.get("is_hedge"))
-
-    @property
-    def is_success(self) -> bool:
-        """Whether it was a success, as far as the line says."""
-        return bool(self.values.get("is_success"))
-
-    @property
-    def superseded(self) -> bool:
-        """Whether it was given up because another request had a good answer."""
-        return bool(self.values.get("superseded"))
-
-    @property
     def response_cause(self) -> BaseException | None:
         """An exception of that name and text."""
         text = self.values.get("response_cause")
-        return None if text is None else _error(text)
+        return None if text is None else _error(str(text))
 
     @property
     def retry_error(self) -> Exception | None:
         """An exception of that name and text."""
         text = self.values.get("retry_error")
-        error = None if text is None else _error(text)
+        error = None if text is None else _error(str(text))
         return error if isinstance(error, Exception) else None
 
     def _described(self) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from .answers import Part
+    from collections.abc import Iterator
+
+    from .answers import Input, Part
 
 NOTHING: Final = "-"
 
@@ -75,3 +77,41 @@ def part(value: Part) -> str:
     if value.source is None:
         return _PARTS[value.part]
     return _WAITS.get(value.source, f"waits ({value.source})")
+
+
+def per_call(value: float) -> str:
+    """Write a number for each call.
+
+    >>> per_call(1.0741)
+    '1.074'
+    """
+    return f"{value:,.3f}"
+
+
+_SKIPPED: Final = {
+    "no_json": "no JSON",
+    "no_call": "no calls",
+    "attempt": "attempts alone: put the LoggingClient outside the retrying client",
+    "not_nested": "not nested: use LogFormatter.json(nested=True)",
+    "too_long": "longer than 16 MB",
+    "too_deep": "nested too deep",
+    "under_way": "calls under way",
+}
+
+
+def input_in_words(read: Input) -> Iterator[str]:
+    """Yield what could not be used, and what a reader of the numbers must know."""
+    if read.left_out:
+        yield f"left out: {read.left_out:,} calls that were not asked for"
+    if read.inside:
+        yield f"left out: {read.inside:,} lines of calls inside others"
+    for reason, lines in read.skipped.items():
+        yield f"skipped: {lines:,} lines, {_SKIPPED.get(reason, reason)}"
+    if read.sampled:
+        yield f"sampled: {read.sampled:,} lines stand for more calls than one"
+    if read.unknown_bodies:
+        yield f"unknown: what became of {read.unknown_bodies:,} bodies"
+    if read.without_id:
+        yield f"without id: {read.without_id:,} calls of older versions"
+    for warning in read.warnings:
+        yield f"warning: {warning}"

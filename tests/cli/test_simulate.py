@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from aioretry_smithy.__main__ import main
-from aioretry_smithy._cli.arguments import UsageError
+from aioretry_smithy._cli.options import UsageError
 from aioretry_smithy._cli.plain_output import PlainOutput
 from aioretry_smithy._cli.simulate import find_function
 

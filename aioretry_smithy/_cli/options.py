@@ -1,0 +1,48 @@
+"""Read and check what options of several commands have in common."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import NoReturn, TypeAlias
+
+Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
+
+
+class UsageError(Exception):
+    """The arguments make no sense; says what is wrong with them in one line."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Raises for arguments that make no sense."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong."""
+        raise UsageError(message)
+
+
+def add_json(parser: argparse.ArgumentParser, meaning: str) -> None:
+    """Add the option for a JSON document."""
+    parser.add_argument("--json", action="store_true", help=meaning)
+
+
+def refused(text: str, expected: str) -> argparse.ArgumentTypeError:
+    """Make the error for a value: it says what would have been right."""
+    return argparse.ArgumentTypeError(f"{text!r} (expected: {expected})")
+
+
+def file_to_write(text: str) -> Path:
+    """Read the name of a file to write."""
+    if text == "-":
+        raise refused(text, "a file, not standard output")
+    # What comes before it may cost something, and must not be done for nothing.
+    path = Path(text)
+    if "\0" in text or not _is_directory(path.parent) or _is_directory(path):
+        raise refused(text, "a file in a directory that exists")
+    return path
+
+
+def _is_directory(path: Path) -> bool:
+    # Path.is_dir() raises for names that are too long, and closed directories.
+    return os.path.isdir(path)  # noqa: PTH112

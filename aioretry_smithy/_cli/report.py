@@ -1,0 +1,81 @@
+"""Report on the calls in files of logs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from .._report.document import blocks
+from .._report.reading import Reading, read
+from .._report.selection import Selection
+from .._report.sources import STANDARD_INPUT, Source, UnreadableError
+from .options import UsageError
+from .output import ExitCode, complain, new_output
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from .._report.answers import Answers
+
+
+def report(arguments: argparse.Namespace) -> ExitCode:
+    """Read the files and print what they say.
+
+    Raises:
+        UsageError: Standard input was to be read twice.
+    """
+    if arguments.files.count(STANDARD_INPUT) > 1:
+        raise UsageError("'-' (expected: once)")
+    try:
+        return _report(arguments)
+    except UnreadableError as error:
+        complain(str(error))
+        return ExitCode.CANNOT_READ
+
+
+def _report(arguments: argparse.Namespace) -> ExitCode:
+    with ExitStack() as stack:
+        sources = _opened(arguments.files, stack)
+        selection = Selection(
+            arguments.since, arguments.until, tuple(arguments.matches)
+        )
+        reading = Reading(arguments.by, arguments.top, selection)
+        with new_output(sys.stderr).progress() as progress:
+            answers = read(sources, reading, lambda done: progress("reading", done))
+    if not answers.input.calls:
+        complain(_nothing(answers))
+        return ExitCode.NO_CALLS
+    if arguments.json:
+        print(json.dumps(answers.to_dict(), indent=2))
+    else:
+        new_output(sys.stdout).document(blocks(answers))
+    return ExitCode.OK
+
+
+def _opened(names: Sequence[str], stack: ExitStack) -> list[Source]:
+    """Open all files before any is read."""
+    sources = []
+    for name in names:
+        source = Source(name)
+        stack.callback(source.close)
+        sources.append(source)
+    return sources
+
+
+def _nothing(answers: Answers) -> str:
+    """Say why there is no call to report on, and what to do about it."""
+    read = answers.input
+    nested = "LogFormatter.json(nested=True)"
+    if read.skipped.get("not_nested"):
+        return f"the lines are not nested (expected: {nested})"
+    if read.skipped.get("attempt"):
+        where = "put the LoggingClient outside the retrying client"
+        return f"there are attempts but no calls: {where}"
+    if read.left_out:
+        return f"none of {read.left_out:,} calls is in that time and matches"
+    if read.lines:
+        return f"none of {read.lines:,} lines is a call (expected: those of {nested})"
+    return "there is no line"

@@ -1,0 +1,237 @@
+"""Lay out the answers of a report as text: headings, lines, tables and trees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from .._log.saved_log import SavedLog
+from .._text import printable
+from .sparkline import condensed, sparkline
+from .words import NOTHING, count, input_in_words, part, per_call, seconds, share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from .answers import Answers, Group, Line, Timeline
+
+_CELLS: Final = 60
+_MOST_TREES: Final = 10
+_WIDEST: Final = 60
+"""Characters of a text that came from a line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """What the blocks that follow are about."""
+
+    title: str
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows, of which the first has the names of the columns."""
+
+    rows: tuple[tuple[str, ...], ...]
+    texts: tuple[str, ...] = ()
+    """The columns of texts; all others have numbers."""
+
+
+Block: TypeAlias = "Heading | Table | SavedLog | str"
+"""A part of a document; a text is a line."""
+
+
+def blocks(answers: Answers) -> Iterator[Block]:
+    """Yield the parts, the most important first."""
+    yield from _summary(answers)
+    yield from _groups(answers)
+    yield from _time(answers)
+    yield from _endings(answers)
+    yield from _failures(answers)
+    yield from _timeline(answers.timeline)
+    yield from _examples("The slowest calls", answers.examples.slowest)
+    yield from _examples("Calls with most attempts", answers.examples.most_attempts)
+    yield from _hints(answers)
+
+
+def _summary(answers: Answers) -> Iterator[Block]:
+    summary, read = answers.summary, answers.input
+    calls = f"{count(summary.calls)} calls"
+    if read.started_at is not None:
+        calls += f", {read.started_at} to {read.ended_at}"
+    yield Heading("report", calls)
+    yield from input_in_words(read)
+    yield Table(
+        (
+            ("", "without retries", "with"),
+            (
+                "success",
+                share(summary.success_without_retries),
+                share(summary.success),
+            ),
+            (
+                "requests per call",
+                per_call(1 + _hedged(answers)),
+                per_call(1 + summary.extra_requests_per_call),
+            ),
+        )
+    )
+    took = summary.duration
+    yield (
+        f"duration: p50 {seconds(took.p50)}, p95 {seconds(took.p95)},"
+        f" p99 {seconds(took.p99)}, max {seconds(took.max)}"
+    )
+    saved = summary.success - summary.success_without_retries
+    if summary.retries:
+        cost = summary.retries / summary.calls
+        yield (
+            f"retries saved {share(max(0.0, saved))} of the calls and cost"
+            f" {per_call(cost)} requests each"
+        )
+    yield answers.time.said
+
+
+def _hedged(answers: Answers) -> float:
+    """Return the requests of each call beyond the first that are no retries."""
+    summary = answers.summary
+    return (summary.hedges + summary.resends) / summary.calls if summary.calls else 0.0
+
+
+def _groups(answers: Answers) -> Iterator[Block]:
+    by = answers.input.by
+    head = f"{by} calls success attempts/call p50 p99 waited".split()
+    head += ["slowest 5 %", "why it stopped"]
+    rows = [_row(group) for group in answers.groups]
+    yield Heading(f"By {by}")
+    yield Table((tuple(head), *rows), (by, "slowest 5 %", "why it stopped"))
+
+
+def _row(group: Group) -> tuple[str, ...]:
+    key = shown(group.key) or NOTHING
+    if group.merged:
+        key = f"{group.merged:,} others"
+    return (
+        key,
+        count(group.calls),
+        share(group.success),
+        per_call(group.attempts_per_call),
+        seconds(group.duration.p50),
+        seconds(group.duration.p99),
+        seconds(group.waited),
+        ", ".join(
+            f"{share(each.slowest_share)} {part(each)}"
+            for each in group.slowest[:1]
+            if each.slowest_share
+        ),
+        _reasons(group.stop_reasons),
+    )
+
+
+def _reasons(reasons: Mapping[str, float]) -> str:
+    return ", ".join(
+        f"{shown(reason)} {count(calls)}" for reason, calls in [*reasons.items()][:3]
+    )
+
+
+def _time(answers: Answers) -> Iterator[Block]:
+    time = answers.time
+    yield Heading("Where the time went", f"{seconds(time.seconds)} in all")
+    rows = [
+        (
+            part(each),
+            seconds(each.seconds),
+            share(each.share),
+            seconds(each.slowest_seconds),
+            share(each.slowest_share),
+        )
+        for each in time.parts
+    ]
+    head = ("part", "all calls", "of it", "slowest 5 %", "of that")
+    yield Table((head, *rows), ("part",))
+
+
+def _endings(answers: Answers) -> Iterator[Block]:
+    yield Heading("Calls without success", "" if answers.endings else "none")
+    if not answers.endings:
+        return
+    rows = [
+        (shown(each.stop_reason or NOTHING), shown(each.outcome), count(each.calls))
+        for each in answers.endings
+    ]
+    texts = ("why it stopped", "outcome")
+    yield Table(((*texts, "calls"), *rows), texts)
+    for ending in answers.endings[:_MOST_TREES]:
+        if ending.example is not None:
+            yield SavedLog(ending.example)
+
+
+def _failures(answers: Answers) -> Iterator[Block]:
+    yield Heading("What failed", "" if answers.failures else "nothing")
+    if not answers.failures:
+        return
+    rows = [
+        (
+            shown(each.where),
+            shown(each.outcome),
+            *map(
+                count,
+                (
+                    each.attempts,
+                    each.sent,
+                    each.not_sent,
+                    each.retried,
+                    each.refused_by_budget,
+                    each.refused,
+                ),
+            ),
+        )
+        for each in answers.failures
+    ]
+    texts = ("where", "outcome")
+    numbers = ("attempts", "sent", "not sent", "retried", "no budget", "refused here")
+    yield Table(((*texts, *numbers), *rows), texts)
+
+
+def _timeline(timeline: Timeline) -> Iterator[Block]:
+    moments = timeline.moments
+    if not moments:
+        return
+    yield Heading("When", timeline.said or "by the minute")
+    starts = [datetime.fromisoformat(each.started_at) for each in moments]
+    places = [
+        int((each - starts[0]).total_seconds()) // timeline.step for each in starts
+    ]
+    for name, is_sum in (("calls", 1), ("failures", 1), ("retries", 1), ("p99", 0)):
+        values: list[float | None] = [None] * (places[-1] + 1)
+        for place, moment in zip(places, moments, strict=True):
+            values[place] = getattr(moment, name)
+        most = max((value for value in values if value is not None), default=0.0)
+        cells = sparkline(condensed(values, _CELLS, is_sum=bool(is_sum)))
+        said = count(most) if is_sum else seconds(most)
+        yield f"{name:9}{cells}  at most {said}"
+    for storm in timeline.storms:
+        yield storm.said
+
+
+def _examples(title: str, lines: tuple[Line, ...]) -> Iterator[Block]:
+    if lines:
+        yield Heading(title)
+        for line in lines:
+            yield SavedLog(line)
+
+
+def _hints(answers: Answers) -> Iterator[Block]:
+    if answers.hints:
+        yield Heading("Hints")
+        for hint in answers.hints:
+            where = "" if hint.where is None else f"{shown(hint.where)}: "
+            yield f"- {where}{hint.said}"
+            yield f"  {hint.setting}"
+
+
+def shown(text: str) -> str:
+    """Return a text that came from a line such that a terminal shows no more."""
+    text = printable(text[: _WIDEST + 1])
+    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"

@@ -1,0 +1,76 @@
+"""Answer the questions about many calls from their logs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from .._errors import bad_argument, check_int
+from .document import blocks
+from .reading import Reading
+from .selection import Selection
+from .text import plain_text
+from .units import KEYS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .._log.request_log import RequestLog
+    from .answers import Answers
+    from .units import By
+
+_TOP: Final = 10
+
+
+class Report:
+    """Answers how calls went, where their time went, and what to change.
+
+    Made by :meth:`of`. Credentials are hidden in all views, as in those of the logs.
+    """
+
+    def __init__(self, answers: Answers) -> None:
+        self.answers = answers
+
+    @staticmethod
+    def of(logs: Iterable[RequestLog], *, by: By = "path", top: int = _TOP) -> Report:
+        """Look at the logs of calls.
+
+        Args:
+            logs: Such as :func:`capture_logs` collects. Calls that are under way, or
+                that another one of them made, are left out.
+            by: What the calls of a group have in common: ``"host"``, ``"method"``,
+                ``"path"``, ``"endpoint"`` or ``"name"``.
+            top: How many of the slowest calls, and of those with most attempts, are
+                shown.
+
+        Returns:
+            The report; without any call, one of zeros.
+
+        Raises:
+            ValueError: An argument is not as described.
+
+        >>> report = Report.of([])
+        >>> report.to_dict()["summary"]["calls"]
+        0
+        """
+        if by not in KEYS:
+            raise bad_argument("by", by, f"one of {', '.join(KEYS)}")
+        check_int("top", top, 0)
+        reading = Reading(by, top, Selection())
+        calls: list[dict[str, object]] = [log.to_dict() for log in logs]
+        for values in calls:
+            reading.note_inside(values)
+        for values in calls:
+            reading.count_line()
+            reading.add(values)
+        return Report(reading.answers())
+
+    def render(self) -> str:
+        """Write the answers as plain text, with control characters escaped."""
+        return plain_text(blocks(self.answers)).strip()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answers as JSON values: the keys of :ref:`report-keys`."""
+        return self.answers.to_dict()
+
+    def __repr__(self) -> str:
+        return f"<Report of {self.answers.input.calls} calls>"

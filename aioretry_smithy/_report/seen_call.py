@@ -1,0 +1,175 @@
+"""Look at a call: its attempts, which of them were retries, and the calls inside."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from .outcome import is_success
+from .values import dictionaries, number, text
+
+if TYPE_CHECKING:
+    from .answers import Line
+
+_MOST_LEVELS: Final = 20
+_STALE: Final = "stale_connection"
+
+
+class TooDeepError(ValueError):
+    """Calls are nested deeper than anybody nests functions."""
+
+
+class SeenAttempt(NamedTuple):
+    """One request of a call, or the call itself where it has no attempts."""
+
+    values: Line
+    is_success: bool
+    is_superseded: bool
+    is_hedge: bool
+
+    is_retried: bool
+    """Whether another attempt followed that was no hedge."""
+
+    is_first: bool
+    """Whether it belongs to the first attempt, as a hedge or a resend may."""
+
+    calls: tuple[SeenCall, ...]
+    """The calls that were made inside."""
+
+
+class SeenCall:
+    """A call, with what its attempts say together.
+
+    Args:
+        values: Its line, or a part of one.
+        level: How many calls it is made inside of.
+
+    Raises:
+        TooDeepError: Calls inside it are nested too deep.
+    """
+
+    __slots__ = (
+        "attempts",
+        "extra",
+        "hedges",
+        "is_success",
+        "is_success_at_once",
+        "requests",
+        "resends",
+        "retries",
+        "values",
+        "waited",
+    )
+
+    attempts: tuple[SeenAttempt, ...]
+
+    is_success: bool
+
+    is_success_at_once: bool
+    """Whether it was a success without any retry, also in the calls inside."""
+
+    requests: int
+    """Requests of it and of the calls inside; a function makes those of its calls."""
+
+    extra: int
+    """Those that would not have been made had each call made one request."""
+
+    retries: int
+    """Attempts after the first, of the calls inside too; neither hedges nor resends."""
+
+    hedges: int
+    resends: int
+
+    waited: float
+    """Seconds before the first attempt, and between its own attempts."""
+
+    def __init__(self, values: Line, level: int = 0) -> None:
+        if level > _MOST_LEVELS:
+            raise TooDeepError
+        self.values = values
+        self.is_success = is_success(values)
+        self.waited = number(values, "delay") or 0.0
+        self.hedges = self.resends = self.retries = 0
+        children = dictionaries(values, "children")
+        if children:
+            self.attempts = self._attempts(children, level)
+        else:
+            self.attempts = (self._only_attempt(level),)
+        self._count_inside()
+
+    def _only_attempt(self, level: int) -> SeenAttempt:
+        calls = _calls(self.values, level)
+        return SeenAttempt(
+            self.values, self.is_success, False, False, False, True, calls
+        )
+
+    def _attempts(self, children: list[Line], level: int) -> tuple[SeenAttempt, ...]:
+        attempts: list[SeenAttempt] = []
+        last, was_stale, rounds = _last_of_its_own(children), False, 0
+        for position, child in enumerate(children):
+            is_hedge, is_stale = bool(child.get("is_hedge")), _is_stale(child)
+            if not is_hedge:
+                rounds += not was_stale
+                was_stale = is_stale
+            self.hedges += is_hedge and not is_stale
+            self.resends += is_stale
+            if not is_stale:
+                self.waited += number(child, "delay") or 0.0
+            is_retried = position < last
+            attempts.append(
+                SeenAttempt(
+                    child,
+                    is_success(child, was_retried=is_retried),
+                    bool(child.get("superseded")),
+                    is_hedge,
+                    is_retried,
+                    rounds <= 1,
+                    _calls(child, level),
+                )
+            )
+        self.retries = max(0, rounds - 1)
+        return tuple(attempts)
+
+    def _count_inside(self) -> None:
+        """Add up the calls inside the attempts."""
+        attempts = self.attempts
+        self.requests = self.extra = 0
+        self.is_success_at_once = (
+            self.is_success
+            and not self.retries
+            and any(attempt.is_success for attempt in attempts)
+        )
+        for number_of_attempt, attempt in enumerate(attempts):
+            calls, own = attempt.calls, 1
+            if calls:
+                own = int(number(attempt.values, "dropped_calls") or 0)
+                own += sum(call.requests for call in calls)
+                self.retries += sum(call.retries for call in calls)
+                self.hedges += sum(call.hedges for call in calls)
+                self.resends += sum(call.resends for call in calls)
+                if not all(map(_needed_no_retry, calls)):
+                    self.is_success_at_once = False
+            self.requests += own
+            if number_of_attempt:
+                self.extra += own
+            else:
+                self.extra += sum(call.extra for call in calls)
+
+
+def _calls(values: Line, level: int) -> tuple[SeenCall, ...]:
+    calls = dictionaries(values, "calls") if "calls" in values else ()
+    return tuple(SeenCall(call, level + 1) for call in calls)
+
+
+def _needed_no_retry(call: SeenCall) -> bool:
+    """Say whether it was a success at once; one that failed all the same is fine."""
+    return call.is_success_at_once or not call.is_success
+
+
+def _last_of_its_own(children: list[Line]) -> int:
+    """Return the position of the last attempt that is no hedge."""
+    positions = [n for n, child in enumerate(children) if not child.get("is_hedge")]
+    return positions[-1] if positions else 0
+
+
+def _is_stale(values: Line) -> bool:
+    return text(values, "delay_source") == _STALE

@@ -1,0 +1,83 @@
+"""Choose the calls that a report is about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Final
+
+from .outcome import cause_type, outcome_of, status_of
+from .tally import stop_reason
+from .units import KEYS, key_of
+from .values import text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .seen_call import SeenCall
+
+_OF_THE_CALL: Final[dict[str, Callable[[SeenCall], object]]] = {
+    "cause": lambda call: cause_type(call.values),
+    "id": lambda call: text(call.values, "id"),
+    "outcome": lambda call: "success" if call.is_success else outcome_of(call.values),
+    "status": lambda call: status_of(call.values),
+    "stop_reason": lambda call: stop_reason(call.values),
+    "success": lambda call: "yes" if call.is_success else "no",
+}
+
+MATCHED: Final = (*KEYS, "url", *_OF_THE_CALL)
+"""What a pattern can be about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The calls that are wanted; all of them without arguments."""
+
+    since: float | None = None
+    """The first moment that is, in seconds since 1970."""
+
+    until: float | None = None
+    """The last one."""
+
+    matches: tuple[tuple[str, str], ...] = ()
+    """Keys with patterns, in which ``*``, ``?`` and ``[...]`` mean what they do in
+    names of files; all must match."""
+
+    def has(self, call: SeenCall, started: float | None) -> bool:
+        """Say whether a call is wanted; one without a time is in no time."""
+        if self.since is not None and (started is None or started < self.since):
+            return False
+        if self.until is not None and (started is None or started > self.until):
+            return False
+        return all(_matches(call, key, pattern) for key, pattern in self.matches)
+
+
+def _matches(call: SeenCall, key: str, pattern: str) -> bool:
+    return any(fnmatchcase(value, pattern) for value in _values(call, key))
+
+
+def _values(call: SeenCall, key: str) -> Iterator[str]:
+    """Yield what a pattern may match; of a function, also of the calls inside."""
+    read = _OF_THE_CALL.get(key)
+    if read is not None:
+        value = read(call)
+        yield "" if value is None else str(value)
+        return
+    yield from _places(call, key)
+    for attempt in call.attempts:
+        for inside in attempt.calls:
+            yield from _values(inside, key)
+
+
+def _places(call: SeenCall, key: str) -> Iterator[str]:
+    url = text(call.values, "request_url") or ""
+    if key == "url":
+        yield url
+        return
+    for by in KEYS:
+        if by == key:
+            yield key_of(call.values, by) or ""
+    if key == "path":
+        # As it is, besides the one that is folded.
+        rest = url.partition("?")[0].partition("://")[2]
+        yield f"/{rest.partition('/')[2]}"

@@ -1,0 +1,157 @@
+"""Read lines from files, compressed ones too, and from standard input."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import shutil
+import stat
+import sys
+import tempfile
+import zlib
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Final
+
+from .decoding import Skipped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+STANDARD_INPUT: Final = "-"
+
+_CHUNK: Final = 1 << 20
+_LONGEST_LINE: Final = 16 << 20
+_IN_MEMORY: Final = 16 << 20
+"""Bytes of standard input that are kept in memory; more go to a temporary file."""
+
+_GZIP: Final = b"\x1f\x8b"
+
+
+class UnreadableError(Exception):
+    """A file cannot be read; says which one and why."""
+
+
+class _Part(io.RawIOBase):
+    """The first bytes of a file, however it grows meanwhile."""
+
+    def __init__(self, file: IO[bytes], size: int) -> None:
+        self._file = file
+        self._left = size
+
+    def readable(self) -> bool:
+        """Say that it can be read."""
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        """Read what there is, at most what is left."""
+        data = self._file.read(min(len(buffer), self._left))
+        buffer[: len(data)] = data
+        self._left -= len(data)
+        return len(data)
+
+
+class Source:
+    """A file that is read twice, as long as it was at first.
+
+    Args:
+        name: Its name; ``-`` is standard input.
+
+    Raises:
+        UnreadableError: It cannot be read.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.warning: str | None = None
+        self._file = self._opened()
+        self._file.seek(0, os.SEEK_END)
+        self.size = self._file.tell()
+
+    def _opened(self) -> IO[bytes]:
+        try:
+            if self.name == STANDARD_INPUT:
+                return _spooled(sys.stdin.buffer)
+            file = Path(self.name).open("rb")  # noqa: SIM115
+            if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return file
+            with file:
+                # A pipe, which can be read once.
+                return _spooled(file)
+        except (OSError, ValueError, AttributeError) as error:
+            raise self._unreadable(error) from None
+
+    def _unreadable(self, error: Exception) -> UnreadableError:
+        reason = getattr(error, "strerror", None) or str(error)
+        return UnreadableError(f"{self.name}: {reason}")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def lines(self, progress: Callable[[int], None]) -> Iterator[bytes | Skipped]:
+        """Yield the lines that are not empty.
+
+        Args:
+            progress: Called with the bytes of the file that were read since the last
+                time.
+
+        Raises:
+            UnreadableError: The file cannot be read any further.
+        """
+        try:
+            self._file.seek(0)
+            is_compressed = self._file.read(len(_GZIP)) == _GZIP
+            self._file.seek(0)
+            with io.BufferedReader(_Part(self._file, self.size), _CHUNK) as part:
+                file = gzip.GzipFile(fileobj=part) if is_compressed else part
+                yield from _lines(self._chunks(file, progress))
+        except OSError as error:
+            raise self._unreadable(error) from None
+
+    def _chunks(
+        self,
+        file: gzip.GzipFile | io.BufferedReader[_Part],
+        progress: Callable[[int], None],
+    ) -> Iterator[bytes]:
+        position = 0
+        while True:
+            try:
+                chunk = file.read1(_CHUNK)
+            except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+                self.warning = f"{self.name}: read as far as it goes: {error}"
+                return
+            if not chunk:
+                return
+            yield chunk
+            before, position = position, self._file.tell()
+            progress(position - before)
+
+
+def _spooled(stream: IO[bytes]) -> IO[bytes]:
+    """Copy what can be read once, to be read twice."""
+    file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115
+    shutil.copyfileobj(stream, file)
+    return file
+
+
+def _lines(chunks: Iterator[bytes]) -> Iterator[bytes | Skipped]:
+    """Split chunks into lines, of which giants are passed over."""
+    rest, is_giant = b"", False
+    for chunk in chunks:
+        lines = (rest + chunk).split(b"\n")
+        rest = lines.pop()
+        if is_giant and lines:
+            # The end of the giant.
+            del lines[0]
+            is_giant = False
+        for line in lines:
+            if line and not line.isspace():
+                yield line
+        if is_giant:
+            rest = b""
+        elif len(rest) > _LONGEST_LINE:
+            yield Skipped.TOO_LONG
+            rest, is_giant = b"", True
+    if not is_giant and rest and not rest.isspace():
+        yield rest
