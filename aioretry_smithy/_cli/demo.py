@@ -9,7 +9,7 @@ import json
 import sys
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import aiohttp
 from aiohttp import web
@@ -86,7 +86,7 @@ class Call:
     states: tuple[CircuitState, ...] = ()
     """The states that the circuit breaker went through during the call."""
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, object]:
         """Return the row of the closing table."""
         log = self.log
         if log.response_status is None:
@@ -215,8 +215,8 @@ def _table(calls: list[Call]) -> list[tuple[str, ...]]:
     head: tuple[str, ...] = "call", "attempts", "outcome", "seconds", "why it stopped"
     rows = [head]
     for call in calls:
-        name, attempts, outcome, seconds, why = call.summary().values()
-        rows.append((name, f"{attempts}", outcome, f"{seconds:.3f}", why or "success"))
+        *texts, seconds, why = call.summary().values()
+        rows.append((*map(str, texts), f"{seconds:.3f}", str(why or "success")))
     return rows
 
 
