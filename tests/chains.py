@@ -217,6 +217,20 @@ def bad_argument(
     return raises_exactly(f"{name}: {value!r} (expected: {expected})", kind)
 
 
+_ID = r"id=[a-z2-7]{8}-\d+(?:\.\d+)?"
+_SHOWN_ID = re.compile(rf"(?<=\{{){_ID}(?:, )?|, {_ID}")
+
+
+def without_id(line: str) -> str:
+    """Return a line or a note without the id of its call, which differs each time."""
+    return _SHOWN_ID.sub("", line)
+
+
+def notes_of(error: BaseException) -> list[str]:
+    """Return the notes on an exception, without the ids of calls."""
+    return [*map(without_id, error.__notes__)]
+
+
 class Always(RetryStrategy):
     """Wants another attempt whatever happens."""
 

@@ -94,6 +94,9 @@ class Rarely:
     refused_hedges: int = 0
     """How many times a limiter gave no leave for a hedge."""
 
+    own_id: str | None = None
+    """What its views call it, once one of them has asked."""
+
     own_headers: Mapping[str, str] | None = None
     """The session's headers, where they changed before the first request."""
 

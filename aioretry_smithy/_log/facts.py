@@ -7,6 +7,7 @@ import weakref
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self, cast
 
+from .._call.call_id import id_of
 from .._call.recorder import cause_of
 from .._call.tries import route_of
 from .._failures.kept_cause import KeptCause, NeverCopied
@@ -49,6 +50,15 @@ class LogFacts(NeverCopied):
         """The request, without its body."""
         request: HttpRequest = self._record.shown_request
         return request
+
+    @property
+    def id(self) -> str:
+        """The same in every line, span and note of the call, and of no other one.
+
+        Such as ``k3j7x2qa-17``; of its second attempt ``k3j7x2qa-17.2``.
+        """
+        of_call, number = id_of(self._call), self._record.number
+        return of_call if number is None else f"{of_call}.{number}"
 
     @property
     def attempt(self) -> int | None:

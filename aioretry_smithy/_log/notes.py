@@ -36,7 +36,7 @@ def add_notes(log: LogFacts, error: BaseException, *, keep: bool = False) -> Non
     made inside this one.
     """
     attempts = log.children if len(log.children) > 1 else ()
-    notes = [note(attempt) for attempt in attempts]
+    notes = [f"{note(attempt)}, id={attempt.id}" for attempt in attempts]
     attributes = vars(error)
     stale = () if keep else attributes.pop(_NOTES, ())
     if stale:

@@ -285,6 +285,7 @@ def to_dict(log: LogFacts) -> dict[str, object]:
     """Return a log and its attempts as plain JSON values."""
     mask = log.mask
     values: dict[str, object] = {
+        "id": log.id,
         "name": mask.text(log.name),
         "request_method": _text(log.request_method, mask),
         "request_url": _text(log.request_url, mask),

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from .._log.request_log import RequestLog
 
 _REQUEST_KEYS = (
-    "name request_method request_url request_headers request_content_preview"
+    "id name request_method request_url request_headers request_content_preview"
     " request_started_at request_length request_duration response_timeout attempt"
     " is_hedge"
 ).split()
 _RESPONSE_KEYS = (
-    "endpoint sent injected response_status response_reason response_headers"
+    "id endpoint sent injected response_status response_reason response_headers"
     " response_cause response_length response_content_preview duration total_duration"
     " is_complete attempt superseded total_attempts stop_reason retry_error"
 ).split()
@@ -67,17 +67,18 @@ class LogFormatter(ABC):
     def text() -> LogFormatter:
         """Return the formatter for people, the default.
 
-        The lines have the shape of Armeria's, without unknown values. ``length`` is
-        the length of the body in bytes. A request line has one, and the ``duration`` of
-        the upload, if a body was sent. The request line of an attempt has
-        ``currentAttempt``, that of a hedge also ``hedge=yes``; the response line of a
-        request that lost to another one has ``superseded=yes``. The response line of a
-        call through a retrying client has ``totalAttempts``, and the reason if it
-        stopped without success, such as ``stopped: deadline``::
+        The lines have the shape of Armeria's, without unknown values. ``id`` is the
+        same in both. ``length`` is the length of the body in bytes. A request line has
+        one, and the ``duration`` of the upload, if a body was sent. The request line of
+        an attempt has ``currentAttempt``, that of a hedge also ``hedge=yes``; the
+        response line of a request that lost to another one has ``superseded=yes``. The
+        response line of a call through a retrying client has ``totalAttempts``, and the
+        reason if it stopped without success, such as ``stopped: deadline``::
 
-            Request: {startTime=..., scheme=https, host=example.com, method=GET,
-            path=/orders, headers=[Accept=*/*, armeria-retry-count=1], currentAttempt=2}
-            Response: {startTime=..., duration=0.012s, headers=[:status=200]}
+            Request: {id=k3j7x2qa-17.2, startTime=..., scheme=https, host=example.com,
+            method=GET, path=/orders, headers=[armeria-retry-count=1], currentAttempt=2}
+            Response: {id=k3j7x2qa-17.2, startTime=..., duration=0.012s,
+            headers=[:status=200]}
 
         Each is one line: control characters are escaped. Durations are in seconds. With
         a :class:`ContentPreviewingClient` in the chain, ``preview`` comes after the
@@ -120,6 +121,7 @@ class LogFormatter(ABC):
 class _TextFormatter(LogFormatter):
     def format_request(self, log: RequestLog) -> str:
         fields = {
+            "id": log.id,
             "startTime": log.request_started_at.isoformat(),
             "length": log.request_length or None,
             "duration": _seconds(log.request_duration),
@@ -134,6 +136,7 @@ class _TextFormatter(LogFormatter):
     def format_response(self, log: RequestLog) -> str:
         was_sent = log.sent or log.injected
         fields = {
+            "id": log.id,
             "startTime": _response_start(log),
             "length": log.response_length,
             "duration": _seconds(log.duration),

@@ -32,6 +32,9 @@ ANOTHER_NAME: Final = "_OTHER"
 CALL_NAME: Final = "aioretry_smithy.name"
 """The attribute with the name of a call of a function."""
 
+CALL_ID: Final = "aioretry_smithy.id"
+"""The attribute with the id that lines and notes of the same call have."""
+
 DURATION_BUCKETS: Final = (
     *(0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0),
     *(2.5, 5.0, 7.5, 10.0),

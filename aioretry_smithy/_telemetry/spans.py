@@ -26,7 +26,7 @@ from .._context.context import record_of
 from .._log.error_text import describe_error
 from .._request.request import HttpRequest
 from .client import Observation, TelemetryClient, log_error
-from .labels import Attributes, Subject, error_type
+from .labels import CALL_ID, Attributes, Subject, error_type
 
 if TYPE_CHECKING:
     from contextvars import Token
@@ -199,6 +199,7 @@ class Traced(Observation):
         last: Attributes,
     ) -> None:
         try:
+            span.set_attribute(CALL_ID, ctx.log.id)
             span.set_attributes(last)
             self._add_events(span, ctx)
             failure = last.get("error.type")

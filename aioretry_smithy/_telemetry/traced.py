@@ -11,12 +11,13 @@ from opentelemetry.trace import Span, SpanKind, Tracer
 from .._call.recorder import cause_of
 from .._context.client import ClientT
 from .._context.context import record_of
+from .._log.request_log import log_of
 from .._log.timeline import until_next
 from .._masking.mask import HIDDEN
 from .._text import encodable
 from .client import Observation, TelemetryClient, log_error
 from .endpoints import peer_attributes
-from .labels import ANOTHER_METHOD, Attributes, HedgeCount, class_name
+from .labels import ANOTHER_METHOD, CALL_ID, Attributes, HedgeCount, class_name
 from .spans import Telemetry, Traced, is_suppressed, nanoseconds, show_failure
 
 if TYPE_CHECKING:
@@ -211,7 +212,7 @@ def _trace_failure(
     span = tracer.start_span(
         "response body",
         context=context,
-        attributes={"error.type": kind},
+        attributes={"error.type": kind, CALL_ID: log_of(call, record).id},
         start_time=nanoseconds(call, outcome.ended),
     )
     end = nanoseconds(call, outcome.body_ended)

@@ -29,6 +29,7 @@ SCRIPTS = sorted(EXAMPLES.glob("*.py"))
 TUTORIAL = sorted((EXAMPLES / "tutorial").glob("step*.py"))
 
 DIFFERS_EACH_TIME = {
+    r"\b[a-z2-7]{8}-\d+(?=[.,\"\n])": "ID",
     r"(?<=127\.0\.0\.1:)\d+": "PORT",
     r"\d{4}-\d\d-\d\dT[\d:.]+\+00:00": "STARTED",
     r"\w{3}, \d\d \w{3} \d{4} [\d:]{8} GMT": "DATE",

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import aiohttp
 import pytest
-from chains import URL, after, now, refused, retrying, session, silence, twice
+from chains import URL, after, notes_of, now, refused, retrying, session, silence, twice
 from left_over import nothing_to_collect
 from limiters import Recording
 from races import hedging, race, sent, stubborn, watched
@@ -155,7 +155,7 @@ class TestBadAnswers:
             "attempt 1: OSError: third, 0.700 s",
             "attempt 2: ConnectionResetError: first, 0.100 s, hedge after 0.500 s",
             "attempt 3: OSError: second, 0.000 s, hedge after 0.600 s",
-        ] == failure.__notes__
+        ] == notes_of(failure)
 
     async def test_failures_that_do_not_count_have_no_frames(self):
         """They would keep alive what the requests had, until the call ends."""

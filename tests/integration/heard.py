@@ -21,6 +21,13 @@ if TYPE_CHECKING:
     from aioretry_smithy import Decorator
 
 
+def attributes_of(span: ReadableSpan) -> dict[str, Any]:
+    """Return the attributes of a span, without the id, which differs each time."""
+    attributes = dict(span.attributes or {})
+    attributes.pop("aioretry_smithy.id", None)
+    return attributes
+
+
 class Heard:
     """Providers of spans and metrics, and what they were told."""
 

@@ -579,7 +579,7 @@ def traced(*inside: Callable[[Witness], Decorator]) -> Chain:
         heard = Heard()
         witness.states.append(
             lambda: [
-                (span.name, str(span.kind), dict(span.attributes or {}))
+                (span.name, str(span.kind), attributes_of(span))
                 for span in heard.spans()
             ]
         )
@@ -608,7 +608,7 @@ def counted(witness: Witness, **settings: Any) -> aiohttp.ClientSession:
 
 with contextlib.suppress(ImportError):
     import opentelemetry.sdk  # noqa: F401
-    from heard import Heard
+    from heard import Heard, attributes_of
 
     CHAINS["traced"] = traced(breaking(), retrying())
 with contextlib.suppress(ImportError):

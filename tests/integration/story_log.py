@@ -18,7 +18,7 @@ def told_log(log: RequestLog) -> dict[str, Any]:
     return {
         "render": _view(log.render),
         "repr": _view(lambda: [repr(each) for each in logs]),
-        "to_dict": _view(lambda: _with_limits(log.to_dict())),
+        "to_dict": _view(lambda: _settled_values(log.to_dict())),
         "attempts": [each.attempt for each in logs],
         "is one tree": log.parent is None
         and log.root is log
@@ -49,10 +49,16 @@ def _told_request(request: Any) -> Any:
     return request.method, sorted(request.arguments)
 
 
-def _with_limits(values: dict[str, Any]) -> dict[str, Any]:
+NOT_RECORDED = {"id"}
+"""Keys of a log that are not in stories."""
+
+
+def _settled_values(values: dict[str, Any]) -> dict[str, Any]:
     values["response_timeout"] = limit(values["response_timeout"])
+    for name in NOT_RECORDED:
+        del values[name]
     for each in (*values["children"], *values.get("calls", ())):
-        _with_limits(each)
+        _settled_values(each)
     return values
 
 

@@ -25,8 +25,10 @@ TIMES_IN_TEXT = (
     (re.compile(r"(Limit[.\w]*\([^)]*\), )[\d.e-]+"), r"\1seconds"),
     (re.compile(r"next (trial )?in [\d.]+…?"), r"next \1"),
 )
+ID = r"[a-z2-7]{8}-\d+(?:\.\d+)?"
 CHANGES_EACH_TIME = (
     (re.compile(r"(update_interval=[\d.]+\), )[\d.]+"), r"\1seconds"),
+    (re.compile(rf"(?<=\{{)id={ID}(?:, )?|, id={ID}|\"id\": \"{ID}\", "), ""),
     (re.compile(r"startTime=[^,}]+"), "startTime"),
     (re.compile(r"\b0x[0-9a-f]+"), "0x"),
     (re.compile(r"127\.0\.0\.1:\d+|'127\.0\.0\.1', \d+"), "SERVER"),

@@ -25,6 +25,7 @@ from packaging.version import Version
 
 from aioretry_smithy import (
     Backoff,
+    RequestLog,
     RetryStrategyWithContent,
     SessionBuilder,
 )
@@ -302,3 +303,5 @@ async def test_body_that_runs_out_of_time_has_a_span(site, heard):
     assert body.status.description.startswith(said)
     assert 0.03 < (body.end_time - body.start_time) / 1e9 < 5
     assert "aioretry_smithy.ResponseTimeoutError" == body.attributes["error.type"]
+    (attempt,) = RequestLog.of(response).children
+    assert attempt.id == body.attributes["aioretry_smithy.id"]

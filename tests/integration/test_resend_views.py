@@ -7,7 +7,7 @@ import re
 
 import aiohttp
 import pytest
-from chains import connected, retrying
+from chains import connected, notes_of, retrying
 from parity import warm
 from pool_server import CLOSE, PoolServer
 
@@ -67,7 +67,7 @@ async def test_notes_of_a_failure_tell_of_it(server):
         with pytest.raises(aiohttp.ServerDisconnectedError) as caught:
             await session.get("/orders")
 
-    first, second = map(without_times, caught.value.__notes__)
+    first, second = map(without_times, notes_of(caught.value))
     assert (
         "attempt 1: ServerDisconnectedError: Server disconnected, T, "
         "then sent again (stale_connection)" == first

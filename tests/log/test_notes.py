@@ -6,6 +6,7 @@ import asyncio
 import pickle
 
 from calls import begin, end, end_call, function, http, leave
+from chains import notes_of
 
 from aioretry_smithy._log.notes import add_notes
 
@@ -32,7 +33,7 @@ async def test_notes_tell_every_attempt():
     assert [
         "attempt 1: 500 Internal Server Error, 0.250 s, then waited 1.000 s (backoff)",
         "attempt 2: TimeoutError, 0.000 s",
-    ] == error.__notes__
+    ] == notes_of(error)
 
 
 async def test_single_attempt_has_no_note():
@@ -57,10 +58,10 @@ async def test_notes_of_an_earlier_call_go():
         "the caller's own",
         "attempt 1: TimeoutError, 0.000 s",
         "attempt 2: TimeoutError, 0.000 s",
-    ] == error.__notes__
+    ] == notes_of(error)
     add_notes(begin().log, error)
 
-    assert ["the caller's own"] == error.__notes__
+    assert ["the caller's own"] == notes_of(error)
 
 
 async def test_exception_keeps_the_notes_of_calls_inside():
@@ -77,7 +78,7 @@ async def test_exception_keeps_the_notes_of_calls_inside():
         "attempt 2: TimeoutError: late, 0.000 s",
         "attempt 1 of fetch: LookupError, 0.000 s, then waited 1.000 s (backoff)",
         "attempt 2 of fetch: TimeoutError: late, 0.000 s",
-    ] == error.__notes__
+    ] == notes_of(error)
     assert error.__notes__ == pickle.loads(pickle.dumps(error)).__notes__
 
 
@@ -102,7 +103,7 @@ async def test_exception_loses_the_notes_of_another_call_inside():
     assert [
         "attempt 1 of inner: TimeoutError, 0.000 s",
         "attempt 2 of inner: TimeoutError, 0.000 s",
-    ] == error.__notes__
+    ] == notes_of(error)
 
 
 async def test_names_of_calls_are_masked_and_escaped():
@@ -112,5 +113,5 @@ async def test_names_of_calls_are_masked_and_escaped():
 
     assert (
         r"attempt 1 of http://****@example.com/\n: TimeoutError, 0.000 s"
-        == (error.__notes__[0])
+        == (notes_of(error)[0])
     )

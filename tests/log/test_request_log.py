@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 import aiohttp
 import pytest
 from calls import REQUEST, begin, begin_body, end, end_body, end_call, http, preview
-from chains import after, chain, retrying, session, twice
+from chains import after, chain, notes_of, retrying, session, twice
 from multidict import CIMultiDict
 from yarl import URL
 
@@ -428,7 +428,7 @@ async def test_notes_are_on_calls_of_more_than_one_attempt():
     assert [
         "attempt 1: 503 Service Unavailable, 0.000 s, then waited 1.000 s (backoff)",
         "attempt 2: ServerDisconnectedError: gone, 0.250 s",
-    ] == caught.value.__notes__
+    ] == notes_of(caught.value)
 
     async with builder(TimeoutError(), max_total_attempts=1).build() as session:
         with pytest.raises(TimeoutError) as caught:

@@ -219,6 +219,7 @@ async def test_values_are_json():
 
     assert values == json.loads(json.dumps(values))
     assert {
+        "id": ctx.log.id,
         "name": "GET",
         "request_method": "GET",
         "request_url": "http://example.com/?page=2",

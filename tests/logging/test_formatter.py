@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import pytest
 from calls import begin, end, end_call, function, report, upload
-from chains import log_of, response_of, retrying, session
+from chains import log_of, response_of, retrying, session, without_id
 
 from aioretry_smithy import ContentPreviewingClient, RequestLog, new_response
 from aioretry_smithy._logging.formatter import LogFormatter
@@ -36,16 +36,16 @@ def call(
     return log_of(calls, url, **options)
 
 
-def without_times(line: str) -> str:
-    """Return *line* with its times of day left out."""
-    return re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+\+00:00", "...", line)
+def settled(line: str) -> str:
+    """Return *line* without its id, and with its times of day left out."""
+    return re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+\+00:00", "...", without_id(line))
 
 
 async def test_text_of_a_request():
     """The request line names the time, the target and the headers."""
     log = await call(200, headers={"X-Shop": "7"}, params={"page": "2"})
 
-    line = without_times(TEXT.format_request(log))
+    line = settled(TEXT.format_request(log))
 
     assert (
         "Request: {startTime=..., scheme=https, host=example.com, method=GET,"
@@ -67,14 +67,14 @@ async def test_text_of_a_body_that_was_sent(length, ended, shown):
     ctx = begin()
     upload(ctx, length, ended)
 
-    assert shown in without_times(TEXT.format_request(ctx.log))
+    assert shown in settled(TEXT.format_request(ctx.log))
 
 
 async def test_text_of_a_response():
     """The response line has status and headers; the length once the body ended."""
     log = await call((200, {"Content-Type": "text/plain"}, b"fine"))
 
-    line = without_times(TEXT.format_response(log))
+    line = settled(TEXT.format_response(log))
 
     assert (
         "Response: {startTime=..., length=4, duration=0.000s, totalDuration=0.000s,"
@@ -82,11 +82,21 @@ async def test_text_of_a_response():
     ) == line
 
 
+async def test_both_lines_begin_with_the_id():
+    """Lines of a call can be joined, though those of others come between them."""
+    log = await call(503, 200, decorators=[RETRYING])
+    for each in (log, *log.children):
+        assert TEXT.format_request(each).startswith(f"Request: {{id={each.id}, ")
+        assert TEXT.format_response(each).startswith(f"Response: {{id={each.id}, ")
+        for line in _json_lines(JSON, each):
+            assert each.id == json.loads(line)["id"]
+
+
 async def test_text_of_a_failure():
     """A failure has a cause in the place of the headers, and no start of a response."""
     log = await call(aiohttp.ClientConnectionError("refused"))
 
-    line = TEXT.format_response(log)
+    line = settled(TEXT.format_response(log))
 
     assert (
         "Response: {duration=0.000s, totalDuration=0.000s,"
@@ -105,7 +115,7 @@ async def test_text_before_the_outcome():
     await call(answer)
 
     assert "headers=[Accept=*/*]" in lines[0]
-    assert "Response: {}" == lines[1]
+    assert "Response: {}" == without_id(lines[1])
 
 
 async def test_text_of_a_response_starts_at_its_headers():
@@ -299,6 +309,7 @@ async def test_json_of_a_request():
 
     assert "request" == shown.pop("type")
     assert {
+        "id",
         "name",
         "request_method",
         "request_url",
@@ -374,13 +385,13 @@ async def test_text_of_the_call_of_a_function():
     await asyncio.sleep(0.25)
     end(attempt)
     end_call(ctx, attempt)
-    asked = without_times(TEXT.format_request(ctx.log))
+    asked = settled(TEXT.format_request(ctx.log))
 
     assert asked.startswith(r"Request: {startTime=..., name=fetch\x1b[2J\r\n")
     assert "currentAttempt=1}" in TEXT.format_request(attempt.log)
     assert (
         "Response: {duration=0.250s, totalDuration=0.250s}, {totalAttempts=1}"
-    ) == TEXT.format_response(ctx.log)
+    ) == without_id(TEXT.format_response(ctx.log))
 
 
 async def test_json_of_the_call_of_a_function():

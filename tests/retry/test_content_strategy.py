@@ -7,7 +7,7 @@ import asyncio
 import aiohttp
 import pytest
 from aiohttp.client_proto import ResponseHandler
-from chains import NOW, URL, Answering, bad_argument, now, response_of
+from chains import NOW, URL, Answering, bad_argument, notes_of, now, response_of
 from chains import retrying_session as session
 from fake_responses import unending
 
@@ -209,7 +209,7 @@ async def test_last_failure_of_a_body_is_raised():
     assert [
         "attempt 1: AttemptTimeoutError, 3.000 s, then waited 0.000 s (backoff)",
         "attempt 2: AttemptTimeoutError, 3.000 s",
-    ] == caught.value.__notes__
+    ] == notes_of(caught.value)
 
 
 async def test_cancellation_while_looking_closes_the_response():

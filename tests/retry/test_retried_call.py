@@ -13,6 +13,7 @@ from chains import (
     URL,
     Always,
     log_of_cancelled,
+    notes_of,
     response_of,
     retrying,
     session,
@@ -55,7 +56,7 @@ async def test_exception_of_the_last_attempt_is_raised_as_it_is():
         "attempt 1: 503 Service Unavailable, 0.000 s, then waited 0.250 s (backoff)",
         "attempt 2: TimeoutError, 0.000 s, then waited 0.250 s (backoff)",
         "attempt 3: ServerDisconnectedError: gone, 0.000 s",
-    ] == last.__notes__
+    ] == notes_of(last)
 
 
 async def test_decorator_outside_finds_the_last_failure_in_the_log():

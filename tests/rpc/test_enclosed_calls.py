@@ -11,7 +11,7 @@ import weakref
 
 import aiohttp
 import pytest
-from chains import NOW, URL, now, retrying, session, silence
+from chains import NOW, URL, notes_of, now, retrying, session, silence
 
 from aioretry_smithy import (
     AttemptTimeoutError,
@@ -300,7 +300,7 @@ async def test_exception_tells_of_the_attempts_of_each_call():
         "attempt 2: ConnectionResetError: last, 0.000 s",
         "attempt 1 of outer: KeyError: 'early', 1.000 s, then waited 0.000 s (backoff)",
         "attempt 2 of outer: ConnectionResetError: last, 1.000 s",
-    ] == last.__notes__
+    ] == notes_of(last)
 
 
 async def test_exception_that_is_raised_again_loses_its_old_notes():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 import pytest
-from chains import NOW, Always, now
+from chains import NOW, Always, notes_of, now
 from limiters import Recording
 
 from aioretry_smithy import (
@@ -83,7 +83,7 @@ async def test_last_failure_is_raised_as_it_is():
     assert [
         "attempt 1 of call: KeyError: 'a', 0.000 s, then waited 1.000 s (backoff)",
         "attempt 2 of call: KeyError: 'last', 0.000 s",
-    ] == last.__notes__
+    ] == notes_of(last)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 import yarl
 from chains import after, chain, log_of, log_of_cancelled, retrying, session, twice
-from heard import Heard
+from heard import Heard, attributes_of
 from opentelemetry import context as contexts
 from opentelemetry.trace import SpanKind, StatusCode
 
@@ -96,7 +96,7 @@ def check(
 
 def check_attempt(span, *, status=None, error=None, resent=0):
     """Hold the span of an attempt against the convention, and what came of it."""
-    attributes = dict(span.attributes)
+    attributes = attributes_of(span)
     is_unsent = error == "aioretry_smithy.FailFastError"
     assert is_unsent is (attributes.pop("aioretry_smithy.sent", True) is False)
     check(
@@ -143,7 +143,7 @@ async def test_success(heard):
         "url.full": URL,
         "http.response.status_code": 200,
         "network.protocol.version": "1.1",
-    } == dict(attempt.attributes)
+    } == attributes_of(attempt)
     assert () == attempt.events
     assert 0.25 == seconds(attempt)
     scope = attempt.instrumentation_scope
@@ -154,9 +154,17 @@ async def test_success(heard):
         "server.address": "api.example.com",
         "server.port": 443,
         "aioretry_smithy.attempts": 1,
-    } == dict(heard.call.attributes)
+    } == attributes_of(heard.call)
     assert StatusCode.UNSET is heard.call.status.status_code
     assert () == heard.call.events
+
+
+async def test_spans_have_the_ids_of_the_log(heard):
+    """A span leads to the lines of its attempt or its call, and back."""
+    log = await get(traced(heard, [503, 200]))
+
+    ids = [span.attributes["aioretry_smithy.id"] for span in heard.spans()]
+    assert [log.id, *(attempt.id for attempt in log.children)] == ids
 
 
 async def test_retry(heard):
@@ -176,7 +184,7 @@ async def test_retry(heard):
         "server.address": "api.example.com",
         "server.port": 443,
         "aioretry_smithy.attempts": 3,
-    } == dict(call.attributes)
+    } == attributes_of(call)
     assert [
         ("aioretry_smithy.wait", 1, 0.5, "backoff", first.end_time),
         ("aioretry_smithy.wait", 2, 0.5, "backoff", second.end_time),
@@ -357,7 +365,7 @@ async def test_what_is_no_url_has_no_server(heard, url, error):
         "http.request.method": "GET",
         "error.type": error,
         "aioretry_smithy.sent": False,
-    } == dict(attempt.attributes)
+    } == attributes_of(attempt)
     assert "server.address" not in heard.call.attributes
 
 

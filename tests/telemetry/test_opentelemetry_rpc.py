@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 from chains import retrying, session
 from functions import lookups, observed
+from heard import attributes_of
 from opentelemetry.trace import SpanKind, StatusCode
 
 from aioretry_smithy import (
@@ -49,16 +50,16 @@ async def test_call_and_attempts_are_internal_spans(heard):
     assert {
         "aioretry_smithy.name": "fetch",
         "aioretry_smithy.attempts": 2,
-    } == dict(call.attributes)
+    } == attributes_of(call)
     assert {
         "aioretry_smithy.name": "fetch",
         "aioretry_smithy.attempt": 1,
         "error.type": "LookupError",
-    } == dict(failed.attributes)
+    } == attributes_of(failed)
     assert {
         "aioretry_smithy.name": "fetch",
         "aioretry_smithy.attempt": 2,
-    } == dict(answered.attributes)
+    } == attributes_of(answered)
     assert [None, call.context.span_id, call.context.span_id] == [
         parent_of(span) for span in (call, failed, answered)
     ]
