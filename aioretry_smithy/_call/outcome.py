@@ -45,6 +45,9 @@ class Outcome:
     is_injected: bool = False
     """Whether a fault was injected, and this came of it."""
 
+    is_unwanted: bool = False
+    """Whether a strategy wanted another attempt because of it, made or not."""
+
     preview: BodyHead | None = None
     """Where the first bytes of the body gather."""
 

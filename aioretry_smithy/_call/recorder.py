@@ -107,6 +107,12 @@ def record_injected(record: Record) -> None:
         record.outcome.is_injected = True
 
 
+def record_unwanted(record: Record) -> None:
+    """Record that a strategy wanted another attempt after the outcome so far."""
+    if record.outcome.ended is not None:
+        record.outcome.is_unwanted = True
+
+
 def note_length(outcome: Outcome, length: int) -> None:
     """Note how many bytes of a body came, unless that was known."""
     if outcome.ended is not None and outcome.length is None:

@@ -163,6 +163,22 @@ class LogFacts(NeverCopied):
         return call.was_sent_at_all if self._is_root else self._record.was_sent
 
     @property
+    def is_success(self) -> bool:
+        """Whether it ended well: with a status below 400, or a function's return.
+
+        False if the retry strategy wanted another attempt all the same, such as for an
+        error inside a 200; of an attempt, from the moment that the strategy was asked.
+        A hedge that was given up because another one won is no failure either.
+        """
+        outcome = self._record.outcome
+        if outcome.ended is None or outcome.is_unwanted:
+            return False
+        if self.response_cause is not None:
+            return self.superseded
+        # A function that has returned has no status.
+        return outcome.status is None or outcome.status < 400
+
+    @property
     def injected(self) -> bool:
         """Whether the answer or the failure was injected, in place of the server's.
 
@@ -271,6 +287,12 @@ class LogFacts(NeverCopied):
         A copy of the same class and text when the call is over and nobody has it.
         """
         return cause_of(self._record)
+
+    @property
+    def response_cause_type(self) -> str | None:
+        """The name of the class of the :attr:`response_cause`, without its module."""
+        cause = self.response_cause
+        return None if cause is None else type(cause).__name__
 
     @property
     def response_length(self) -> int | None:

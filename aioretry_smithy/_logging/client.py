@@ -138,7 +138,8 @@ class LoggingClient(CommonLoggingClient[HttpClient]):
     Both lines are written once the outcome is known, at the headers of the response or
     at the failure, the request line first. No other call comes between them, and
     sampling can look at the outcome. A success is a response with a status < 400;
-    everything else is a failure, a cancelled call too.
+    everything else is a failure, a cancelled call too. Outside of the retrying client
+    so is an answer that its strategy wanted to retry (``log.is_success`` is False).
 
     - Of a success, each line is written whose own level is on.
     - Of a failure, both lines are written: one whose level is off takes the level of

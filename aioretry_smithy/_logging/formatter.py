@@ -23,9 +23,10 @@ _REQUEST_KEYS = (
     " is_hedge"
 ).split()
 _RESPONSE_KEYS = (
-    "id endpoint sent injected response_status response_reason response_headers"
-    " response_cause response_length response_content_preview duration total_duration"
-    " is_complete attempt superseded total_attempts stop_reason retry_error"
+    "id endpoint sent is_success injected response_status response_reason"
+    " response_headers response_cause response_cause_type response_length"
+    " response_content_preview duration total_duration is_complete attempt superseded"
+    " total_attempts stop_reason retry_error"
 ).split()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import traceback
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .._call.hooks import Hooks
@@ -13,6 +14,8 @@ from .._log.request_log import RequestLog, log_of
 from .settings import emit, level_check, level_from
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .._call.call import Call
     from .._call.hooks import Scope
     from .formatter import LogFormatter
@@ -38,7 +41,7 @@ class LoggingHooks(Hooks):
         "_is_failure_sampled",
         "_is_on",
         "_is_success_sampled",
-        "_level_of_success",
+        "_may_log_successes",
         "_settings",
     )
 
@@ -48,10 +51,11 @@ class LoggingHooks(Hooks):
         self._has_reported = False
         request = settings.request_log_level
         response = settings.successful_response_log_level
-        # Where this is off, so is the other. None where a function of the log is asked.
-        self._level_of_success: int | None = None
+        # Where a function of the log has to be asked, nobody knows.
+        self._may_log_successes: Callable[[], bool] = _always
         if not callable(request) and not callable(response):
-            self._level_of_success = max(request, response)
+            # Where this level is off, so is the other.
+            self._may_log_successes = partial(self._is_on, max(request, response))
         self._is_success_sampled = settings.sampler("success_sampling_rate")
         self._is_failure_sampled = settings.sampler("failure_sampling_rate")
 
@@ -64,11 +68,11 @@ class LoggingHooks(Hooks):
         cause: BaseException | None,
     ) -> None:
         """Write the lines; without a look at the log, if they are off."""
-        level = self._level_of_success
-        if cause is None and level is not None:
+        # The call has a reason to have stopped also where more was wanted than a 200.
+        if cause is None and call.stop_reason is None:
             status = (call if scope is call else scope.record).outcome.status
             try:
-                if (status is None or status < 400) and not self._is_on(level):
+                if (status is None or status < 400) and not self._may_log_successes():
                     return
             except Exception:  # noqa: S110
                 pass  # It is asked again, and reported.
@@ -82,7 +86,7 @@ class LoggingHooks(Hooks):
 
     def _write(self, log: RequestLog) -> None:
         try:
-            success = _has_succeeded(log)
+            success = log.is_success
             settings, is_on = self._settings, self._is_on
             # Without a helper function: every call pays for this, even with both off.
             level = settings.request_log_level
@@ -124,12 +128,8 @@ class LoggingHooks(Hooks):
                 traceback.print_exception(error)
 
 
-def _has_succeeded(log: RequestLog) -> bool:
-    if log.response_cause is not None:
-        return log.superseded
-    status = log.response_status
-    # A function that has returned has no status.
-    return log.duration is not None if status is None else status < 400
+def _always() -> bool:
+    return True
 
 
 def _lines(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from .._call.call import Attempt
 from .._call.hooks import NOTHING
 from .._call.origin import judge_attempt
-from .._call.recorder import record_failure
+from .._call.recorder import record_failure, record_unwanted
 from .._call.stop_reason import RetryStopReason
 from .._call.time_limits import tick_of
 from .._context.context import context_of
@@ -41,6 +41,10 @@ if TYPE_CHECKING:
     from .wait import Decision, Wait
 
 _T = TypeVar("_T")
+
+
+_TAKES_IT: Final = frozenset({None, RetryStopReason.NO_RETRY})
+"""Reasons to stop that do not come in the way of another attempt."""
 
 
 class RetriedCall(Ending):
@@ -320,6 +324,7 @@ class RetriedCall(Ending):
             call.switches += 1
         try:
             if self.result is not NOTHING:
+                record_unwanted(self.attempt.record)
                 releasing = self.adapter.release(self.result, delay)
                 if releasing is not None:
                     await releasing
@@ -344,6 +349,8 @@ class RetriedCall(Ending):
     def _end(self, reason: RetryStopReason | None) -> None:
         """Write the outcome into the record of the call."""
         call, record = self.call, self.attempt.record
+        if reason not in _TAKES_IT and self.result is not NOTHING:
+            record_unwanted(record)
         # Unless a decorator has answered without waiting for this.
         if not call.is_settled:
             if reason is not None or call.stop_reason is not None:

@@ -123,6 +123,27 @@ def error_type(ctx: ClientRequestContext, cause: BaseException | None) -> str | 
     return class_name(cause)
 
 
+def has_succeeded(ctx: ClientRequestContext, cause: BaseException | None) -> bool:
+    """Say whether a call has succeeded, in spite of what its retries stopped for.
+
+    Where it is an attempt further out, the retries further in say so.
+    """
+    log = ctx.log
+    if cause is not None or not log.is_success:
+        return False
+    return log.parent is None or log.root.stop_reason is None
+
+
+def call_error_type(
+    ctx: ClientRequestContext, cause: BaseException | None
+) -> str | None:
+    """Name the failure of a call; without one, why it stopped, unless it succeeded."""
+    failure = error_type(ctx, cause)
+    if failure is not None or cause is not None or has_succeeded(ctx, cause):
+        return failure
+    return str(ctx.log.root.stop_reason or ANOTHER_NAME)
+
+
 def class_name(cause: BaseException) -> str:
     """Return the full name of the class of an exception."""
     kind = type(cause)

@@ -24,7 +24,7 @@ from .labels import (
     HEDGES,
     HedgeCount,
     Names,
-    error_type,
+    has_succeeded,
     status_class,
 )
 from .registry import LIMIT_GAUGES, WeakRegistry, one_per_registry
@@ -312,8 +312,8 @@ class _Attempt(_Timed):
 def _stop_reason(ctx: ClientRequestContext, cause: BaseException | None) -> str:
     if cause is not None and not isinstance(cause, Exception):
         return "cancelled"
+    if has_succeeded(ctx, cause):
+        return "none"
     reason = ctx.log.root.stop_reason
-    if reason is not None:
-        return reason.value
     # Without a stop reason, another decorator raised, or retried until a failure.
-    return "error" if error_type(ctx, cause) else "none"
+    return "error" if reason is None else reason.value

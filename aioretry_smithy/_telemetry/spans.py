@@ -123,6 +123,11 @@ class Traced(Observation):
         self, instruments: TrafficInstruments, seconds: float, attributes: Attributes
     ) -> None: ...
 
+    def _error_type(
+        self, ctx: ClientRequestContext, cause: BaseException | None
+    ) -> str | None:
+        return error_type(ctx, cause)
+
     def _add_events(self, span: Span, ctx: ClientRequestContext) -> None:
         """Add the attributes of the outcome."""
 
@@ -176,7 +181,7 @@ class Traced(Observation):
             return
         end = nanoseconds(record_of(ctx)[0], self._loop.time())
         last = self._last_attributes(ctx, cause)
-        failure = error_type(ctx, cause)
+        failure = self._error_type(ctx, cause)
         if failure is not None:
             last["error.type"] = failure
         if not ctx.log.sent:

@@ -17,7 +17,14 @@ from .._masking.mask import HIDDEN
 from .._text import encodable
 from .client import Observation, TelemetryClient, log_error
 from .endpoints import peer_attributes
-from .labels import ANOTHER_METHOD, CALL_ID, Attributes, HedgeCount, class_name
+from .labels import (
+    ANOTHER_METHOD,
+    CALL_ID,
+    Attributes,
+    HedgeCount,
+    call_error_type,
+    class_name,
+)
 from .spans import Telemetry, Traced, is_suppressed, nanoseconds, show_failure
 
 if TYPE_CHECKING:
@@ -142,6 +149,11 @@ class TracedCall(Traced):
             for kind, number in self._hedges.since(record_of(ctx)[0]).items():
                 subject = self._subject.measured
                 instruments.hedges[kind].add(number, subject, self._context)
+
+    def _error_type(
+        self, ctx: ClientRequestContext, cause: BaseException | None
+    ) -> str | None:
+        return call_error_type(ctx, cause)
 
     def _last_attributes(
         self, ctx: ClientRequestContext, cause: BaseException | None

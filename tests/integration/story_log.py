@@ -49,7 +49,7 @@ def _told_request(request: Any) -> Any:
     return request.method, sorted(request.arguments)
 
 
-NOT_RECORDED = {"id"}
+NOT_RECORDED = {"id", "is_success", "response_cause_type"}
 """Keys of a log that are not in stories."""
 
 

@@ -230,12 +230,14 @@ async def test_values_are_json():
         "request_duration": None,
         "endpoint": None,
         "sent": True,
+        "is_success": False,
         "injected": False,
         "response_timeout": None,
         "response_status": 503,
         "response_reason": "Service Unavailable",
         "response_headers": {"Retry-After": "1"},
         "response_cause": None,
+        "response_cause_type": None,
         "response_length": 4,
         "response_content_preview": None,
         "duration": 0.0,
@@ -252,6 +254,7 @@ async def test_values_are_json():
     } == {name: value for name, value in values.items() if name != "children"}
     failed, answered = values["children"]
     assert "TimeoutError: late" == failed["response_cause"]
+    assert "TimeoutError" == failed["response_cause_type"]
     assert (1, 0.5, "backoff", []) == (
         failed["attempt"],
         failed["delay"],

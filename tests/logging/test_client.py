@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
-from chains import bad_argument, response_of, retrying, session
+from chains import Always, bad_argument, response_of, retrying, session
 
 from aioretry_smithy import (
     CircuitBreaker,
@@ -21,6 +21,7 @@ from aioretry_smithy import (
     SessionBuilder,
     client_decorator,
     decorate,
+    new_response,
 )
 from aioretry_smithy._logging.client import LoggingClient
 from aioretry_smithy._logging.formatter import LogFormatter
@@ -674,3 +675,39 @@ def test_bad_names_from_a_generator():
     """Names may come from any iterable, which is read once."""
     with pytest.raises(ValueError, match="sensitive_headers"):
         LoggingClient.new_decorator(sensitive_headers=(name for name in ["a", ""]))
+
+
+async def test_answer_that_was_wanted_again_is_a_failure_of_its_call(new, sink):
+    """An error inside a 200: each attempt looks well, and the call is none."""
+    again = retrying(Always(), max_total_attempts=2)
+    await response_of(session([200, 200], new(), again))
+    attempts = [*sink.kinds]
+    sink.records.clear()
+    await response_of(session([200, 200], again, new()))
+
+    assert [("Request", DEBUG), ("Response", DEBUG)] * 2 == attempts
+    assert [("Request", DEBUG), ("Response", WARNING)] == sink.kinds
+
+
+async def test_answer_that_was_wanted_again_is_sampled_as_a_failure(new, sink):
+    """Where successes are off, it is looked at all the same."""
+    again = retrying(Always(), max_total_attempts=2)
+    levels = {"request_log_level": 1, "successful_response_log_level": 1}
+    outside = new(**levels, failure_sampling_rate=lambda log: True)
+    await response_of(session([200, 200], again, outside))
+
+    assert [("Request", WARNING), ("Response", WARNING)] == sink.kinds
+
+
+async def test_call_that_a_fallback_answers_is_a_success(new, sink):
+    """The line has the level of a success, and says why the retries stopped."""
+
+    @client_decorator
+    async def fall_back(delegate, ctx, request):
+        (await delegate.execute(ctx, request)).close()
+        return new_response(request, 200)
+
+    await response_of(session([503] * 3, RETRYING, fall_back, new()))
+
+    assert [("Request", DEBUG), ("Response", DEBUG)] == sink.kinds
+    assert sink.lines[1].endswith(", stopped: max_total_attempts")

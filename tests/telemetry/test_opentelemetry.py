@@ -9,7 +9,16 @@ from typing import Any, NamedTuple
 import aiohttp
 import pytest
 import yarl
-from chains import after, chain, log_of, log_of_cancelled, retrying, session, twice
+from chains import (
+    Always,
+    after,
+    chain,
+    log_of,
+    log_of_cancelled,
+    retrying,
+    session,
+    twice,
+)
 from heard import Heard, attributes_of
 from opentelemetry import context as contexts
 from opentelemetry.trace import SpanKind, StatusCode
@@ -24,6 +33,7 @@ from aioretry_smithy import (
     RetryStrategy,
     SessionBuilder,
     client_decorator,
+    new_response,
 )
 from aioretry_smithy._telemetry.labels import DURATION_BUCKETS
 from aioretry_smithy.opentelemetry import TracingClient
@@ -157,6 +167,36 @@ async def test_success(heard):
     } == attributes_of(heard.call)
     assert StatusCode.UNSET is heard.call.status.status_code
     assert () == heard.call.events
+
+
+async def test_call_whose_answer_was_wanted_again_is_an_error(heard):
+    """An error inside a 200 has no status that could tell; why it stopped does."""
+    tracing = heard.decorator()
+    again = retrying(Always(), max_total_attempts=2)
+    await get(chain([200, 200], tracing, again, tracing))
+
+    assert {None} == {span.attributes.get("error.type") for span in heard.attempts}
+    assert "max_total_attempts" == heard.call.attributes["error.type"]
+    assert StatusCode.ERROR is heard.call.status.status_code
+    (point,) = heard.points("aioretry_smithy.call.duration")
+    assert "max_total_attempts" == point[0]["error.type"]
+
+
+async def test_call_that_a_fallback_answers_is_no_error(heard):
+    """The reason for the end of its retries stays."""
+
+    @client_decorator
+    async def fall_back(delegate, ctx, request):
+        (await delegate.execute(ctx, request)).close()
+        return new_response(request, 200)
+
+    tracing = heard.decorator()
+    again = retrying(max_total_attempts=2)
+    await get(chain([503, 503], tracing, again, fall_back, tracing))
+
+    assert "max_total_attempts" == heard.call.attributes["aioretry_smithy.stop_reason"]
+    assert "error.type" not in heard.call.attributes
+    assert StatusCode.UNSET is heard.call.status.status_code
 
 
 async def test_spans_have_the_ids_of_the_log(heard):

@@ -14,7 +14,7 @@ from itertools import repeat
 
 import aiohttp
 import pytest
-from chains import after, in_threads, session, twice
+from chains import Always, after, in_threads, retrying, session, twice
 from yarl import URL
 
 from aioretry_smithy import (
@@ -105,6 +105,7 @@ async def derive_twice(delegate, ctx, request):
     return response
 
 
+TWICE = {"max_total_attempts": 2}
 CALLS = {
     "attempts and retries": (
         *([503, 503, 200], [RETRYING]),
@@ -148,11 +149,18 @@ CALLS = {
         {"5xx": 1},
         {"error": 1},
     ),
-    # The caller got an answer, and the retries ended with none all the same.
+    # The caller got an answer, though the retries ended with none.
     "fallback": (
         *([503] * 3, [RETRYING, fall_back]),
         {"5xx": 3},
         {"5xx": 2},
+        {"none": 1},
+    ),
+    # An error inside a 200 is no success, though its attempts have that status.
+    "answer that was wanted again": (
+        *([200, 200], [retrying(Always(), **TWICE)]),
+        {"2xx": 2},
+        {"2xx": 1},
         {"max_total_attempts": 1},
     ),
 }
@@ -284,6 +292,17 @@ async def test_call_that_nothing_retries_is_one_attempt(registry, values):
     assert {at("2xx"): 1} == values("attempts_total")
     assert {at("2xx"): 0} == values("retries_total")
     assert {} == values("call_duration_seconds_count")
+
+
+async def test_calls_that_are_retried_further_out_say_why_they_stopped(
+    registry, values
+):
+    """Inside another decorator that retries, calls end that are attempts there."""
+    metrics, inner = MetricsClient.new_decorator(registry), retrying(Always(), **TWICE)
+    async with session([200] * 2, metrics, inner, metrics, derive_twice) as client:
+        await client.get("http://example.com")
+
+    assert {at("max_total_attempts"): 1} == values("call_duration_seconds_count")
 
 
 async def test_no_retry_of_a_block_is_a_reason(registry, values):

@@ -1,0 +1,255 @@
+"""Whether a call, or an attempt of it, is a success."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import aiohttp
+import pytest
+from calls import begin, begin_body, end, end_body, function
+from chains import (
+    NOW,
+    SAFELY,
+    Always,
+    Answering,
+    after,
+    chain,
+    log_of,
+    log_of_cancelled,
+    response_of,
+    retrying,
+    session,
+    silence,
+)
+from races import hedging
+
+from aioretry_smithy import (
+    Backoff,
+    CircuitBreaker,
+    CircuitBreakerClient,
+    CircuitState,
+    RequestLog,
+    RetryBudget,
+    RetryDecision,
+    RetryingRpcClient,
+    RetryStrategyWithContent,
+    capture_logs,
+    client_decorator,
+    new_response,
+    rpc,
+)
+from aioretry_smithy._call.outcome import PENDING
+from aioretry_smithy.smithy import StandardRetryStrategy
+
+ALWAYS = retrying(Always(), max_total_attempts=2)
+ERROR_INSIDE = (200, {"error": "busy"})
+
+
+def successes(log: RequestLog) -> tuple[bool, list[bool]]:
+    """Return whether the call is a success, and each of its attempts."""
+    return log.is_success, [attempt.is_success for attempt in log.children]
+
+
+@client_decorator
+async def fall_back(delegate, ctx, request):
+    """Answer in place of the server, whatever comes of asking it."""
+    with suppress(aiohttp.ClientError):
+        await delegate.execute(ctx, request)
+    return new_response(request, 203)
+
+
+class OnError(RetryStrategyWithContent):
+    """Retries an answer whose body says that there was an error."""
+
+    def should_retry(self, ctx, cause, content):
+        return NOW if content and b"error" in content else RetryDecision.no_retry()
+
+
+@pytest.mark.parametrize(
+    ("outcome", "is_success"),
+    [(200, True), (304, True), (399, True), (400, False), (503, False)],
+)
+async def test_status_below_400_is_a_success(outcome, is_success):
+    """Where nothing retries, nothing else counts."""
+    assert is_success is (await log_of(session([outcome]))).is_success
+
+
+async def test_failure_is_none():
+    """An exception, also of the body, after which the status counts no more."""
+    failed, cut = begin(), begin()
+    end(failed, TimeoutError())
+    begin_body(cut)
+
+    assert failed.log.is_success is False
+    assert cut.log.is_success is True
+    end_body(cut, cause=aiohttp.ClientPayloadError())
+    assert cut.log.is_success is False
+
+
+async def test_what_is_under_way_is_none_yet():
+    """Neither a call without an outcome, nor its attempt."""
+    ctx = begin()
+    attempt = ctx.derive(ctx.request)
+
+    assert (False, [False]) == successes(ctx.log)
+    assert attempt.log.to_dict()["is_success"] is False
+
+
+async def test_function_that_returns_is_one():
+    """It has no status."""
+    ctx = function("fetch")
+    end(ctx)
+
+    assert ctx.log.is_success is True
+
+
+async def test_cancelled_call_is_none():
+    """Nobody knows what would have become of it."""
+    log = await log_of_cancelled(session([silence]), after=1.0)
+
+    assert log.is_success is False
+
+
+async def test_attempt_that_was_retried_is_none():
+    """Whatever its status: its answer was thrown away."""
+    decorator = retrying(OnError(), max_total_attempts=3)
+    log = await log_of(session([ERROR_INSIDE, (200, {"id": 7})], decorator))
+
+    assert (True, [False, True]) == successes(log)
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"max_total_attempts": 1}, "max_total_attempts"),
+        ({"strategy": Always(Backoff.fixed(9.0)), "timeout": 5.0}, "deadline"),
+        ({"strategy": Always(NOW.with_max_attempts(1))}, "backoff_exhausted"),
+        ({"limiter": RetryBudget(capacity=1.0, brake_after=1)}, "limiter"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+async def test_answer_that_a_strategy_wanted_to_retry_is_none(settings, reason):
+    """Whatever came in the way of another attempt."""
+    timeout = settings.pop("timeout", None)
+    decorator = retrying(settings.pop("strategy", Always()), **settings)
+    log = await log_of(session([200] * 9, decorator, timeout=timeout))
+
+    assert (reason, 200) == (log.stop_reason, log.response_status)
+    assert log.is_success is False
+    assert not any(attempt.is_success for attempt in log.children)
+
+
+async def test_server_that_asks_for_too_long_a_wait_with_a_200():
+    """It is a reason like the others."""
+    answers = [(200, {"Retry-After": "120"}, b"")]
+    log = await log_of(session(answers, retrying(Always(), max_retry_after=60.0)))
+
+    assert "retry_after_too_long" == log.stop_reason
+    assert (False, [False]) == successes(log)
+
+
+async def test_body_that_cannot_be_sent_again_with_a_200():
+    """Another attempt was wanted, and there was nothing to send."""
+
+    async def body():
+        yield b"one"
+
+    log = await log_of(session([200], ALWAYS), method="POST", data=body())
+
+    assert "body_not_replayable" == log.stop_reason
+    assert (False, [False]) == successes(log)
+
+
+async def test_answer_that_nobody_wanted_to_retry_is_one():
+    """A strategy that was asked about a success, and took it."""
+    log = await log_of(session([200], retrying(Answering(None))))
+
+    assert (True, [True]) == successes(log)
+
+
+async def test_smithy_strategy_takes_each_success():
+    """It is not asked for another attempt after one."""
+    log = await log_of(session([500, 200], retrying(StandardRetryStrategy())))
+
+    assert (True, [False, True]) == successes(log)
+
+
+async def test_fallback_around_the_retries_makes_a_success():
+    """The outcome is another one; why the retries stopped stays."""
+    log = await log_of(session([200, 200], ALWAYS, fall_back))
+
+    assert (True, [False, False]) == successes(log)
+    assert ("max_total_attempts", 203) == (log.stop_reason, log.response_status)
+
+
+async def test_fallback_of_an_open_circuit_around_the_retries_makes_a_success():
+    """It answers in place of the whole call."""
+    breaker = CircuitBreaker("orders")
+    breaker.enter_state(CircuitState.FORCED_OPEN)
+    decorator = CircuitBreakerClient.new_decorator(breaker)
+    log = await log_of(session([], decorator, retrying(SAFELY), fall_back))
+
+    assert (True, [False]) == successes(log)
+    assert "refused" == log.stop_reason
+
+
+async def test_second_pass_through_the_retries_counts():
+    """A decorator outside asked again, and got what nobody wanted to retry."""
+    strategy = OnError()
+
+    @client_decorator
+    async def insist(delegate, ctx, request):
+        await delegate.execute(ctx, request)
+        return await delegate.execute(ctx, request)
+
+    decorator = retrying(strategy, max_total_attempts=1)
+    log = await log_of(session([ERROR_INSIDE, 200], decorator, insist))
+
+    assert (True, [False, True]) == successes(log)
+    assert log.stop_reason is None
+
+
+async def test_request_that_lost_a_race_is_no_failure():
+    """It was given up for a better one; its call is a success."""
+    answers = [after(9.0, 200), after(0.25, 201)]
+    log = await log_of(session(answers, hedging(0.5)))
+
+    assert log.is_success
+    assert all(each.is_success for each in log.children if each.superseded)
+
+
+async def test_other_calls_under_way_are_left_alone():
+    """All that are under way share an outcome, which nothing marks."""
+    waiting = begin()
+    log = await log_of(session([OSError(), 200], ALWAYS))
+
+    assert log.is_success is waiting.log.is_success is False
+    assert [] == [*vars(PENDING)]
+
+
+async def test_function_whose_result_was_wanted_again_is_none():
+    """The function around it was content with that."""
+    twice = RetryingRpcClient.new_decorator(Always(), max_total_attempts=2)
+
+    @rpc(twice)
+    async def fetch():
+        return "stale"
+
+    @rpc(RetryingRpcClient.new_decorator(Answering(None)))
+    async def around():
+        return await fetch()
+
+    with capture_logs() as logs:
+        assert "stale" == await around()
+    (outer,) = logs
+    (inner,) = outer.children[0].calls
+
+    assert (True, [True]) == successes(outer)
+    assert (False, [False, False]) == successes(inner)
+
+
+async def test_log_of_a_response_in_hand_says_so():
+    """The caller who gets the answer can ask."""
+    response = await response_of(chain([200, 200], ALWAYS).build())
+
+    assert RequestLog.of(response).is_success is False
