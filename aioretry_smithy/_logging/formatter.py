@@ -1,4 +1,4 @@
-"""Format the lines of a logging client: as text, or as JSON objects."""
+"""Format the lines of a logging client: as text, JSON objects, or trees."""
 
 from __future__ import annotations
 
@@ -118,6 +118,20 @@ class LogFormatter(ABC):
             raise bad_argument("nested", nested, "True or False")
         return _NESTED_JSON if nested else _JSON
 
+    @staticmethod
+    def tree() -> LogFormatter:
+        """Return the formatter for development: :meth:`RequestLog.render`.
+
+        It writes the tree of the call in place of two lines, one line for each attempt,
+        at the response's level. Inside the retrying client it is the tree of one
+        attempt. Control characters are escaped, so only a tree begins new lines.
+
+        >>> LogFormatter.tree()
+        LogFormatter.tree()
+        >>> decorator = LoggingClient.new_decorator(formatter=LogFormatter.tree())
+        """
+        return _TREE
+
 
 class _TextFormatter(LogFormatter):
     def format_request(self, log: RequestLog) -> str:
@@ -185,9 +199,21 @@ class _NestedJsonFormatter(LogFormatter):
         return "LogFormatter.json(nested=True)"
 
 
+class _TreeFormatter(LogFormatter):
+    def format_request(self, log: RequestLog) -> None:
+        return None
+
+    def format_response(self, log: RequestLog) -> str:
+        return log.render()
+
+    def __repr__(self) -> str:
+        return "LogFormatter.tree()"
+
+
 _TEXT = _TextFormatter()
 _JSON = _JsonFormatter()
 _NESTED_JSON = _NestedJsonFormatter()
+_TREE = _TreeFormatter()
 
 
 def _target(log: RequestLog) -> dict[str, object]:
