@@ -63,8 +63,9 @@ class TruncatedBody(aiohttp.StreamReader):
 
     async def _truncate(self) -> None:
         self._whole.set_exception(self._failure)
+        # Before its end is noticed, which is looked at once.
+        self._record(self._failure)
         if self._connection is not None:
             self._connection.close()
-        self._record(self._failure)
         # It raises, and with its frames RequestLog.of() finds the log.
         await self._whole.read(1)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import aiohttp
 from aiohttp.helpers import BaseTimerContext
 
-from .._call.recorder import attach, record_failed_body
+from .._call.recorder import attach, note_length, record_failed_body
 from .._call.time_limits import IN_BODY
 from .._log.notes import annotate
 
@@ -88,14 +89,22 @@ class _BodyTimer(BaseTimerContext):
         except TimeoutError as timeout:
             raise self._error() from timeout
         if isinstance(exc_val, Exception):
+            self._note_length()
             self.fail(exc_val)
         return silenced
 
     def _error(self) -> TimeoutError:
         # A decorator may have set a shorter timeout than our limits.
         error = (self._limits.passed(IN_BODY) or TimeoutError)()
+        self._note_length(2)
         self.fail(error)
         try:
             return error
         finally:
             del error  # its traceback will have this frame: no cycle
+
+    def _note_length(self, depth: int = 1) -> None:
+        """Note how many bytes had come, as the stream knows that this waits for."""
+        stream = sys._getframe(1 + depth).f_locals.get("self")
+        if isinstance(stream, aiohttp.StreamReader):
+            note_length(self._outcome, stream.total_bytes)

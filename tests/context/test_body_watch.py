@@ -67,6 +67,33 @@ async def test_body_that_breaks_off_has_failed():
     assert (1.0, error) == (ctx.log.total_duration, ctx.log.response_cause)
 
 
+async def test_length_of_a_body_that_breaks_off_is_known_at_once():
+    """The log has it with the failure, before anybody has released the response."""
+    ctx = begin()
+    content, _ = watched(ctx, b"ab")
+    error = aiohttp.ClientPayloadError()
+    asyncio.get_running_loop().call_later(1.0, content.set_exception, error)
+    lengths = []
+    call_of(ctx).wait_with(lambda: lengths.append(ctx.log.response_length))
+    with pytest.raises(aiohttp.ClientPayloadError):
+        await content.read()
+
+    assert [2] == lengths
+
+
+@pytest.mark.parametrize("seconds", [0.0, 2.0], ids=["before", "meanwhile"])
+async def test_length_of_a_body_that_runs_out_of_time_is_known_at_once(seconds):
+    """Whatever the timer was asked for when it found out."""
+    ctx = begin(timeout=1.0)
+    content, timer = watched(ctx, b"ab")
+    asyncio.get_running_loop().call_at(1.0, timer.timeout)
+    await asyncio.sleep(2.0 - seconds)
+    with pytest.raises(ResponseTimeoutError):
+        await content.read()
+
+    assert 2 == ctx.log.response_length
+
+
 async def test_body_that_arrives_has_not_failed():
     """Each wait for more of it is over."""
     ctx = begin()
