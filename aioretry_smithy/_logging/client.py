@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .._context.client import ClientT, DecoratingClient, HttpClient
 from .._errors import unqualified
 from .._masking.mask import Mask
+from .after_body import AfterBodyHooks
 from .formatter import LogFormatter
 from .hooks import LoggingHooks
 from .settings import (
@@ -24,7 +25,8 @@ from .settings import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from .settings import Logger
+    from .._context.client import Decorator
+    from .settings import LogAfter, Logger
 
 _LOGGER = logging.getLogger("aioretry_smithy")
 
@@ -41,7 +43,11 @@ class CommonLoggingClient(DecoratingClient[ClientT]):
     def __init__(self, delegate: ClientT, settings: LoggingSettings) -> None:
         super().__init__(delegate)
         self._settings = settings
-        self._hooks = LoggingHooks(settings)
+        self._hooks = (
+            AfterBodyHooks(settings)
+            if settings.log_after == "body"
+            else LoggingHooks(settings)
+        )
         self.mask: Mask | None = Mask(
             settings.sensitive_headers, settings.sensitive_query_parameters
         )
@@ -62,6 +68,95 @@ class CommonLoggingClient(DecoratingClient[ClientT]):
         sensitive_query_parameters: Iterable[str] = (),
         random: Callable[[], float] = random.random,
     ) -> Callable[[ClientT], ClientT]:
+        """Make a decorator.
+
+        The arguments are those of :meth:`LoggingClient.new_decorator`, except for
+        ``log_after``.
+
+        Raises:
+            ValueError: An argument is not as described.
+        """
+        settings = LoggingSettings(
+            logger=_LOGGER if logger is None else logger,
+            request_log_level=request_log_level,
+            successful_response_log_level=successful_response_log_level,
+            failure_response_log_level=failure_response_log_level,
+            success_sampling_rate=success_sampling_rate,
+            failure_sampling_rate=failure_sampling_rate,
+            formatter=LogFormatter.text() if formatter is None else formatter,
+            sensitive_headers=names_of("sensitive_headers", sensitive_headers),
+            sensitive_query_parameters=names_of(
+                "sensitive_query_parameters", sensitive_query_parameters
+            ),
+            random=random,
+        )
+
+        return cls._decorator(settings)
+
+    @classmethod
+    def _decorator(cls, settings: LoggingSettings) -> Callable[[ClientT], ClientT]:
+        def decorator(delegate: ClientT) -> Any:
+            return cls(delegate, settings)
+
+        return decorator
+
+    def describe(self) -> str:
+        """Return one line for ``SessionBuilder.describe()``: name and settings."""
+        return f"{type(self).__name__}({self._settings})"
+
+
+class LoggingClient(CommonLoggingClient[HttpClient]):
+    """Writes a line for the request and a line for the response of each call.
+
+    Inside a retrying client it writes one pair of lines per attempt; from the second on
+    the request has the header ``armeria-retry-count``. Outside it writes one pair per
+    call, the first attempt's request and the last one's response, with
+    ``totalAttempts``. After Armeria's ``LoggingClient``.
+
+    Both lines are written once the outcome is known, at the headers of the response or
+    at the failure, the request line first; with ``log_after="body"`` when the body has
+    ended. No other call comes between them, and sampling can look at the outcome. A
+    success is a response with a status < 400; everything else is a failure, a cancelled
+    call too, and then a body that failed. Outside of the retrying client so is an
+    answer that its strategy wanted to retry (``log.is_success`` is False).
+
+    - Of a success, each line is written whose own level is on.
+    - Of a failure, both lines are written: one whose level is off takes the level of
+      the other. If both are off, nothing is written.
+    - A formatter may leave a line out; the other one then has its own level.
+
+    Nothing is formatted for a level that is off. Levels and sampling may be functions
+    of the log, which then has the outcome. Each record has the log as
+    ``record.request_log``, which is None on a pickled record; a logger of
+    structlog gets it as the value ``request_log`` of the event. An error in a
+    formatter, a handler, a filter or one of the functions is reported once, through the
+    logger ``aioretry_smithy``, and changes nothing for the call.
+
+    Args:
+        delegate: The next client inwards.
+        settings: The arguments of :meth:`new_decorator`, checked.
+    """
+
+    _serves = "sessions"
+    _counterpart = "LoggingRpcClient"
+
+    @classmethod
+    @unqualified
+    def new_decorator(
+        cls,
+        logger: Logger | None = None,
+        *,
+        request_log_level: LogLevel = REQUEST_LEVEL,
+        successful_response_log_level: LogLevel = SUCCESS_LEVEL,
+        failure_response_log_level: LogLevel = FAILURE_LEVEL,
+        success_sampling_rate: Sampling = 1.0,
+        failure_sampling_rate: Sampling = 1.0,
+        formatter: LogFormatter | None = None,
+        sensitive_headers: Iterable[str] = (),
+        sensitive_query_parameters: Iterable[str] = (),
+        random: Callable[[], float] = random.random,
+        log_after: LogAfter = "headers",
+    ) -> Decorator:
         """Make a decorator.
 
         Args:
@@ -86,6 +181,9 @@ class CommonLoggingClient(DecoratingClient[ClientT]):
             sensitive_query_parameters: Query parameters to hide besides the usual ones.
                 Every view of the log hides these headers and parameters.
             random: Returns numbers in [0, 1), for sampling.
+            log_after: When the lines are written: at the ``"headers"`` of the response,
+                or when its ``"body"`` has ended, failed or was released. Then they have
+                its length, the whole duration and its failure.
 
         Raises:
             ValueError: An argument is not as described.
@@ -115,48 +213,7 @@ function of the log)
                 "sensitive_query_parameters", sensitive_query_parameters
             ),
             random=random,
+            log_after=log_after,
         )
 
-        def decorator(delegate: ClientT) -> Any:
-            return cls(delegate, settings)
-
-        return decorator
-
-    def describe(self) -> str:
-        """Return one line for ``SessionBuilder.describe()``: name and settings."""
-        return f"{type(self).__name__}({self._settings})"
-
-
-class LoggingClient(CommonLoggingClient[HttpClient]):
-    """Writes a line for the request and a line for the response of each call.
-
-    Inside a retrying client it writes one pair of lines per attempt; from the second on
-    the request has the header ``armeria-retry-count``. Outside it writes one pair per
-    call, the first attempt's request and the last one's response, with
-    ``totalAttempts``. After Armeria's ``LoggingClient``.
-
-    Both lines are written once the outcome is known, at the headers of the response or
-    at the failure, the request line first. No other call comes between them, and
-    sampling can look at the outcome. A success is a response with a status < 400;
-    everything else is a failure, a cancelled call too. Outside of the retrying client
-    so is an answer that its strategy wanted to retry (``log.is_success`` is False).
-
-    - Of a success, each line is written whose own level is on.
-    - Of a failure, both lines are written: one whose level is off takes the level of
-      the other. If both are off, nothing is written.
-    - A formatter may leave a line out; the other one then has its own level.
-
-    Nothing is formatted for a level that is off. Levels and sampling may be functions
-    of the log, which then has the outcome. Each record has the log as
-    ``record.request_log``, which is None on a pickled record; a logger of
-    structlog gets it as the value ``request_log`` of the event. An error in a
-    formatter, a handler, a filter or one of the functions is reported once, through the
-    logger ``aioretry_smithy``, and changes nothing for the call.
-
-    Args:
-        delegate: The next client inwards.
-        settings: The arguments of :meth:`new_decorator`, checked.
-    """
-
-    _serves = "sessions"
-    _counterpart = "LoggingRpcClient"
+        return cls._decorator(settings)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeGuard
 
 from .._errors import bad_argument, is_finite, is_plain_function
 
@@ -91,6 +91,9 @@ Sampling: TypeAlias = "float | Callable[[RequestLog], bool] | _Sampler"
 """A rate from 0 to 1; or a plain function of the log, or an object with such a method
 ``is_sampled``, that says whether a call is logged."""
 
+LogAfter: TypeAlias = Literal["headers", "body"]
+"""What the lines of a call are written after."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggingSettings:
@@ -106,6 +109,7 @@ class LoggingSettings:
     sensitive_headers: tuple[str, ...]
     sensitive_query_parameters: tuple[str, ...]
     random: Callable[[], float]
+    log_after: LogAfter = "headers"
 
     def __post_init__(self) -> None:
         if not _has_methods(self.logger, level_method(self.logger), "log"):
@@ -124,6 +128,8 @@ class LoggingSettings:
                 raise bad_argument(name, level, expected)
         self.sampler("success_sampling_rate")
         self.sampler("failure_sampling_rate")
+        if self.log_after not in ("headers", "body"):
+            raise bad_argument("log_after", self.log_after, '"headers" or "body"')
 
     def sampler(self, name: str) -> Callable[[RequestLog], bool]:
         """Return a function that says whether a call is logged."""
@@ -150,6 +156,9 @@ class LoggingSettings:
         shown["logger"] = repr(getattr(self.logger, "name", self.logger))
         shown |= {name: _level_name(getattr(self, name)) for name in DEFAULTS}
         del shown["random"]
+        if self.log_after == "headers":
+            # That of a function has no other end.
+            del shown["log_after"]
         return ", ".join(f"{name}={value}" for name, value in shown.items())
 
 

@@ -1,0 +1,70 @@
+"""Write the lines of each call once the body of its response has ended."""
+
+from __future__ import annotations
+
+import sys
+from contextvars import copy_context
+from typing import TYPE_CHECKING
+
+from .._log.request_log import log_of
+from .hooks import LoggingHooks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._call.call import Call
+    from .._call.hooks import Scope
+    from .._call.kinds import Result
+    from .._call.record import Record
+    from .._log.request_log import RequestLog
+
+
+class AfterBodyHooks(LoggingHooks):
+    """Writes the lines of a call when its body has ended, failed or was released."""
+
+    __slots__ = ()
+
+    def leave(
+        self,
+        call: Call,
+        scope: Scope,
+        permit: None,
+        result: Result,
+        cause: BaseException | None,
+    ) -> None:
+        """Write the lines, now or when the body has ended."""
+        record = scope.record
+        outcome = record.outcome
+        if cause is None and outcome.ended is not None and outcome.body_ended is None:
+            call.wait_with(_Lines(call, record, self._write))
+        else:
+            self._write(log_of(call, record))
+
+
+class _Lines:
+    """The lines of a call that are written when its body has ended.
+
+    They wait with the call, whose response nobody keeps for that. aiohttp ends a body
+    in the context of whatever opened the connection; so this has the context of the
+    call, which the filters of a logger may read.
+    """
+
+    __slots__ = ("_call", "_context", "_record", "_write")
+
+    def __init__(
+        self, call: Call, record: Record, write: Callable[[RequestLog], None]
+    ) -> None:
+        self._call = call
+        self._record = record
+        self._context = copy_context()
+        self._write = write
+
+    def __call__(self) -> None:
+        """Write them if the body has ended; otherwise wait on."""
+        if sys.is_finalizing():
+            # With the interpreter, what handlers need goes too.
+            return
+        if self._record.outcome.body_ended is None:
+            self._call.wait_with(self)
+        else:
+            self._context.run(self._write, log_of(self._call, self._record))
