@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from .._errors import RefusedRequestError, ResponseTimeoutError
 from .._failures.frames import REQUEST, SENDING, frames_of, was_answered
+from .._failures.pool_queue import mark_in_pool
 from .._failures.safety import (
     is_timeout,
     is_unprocessed,
-    mark_queued,
     mark_raised_by_caller,
     mark_reached_server,
 )
@@ -41,7 +41,7 @@ def mark_failure_source(cause: BaseException, record: Record) -> None:
     if record.was_sent:
         mark_reached_server(cause)
     if is_timeout(cause) and waited_in_pool(cause):
-        mark_queued(cause)
+        mark_in_pool(cause)
     # Our error names the limit that passed; its cause is the failure itself.
     raised = cause.__cause__ if isinstance(cause, ResponseTimeoutError) else cause
     frames = [*frames_of(raised, 1)]

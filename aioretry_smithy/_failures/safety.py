@@ -50,7 +50,7 @@ def sibling_timed_out(cause: BaseException | None) -> bool:
 _RAISED_BY_CALLER = "_aioretry_smithy_raised_by_caller"
 
 
-_QUEUED = "_aioretry_smithy_queued"
+QUEUED: Final = "_aioretry_smithy_queued"
 
 
 _SEEN = "_aioretry_smithy_seen"
@@ -325,9 +325,9 @@ def raised_by_caller(cause: BaseException) -> bool:
     return bool(vars(cause).get(_RAISED_BY_CALLER, False))
 
 
-def mark_queued(cause: BaseException) -> None:
+def mark_queued(cause: BaseException, queue: str = "limit") -> None:
     """Note that the request ended in a queue: of the connection pool, or of a limit."""
-    vars(cause)[_QUEUED] = True
+    vars(cause)[QUEUED] = queue
 
 
 def was_queued(cause: BaseException | None) -> bool:
@@ -335,13 +335,13 @@ def was_queued(cause: BaseException | None) -> bool:
 
     The server had no part in that.
     """
-    return cause is not None and _QUEUED in vars(peel(cause))
+    return cause is not None and QUEUED in vars(peel(cause))
 
 
 def stands_for(error: BaseException, cause: BaseException | None) -> None:
     """Let *error*, raised in place of *cause*, say the same of the request."""
     marks = {} if cause is None else vars(peel(cause))
-    vars(error).update((mark, True) for mark in (_QUEUED, _SEEN) if mark in marks)
+    vars(error).update((mark, marks[mark]) for mark in (QUEUED, _SEEN) if mark in marks)
 
 
 def is_of_proxy(cause: BaseException) -> bool:

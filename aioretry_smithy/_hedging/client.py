@@ -14,6 +14,7 @@ from .._context.chain import check_inside
 from .._context.client import DecoratingClient, Decorator, HttpClient
 from .._context.context import state_of
 from .._errors import ResponseTimeoutError, bad_argument, check_int, is_finite
+from .._failures.pool_queue import IN_POOL, was_in_pool
 from .._failures.safety import sibling_timed_out, stands_for
 from .._meant import call_it
 from .._retry.limiter import RetryLimiter
@@ -211,7 +212,8 @@ def _end(call: Call, record: Record) -> None:
 
 def _timed_out(call: Call, cause: BaseException) -> ResponseTimeoutError:
     seconds = (call.deadline or call.started) - call.started
-    error = ResponseTimeoutError(f"the call had {seconds:.3f} s")
+    where = IN_POOL if was_in_pool(cause) else ""
+    error = ResponseTimeoutError(f"the call had {seconds:.3f} s{where}")
     stands_for(error, cause)
     record_failure(call, call, error)
     return error

@@ -9,6 +9,7 @@ from unicodedata import east_asian_width
 import aiohttp
 
 from .._errors import ResponseTimeoutError
+from .._failures.pool_queue import where_passed
 from .._text import printable
 from .error_text import (
     describe_cause,
@@ -212,6 +213,10 @@ def _answer_or_cause(log: LogFacts) -> str:
         return answer if cause is None else f"{answer}, {_beside_status(log, cause)}"
     if cause is None:
         return "no response yet" if log.duration is None else "returned"
+    where = where_passed(cause)
+    if where and (log.attempt or not isinstance(cause, ResponseTimeoutError)):
+        # Its message would be cut, where it is not said beside it.
+        return f"{type(cause).__name__}, {where}"
     described = describe_error(cause, log.mask)
     if (
         log.attempt

@@ -1,4 +1,4 @@
-"""Record what breaks into a call between its attempts."""
+"""Record what breaks into a call between its attempts, or ends its time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from .._call.recorder import record_failure
 from .._call.stop_reason import RetryStopReason
-from .._errors import raised_from
+from .._errors import ResponseTimeoutError, raised_from
+from .._failures.pool_queue import where_passed
+from .._failures.safety import stands_for
 
 if TYPE_CHECKING:
     from .._call.call import Call
@@ -25,6 +27,23 @@ def record_break(call: Call, error: BaseException, refusal: Exception | None) ->
     raised = isinstance(error, Exception)
     call.retry_error = refusal
     call.stop_reason = RetryStopReason.ERROR if raised else RetryStopReason.CANCELLED
+
+
+def deadline_passed(
+    cut: Exception | None, earlier: Exception | None, attempts: int
+) -> ResponseTimeoutError:
+    """Make the error for the deadline of a call that retries.
+
+    Args:
+        cut: The failure of the attempt that it cut, if there is one.
+        earlier: The failure of the attempt before.
+        attempts: How many attempts there were.
+    """
+    passed = f"the deadline passed {where_passed(cut)}".rstrip()
+    error = ResponseTimeoutError(f"{passed}, attempts: {attempts}")
+    error.__cause__ = earlier or cut
+    stands_for(error, cut)
+    return error
 
 
 def keep_as_context(error: BaseException, cause: BaseException | None) -> None:

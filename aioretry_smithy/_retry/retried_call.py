@@ -15,11 +15,10 @@ from .._call.stop_reason import RetryStopReason
 from .._call.time_limits import tick_of
 from .._context.context import context_of
 from .._context.loop import Ending
-from .._errors import ResponseTimeoutError
 from .._failures.kept_cause import drop_frames
 from .._failures.retry_info import RetryInfo
-from .._failures.safety import peel, ran_out, stands_for
-from .break_off import keep_as_context, record_break
+from .._failures.safety import peel, ran_out
+from .break_off import deadline_passed, keep_as_context, record_break
 from .elsewhere import ELSEWHERE, overrules, without_wait
 from .given_up import reason_after
 from .limiter import acquired, notify, report
@@ -282,12 +281,9 @@ class RetriedCall(Ending):
         return self.result is not NOTHING and (status is None or status < 400)
 
     def time_out(self) -> Stop:
-        """Let the call end with a :class:`ResponseTimeoutError`."""
-        message = f"the deadline passed, attempts: {self.attempts_made}"
-        error = ResponseTimeoutError(message)
-        error.__cause__ = self._earlier_cause or self.cause
-        stands_for(error, self.cause)
-        self.cause = error
+        """Let the call end with a :class:`.ResponseTimeoutError`."""
+        cut, earlier = self.cause, self._earlier_cause
+        self.cause = deadline_passed(cut, earlier, self.attempts_made)
         return Stop(RetryStopReason.DEADLINE)
 
     def was_cut(self) -> bool:

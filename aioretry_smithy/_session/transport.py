@@ -9,7 +9,7 @@ from yarl import URL
 from .._bodies.replayable_payload import SpentBodyError
 from .._bodies.request_body import prepare
 from .._call.defaults import OF_ALL
-from .._call.origin import mark_failure_source
+from .._call.origin import mark_failure_source, waited_in_pool
 from .._call.outcome import PENDING, Answered
 from .._call.recorder import record_failed_send, record_failure
 from .._call.time_limits import TimeLimits, passed_limit
@@ -19,6 +19,7 @@ from .._context.context import state_of
 from .._context.loop import ONCE, Row, on_its_way, run
 from .._context.recording import record_http
 from .._context.sender import Sender
+from .._failures.pool_queue import IN_POOL
 from .._failures.safety import mark_raised_by_caller
 from .._request.routed import RoutedRequest
 from .._request.service import from_root, joined
@@ -122,7 +123,8 @@ def judged(
     if record.outcome.cause is cause:
         # It was not sent, which is recorded.
         return cause
-    passed = passed_limit(call, scope, cause)
+    where = IN_POOL if waited_in_pool(cause) else ""
+    passed = passed_limit(call, scope, cause, where)
     if passed is not None:
         cut, cause = cause, passed()
         cause.__cause__ = cause.__context__ = cut

@@ -15,14 +15,17 @@ from aioretry_smithy import (
     CircuitBreaker,
     CircuitBreakerClient,
     CircuitState,
+    HedgingClient,
     RequestLog,
     ResponseTimeoutError,
     RetryBudget,
     RetrySafety,
     RetryStrategy,
+    client_decorator,
     is_unprocessed,
     retry_safety,
 )
+from aioretry_smithy._log.notes import note
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"
 
@@ -123,3 +126,93 @@ async def test_slow_connection_does_concern_the_server():
             )
 
     assert CircuitState.OPEN is chain.breaker.state
+
+
+TEXTS = {
+    "connect": "no free connection in the pool in time, for {url}",
+    "attempt": "attempt 1 had 0.050 s, and was in the pool's queue",
+    "call": "the deadline passed in the pool's queue, attempts: 1",
+}
+
+
+@each_limit
+async def test_error_says_that_time_ran_out_in_the_queue(
+    serve, request, limits, attempt_timeout, kind
+):
+    """A server that was never asked is not called slow, in any text."""
+    url = await serve([OK, 60.0])
+    chain = Chain(RetryStrategy.never(), attempt_timeout=attempt_timeout, attempts=1)
+    connector = aiohttp.TCPConnector(limit=1)
+    async with chain.build(connector=connector) as session, session.get(url):
+        with pytest.raises(TimeoutError) as caught:
+            await session.post(url, timeout=ClientTimeout(**limits))
+    log = RequestLog.of(caught.value)
+    (attempt,) = log.children
+    _, line = log.render().splitlines()
+
+    text = TEXTS[request.node.callspec.id].format(url=url)
+    assert text == str(caught.value)
+    assert f"{kind.__name__}: {text}" == log.to_dict()["response_cause"]
+    assert f"└─ 1  {kind.__name__}, in the pool's queue, not sent   " == line[:-7]
+    assert f"{kind.__name__}, in the pool's queue, not sent" in note(attempt)
+
+
+async def test_deadline_in_the_queue_of_a_call_that_nothing_retries(serve):
+    """The error has the seconds of the call, and says where they went."""
+    url = await serve([OK, 60.0])
+    async with (
+        connected(None, connector=aiohttp.TCPConnector(limit=1)) as session,
+        session.get(url),
+    ):
+        with pytest.raises(ResponseTimeoutError) as caught:
+            await session.get(url, timeout=ClientTimeout(total=0.05))
+
+    assert "the call had 0.050 s, and was in the pool's queue" == str(caught.value)
+    assert (
+        f"ResponseTimeoutError: {caught.value}" in RequestLog.of(caught.value).render()
+    )
+
+
+async def test_limit_of_a_decorator_in_the_queue(serve):
+    """A timeout of aiohttp's without any words gets some."""
+
+    @client_decorator
+    async def hurry(delegate, ctx, request):
+        """Give each request its own limit."""
+        return await delegate.execute(
+            ctx, request.replace(timeout=ClientTimeout(total=0.05))
+        )
+
+    url = await serve([OK, 60.0])
+    async with (
+        connected(None, hurry, connector=aiohttp.TCPConnector(limit=1)) as session,
+        aiohttp.ClientSession(
+            connector=session.connector, connector_owner=False
+        ) as plain,
+        plain.get(url),
+    ):
+        with pytest.raises(TimeoutError) as caught:
+            await session.get(url)
+
+    assert "no free connection in the pool in time" == str(caught.value)
+    assert (
+        "TimeoutError, in the pool's queue, not sent"
+        in RequestLog.of(caught.value).render()
+    )
+
+
+async def test_hedged_call_whose_time_ran_out_in_the_queue(serve):
+    """A hedge waits in the same queue, and the error says so."""
+    url = await serve([OK, 60.0])
+    hedging = HedgingClient.new_decorator(delay=0.02)
+    async with (
+        connected(None, hedging, connector=aiohttp.TCPConnector(limit=1)) as session,
+        aiohttp.ClientSession(
+            connector=session.connector, connector_owner=False
+        ) as plain,
+        plain.get(url),
+    ):
+        with pytest.raises(ResponseTimeoutError) as caught:
+            await session.get(url, timeout=ClientTimeout(total=0.1))
+
+    assert "the call had 0.100 s, and was in the pool's queue" == str(caught.value)

@@ -1,0 +1,41 @@
+"""Tell a time limit that passed in the queue of the session's own connection pool."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import aiohttp
+
+from .safety import QUEUED, mark_queued, peel
+
+IN_POOL: Final = ", and was in the pool's queue"
+"""Ends the text about a time limit that passed there."""
+
+_POOL: Final = "pool"
+_TOO_LATE: Final = "no free connection in the pool in time"
+# What aiohttp says when its limit for a connection has passed, which covers the queue.
+_NO_CONNECTION: Final = "Connection timeout to host "
+
+
+def mark_in_pool(cause: BaseException) -> None:
+    """Note that time ran out in that queue.
+
+    aiohttp says that the server gave no connection, or nothing; its text is replaced.
+    """
+    mark_queued(cause, _POOL)
+    text = str(cause)
+    if isinstance(cause, aiohttp.ConnectionTimeoutError):
+        if text.startswith(_NO_CONNECTION):
+            cause.args = (f"{_TOO_LATE}, for {text.removeprefix(_NO_CONNECTION)}",)
+    elif type(cause) is TimeoutError and not text:
+        cause.args = (_TOO_LATE,)
+
+
+def was_in_pool(cause: BaseException | None) -> bool:
+    """Say whether time ran out in that queue."""
+    return cause is not None and vars(peel(cause)).get(QUEUED) == _POOL
+
+
+def where_passed(cause: BaseException | None) -> str:
+    """Return a few words for where time ran out, if it was in that queue; else none."""
+    return "in the pool's queue" if was_in_pool(cause) else ""
