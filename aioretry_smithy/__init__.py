@@ -14,6 +14,7 @@ from ._breaker.client import CircuitBreakerClient
 from ._breaker.state import CircuitPermit, CircuitState
 from ._breaker.strategy import CircuitBreakerRule, CircuitBreakerStrategy
 from ._breaker.window import EventCount
+from ._call.connection_timings import ConnectionTimings
 from ._call.stop_reason import RetryStopReason
 from ._content_preview.client import ContentPreviewingClient
 from ._context.client import (
@@ -93,6 +94,7 @@ __all__ = [
     "ConcurrencyLimitError",
     "ConcurrencyLimitListener",
     "ConcurrencyLimitingClient",
+    "ConnectionTimings",
     "ContentPreviewingClient",
     "DecoratingClient",
     "Decorator",

@@ -209,6 +209,7 @@ class Call(Rarely, Record):
         sent.outcome, sent.was_sent = self.outcome, self.was_sent
         sent.was_refused, sent.upload = self.was_refused, self.upload
         sent.sent_headers, sent.route = self.sent_headers, self.route
+        sent.connection = self.connection
         sent.is_settled = self.is_over
         return sent
 

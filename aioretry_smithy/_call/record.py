@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from .._failures.kept_cause import KeptCause
+    from .connection_timings import ConnectionTimes
     from .kinds import Request
     from .outcome import Outcome
     from .route import Route
@@ -82,6 +83,9 @@ class _Rarely(NeverCopied):
 
     calls_inside: CallsInside | None = None
     """The calls of which it is made, if it is of a function."""
+
+    connection: ConnectionTimes | None = None
+    """What it waited for before it was on the wire, where that is timed."""
 
     delay: float | None = None
     """Seconds waited after it; of a call, before its first request."""

@@ -33,6 +33,14 @@ def route_of(call: Call, record: Record) -> Route | None:
     return record.route
 
 
+def last_of(call: Call, record: Record) -> Record:
+    """Return the request that a call has ended with, or its last; another as it is."""
+    if record is not call or not call.sent:
+        return record
+    sent = [each for each in call.sent if each.outcome is call.outcome]
+    return (sent or call.sent)[-1]
+
+
 def has_untried(call: Call, record: Record) -> bool:
     """Say whether a request went to one of several, and another is well and untried."""
     route = record.route

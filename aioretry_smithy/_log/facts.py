@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from .._call.call_id import id_of
 from .._call.recorder import cause_of
-from .._call.tries import route_of
+from .._call.tries import last_of, route_of
 from .._failures.kept_cause import KeptCause, NeverCopied
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from yarl import URL
 
     from .._call.call import Call
+    from .._call.connection_timings import ConnectionTimings
     from .._call.record import DelaySource, Record
     from .._call.stop_reason import RetryStopReason
     from .._masking.mask import Mask
@@ -83,6 +84,19 @@ class LogFacts(NeverCopied):
         """
         route = route_of(self._call, self._record)
         return None if route is None else str(route.endpoint)
+
+    @property
+    def connection(self) -> ConnectionTimings | None:
+        """What it waited for before it was on the wire; of a call, its last attempt.
+
+        None without :meth:`SessionBuilder.connection_timings`, and where the request
+        did not get as far as aiohttp.
+        """
+        record = last_of(self._call, self._record)
+        times, ended = record.connection, record.outcome.ended
+        if times is None:
+            return None
+        return times.shown(self._call.loop.time() if ended is None else ended)
 
     @property
     def stop_reason(self) -> RetryStopReason | None:

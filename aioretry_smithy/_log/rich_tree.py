@@ -23,7 +23,16 @@ _MARGIN: Final = 3
 _SHORTEST_BESIDE: Final = 24
 """Columns that a bar needs to stand beside the words; otherwise it goes below."""
 
-_SHADES: Final = {"wait": "░", "body": "▒", "call": "▒", "attempt": "█"}
+_SHADES: Final = {
+    "wait": "░",
+    "body": "▒",
+    "call": "▒",
+    "attempt": "█",
+    "connection": "▒",
+}
+_MAY_VANISH: Final = {"body", "connection"}
+"""Parts that get no column where they are too short."""
+
 _TYPED: Final = str.maketrans("├└│─█▒░…", "|`|-#=..")
 """Stand in where the encoding of a terminal lacks the signs."""
 
@@ -168,7 +177,7 @@ def _drawn(bar: Bar, first: Mapping[str, Span], sheet: _Sheet) -> Text:
     cells = [(" ", "")] * width
     for part, span in (*first.items(), *bar.parts.items()):
         start = min(int(span.start * columns), width - 1)
-        end = max(start + (part != "body"), round(span.end * columns))
+        end = max(start + (part not in _MAY_VANISH), round(span.end * columns))
         style = _DIM if part == "wait" else COLOURS[bar.outcome][0]
         cells[start:end] = [(_SHADES[part], style)] * (end - start)
     runs = groupby(cells)

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .._errors import RefusedRequestError, UnprocessedRequestError
+from .connection import long_wait
 from .tree import Headline, Row, aligned_rows, describe_outcome, headline, more_calls
 
 if TYPE_CHECKING:
@@ -83,7 +84,9 @@ class Bar:
     """The words for it."""
 
     parts: Mapping[str, Span]
-    """Its ``wait``, ``body`` and ``attempt``, as far as there are, to draw in turn.
+    """Its ``wait``, ``body``, ``attempt`` and ``connection``, as far as there are.
+
+    They are drawn in turn: the wait for a connection is a part of the attempt.
 
     Just ``call`` for a call inside that has attempts.
     """
@@ -206,7 +209,13 @@ def _parts(log: LogFacts, until_next: Span, now: float) -> dict[str, Span]:
         if body_end > end:
             parts["body"] = Span(end, body_end)
     # To the headers or the failure; to now while it is under way.
-    return parts | {"attempt": Span(start, end)}
+    parts["attempt"] = Span(start, end)
+    timings, times = long_wait(log), log._record.connection
+    if timings is not None and times is not None:
+        # After redirects in one piece, as the log has the sums alone.
+        begun = start + times.began - log.started
+        parts["connection"] = Span(begun, min(end, begun + timings.waited))
+    return parts
 
 
 def _wait(seconds: float, earliest: float, following: float) -> Span:

@@ -6,6 +6,7 @@ from html import escape
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from .connection import in_words
 from .error_text import describe_cause, excerpt
 from .svg import CELL, PAPER, TEXT_SIZE, document, style, text, ticks, width
 from .timeline import COLOURS, Bar, OutcomeKind, Span, Timeline, timeline
@@ -45,14 +46,20 @@ _LONG_BODY: Final = 0.01
 _LONGEST_TIP: Final = 2000
 """Characters of a message where a bar is pointed at."""
 
+_MAY_VANISH: Final = {"body", "connection"}
+"""Parts that are not drawn where they are too short."""
+
 _STYLE: Final = style(
     {
         "wait": ("#a0a8b1", "#6e7681"),
         "deadline": ("#cf222e", "#f85149"),
+        # Paper over a bar, which is lighter there.
+        "connection": ("#ffffff", "#0d1117"),
         **{outcome: (day, night) for outcome, (_, day, night) in COLOURS.items()},
     },
     {"deadline"},
-    ".body{fill-opacity:0.4}.deadline{stroke-width:1.5;stroke-dasharray:5 3}",
+    ".body{fill-opacity:0.4}.connection{fill-opacity:0.6}"
+    ".deadline{stroke-width:1.5;stroke-dasharray:5 3}",
 )
 
 
@@ -166,7 +173,8 @@ def _row(bar: Bar, axis: _Axis, y: int, depth: int) -> Iterator[str]:
     yield from _line([*_words(bar, axis)], y + 14, indent=depth * _INDENT)
     for part, span in bar.parts.items():
         height = _WAIT_HEIGHT if part == "wait" else _BAR_HEIGHT
-        x, length = _place(span, axis, 0.0 if part == "body" else _NARROWEST)
+        least = 0.0 if part in _MAY_VANISH else _NARROWEST
+        x, length = _place(span, axis, least)
         kind, words_of_part = _labels(bar, part)
         tip = escape(f"{words_of_part}, {span.start:.3f} s to {span.end:.3f} s")
         yield (
@@ -183,6 +191,9 @@ def _labels(bar: Bar, part: str) -> tuple[str, str]:
         return part, f"wait ({log.delay_source})"
     if part == "body":
         return f"{bar.outcome} body", f"{name}, body"
+    if part == "connection":
+        timings = log.connection
+        return part, f"{name}, {'' if timings is None else in_words(timings)}"
     if part == "call":
         return f"{bar.outcome} body", "call with all its attempts"
     cause = None if log.superseded else describe_cause(log)

@@ -11,6 +11,7 @@ import aiohttp
 from .._errors import ResponseTimeoutError
 from .._failures.pool_queue import where_passed
 from .._text import printable
+from .connection import describe_connection, to_values
 from .error_text import (
     describe_cause,
     describe_error,
@@ -123,6 +124,9 @@ def headline(log: LogFacts, attempts: Sequence[LogFacts]) -> Headline:
         parts.append(_time(log, outcome, "  in ", "  after "))
         if attempts:
             parts.append(f", {_count(len(attempts), 'attempt')}")
+    waited = "" if attempts else describe_connection(log)
+    if waited:
+        parts.append(f", {waited}")
     if log.attempt is None and log.delay is not None:
         parts.append(f", first waited {log.delay:.3f} s ({log.delay_source})")
     if not attempts and log.endpoint is not None:
@@ -278,6 +282,12 @@ def describe_waits(log: LogFacts) -> str:
     if after is not None:
         parts.append(f"hedge after {after:.3f} s")
     if log.delay_source == "stale_connection":
+    """Say what was waited: for a connection, before a hedge, after the attempt."""
+    parts = [*filter(None, (describe_connection(log),))]
+    race = log._record.race
+    if race is not None and race.after is not None:
+        parts.append(f"hedge after {race.after:.3f} s")
+    if log._record.was_stale:
         parts.append("then sent again (stale_connection)")
     elif log.delay_source == "next_endpoint":
         parts.append("then at once to the next endpoint")
@@ -303,6 +313,7 @@ def to_dict(log: LogFacts) -> dict[str, object]:
         "sent": log.sent,
         "is_success": log.is_success,
         "injected": log.injected,
+        "connection": to_values(log.connection),
         "response_timeout": log.response_timeout,
         "response_status": log.response_status,
         "response_reason": _text(log.response_reason, mask),

@@ -27,6 +27,9 @@ _RESPONSE_KEYS = (
     " response_headers response_cause response_cause_type response_length"
     " response_content_preview duration total_duration is_complete attempt superseded"
     " total_attempts stop_reason retry_error"
+    "endpoint sent injected connection response_status response_reason response_headers"
+    " response_cause response_length response_content_preview duration total_duration"
+    " is_complete attempt superseded total_attempts stop_reason retry_error"
 ).split()
 
 
@@ -156,6 +159,7 @@ class _TextFormatter(LogFormatter):
             "length": log.response_length,
             "duration": _seconds(log.duration),
             "totalDuration": _seconds(log.total_duration),
+            "connection": _connection(log),
             "cause": None if log.superseded else describe_cause(log),
             "superseded": "yes" if log.superseded else None,
             "injected": "yes" if log.injected else None,
@@ -258,6 +262,15 @@ def _response_start(log: RequestLog) -> str | None:
         return None
     started_at = log.request_started_at + timedelta(seconds=log.duration)
     return started_at.isoformat()
+
+
+def _connection(log: RequestLog) -> str | None:
+    timings = log.connection
+    # A connection that was there took no time; with attempts, it is that of the last.
+    if timings is None or log.children or not timings.waited:
+        return None
+    parts = "queued", "dns", "connect"
+    return _braced({part: _seconds(getattr(timings, part)) for part in parts})
 
 
 def _seconds(duration: float | None) -> str | None:

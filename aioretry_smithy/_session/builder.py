@@ -78,7 +78,7 @@ class SessionBuilder:
         self._base_url = None if isinstance(base_url, EndpointGroup) else base_url
         self._arguments: dict[str, Any] = {**client_session_arguments}
         self._decorators: list[Decorator] = []
-        self._keeps_limit = False
+        self._keeps_limit = self._times_connections = False
 
     @classmethod
     def standard(
@@ -215,6 +215,18 @@ class SessionBuilder:
         self._keeps_limit = True
         return self
 
+    def connection_timings(self) -> Self:
+        """Let logs say how long each attempt waited for a connection.
+
+        Then :attr:`RequestLog.connection` has the seconds in the queue of the session's
+        pool, for the name of the host and to connect. A trace configuration of aiohttp
+        measures them, which costs each request a little; so this is off by default.
+
+        >>> builder = SessionBuilder("https://api.example.com").connection_timings()
+        """
+        self._times_connections = True
+        return self
+
     def describe(self) -> str:
         """Return the chain from the outside in, a line each, with its settings.
 
@@ -230,7 +242,8 @@ class SessionBuilder:
         total = self._total()
         base_url = DEFAULT_MASK.text(str(self._base_url))
         where = "" if self._base_url is None else f"base_url={base_url!r}, "
-        session = f"aiohttp.ClientSession({where}response_timeout={total})"
+        timings = ", connection_timings=True" if self._times_connections else ""
+        session = f"aiohttp.ClientSession({where}response_timeout={total}{timings})"
         clients = chain_of(assemble(AiohttpTransport(), self._placed(), "sessions"))
         if isinstance(clients[-1], AiohttpTransport):
             clients.pop()
@@ -246,12 +259,17 @@ class SessionBuilder:
                 others: its client has no ``.delegate``.
             RuntimeError: No event loop is running.
         """
-        transport = AiohttpTransport()
+        transport, arguments = AiohttpTransport(), self._arguments
+        if self._times_connections:
+            # Most programs time none.
+            from .timed_connections import TimedTransport, with_timings  # noqa: PLC0415
+
+            transport, arguments = TimedTransport(), with_timings(arguments)
         client = assemble(transport, self._placed(), "sessions")
         check_attempt_timeout(client, self._total)
         group = self._group
         base_url = self._base_url if group is None else group.placeholder
-        session = new_session(base_url, self._arguments)
+        session = new_session(base_url, arguments)
         if self._keeps_limit:
             keep_session_limit(session)
         return _install(session, transport, client)

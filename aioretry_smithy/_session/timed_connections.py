@@ -1,0 +1,229 @@
+"""Time how long requests wait for connections, by a trace configuration of aiohttp's.
+
+aiohttp tells a trace configuration where a request is, but not which of ours it is:
+what the caller gives as ``trace_request_ctx`` is the caller's. So each request is put
+into a context variable while it is sent, which aiohttp's call for it finds there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextvars import ContextVar
+from functools import partial
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, TypeVar
+
+from aiohttp import TraceConfig
+
+from .._call.connection_timings import ConnectionTimes
+from .aiohttp_transport import AiohttpTransport
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    import aiohttp
+    from aiohttp import ClientSession
+
+    from .._call.call import Call
+    from .._call.connection_timings import Part
+    from .._call.hooks import Scope
+    from .._call.record import Record
+    from .._request.copied_arguments import Arguments
+    from .._request.request import HttpRequest
+
+_Given = TypeVar("_Given")
+
+_sent: ContextVar[TimedRequest] = ContextVar("aioretry_smithy_timed")
+
+
+class TimedTransport(AiohttpTransport):
+    """Sends requests with aiohttp, and lets a trace configuration time each."""
+
+    __slots__ = ()
+
+    def start(
+        self, call: Call, scope: Scope, request: HttpRequest
+    ) -> Awaitable[aiohttp.ClientResponse]:
+        """Begin to send the request."""
+        send = partial(super().start, call, scope, request)
+        return _timed(TimedRequest(call, scope.record), send)
+
+
+async def _timed(
+    timed: TimedRequest, send: Callable[[], Awaitable[aiohttp.ClientResponse]]
+) -> aiohttp.ClientResponse:
+    token = _sent.set(timed)
+    try:
+        return await send()
+    finally:
+        # A coroutine that is thrown away ends in another context.
+        if _sent.get(None) is timed:
+            _sent.reset(token)
+        timed.close()
+
+
+class TimedRequest(SimpleNamespace):
+    """A request of ours while it is sent, as aiohttp's signals know it.
+
+    Args:
+        call: The call.
+        record: That of the request, which gets the times.
+    """
+
+    __slots__ = ("_loop", "_record", "followers", "task")
+
+    followers: list[TimedRequest]
+    """Others that wait until its host is resolved."""
+
+    task: asyncio.Task[object] | None
+    """What sends it."""
+
+    def __init__(self, call: Call, record: Record) -> None:
+        self._loop = call.loop
+        self._record: Record | None = record
+        self.task = None
+        self.followers = []
+
+    def open(self) -> None:
+        """Begin to time, as aiohttp has got it: a mock never does."""
+        record = self._record
+        if record is not None:
+            # A call without attempts has one record for all its requests.
+            record.connection = record.connection or ConnectionTimes(self._loop.time())
+            self.task = asyncio.current_task()
+
+    def wait_for(self, part: Part | None) -> None:
+        """Note what it waits for from now on: a part, or nothing more."""
+        times = self._times
+        if times is not None:
+            times.wait_for(part, self._loop.time())
+
+    def resolved(self) -> None:
+        """Note that the name is resolved, so that the rest is to connect."""
+        times = self._times
+        if times is not None and times.waits_for("dns"):
+            times.wait_for("connect", self._loop.time())
+
+    def reuse(self) -> None:
+        """Note that it has a connection that was used before."""
+        times = self._times
+        if times is not None:
+            times.reused = True
+
+    def close(self) -> None:
+        """End the wait; what a query of the resolver reports later counts no more."""
+        self.wait_for(None)
+        self._record = self.task = None
+
+    @property
+    def _times(self) -> ConnectionTimes | None:
+        return None if self._record is None else self._record.connection
+
+
+def with_timings(arguments: Arguments) -> Arguments:
+    """Return the arguments of a session, with a trace configuration that times.
+
+    It is the first, so that others may take their time; those of the caller stay.
+    """
+    given = arguments.get("trace_configs") or ()
+    return {**arguments, "trace_configs": [_trace_config(), *given]}
+
+
+class _Tracing(TraceConfig):
+    """Finds the request of ours that aiohttp begins to send in a task."""
+
+    def trace_config_ctx(self, trace_request_ctx: object = None) -> SimpleNamespace:
+        """Return what the signals get: it, or nothing, as after ``undecorate()``."""
+        timed = _sent.get(None)
+        if timed is None:
+            return SimpleNamespace()
+        timed.open()
+        return timed
+
+
+def _trace_config() -> TraceConfig:
+    """Make the trace configuration of one session; it is frozen there."""
+    config = _Tracing()
+    lookups = _Lookups()
+    config.on_connection_queued_start.append(_heard(_wait("queued")))
+    config.on_connection_queued_end.append(_heard(_wait(None)))
+    config.on_connection_create_start.append(_heard(_wait("connect")))
+    config.on_connection_create_end.append(_heard(_wait(None)))
+    config.on_connection_reuseconn.append(_heard(_reuse))
+    config.on_dns_resolvehost_start.append(_heard(lookups.begin))
+    config.on_dns_resolvehost_end.append(_heard(lookups.end))
+    config.on_dns_cache_hit.append(_heard(lookups.join))
+    return config
+
+
+def _heard(
+    note: Callable[[TimedRequest, _Given], None],
+) -> Callable[..., Awaitable[None]]:
+    """Make the receiver of a signal, which may be about no request of ours."""
+
+    async def hear(
+        session: ClientSession, timed: SimpleNamespace, given: _Given
+    ) -> None:
+        if isinstance(timed, TimedRequest):
+            note(timed, given)
+
+    return hear
+
+
+def _wait(part: Part | None) -> Callable[[TimedRequest, object], None]:
+    return lambda timed, _: timed.wait_for(part)
+
+
+def _reuse(timed: TimedRequest, given: object) -> None:
+    timed.reuse()
+
+
+class _Lookups:
+    """The queries of a session's resolver, each by the request that wanted it first.
+
+    aiohttp asks once for all that want the same, in a task that outlives the first. It
+    tells the others of a hit in the cache, and then lets them wait.
+    """
+
+    def __init__(self) -> None:
+        self._asking: dict[str, TimedRequest] = {}
+        self._early: dict[str, list[TimedRequest]] = {}
+
+    def begin(
+        self, timed: TimedRequest, given: aiohttp.TraceDnsResolveHostStartParams
+    ) -> None:
+        """Note that a request waits for a query, which others may join."""
+        timed.wait_for("dns")
+        task = asyncio.current_task()
+        # Without a cache each request asks by itself.
+        if task is not None and task is not timed.task:
+            self._asking[given.host] = timed
+            timed.followers = self._early.pop(given.host, [])
+            for each in timed.followers:
+                each.wait_for("dns")
+            # It may fail, which is not reported.
+            task.add_done_callback(partial(self._forget, given.host, timed))
+
+    def join(self, timed: TimedRequest, given: aiohttp.TraceDnsCacheHitParams) -> None:
+        """Note that a request waits for the query of another one, if that goes on."""
+        first = self._asking.get(given.host)
+        if first is not None:
+            timed.wait_for("dns")
+            first.followers.append(timed)
+            return
+        # Before Python 3.12 the task of the query may have yet to begin; if it is not
+        # the next thing to happen, this was a hit indeed.
+        self._early.setdefault(given.host, []).append(timed)
+        asyncio.get_running_loop().call_soon(self._early.pop, given.host, None)
+
+    def end(
+        self, timed: TimedRequest, given: aiohttp.TraceDnsResolveHostEndParams
+    ) -> None:
+        """Note that the name is resolved, for all who wait for that."""
+        self._forget(given.host, timed)
+        for each in (timed, *timed.followers):
+            each.resolved()
+
+    def _forget(self, host: str, timed: TimedRequest, task: object = None) -> None:
+        if self._asking.get(host) is timed:
+            del self._asking[host]
