@@ -6,13 +6,14 @@ Only this module knows how a context is made and what writes into its log.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from chains import URL
 
 from aioretry_smithy import ClientRequestContext, HttpRequest, RequestLog, new_response
 from aioretry_smithy._body_text import BodyHead
 from aioretry_smithy._call import recorder
+from aioretry_smithy._call.connection_timings import ConnectionTimes
 from aioretry_smithy._call.record import Race
 from aioretry_smithy._call.upload import Upload
 from aioretry_smithy._context.body_watch import fail_body
@@ -205,6 +206,18 @@ def upload(
     """Let a body of so many bytes be sent, for so long."""
     sent = record_of(ctx)[1].upload = Upload(length)
     sent.ended = None if seconds is None else ctx.log.started + seconds
+
+
+def connect(ctx: ClientRequestContext, *, reused: bool = False, **parts: float) -> None:
+    """Let a call or an attempt have waited for its connection: part by part."""
+    record = record_of(ctx)[1]
+    now = record.started
+    times = record.connection = ConnectionTimes(now)
+    for part, seconds in parts.items():
+        times.wait_for(cast("Any", part), now)
+        now += seconds
+    times.wait_for(None, now)
+    times.reused = reused
 
 
 def call_of(ctx: ClientRequestContext) -> Any:

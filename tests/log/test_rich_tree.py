@@ -12,6 +12,7 @@ from calls import (
     attempted,
     begin,
     begin_body,
+    connect,
     drop_calls,
     end,
     end_body,
@@ -158,6 +159,18 @@ async def test_body_and_first_wait_have_their_bars():
 
     assert f"      {'░' * 12}{'█' * 6}{'▒' * 6}" == lines(ctx.log, 30)[-1]
     assert f"\x1b[32m{'▒' * 6}" in shown(ctx.log, 30)
+
+
+async def test_wait_for_a_connection_is_lighter():
+    """To scale: three quarters of the second were in the pool's queue."""
+    ctx = begin()
+    child = await attempted(ctx, 1.0)
+    connect(child, queued=0.75)
+    end_call(ctx, child)
+    bar = lines(ctx.log, width=120)[1].split()[-1]
+
+    assert re.fullmatch("▒+█+", bar)
+    assert abs(3 - bar.count("▒") / bar.count("█")) < 0.3
 
 
 async def test_first_wait_is_shown_once():

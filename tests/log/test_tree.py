@@ -232,7 +232,7 @@ async def test_values_are_json():
         "sent": True,
         "is_success": False,
         "injected": False,
-            "connection": None,
+        "connection": None,
         "response_timeout": None,
         "response_status": 503,
         "response_reason": "Service Unavailable",

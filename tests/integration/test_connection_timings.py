@@ -1,0 +1,478 @@
+"""How long requests wait for connections: in the pool, for the resolver, to connect."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+
+import aiohttp
+import pytest
+from aiohttp import ClientTimeout, TCPConnector, web
+from aioresponses import aioresponses
+from chains import connected, retrying
+from left_over import nothing_to_collect
+from parity import stale_pool
+from request_scene import new_tls
+
+from aioretry_smithy import (
+    AttemptTimeoutError,
+    Backoff,
+    CircuitBreaker,
+    CircuitBreakerClient,
+    CircuitState,
+    ConnectionTimings,
+    HedgingClient,
+    RequestLog,
+    RetryStrategy,
+    SessionBuilder,
+    capture_logs,
+    client_decorator,
+    undecorate,
+)
+from aioretry_smithy.testing import ScriptedTransport, patch_aioresponses
+
+WAIT = 0.1
+"""Seconds that resolvers and servers take."""
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"
+REUSED = ConnectionTimings(None, None, None, reused=True)
+SAFELY = RetryStrategy.failsafe(Backoff.without_delay())
+
+each_chain = pytest.mark.parametrize(
+    "decorators", [(), (retrying(SAFELY),)], ids=["plain", "retrying"]
+)
+
+
+class SlowResolver(aiohttp.abc.AbstractResolver):
+    """Knows every host, after a while; fails first as often as it is told."""
+
+    def __init__(self, seconds=WAIT, failures=0):
+        self.seconds, self.failures, self.asked = seconds, failures, []
+
+    async def resolve(self, host, port=0, family=0):
+        self.asked.append(host)
+        await asyncio.sleep(self.seconds)
+        if len(self.asked) <= self.failures:
+            raise OSError(None, "no such host")
+        facts = {"hostname": host, "host": "127.0.0.1", "port": port}
+        return [{**facts, "family": 2, "proto": 0, "flags": 0}]
+
+    async def close(self):
+        pass
+
+
+def timed(*decorators, resolver=None, limit=100, **arguments):
+    """Build a session whose logs say how long requests wait for a connection."""
+    dns = arguments.pop("dns", {})
+    connector = TCPConnector(limit=limit, resolver=resolver or SlowResolver(0.0), **dns)
+    arguments.setdefault("connector", connector)
+    builder = SessionBuilder(**arguments).connection_timings()
+    for decorator in decorators:
+        builder.decorator(decorator)
+    return builder.build()
+
+
+async def log_of(session, url, **options):
+    """Make a call, read its body, and return its log, whatever comes of it."""
+    try:
+        async with session.get(url, **options) as response:
+            await response.read()
+    except (aiohttp.ClientError, TimeoutError) as error:
+        return RequestLog.of(error)
+    return RequestLog.of(response)
+
+
+@pytest.fixture
+async def server(aiohttp_server):
+    """A server that takes its time, and that sends on to another host."""
+
+    async def answer(request):
+        if "to" in request.query:
+            raise web.HTTPFound(request.query["to"])
+        await asyncio.sleep(WAIT)
+        return web.Response(text="ok")
+
+    application = web.Application()
+    application.router.add_get("/{path:.*}", answer)
+    return await aiohttp_server(application)
+
+
+@pytest.fixture
+def url(server):
+    return f"http://orders.test:{server.port}/"
+
+
+@each_chain
+async def test_place_in_the_pool_is_waited_for(url, decorators):
+    """Of three requests at once two wait in the client's own queue, for no server."""
+    async with timed(*decorators, limit=1) as session:
+        logs = await asyncio.gather(*(log_of(session, url) for _ in range(3)))
+
+    first, *others = [log.connection for log in logs]
+    assert (None, False) == (first.queued, first.reused)
+    assert first.connect < WAIT
+    assert [REUSED, REUSED] == [
+        ConnectionTimings(None, each.dns, each.connect, each.reused) for each in others
+    ]
+    waits = sorted(each.queued for each in others)
+    assert waits[0] >= WAIT * 0.9
+    assert waits[1] >= WAIT * 1.9
+    assert all(log.connection.waited + WAIT * 0.9 <= log.duration for log in logs)
+
+
+async def test_attempt_has_what_the_call_shows(url):
+    """That of a call is its last attempt's."""
+    async with timed(retrying(SAFELY)) as session:
+        log = await log_of(session, url)
+
+    (attempt,) = log.children
+    assert attempt.connection == log.connection
+    assert log.connection.connect is not None
+
+
+async def test_nobody_asked_for_timings(url):
+    """Without them nothing is traced, and the module is not even imported."""
+    code = (
+        "import asyncio, sys; from aioretry_smithy import SessionBuilder\n"
+        "async def main():\n"
+        "    async with SessionBuilder.standard().build() as session:\n"
+        "        print(session.trace_configs)\n"
+        "asyncio.run(main())\n"
+        "print([name for name in sys.modules if 'timed_connections' in name])\n"
+    )
+    done = await asyncio.to_thread(
+        subprocess.run, [sys.executable, "-c", code], capture_output=True, check=True
+    )
+    async with connected(None, connector=TCPConnector(resolver=SlowResolver())) as own:
+        log = await log_of(own, url)
+
+    assert [b"[]", b"[]"] == done.stdout.split()
+    assert log.connection is None
+    assert log.to_dict()["connection"] is None
+
+
+async def test_standard_chain_has_them_too(server):
+    """It is a builder like another, and the numbers of an address need no resolver."""
+    builder = SessionBuilder.standard(server.make_url("/")).connection_timings()
+    async with builder.build() as session:
+        fresh, reused = [await log_of(session, "/") for _ in range(2)]
+
+    assert (None, None) == (fresh.connection.queued, fresh.connection.dns)
+    assert fresh.connection.connect > 0
+    assert REUSED == reused.connection
+    assert "connection_timings=True" in builder.describe()
+
+
+@each_chain
+async def test_resolver_that_takes_its_time(url, decorators):
+    """Its time is not that to connect, and a name that is known takes none."""
+    resolver = SlowResolver()
+    async with timed(*decorators, resolver=resolver) as session:
+        first = (await log_of(session, url)).connection
+        # With a connection of its own.
+        later = (await log_of(session, url, ssl=False)).connection
+
+    assert first.dns >= WAIT * 0.9
+    assert first.connect < WAIT
+    assert 1 == len(resolver.asked)
+    assert REUSED == later or later.dns is None
+
+
+async def test_second_request_that_waits_for_the_same_query(url):
+    """It is told of a hit in the cache of aiohttp, before it waits."""
+    resolver = SlowResolver()
+    async with timed(resolver=resolver) as session:
+        logs = await asyncio.gather(*(log_of(session, url) for _ in range(3)))
+        known = asyncio.gather(*(log_of(session, url) for _ in range(4)))
+        fresh = [log.connection for log in await known if not log.connection.reused]
+
+    assert 1 == len(resolver.asked)
+    assert all(log.connection.dns >= WAIT * 0.9 for log in logs)
+    assert all(log.connection.connect < WAIT * 0.9 for log in logs)
+    assert [None] == [each.dns for each in fresh]
+
+
+async def test_ports_of_one_host_are_asked_for_apart(url, aiohttp_server):
+    """Each query is one of its own, and each request follows its own."""
+
+    async def answer(request):
+        return web.Response()
+
+    application = web.Application()
+    application.router.add_get("/", answer)
+    other = f"http://orders.test:{(await aiohttp_server(application)).port}/"
+    async with timed(resolver=SlowResolver()) as session:
+        logs = await asyncio.gather(log_of(session, url), log_of(session, other))
+
+    assert all(log.connection.dns >= WAIT * 0.9 for log in logs)
+    assert all(log.connection.connect < WAIT * 0.9 for log in logs)
+
+
+async def test_resolver_without_a_cache_is_asked_by_each(url):
+    """Nobody waits for the query of another one then."""
+    resolver = SlowResolver()
+    async with timed(resolver=resolver, dns={"use_dns_cache": False}) as session:
+        logs = await asyncio.gather(*(log_of(session, url) for _ in range(2)))
+
+    assert 2 == len(resolver.asked)
+    assert all(log.connection.dns >= WAIT * 0.9 for log in logs)
+
+
+async def test_query_that_outlives_the_attempt(url):
+    """It reports nothing to an attempt that is over; the next one waits for it."""
+    resolver = SlowResolver(3.5 * WAIT)
+    retries = retrying(SAFELY, attempt_timeout=2.5 * WAIT, max_total_attempts=2)
+    async with timed(retries, resolver=resolver) as session:
+        with capture_logs() as logs:
+            response = await session.get(url)
+        cut, answered = logs[0].children
+        at_once = cut.connection
+        await response.read()
+
+    assert 1 == len(resolver.asked)
+    assert AttemptTimeoutError is type(cut.response_cause)
+    assert at_once == cut.connection
+    assert WAIT * 2.4 <= cut.connection.dns <= cut.duration
+    assert WAIT * 0.5 <= answered.connection.dns <= WAIT * 1.5
+    assert 200 == answered.response_status
+
+
+async def test_host_that_nobody_knows(url):
+    """The failure ends the wait of all, and the next call asks anew."""
+    resolver = SlowResolver(failures=1)
+    async with timed(resolver=resolver) as session:
+        failed = await asyncio.gather(*(log_of(session, url) for _ in range(2)))
+        log = await log_of(session, url)
+
+    assert all(isinstance(each.response_cause, OSError) for each in failed)
+    assert all(each.connection.dns >= WAIT * 0.9 for each in failed)
+    assert all(each.connection.waited <= each.duration for each in failed)
+    assert log.connection.dns >= WAIT * 0.9
+
+
+async def test_redirect_to_another_host(server):
+    """The hops are added up; the last one says whether its connection was used."""
+    there = f"http://other.test:{server.port}/"
+    here = f"http://orders.test:{server.port}/?to={there}"
+    resolver = SlowResolver()
+    async with timed(resolver=resolver) as session:
+        fresh = await log_of(session, here)
+        again = await log_of(session, here)
+        await log_of(session, f"http://third.test:{server.port}/")
+        last_known = f"http://fourth.test:{server.port}/?to={there}"
+        mixed = await log_of(session, last_known)
+
+    assert fresh.connection.dns >= WAIT * 1.9
+    assert fresh.connection.waited + WAIT * 0.9 <= fresh.duration
+    assert not fresh.connection.reused
+    assert REUSED == again.connection
+    assert WAIT * 0.9 <= mixed.connection.dns < WAIT * 1.9
+    assert mixed.connection.reused
+
+
+async def test_redirect_that_waits_for_its_own_place(server):
+    """A pool of one place serves one hop after the other."""
+    there = f"http://other.test:{server.port}/"
+    here = f"http://orders.test:{server.port}/?to={there}"
+    async with timed(limit=1) as session:
+        logs = await asyncio.gather(log_of(session, here), log_of(session, there))
+
+    assert all(log.connection.waited <= log.duration for log in logs)
+    assert [200, 200] == [log.response_status for log in logs]
+
+
+async def test_handshake_of_tls_is_part_of_the_connection(serve):
+    """The server has not seen the request by then."""
+    served, trusting = new_tls()
+    served.sni_callback = lambda *given: time.sleep(WAIT)
+    url = await serve([b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"], tls=served)
+    url = url.replace("127.0.0.1", "localhost")
+    async with timed() as session:
+        fresh, reused = [await log_of(session, url, ssl=trusting) for _ in range(2)]
+
+    assert 200 == fresh.response_status
+    assert fresh.connection.connect >= WAIT * 0.9
+    assert REUSED == reused.connection
+
+
+@pytest.mark.parametrize(
+    ("limits", "attempt_timeout"),
+    [({"connect": WAIT}, None), ({}, WAIT), ({"total": WAIT}, None)],
+    ids=["connect", "attempt", "call"],
+)
+async def test_attempt_that_is_cut_in_the_queue(serve, limits, attempt_timeout):
+    """It has waited up to then, whichever limit passed."""
+    url = await serve([OK, 60.0])
+    retries = retrying(
+        RetryStrategy.never(), attempt_timeout=attempt_timeout, max_total_attempts=1
+    )
+    async with timed(retries, limit=1) as session, session.get(url):
+        log = await log_of(session, url, timeout=ClientTimeout(**limits))
+
+    queued = log.connection.queued
+    assert WAIT * 0.9 <= queued <= log.duration
+    assert (None, None, False) == (
+        log.connection.dns,
+        log.connection.connect,
+        log.connection.reused,
+    )
+    assert "in the pool's queue" in log.render()
+
+
+@each_chain
+async def test_call_that_is_cancelled_in_the_queue(url, decorators):
+    """Whoever looks at it later sees where it was."""
+    async with timed(*decorators, limit=1) as session:
+        first = asyncio.ensure_future(log_of(session, url))
+        await asyncio.sleep(0)
+        with capture_logs() as logs:
+            second = asyncio.ensure_future(session.get(url))
+            await asyncio.sleep(WAIT / 2)
+            under_way = logs[0].connection.queued
+            await asyncio.sleep(WAIT / 4)
+            assert logs[0].connection.queued > under_way
+            second.cancel()
+            await asyncio.wait([second])
+        await first
+
+    assert WAIT * 0.6 <= logs[0].connection.queued <= logs[0].duration
+    assert logs[0].connection == logs[0].connection
+
+
+async def test_hedge_has_times_of_its_own(url):
+    """The first one has the connection, for which the hedge waits in vain."""
+    hedging = HedgingClient.new_decorator(delay=WAIT / 2)
+    async with timed(hedging, limit=1) as session:
+        log = await log_of(session, url)
+
+    first, hedge = log.children
+    assert first.connection == log.connection
+    assert first.connection.queued is None
+    assert hedge.superseded
+    assert 0 < hedge.connection.queued <= hedge.duration
+
+
+async def test_stale_connection_was_reused():
+    """The request that is sent again in its place has a fresh one."""
+
+    def make(url, **arguments):
+        builder = SessionBuilder(url, **arguments).connection_timings()
+        return builder.decorator(retrying(SAFELY)).build()
+
+    async with stale_pool(make) as (_, session), session.get("/x") as response:
+        log = RequestLog.of(response)
+
+    stale, answered = log.children
+    assert "stale_connection" == stale.delay_source
+    assert REUSED == stale.connection
+    assert not answered.connection.reused
+    assert answered.connection.connect > 0
+
+
+async def test_trace_configurations_of_the_caller_go_on(url):
+    """They get what the caller gives, and their list stays as it is."""
+    heard = []
+
+    async def started(session, context, given):
+        await asyncio.sleep(WAIT / 10)
+        heard.append(context.trace_request_ctx)
+
+    config = aiohttp.TraceConfig()
+    config.on_request_start.append(started)
+    configs = [config]
+    builder = SessionBuilder(trace_configs=configs).connection_timings()
+    async with builder.build() as first, builder.build() as second:
+        for session in first, second:
+            session._connector._resolver = SlowResolver(0.0)
+        logs = [
+            await log_of(session, url, trace_request_ctx=number)
+            for number, session in enumerate((first, second))
+        ]
+        traces = [*first.trace_configs, *second.trace_configs]
+
+    assert [config] == configs
+    assert [0, 1] == heard
+    assert all(log.connection.connect > 0 for log in logs)
+    assert 4 == len(traces)
+    assert 3 == len({id(each) for each in traces})
+
+
+async def test_session_without_its_chain_times_nothing(url):
+    """What is left of it is silent."""
+    async with timed() as session:
+        await log_of(session, url)
+        async with undecorate(session).get(url) as response:
+            await response.read()
+
+    assert RequestLog.of(response, None) is None
+    assert 200 == response.status
+
+
+async def test_call_of_a_middleware_is_another_one(url, server):
+    """A middleware that gets a token first has its times for itself."""
+    there = f"http://tokens.test:{server.port}/"
+    tokens = []
+
+    async def authorize(request, handler):
+        if not tokens:
+            tokens.append(None)
+            tokens[0] = await log_of(session, there)
+        return await handler(request)
+
+    resolver = SlowResolver()
+    async with timed(resolver=resolver, middlewares=(authorize,)) as session:
+        log = await log_of(session, url)
+
+    assert WAIT * 0.9 <= tokens[0].connection.dns < WAIT * 1.9
+    assert WAIT * 0.9 <= log.connection.dns < WAIT * 1.9
+
+
+async def test_sends_of_a_decorator_are_added_up(url):
+    """One that asks twice in an attempt has waited for both."""
+    other = url.replace("orders", "prices")
+
+    @client_decorator
+    async def twice(delegate, ctx, request):
+        first = await delegate.execute(ctx, request)
+        await first.read()
+        return await delegate.execute(ctx, request.replace(url=other))
+
+    async with timed(twice, resolver=SlowResolver()) as session:
+        log = await log_of(session, url)
+
+    assert log.connection.dns >= WAIT * 1.9
+
+
+@each_chain
+async def test_timed_calls_leave_nothing_to_collect(url, decorators):
+    """No cycle runs through a request that is over, good or bad."""
+    resolver = SlowResolver(0.0)
+    async with timed(*decorators, resolver=resolver, limit=1) as session:
+        await log_of(session, url)
+        with nothing_to_collect():
+            logs = await asyncio.gather(
+                log_of(session, url),
+                log_of(session, url.replace("orders", "prices")),
+                log_of(session, url, timeout=ClientTimeout(total=WAIT / 2)),
+            )
+            assert all(log.connection is not None for log in logs)
+            del logs
+
+
+async def test_nothing_reached_aiohttp(url):
+    """An open circuit, a script and a mock have no connection."""
+    breaker = CircuitBreaker()
+    breaker.enter_state(CircuitState.FORCED_OPEN)
+    logs = []
+    async with timed(CircuitBreakerClient.new_decorator(breaker)) as session:
+        logs.append(await log_of(session, url))
+    async with timed(ScriptedTransport([200])) as session:
+        logs.append(await log_of(session, url))
+    with patch_aioresponses(), aioresponses() as mock:
+        mock.get(url)
+        async with timed(retrying(SAFELY)) as session:
+            logs.append(await log_of(session, url))
+
+    assert [None] * 3 == [log.connection for log in logs]
