@@ -72,6 +72,10 @@ class MetricsClient(MeteredClient[HttpClient]):
     ``aioretry_smithy_call_duration_seconds``, by ``host``, ``method`` and
     ``stop_reason``.
 
+    Where a session has :meth:`~aioretry_smithy.SessionBuilder.connection_timings`, the
+    waits of attempts for a connection are in
+    ``aioretry_smithy_connection_wait_seconds``, by ``host`` and ``part``.
+
     Labels have few values, never a path or a query. After 1024 hosts every further one
     is ``_OTHER``.
 

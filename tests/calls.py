@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from chains import URL
 
-from aioretry_smithy import ClientRequestContext, HttpRequest, RequestLog, new_response
+from aioretry_smithy import (
+    ClientRequestContext,
+    HttpRequest,
+    RequestLog,
+    client_decorator,
+    new_response,
+)
 from aioretry_smithy._body_text import BodyHead
 from aioretry_smithy._call import recorder
 from aioretry_smithy._call.connection_timings import ConnectionTimes
@@ -25,7 +31,9 @@ from aioretry_smithy._request.rpc_request import RpcRequest
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from aioretry_smithy import RetryStopReason
+    from aiohttp import ClientResponse
+
+    from aioretry_smithy import Decorator, HttpClient, RetryStopReason
 
 REQUEST = HttpRequest("GET", "http://example.com/")
 
@@ -218,6 +226,22 @@ def connect(ctx: ClientRequestContext, *, reused: bool = False, **parts: float) 
         now += seconds
     times.wait_for(None, now)
     times.reused = reused
+
+
+def connecting(*waits: dict[str, Any] | None) -> Decorator:
+    """Let each request have waited for its connection; None where nothing is timed."""
+    left = [*waits]
+
+    @client_decorator
+    async def wait(
+        delegate: HttpClient, ctx: ClientRequestContext, request: HttpRequest
+    ) -> ClientResponse:
+        parts = left.pop(0)
+        if parts is not None:
+            connect(ctx, **parts)
+        return await delegate.execute(ctx, request)
+
+    return wait
 
 
 def call_of(ctx: ClientRequestContext) -> Any:

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 
 from opentelemetry import metrics, trace
-from opentelemetry.metrics import CallbackOptions, Meter, Observation
+from opentelemetry.metrics import CallbackOptions, Histogram, Meter, Observation
 
 from .. import __version__
 from .._breaker.breaker import CircuitBreaker
@@ -26,7 +26,7 @@ class TrafficInstruments:
     """The instruments for attempts and calls, of HTTP or of functions."""
 
     def __init__(
-        self, meter: Meter, prefix: str, attempt: tuple[str, str], *, is_hedged: bool
+        self, meter: Meter, prefix: str, attempt: tuple[str, str], *, is_http: bool
     ) -> None:
         histogram = partial(
             meter.create_histogram,
@@ -46,7 +46,13 @@ class TrafficInstruments:
         self.retries = meter.create_counter(
             f"{prefix}.retries", "{attempt}", "Attempts after the first of a call."
         )
-        kinds = HEDGES if is_hedged else {}
+        self.connection_wait: Histogram | None = None
+        if is_http:
+            self.connection_wait = histogram(
+                f"{prefix}.connection.wait_time",
+                description="Time that an attempt waited for its connection.",
+            )
+        kinds = HEDGES if is_http else {}
         self.hedges = {
             kind: meter.create_counter(
                 f"{prefix}.hedges" if kind == "sent" else f"{prefix}.hedges.{kind}",
@@ -60,13 +66,13 @@ class TrafficInstruments:
 def http_instruments(meter: Meter) -> TrafficInstruments:
     """Make the instruments for HTTP calls."""
     attempt = "http.client.request.duration", "Duration of HTTP client requests."
-    return TrafficInstruments(meter, "aioretry_smithy", attempt, is_hedged=True)
+    return TrafficInstruments(meter, "aioretry_smithy", attempt, is_http=True)
 
 
 def rpc_instruments(meter: Meter) -> TrafficInstruments:
     """Make the instruments for calls of functions."""
     attempt = "aioretry_smithy.rpc.attempt.duration", "Duration of attempts."
-    return TrafficInstruments(meter, "aioretry_smithy.rpc", attempt, is_hedged=False)
+    return TrafficInstruments(meter, "aioretry_smithy.rpc", attempt, is_http=False)
 
 
 class _Instruments(WeakRegistry[T]):

@@ -180,6 +180,18 @@ HEDGES: Final[Mapping[str, str]] = {
 """The counts, each with its description."""
 
 
+def connection_waits(ctx: ClientRequestContext) -> dict[str, float]:
+    """Return the seconds that an attempt waited for its connection, by part.
+
+    Nothing where that is not timed, and no part that did not happen.
+    """
+    if record_of(ctx)[1].connection is None:
+        return {}
+    timings = ctx.log.connection
+    parts = {part: getattr(timings, part) for part in ("queued", "dns", "connect")}
+    return {part: seconds for part, seconds in parts.items() if seconds is not None}
+
+
 class HedgeCount:
     """The hedges of a call, or of a part of it that begins here."""
 

@@ -25,6 +25,8 @@ from .labels import (
     HedgeCount,
     Names,
     has_succeeded,
+    connection_waits,
+    error_type,
     status_class,
 )
 from .registry import LIMIT_GAUGES, WeakRegistry, one_per_registry
@@ -88,11 +90,11 @@ class TrafficMetrics(RegisteredMetrics):
         subject: The labels that tell calls from one another.
         outcome: The label for the outcome of an attempt.
         end: The words for when a call or an attempt ends.
-        is_hedged: Whether there may be hedges.
+        is_http: Whether there may be connections and hedges.
     """
 
     def __init__(
-        self, prefix: str, subject: Labels, outcome: str, end: str, *, is_hedged: bool
+        self, prefix: str, subject: Labels, outcome: str, end: str, *, is_http: bool
     ) -> None:
         super().__init__(prefix)
         of_attempts, of_calls = (*subject, outcome), (*subject, "stop_reason")
@@ -106,7 +108,13 @@ class TrafficMetrics(RegisteredMetrics):
         self.call_duration: Histogram = self.histogram(
             "call_duration_seconds", text, of_calls
         )
-        kinds = HEDGES if is_hedged else {}
+        # There without timings too, so that a dashboard can ask for it.
+        self.connection_wait: Histogram | None = None
+        if is_http:
+            text = "Seconds that an attempt waited for its connection, where timed."
+            labels, name = (subject[0], "part"), "connection_wait_seconds"
+            self.connection_wait = self.histogram(name, text, labels)
+        kinds = HEDGES if is_http else {}
         self.hedges: dict[str, Counter] = {
             kind: self.counter(
                 "hedges" if kind == "sent" else f"hedges_{kind}", words, subject
@@ -119,13 +127,13 @@ def http_metrics() -> TrafficMetrics:
     """Make the metrics of HTTP calls."""
     subject, end = ("host", "method"), "headers or its failure"
     prefix, outcome = "aioretry_smithy_", "status_class"
-    return TrafficMetrics(prefix, subject, outcome, end, is_hedged=True)
+    return TrafficMetrics(prefix, subject, outcome, end, is_http=True)
 
 
 def rpc_metrics() -> TrafficMetrics:
     """Make the metrics of calls of functions."""
     prefix, subject = "aioretry_smithy_rpc_", ("name",)
-    return TrafficMetrics(prefix, subject, "outcome", "end", is_hedged=False)
+    return TrafficMetrics(prefix, subject, "outcome", "end", is_http=False)
 
 
 class BreakerMetrics(RegisteredMetrics):
@@ -307,6 +315,10 @@ class _Attempt(_Timed):
         # By 0 too: the series must exist to be divided by that of the attempts.
         metrics.retries.labels(*labels).inc(self.is_retry)
         metrics.attempt_duration.labels(*labels).observe(self._elapsed())
+        if metrics.connection_wait is not None:
+            for part, seconds in connection_waits(ctx).items():
+                of_part = metrics.connection_wait.labels(self._labels[0], part)
+                of_part.observe(seconds)
 
 
 def _stop_reason(ctx: ClientRequestContext, cause: BaseException | None) -> str:

@@ -25,6 +25,7 @@ from .labels import (
     call_error_type,
     class_name,
 )
+from .labels import ANOTHER_METHOD, Attributes, HedgeCount, class_name, connection_waits
 from .spans import Telemetry, Traced, is_suppressed, nanoseconds, show_failure
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from .labels import Subject
 
 _SENDS: Final = "aioretry_smithy.opentelemetry.sends"
+_CONNECTION: Final = "aioretry_smithy.connection"
 
 
 class TracedAttempt(Traced):
@@ -58,6 +60,7 @@ class TracedAttempt(Traced):
 
     def end(self, ctx: ClientRequestContext, cause: BaseException | None) -> None:
         """End the span, and measure."""
+        self._waits = connection_waits(ctx)
         # By an open circuit further in, so that nothing went out.
         self._sends["refused"] += record_of(ctx)[1].was_refused
         if self._span is not None and ctx.log.superseded:
@@ -99,6 +102,13 @@ class TracedAttempt(Traced):
             attributes["network.protocol.version"] = f"{version.major}.{version.minor}"
         return attributes
 
+    def _add_events(self, span: Span, ctx: ClientRequestContext) -> None:
+        times = record_of(ctx)[1].connection
+        if times is not None:
+            for part, seconds in self._waits.items():
+                span.set_attribute(f"{_CONNECTION}.{part}", seconds)
+            span.set_attribute(f"{_CONNECTION}.reused", times.reused)
+
     def _measure(
         self, instruments: TrafficInstruments, seconds: float, attributes: Attributes
     ) -> None:
@@ -107,6 +117,13 @@ class TracedAttempt(Traced):
         instruments.attempts.add(1, attributes, self._context)
         if self._number and not self._is_hedge:
             instruments.retries.add(1, attributes, self._context)
+        if instruments.connection_wait is not None and self._waits:
+            # Whatever is asked for, the way to the server is the same.
+            server = {**self._subject.measured}
+            server.pop("http.request.method", None)
+            for part, waited in self._waits.items():
+                of_part = {**server, f"{_CONNECTION}.part": part}
+                instruments.connection_wait.record(waited, of_part, self._context)
 
 
 class TracedRpcAttempt(TracedAttempt):

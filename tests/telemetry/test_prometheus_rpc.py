@@ -115,4 +115,4 @@ def test_series_are_apart_from_those_of_http(registry):
     MetricsRpcClient.new_decorator(registry)
     names = [metric.name for metric in registry.collect()]
 
-    assert 11 == len(names) == len({*names})
+    assert 12 == len(names) == len({*names})
