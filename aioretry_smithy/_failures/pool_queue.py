@@ -11,8 +11,10 @@ from .safety import QUEUED, mark_queued, peel
 IN_POOL: Final = ", and was in the pool's queue"
 """Ends the text about a time limit that passed there."""
 
+TOO_LATE: Final = "no free connection in the pool in time"
+"""Is said in place of what aiohttp says then."""
+
 _POOL: Final = "pool"
-_TOO_LATE: Final = "no free connection in the pool in time"
 # What aiohttp says when its limit for a connection has passed, which covers the queue.
 _NO_CONNECTION: Final = "Connection timeout to host "
 
@@ -26,9 +28,9 @@ def mark_in_pool(cause: BaseException) -> None:
     text = str(cause)
     if isinstance(cause, aiohttp.ConnectionTimeoutError):
         if text.startswith(_NO_CONNECTION):
-            cause.args = (f"{_TOO_LATE}, for {text.removeprefix(_NO_CONNECTION)}",)
+            cause.args = (f"{TOO_LATE}, for {text.removeprefix(_NO_CONNECTION)}",)
     elif type(cause) is TimeoutError and not text:
-        cause.args = (_TOO_LATE,)
+        cause.args = (TOO_LATE,)
 
 
 def was_in_pool(cause: BaseException | None) -> bool:

@@ -358,6 +358,11 @@ class LogFacts(NeverCopied):
         race = self._record.race
         return None if race is None else race.after
 
+    def _sent_after(self) -> float:
+        """Return the seconds from its start to when it needed a connection."""
+        times = self._record.connection
+        return 0.0 if times is None else times.began - self.started
+
     def _elapsed(self) -> float:
         """Return the seconds from its start to now."""
         return self._call.loop.time() - self.started

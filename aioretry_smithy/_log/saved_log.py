@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import aiohttp
 
+from .._call.connection_timings import ConnectionTimings
 from .._errors import (
     AttemptTimeoutError,
     RefusedRequestError,
     ResponseTimeoutError,
     UnprocessedRequestError,
 )
+from .._failures.pool_queue import IN_POOL, TOO_LATE, mark_in_pool
 from .._masking.mask import DEFAULT_MASK
 from .._text import encodable
 from .facts import LogFacts
@@ -120,7 +122,6 @@ class SavedLog(LogFacts):
     sent = _fact("sent", False)
     superseded = _fact("superseded", False)
     dropped_calls = _fact("dropped_calls", 0)
-    connection = _fact("connection")
     delay = _fact("delay")
     delay_source = _fact("delay_source")
     duration = _fact("duration")
@@ -132,6 +133,7 @@ class SavedLog(LogFacts):
     request_length = _fact("request_length")
     request_method = _fact("request_method")
     request_url = _fact("request_url")
+    response_cause_type = _fact("response_cause_type")
     response_content_preview = _fact("response_content_preview")
     response_headers = _fact("response_headers")
     response_length = _fact("response_length")
@@ -143,12 +145,19 @@ class SavedLog(LogFacts):
     stop_reason = _fact("stop_reason")
     total_attempts = _fact("total_attempts")
     total_duration = _fact("total_duration")
+    _waits = _fact("connection")
     _attempts = _fact("children", ())
     _calls_inside = _fact("calls", ())
 
     def render(self) -> str:
         """Draw the call and its attempts as a tree of lines."""
         return tree(self, self.children)
+
+    @property
+    def connection(self) -> ConnectionTimings | None:
+        """What it waited for before it was on the wire."""
+        times = self._waits
+        return None if times is None else ConnectionTimings(**times)
 
     @property
     def mask(self) -> Mask:
@@ -218,6 +227,9 @@ class SavedLog(LogFacts):
         ]
         return self.started - max(before, default=self.started)
 
+    def _sent_after(self) -> float:
+        return 0.0
+
     def _elapsed(self) -> float:
         # What the line does not know of: to the end of what it knows.
         return self.duration or 0.0
@@ -238,7 +250,10 @@ def seconds_of(moment: object) -> float:
 def _error(text: str) -> BaseException:
     """Make an exception that all views describe by this text."""
     name, _, message = text.partition(": ")
-    return _class(name[:_LONGEST_NAME])(message)
+    error = _class(name[:_LONGEST_NAME])(message)
+    if IN_POOL in text or TOO_LATE in text:
+        mark_in_pool(error)
+    return error
 
 
 @lru_cache(maxsize=64)

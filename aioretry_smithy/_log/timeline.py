@@ -210,10 +210,10 @@ def _parts(log: LogFacts, until_next: Span, now: float) -> dict[str, Span]:
             parts["body"] = Span(end, body_end)
     # To the headers or the failure; to now while it is under way.
     parts["attempt"] = Span(start, end)
-    timings, times = long_wait(log), log._record.connection
-    if timings is not None and times is not None:
+    timings = long_wait(log)
+    if timings is not None:
         # After redirects in one piece, as the log has the sums alone.
-        begun = start + times.began - log.started
+        begun = start + log._sent_after()
         parts["connection"] = Span(begun, min(end, begun + timings.waited))
     return parts
 

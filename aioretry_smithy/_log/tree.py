@@ -276,18 +276,12 @@ def describe_seconds(log: LogFacts) -> str:
 
 
 def describe_waits(log: LogFacts) -> str:
-    """Say when a hedge was sent, and what was waited after the attempt."""
-    parts = []
+    """Say what was waited: for a connection, before a hedge, after the attempt."""
+    parts = [*filter(None, (describe_connection(log),))]
     after = log._hedged_after()
     if after is not None:
         parts.append(f"hedge after {after:.3f} s")
     if log.delay_source == "stale_connection":
-    """Say what was waited: for a connection, before a hedge, after the attempt."""
-    parts = [*filter(None, (describe_connection(log),))]
-    race = log._record.race
-    if race is not None and race.after is not None:
-        parts.append(f"hedge after {race.after:.3f} s")
-    if log._record.was_stale:
         parts.append("then sent again (stale_connection)")
     elif log.delay_source == "next_endpoint":
         parts.append("then at once to the next endpoint")

@@ -23,13 +23,10 @@ _REQUEST_KEYS = (
     " is_hedge"
 ).split()
 _RESPONSE_KEYS = (
-    "id endpoint sent is_success injected response_status response_reason"
+    "id endpoint sent is_success injected connection response_status response_reason"
     " response_headers response_cause response_cause_type response_length"
     " response_content_preview duration total_duration is_complete attempt superseded"
     " total_attempts stop_reason retry_error"
-    "endpoint sent injected connection response_status response_reason response_headers"
-    " response_cause response_length response_content_preview duration total_duration"
-    " is_complete attempt superseded total_attempts stop_reason retry_error"
 ).split()
 
 

@@ -48,14 +48,14 @@ class PlaceEvidence:
         """Look at an attempt."""
         values = attempt.values
         self.attempts += weight
+        if attempt.is_superseded:
+            return
         limit = number(values, "response_timeout")
         if attempt.is_success:
             took = number(values, "duration")
             if limit and took is not None and took >= _NEAR * limit:
                 self.near += weight
                 self.limit = max(self.limit, limit)
-            return
-        if attempt.is_superseded:
             return
         self.failures += weight
         if _is_throttled(values):
@@ -98,7 +98,10 @@ class Evidence:
             # A hedge that followed on a failure says nothing of its delay.
             hedges = [attempt for attempt in call.attempts if attempt.is_hedge]
             self.hedges += weight * len(hedges)
-            self.hedges_won += weight * sum(hedge.is_success for hedge in hedges)
+            won = [
+                each for each in hedges if each.is_success and not each.is_superseded
+            ]
+            self.hedges_won += weight * len(won)
         self._add_retries(call, weight)
         if not call.is_success:
             self._add_ending(call, weight)
