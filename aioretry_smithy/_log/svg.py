@@ -22,12 +22,13 @@ PAPER: Final = '<rect class="paper"'
 MOST_TICKS: Final = 9
 """How many steps a scale has at most."""
 
-_DAY_AND_NIGHT: Final = {
+DAY_AND_NIGHT: Final[Mapping[str, tuple[str, str]]] = {
     "paper": ("#ffffff", "#0d1117"),
     "ink": ("#1f2328", "#e6edf3"),
     "muted": ("#59636e", "#9198a1"),
     "grid": ("#d8dee4", "#2d333b"),
 }
+"""The usual colours by day and by night."""
 
 
 def style(
@@ -45,7 +46,7 @@ def style(
     day, night = (
         "".join(
             f".{kind}{{{'stroke' if kind in strokes else 'fill'}:{pair[time]}}}"
-            for kind, pair in {**_DAY_AND_NIGHT, **colours}.items()
+            for kind, pair in {**DAY_AND_NIGHT, **colours}.items()
         )
         for time in (0, 1)
     )

@@ -49,7 +49,7 @@ _LONGEST_TIP: Final = 2000
 _MAY_VANISH: Final = {"body", "connection"}
 """Parts that are not drawn where they are too short."""
 
-_STYLE: Final = style(
+STYLE: Final = style(
     {
         "wait": ("#a0a8b1", "#6e7681"),
         "deadline": ("#cf222e", "#f85149"),
@@ -61,10 +61,16 @@ _STYLE: Final = style(
     ".body{fill-opacity:0.4}.connection{fill-opacity:0.6}"
     ".deadline{stroke-width:1.5;stroke-dasharray:5 3}",
 )
+"""The rules for the classes in a timeline."""
 
 
-def draw(log: LogFacts) -> str:
-    """Return the timeline of a call as an SVG document."""
+def draw(log: LogFacts, rules: str = STYLE) -> str:
+    """Return the timeline of a call as an SVG document.
+
+    Args:
+        log: The call.
+        rules: What gives the classes their colours, empty on a page that has it.
+    """
     times = timeline(log)
     axis = _Axis.of(times)
     top = _TOP if times.deadline is None else _TOP + _DEADLINE_HEIGHT
@@ -80,7 +86,7 @@ def draw(log: LogFacts) -> str:
     # Paper covers the scale, not the tint of a frame.
     parts += sorted(_rows(times.bars, axis, top), key=_is_paper, reverse=True)
     size, about = (_WIDTH, bottom + _AXIS_HEIGHT), tree(log, times.attempts)
-    return document(size, str(times.headline), about, _STYLE, parts)
+    return document(size, str(times.headline), about, rules, parts)
 
 
 def _is_paper(part: str) -> bool:

@@ -34,7 +34,7 @@ from aioretry_smithy import (
 )
 from aioretry_smithy._log.svg import width
 from aioretry_smithy._log.timeline import COLOURS, OutcomeKind
-from aioretry_smithy._log.timeline_svg import _line, draw
+from aioretry_smithy._log.timeline_svg import STYLE, _line, draw
 
 SVG = "{http://www.w3.org/2000/svg}"
 SECRET = "S3CR3T"
@@ -111,6 +111,13 @@ async def test_bars_are_to_scale():
     ] == [(kind, pytest.approx(x), pytest.approx(w)) for kind, x, w in bars(picture)]
     deadline = elements(picture, "path", "deadline")[0]
     assert deadline.get("d").startswith("M880.0 ")
+
+
+async def test_a_page_may_have_the_rules():
+    """Where many pictures stand on a page, the rules need not be in each of them."""
+    log = await three_attempts()
+
+    assert draw(log) == draw(log, rules="").replace("\n\n", f"\n{STYLE}\n", 1)
 
 
 async def test_words_are_those_of_the_tree():
