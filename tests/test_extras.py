@@ -10,23 +10,24 @@ import pytest
 
 
 @pytest.mark.parametrize(
-    ("extra", "package"),
+    ("extra", "module", "package"),
     [
-        ("limits", "limits"),
-        ("opentelemetry", "opentelemetry"),
-        ("prometheus", "prometheus_client"),
+        ("cli", "_report.html", "jinja2"),
+        ("limits", "limits", "limits"),
+        ("opentelemetry", "opentelemetry", "opentelemetry"),
+        ("prometheus", "prometheus", "prometheus_client"),
     ],
 )
-def test_missing_extra_is_named(monkeypatch, extra, package):
+def test_missing_extra_is_named(monkeypatch, extra, module, package):
     """With the command that installs it, and the name of the module as ever."""
-    importers = (f"aioretry_smithy.{extra}", "aioretry_smithy._telemetry.instruments")
+    importers = (f"aioretry_smithy.{module}", "aioretry_smithy._telemetry.instruments")
     for name in [*sys.modules]:
         if name in importers or name.partition(".")[0] == package:
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)
 
     with pytest.raises(ModuleNotFoundError) as caught:
-        importlib.import_module(f"aioretry_smithy.{extra}")
+        importlib.import_module(f"aioretry_smithy.{module}")
     expected = f'{package} is missing: pip install "aioretry-smithy[{extra}]"'
 
     assert expected == str(caught.value)

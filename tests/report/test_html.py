@@ -1,0 +1,253 @@
+"""The report as a page."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from html import unescape
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_answers import failed, failure, group, iso, line, made_answers, moment, parts
+
+from aioretry_smithy._report import answers as kinds
+from aioretry_smithy._report.legible import legible
+
+pytest.importorskip("jinja2", reason="needs the extra cli")
+
+from aioretry_smithy._report.html import to_frame, to_html
+
+XHTML = "{http://www.w3.org/1999/xhtml}"
+MOST = 300_000
+OURS = {"by", "part", "started_at", "ended_at", "request_started_at", "type"}
+"""What a line does not choose."""
+
+HOSTILE = "<script>alert(1)</script>\"'&amp;\x00\x1b[2J\u202e\ud800\ufffe{{7*7}}-->]]>"
+
+
+def parsed(answers):
+    return ET.fromstring(to_html(answers))
+
+
+def tags(page):
+    return [each.tag for each in page.iter()]
+
+
+def said(page):
+    return " ".join("".join(page.itertext()).split())
+
+
+def with_texts(value, text, key=None):
+    """Put a text in place of each text and each key that a line may choose."""
+    if isinstance(value, str):
+        return value if key in OURS else text
+    if isinstance(value, list | tuple):
+        return type(value)(with_texts(each, text, key) for each in value)
+    if isinstance(value, dict):
+        hostile = key in {"stop_reasons", "skipped", "request_headers"}
+        return {
+            text if hostile else name: with_texts(each, text, name)
+            for name, each in value.items()
+        }
+    if dataclasses.is_dataclass(value):
+        return type(value)(
+            **{
+                field.name: with_texts(getattr(value, field.name), text, field.name)
+                for field in dataclasses.fields(value)
+            }
+        )
+    return value
+
+
+def test_figures_are_those_of_the_answers():
+    """The first screen says how it went, and why the slow calls were slow."""
+    page = said(parsed(made_answers()))
+
+    assert "20,000 calls" in page
+    assert "99.98 % 93.05 % without retries" in page
+    assert "Retries saved 6.93 % of the calls" in page
+    assert "42 % of their time in waits for Retry-After" in page
+    assert "max_total_attempts 503 3" in page
+    assert "shop:8080 503 1,204 1,204" in page
+    assert "others (14 more)" in page
+
+
+def test_a_page_is_complete_in_itself():
+    """It has no script, asks for nothing, and its policy would allow neither."""
+    page = parsed(made_answers())
+    policy = page.find(f".//{XHTML}meta[@http-equiv='Content-Security-Policy']")
+    links = [each.get("href") for each in page.iter() if each.get("href")]
+
+    assert "default-src 'none'; style-src 'unsafe-inline'; img-src data:" == policy.get(
+        "content"
+    )
+    assert not {f"{XHTML}{name}" for name in ("script", "link", "iframe", "img")} & {
+        *tags(page)
+    }
+    assert ["#hints"] == links
+    assert not [
+        name
+        for each in page.iter()
+        for name in each.attrib
+        if name.startswith("on") or name in {"src", "action", "srcset"}
+    ]
+    assert "url(" not in to_html(made_answers())
+    assert "@import" not in to_html(made_answers())
+
+
+def test_a_report_without_trouble_says_so():
+    """Nothing failed, nothing ended badly, and there is no hint."""
+    calm = made_answers(endings=(), failures=(), hints=())
+
+    page = said(parsed(calm))
+
+    assert "Why did calls end badly? None did." in page
+    assert "What failed? No attempt did." in page
+    assert "What to look at" not in page
+    assert "hint" not in page
+
+
+def test_warnings_stand_at_the_top():
+    """What a reader of the numbers must know comes before them."""
+    answers = made_answers()
+    told = dataclasses.replace(answers.input, warnings=("calls.gz ends early",))
+
+    page = said(parsed(dataclasses.replace(answers, input=told)))
+
+    assert page.index("calls.gz ends early") < page.index("How did it go?")
+
+
+def test_long_steps_are_said():
+    """A step of more than a minute is told of."""
+    answers = made_answers()
+    longer = dataclasses.replace(answers.timeline, step=120, said="2 minutes a step")
+
+    assert "2 minutes a step" in said(parsed(made_answers(timeline=longer)))
+
+
+def test_a_report_may_have_no_moments():
+    """Nobody knows when the calls were: there is no picture of it."""
+    nothing = kinds.Timeline(60, None, (), ())
+
+    assert "in numbers" not in said(parsed(made_answers(timeline=nothing)))
+
+
+def test_an_ending_may_have_no_example():
+    """An ending without an example has a row all the same."""
+    ending = kinds.Ending(None, "503", 3, None)
+
+    page = said(parsed(made_answers(endings=(ending,))))
+
+    assert "- 503 3" in page
+    assert "one of them" not in page
+
+
+def test_more_reasons_than_anybody_reads_are_counted():
+    """A group shows its most frequent reasons."""
+    reasons = {f"reason{number}": 9.0 - number for number in range(9)}
+
+    page = said(parsed(made_answers(groups=(group("/", stop_reasons=reasons),))))
+
+    assert "reason3 6 and 5 more" in page
+    assert "reason4" not in page
+
+
+def test_a_long_tree_is_cut():
+    """Of a call with very many attempts, the beginning is shown."""
+    attempts = [dict(line()["children"][0], attempt=n) for n in range(1, 301)]
+
+    page = said(parsed(made_answers(endings=(ending_of(line(*attempts)),))))
+
+    assert "… 201 more lines" in page
+
+
+def ending_of(example):
+    return kinds.Ending("deadline", "503", 1, example)
+
+
+@pytest.mark.parametrize("text", [HOSTILE, "\u05d0\u0301" * 20, "]]>", "\x7f\x85\n"])
+def test_hostile_texts_change_no_markup(text):
+    """Whatever a line says, the elements are the same, and nothing is raw."""
+    page = to_html(with_texts(made_answers(), text))
+
+    assert tags(ET.fromstring(page)) == tags(parsed(with_texts(made_answers(), "x")))
+    assert page.encode().decode() == page
+    assert not re.search(r"[^\n\x20-\x7e\xa0-\U0010ffff]", page)
+    assert "\u202e" not in page
+    assert "<script" not in page
+
+
+@given(text=st.text(st.characters(), max_size=60))
+def test_any_text_is_well_formed_and_legible(text):
+    """Every text is shown with all its characters, none of which acts."""
+    page = to_html(with_texts(made_answers(), text))
+
+    ET.fromstring(page)
+    shown = page.replace("\n", " ")
+
+    assert page.encode().decode() == page
+    assert shown.isprintable()
+    assert legible(text) in unescape(page)
+
+
+@pytest.mark.parametrize("text", ["x", "'", "\x00", "\U0010fffd", "\U0001f600", "ü&"])
+def test_a_page_is_small_whatever_it_is_about(text):
+    """Ten thousand of everything, each as long as it may be: below 300 kB."""
+    many, long = range(10_000), text * 2000
+    answers = made_answers()
+    big = kinds.Answers(
+        v=1,
+        input=dataclasses.replace(
+            answers.input,
+            sources=(long,) * 1000,
+            warnings=(long,) * 1000,
+            skipped={f"{n}{long}": 1 for n in range(1000)},
+        ),
+        summary=answers.summary,
+        groups=(*(group(f"{number}{text}") for number in many), group(long)),
+        time=dataclasses.replace(
+            answers.time, parts=parts([("wait", long, 1, 0.02, 1, 0.02)] * 50)
+        ),
+        endings=(ending_of(failed(name=long)),) * 1000,
+        failures=(failure(text, text, 1),) * 10_000,
+        timeline=dataclasses.replace(
+            answers.timeline,
+            moments=tuple(map(moment, range(1440))),
+            storms=(kinds.Storm(iso(0), iso(60), 10, 5, 0.5, long),) * 1000,
+        ),
+        examples=kinds.Examples(
+            (line(request_url=long),) * 1000, (line(request_url=long),) * 1000
+        ),
+        hints=(dataclasses.replace(answers.hints[0], said=long),) * 1000,
+    )
+
+    page = to_html(big)
+
+    assert len(page.encode()) < MOST
+    assert "more groups left out" in page
+    assert "more failures left out" in page
+    assert "more steps left out" in page
+
+
+def test_an_example_without_room_for_its_picture_is_told_in_words():
+    """Pictures give way to trees before calls are left out."""
+    examples = kinds.Examples((line(),) * 30, ())
+
+    page = parsed(made_answers(examples=examples))
+    section = page.find(f".//{XHTML}section[@id='examples']")
+
+    assert 30 == said(section).count("GET http://shop:8080/orders/17?page=2 -> 200 OK")
+    assert 0 < len(section.findall(f".//{XHTML}figure")) < 30
+
+
+def test_a_frame_leaves_the_page_around_it_alone():
+    """A notebook gets the page in a frame that may do nothing."""
+    page = to_html(made_answers())
+
+    (frame,) = re.findall(
+        r'<iframe sandbox="" [^<>]* srcdoc="([^"<>]*)"></iframe>', to_frame(page)
+    )
+
+    assert page == unescape(frame)

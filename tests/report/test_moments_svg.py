@@ -1,0 +1,93 @@
+"""Small pictures of what happened when."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree as ET
+
+import pytest
+from made_answers import moment
+
+from aioretry_smithy._report.answers import Timeline
+from aioretry_smithy._report.moments_svg import panels
+
+
+def drawn(*moments, step=60):
+    """Return the pictures as trees, by their titles."""
+    roots = map(ET.fromstring, panels(Timeline(step, None, moments, ())))
+    return {root.findtext("title"): root for root in roots}
+
+
+def texts(picture):
+    return [each.text for each in picture.iter("text")]
+
+
+def heights(picture):
+    """Return how high each column is, in pixels."""
+    outline = [each.get("d") for each in picture.iter("path")][-1]
+    return [round(102 - float(top), 1) for top in re.findall(r"V([\d.]+)H", outline)]
+
+
+def test_there_is_a_picture_for_each_number():
+    """Calls, failures, retries and the slow ones, each with the times of its ends."""
+    pictures = drawn(*map(moment, range(60)))
+
+    assert [
+        *("calls", "calls without success"),
+        *("retries, % of attempts", "p99, seconds"),
+    ] == [*pictures]
+    assert all({"12:00", "12:59"} <= {*texts(each)} for each in pictures.values())
+
+
+def test_columns_are_to_scale():
+    """The largest number takes all the height; a minute without calls has none."""
+    moments = moment(0, calls=50), moment(1, calls=100), moment(3, calls=25)
+
+    assert [36.0, 72.0, 0.0, 18.0] == heights(drawn(*moments)["calls"])
+
+
+def test_zeros_have_a_scale():
+    """Nothing happened is a line at zero."""
+    picture = drawn(moment(0, failures=0))["calls without success"]
+
+    assert [0.0] == heights(picture)
+    assert ["0"] == [each for each in texts(picture) if each.isdigit()]
+
+
+def test_counts_are_whole_numbers():
+    """The scale of a few failures says 2 and not 2.0."""
+    picture = drawn(moment(0, failures=2))["calls without success"]
+
+    assert {"0", "2"} <= {*texts(picture)}
+
+
+def test_a_day_has_columns_that_can_be_seen():
+    """Of the minutes that share a column, the largest number is drawn."""
+    quiet = [moment(each, calls=10) for each in range(1440)]
+    quiet[777] = moment(777, calls=20)
+
+    columns = heights(drawn(*quiet)["calls"])
+
+    assert 190 == len(columns)
+    assert 1 == columns.count(72.0)
+    assert 189 == columns.count(36.0)
+
+
+def test_steps_may_be_longer_than_a_minute():
+    """The columns go by the step."""
+    moments = moment(0, calls=1), moment(10, calls=1)
+
+    assert [72.0, 72.0] == heights(drawn(*moments, step=600)["calls"])
+
+
+def test_there_may_be_no_moments():
+    """Without calls there is no picture."""
+    assert {} == drawn()
+
+
+@pytest.mark.parametrize("value", [None, 0.25])
+def test_p99_may_be_missing(value):
+    """A minute whose calls have no duration shows none."""
+    assert [0.0 if value is None else 72.0] == heights(
+        drawn(moment(0, p99=value))["p99, seconds"]
+    )

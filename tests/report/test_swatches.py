@@ -1,0 +1,34 @@
+"""Each part of the time has a colour."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from aioretry_smithy._report.answers import Part
+from aioretry_smithy._report.swatches import STYLE, swatch
+
+
+@pytest.mark.parametrize(
+    ("expected", "part", "source"),
+    [
+        ("swatch-answer", "answer", None),
+        ("swatch-backoff", "wait", "backoff"),
+        ("swatch-wait", "wait", None),
+        ("swatch-wait", "wait", 'x" onclick="alert(1)'),
+    ],
+)
+def test_classes_are_names_of_ours(expected, part, source):
+    """A reason that a line made up has the colour of waits."""
+    assert expected == swatch(Part(part, source, 1.0, 0.1, 1.0, 0.1))
+
+
+def test_each_class_has_a_colour_by_day_and_by_night():
+    """Every variable is set twice, and every class is one of them."""
+    colours = re.findall(r"--([\w-]+):#", STYLE)
+    day, night = colours[: len(colours) // 2], colours[len(colours) // 2 :]
+    used = re.findall(r"var\(--([\w-]+)\)", STYLE)
+
+    assert day == night
+    assert {*used} <= {*day}
