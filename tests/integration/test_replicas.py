@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from aiohttp import ClientConnectorError
 from live_replicas import Replica, at_a_rate, free_port, running
 
 from aioretry_smithy import (
@@ -50,12 +49,14 @@ async def test_nobody_notices_that_a_replica_dies_and_comes_back():
         attempt
         for log in logs
         for attempt in log.children
-        if isinstance(attempt.response_cause, ClientConnectorError)
-        or attempt.response_cause.__class__.__name__ == "ClientConnectorError"
+        if attempt.response_cause.__class__.__name__ == "ClientConnectorError"
     ]
+    known = min(each.started + (each.duration or 0.0) for each in refused)
+    # A busy machine may have several under way until the first refusal is heard of.
+    later = [each for each in refused if each.started > known]
     assert [] == [RequestLog.of(each).render() for each in failures]
     assert CALLS_A_SECOND < len(logs)
-    assert len(refused) <= 3
+    assert len(later) <= 3
     assert min(each.requests for each in replicas) > 100
 
 
