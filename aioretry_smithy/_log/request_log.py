@@ -42,6 +42,45 @@ class RequestLog(LogFacts):
         """Return the log and its attempts as JSON values, credentials hidden."""
         return to_dict(self)
 
+    def to_har(self) -> dict[str, Any]:
+        """Return the log as an HTTP Archive (HAR 1.2), credentials hidden.
+
+        Write it as JSON into a file ``call.har``, and open that in the developer tools
+        of a browser. The call is a page, and each attempt an entry, with status 0 where
+        there was no answer. What HAR lacks is in fields of its entries and pages with
+        the names of :meth:`to_dict` behind an underscore, such as ``_attempt``,
+        ``_delay`` and ``_stop_reason``, in seconds; ``_error`` is the
+        ``response_cause``. Of a function, each HTTP call inside is a page.
+
+        >>> import json
+        >>> def save(log):
+        ...     Path("call.har").write_text(json.dumps(log.to_har()))
+        """
+        # Most programs write no archive.
+        from .har import to_har  # noqa: PLC0415
+
+        return to_har(self.to_dict())
+
+    def to_curl(self) -> str:
+        """Return the command that sends the request again with ``curl``.
+
+        Of a call it is the first request that was sent, of the log of an attempt that
+        one. It is for a POSIX shell. Credentials are ``****``: put yours in their
+        place. The body is not in it; if there was one, a comment says so in the last
+        line.
+
+        Raises:
+            ValueError: This is the log of a function.
+
+        >>> def explain(log):
+        ...     print(log.children[-1].to_curl())
+        """
+        if self.request_method is None:
+            raise bad_argument("log", self, "the log of an HTTP call")
+        from .curl import to_curl  # noqa: PLC0415
+
+        return to_curl(self.to_dict())
+
     def to_svg(self, path: str | os.PathLike[str]) -> None:
         """Draw when each attempt and wait began and ended, as an SVG file.
 

@@ -1,0 +1,299 @@
+"""The command that sends a request again."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+from itertools import pairwise
+
+import pytest
+from calls import attempted, begin, end, end_call, function, http, upload
+from chains import bad_argument, retrying_session
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aioretry_smithy import HttpRequest, RequestLog
+from aioretry_smithy._log.curl import to_curl
+
+NO_BODY = "# Its body is not in the log. Give it with: --data-binary @FILE"
+HOSTILE = st.text(st.characters(codec=None))
+bash = pytest.mark.skipif(not shutil.which("bash"), reason="needs bash")
+
+
+def words(command):
+    """Return the words of a command as a shell sees them, without comments."""
+    return shlex.split(command.replace("\\\n", ""), comments=True)
+
+
+def words_of_bash(command):
+    """Return them as Bash sees them, byte for byte."""
+    script = command.replace("curl", "printf '%s\\0'", 1)
+    done = subprocess.run(["bash", "-c", script], capture_output=True, check=True)
+    return done.stdout.split(b"\0")[:-1]
+
+
+def command(method="GET", url="http://example.com/", headers=None, **values):
+    request = {"request_method": method, "request_url": url}
+    return to_curl({**request, "request_headers": headers or {}, **values})
+
+
+def headers_of(command):
+    pairs = pairwise(words(command))
+    return [header for option, header in pairs if option == "-H"]
+
+
+async def test_get_is_a_url_and_headers():
+    """Each header is in a line of its own, and ``GET`` need not be said."""
+    ctx = http("http://example.com/a?b=1", default_headers={"X-A": "b c"})
+    end(ctx, 200)
+
+    assert ctx.log.to_curl() == ("curl 'http://example.com/a?b=1' \\\n  -H 'X-A: b c'")
+
+
+async def test_call_is_its_first_request():
+    """Its URL and its headers belong together; each attempt has its own command."""
+    ctx = begin(HttpRequest("GET", "http://group/a"))
+    first = ctx.derive(HttpRequest("GET", "http://one.example.com/a"))
+    end(first, 503)
+    second = ctx.derive(HttpRequest("GET", "http://two.example.com/a"))
+    end(second, 200)
+    end_call(ctx, second)
+    values = ctx.log.to_dict()
+
+    assert "curl http://one.example.com/a" == to_curl(values).split(" \\\n")[0]
+    assert ["curl http://one.example.com/a", "curl http://two.example.com/a"] == [
+        to_curl(child).split(" \\\n")[0] for child in values["children"]
+    ]
+
+
+def test_what_was_sent_goes_before_what_was_asked_for():
+    """A decorator further in may have changed the method and the URL."""
+    sent = {"sent_method": "PUT", "sent_url": "http://example.com/b"}
+
+    assert "curl -X PUT http://example.com/b" == command(**sent)
+
+
+def test_attempt_without_a_url_has_that_of_the_call():
+    """A line may leave out what its call has."""
+    child = {"request_headers": {"A": "b"}}
+
+    assert ["curl", "-X", "PUT", "http://example.com/", "-H", "A: b"] == words(
+        command("PUT", children=[child])
+    )
+
+
+async def test_secrets_are_masked():
+    """The command goes to tickets and chats, as all views do."""
+    headers = {"Authorization": "Bearer S3CR3T", "Cookie": "a=S3CR3T"}
+    url = "http://user:S3CR3T@example.com/?token=S3CR3T"
+    ctx = http(url, default_headers=headers)
+    end(ctx, 200)
+
+    assert [
+        "curl",
+        "http://****@example.com/?token=****",
+        "-H",
+        "Authorization: ****",
+        "-H",
+        "Cookie: ****",
+    ] == words(ctx.log.to_curl())
+
+
+async def test_function_has_no_command():
+    """Its arguments are in no log."""
+    log = function("fetch").log
+
+    with bad_argument("log", log, "the log of an HTTP call"):
+        log.to_curl()
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ("GET", []),
+        ("HEAD", ["--head"]),
+        ("DELETE", ["-X", "DELETE"]),
+        ("A\r\nB: c", ["-X", "A B: c"]),
+        ("", ["-X", ""]),
+    ],
+)
+def test_method(method, options):
+    """HEAD has an option of its own: with ``-X`` curl would wait for a body."""
+    sent = to_curl({"name": "x", "request_method": method, "request_url": "http://a/"})
+
+    assert ["curl", *options, "http://a/"] == words(sent)
+
+
+@pytest.mark.parametrize(
+    ("url", "options"),
+    [
+        ("http://a/b", []),
+        ("http://a/../b", ["--path-as-is"]),
+        ("http://a/./b", ["--path-as-is"]),
+        ("http://a/b/%2E%2e", ["--path-as-is"]),
+        ("http://a/b?c=/../d", []),
+        ("http://a/..b/.c", []),
+        ("http://[::1]:80/", ["--globoff"]),
+        ("http://a/?b[]=c", ["--globoff"]),
+        ("http://a/{b}/..", ["--path-as-is", "--globoff"]),
+        ("-o/etc/passwd", ["--url"]),
+        ("/orders", ["--url"]),
+    ],
+)
+def test_url_is_taken_as_it_is(url, options):
+    """Some paths would be cut short, others expanded or taken for options."""
+    assert ["curl", *options, url] == words(command(url=url))
+
+
+@pytest.mark.parametrize(
+    ("url", "quoted"),
+    [
+        ("http://a/b c", "http://a/b%20c"),
+        ("http://a/\x1b[2J\n", "http://a/%1B[2J%0A"),
+        ("http://a/é", "http://a/%C3%A9"),
+        ("ws://a/b", "http://a/b"),
+        ("wss://a/b", "https://a/b"),
+    ],
+)
+def test_url_that_curl_would_refuse(url, quoted):
+    """What stands in no URL is quoted; a websocket begins with a request."""
+    assert quoted == words(command(url=url))[-1]
+
+
+def test_lengths_of_the_body_are_left_out():
+    """There is no body that they would be of."""
+    headers = {"content-length": "3", "Transfer-Encoding": "chunked", "A": "b"}
+
+    assert ["A: b"] == headers_of(command("POST", headers=headers))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"request_length": 3},
+        {"request_content_preview": "a=b"},
+        {"headers": {"Transfer-Encoding": "chunked"}},
+        {"headers": {"content-length": "3"}},
+    ],
+)
+def test_missing_body_is_told_of_in_the_last_line(values):
+    """However the log knows that there was one."""
+    assert NO_BODY == command("POST", **values).splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "values", [{"request_length": 0}, {"headers": {"Content-Length": "0"}}, {}]
+)
+def test_request_without_a_body_has_no_comment(values):
+    """Nothing is missing."""
+    assert "#" not in command("POST", **values)
+
+
+async def test_uploaded_body_is_told_of():
+    """The log counts what was sent."""
+    ctx = http("http://example.com/", method="POST")
+    upload(ctx, 12, 0.5)
+    end(ctx, 200)
+
+    assert ctx.log.to_curl().endswith(f"\n{NO_BODY}")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("X-Empty", "", ["X-Empty;"]),
+        ("X-Blank", " \t", ["X-Blank;"]),
+        ("X-At", "@/etc/passwd", ["X-At: @/etc/passwd"]),
+        ("@/etc/passwd", "a", []),
+        ("a: b", "c", []),
+        ("a b", "c", []),
+        ("", "c", []),
+        ("X-Lines", "a\r\nHost: evil\0", ["X-Lines: a Host: evil"]),
+        ("X-Quote", 'it\'s "$HOME" `id` !!', ['X-Quote: it\'s "$HOME" `id` !!']),
+        ("host", "other.example.com", ["host: other.example.com"]),
+    ],
+)
+def test_header(name, value, shown):
+    """Empty ones end in a semicolon; no name is a file, and no value two headers."""
+    agent = {"Accept": "x", "User-Agent": "y"}
+    given_headers = headers_of(command(headers={name: value, **agent}))
+
+    assert [*shown, "Accept: x", "User-Agent: y"] == given_headers
+
+
+@pytest.mark.parametrize("url", ["http://a:80/", "http://****@a:80/?b", "ws://a:80"])
+def test_host_that_curl_sends_anyway(url):
+    """It is that of the URL."""
+    headers = {"Host": "a:80", "Accept": "x", "user-agent": "y"}
+
+    assert ["Accept: x", "user-agent: y"] == headers_of(
+        command(url=url, headers=headers)
+    )
+
+
+def test_curl_does_not_add_what_was_not_sent():
+    """Where the log has all that was sent, Host too, curl sends no more."""
+    assert ["Accept:", "User-Agent:"] == headers_of(
+        command(headers={"Host": "example.com"})
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "options"),
+    [("gzip, deflate", ["--compressed"]), ("identity", []), ("", [])],
+)
+def test_answer_is_decompressed(value, options):
+    """Else a terminal would show bytes; an empty header asks for none."""
+    shown = command(headers={"accept-encoding": value})
+
+    assert ["curl", *options, "http://example.com/"] == words(shown)[: 2 + len(options)]
+
+
+@bash
+@pytest.mark.parametrize(
+    "value",
+    ["\x1b[2J'\\", "a\u202eb", "\x7f9", "caf\xe9\xa0", "\ud800", "\U0001d4b3\u2028"],
+)
+def test_what_cannot_be_seen_is_escaped(value):
+    """A terminal shows the command as it is, and a shell takes the bytes meant."""
+    shown = command(headers={"X-A": value})
+    sent = value.encode("utf-8", "backslashreplace")
+
+    assert shown.replace("\\\n", "").isprintable()
+    assert b"X-A: " + sent == words_of_bash(shown)[-1]
+
+
+@bash
+@given(HOSTILE, HOSTILE, st.dictionaries(HOSTILE, HOSTILE))
+def test_any_text_is_one_word(method, url, headers):
+    """Whatever the log holds, each word is an option, the URL or a header."""
+    shown = command(method, url, headers)
+    found = words_of_bash(shown)
+
+    assert shown.replace(" \\\n", "").isprintable()
+    while found and found[0] in {b"--head", b"--compressed", b"--path-as-is"}:
+        found.pop(0)
+    if found[0] == b"-X":
+        found = found[2:]
+    while found[0] in {b"--path-as-is", b"--url", b"--globoff"}:
+        found.pop(0)
+    assert [b"-H"] * (len(found) // 2) == found[1::2]
+    assert not any(header.startswith((b"@", b":")) for header in found[2::2])
+
+
+async def test_response_leads_to_the_command():
+    """From a real call, through its log."""
+    client = retrying_session([503, 200])
+    async with client:
+        response = await client.get("http://example.com/", headers={"X-A": "b"})
+
+    assert "-H 'X-A: b'" in RequestLog.of(response).to_curl()
+
+
+async def test_command_of_an_attempt_under_way():
+    """It may be had before there is any answer."""
+    ctx = begin(HttpRequest("GET", "http://example.com/a"))
+    child = await attempted(ctx, 0.5)
+
+    assert "curl http://example.com/a" == child.log.to_curl()
