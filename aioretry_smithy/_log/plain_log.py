@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from .._masking.mask import DEFAULT_MASK
+from .._masking.mask import DEFAULT_MASK, HIDDEN
+from .._text import encodable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +41,10 @@ class PlainLog:
     def preview(self, key: str) -> str | None:
         """Return the beginning of a body, secrets hidden."""
         value = self._values.get(key)
-        return DEFAULT_MASK.content(value) if value and isinstance(value, str) else None
+        if not value or not isinstance(value, str):
+            return None
+        # Where something was hidden it may be no JSON any more, and all would go.
+        return encodable(value) if HIDDEN in value else DEFAULT_MASK.content(value)
 
     def number(self, key: str) -> int | None:
         """Return a whole number that is not negative."""
