@@ -5,21 +5,23 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from .endpoints import REASONS, counted
 from .labels import ANOTHER_NAME, Names
-from .prometheus_metrics import RegisteredMetrics
+from .prometheus_metrics import RegisteredMetrics, family_of
 from .registry import WeakRegistry
+from .series import SERIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from prometheus_client import Counter
+    from prometheus_client.core import GaugeMetricFamily
 
     from .._endpoints.listener import Group
     from .._request.endpoint import Endpoint
+    from .prometheus_metrics import Labels
 
 
 class EndpointMetrics(RegisteredMetrics):
@@ -30,12 +32,10 @@ class EndpointMetrics(RegisteredMetrics):
     """
 
     def __init__(self, *, by_endpoint: bool) -> None:
-        super().__init__("aioretry_smithy_")
+        super().__init__()
         self._endpoints: Names | None = Names() if by_endpoint else None
-        more = ("endpoint",) if by_endpoint else ()
-        text = "How often endpoints of a group were out."
-        labels = ("group", *more, "reason")
-        self._ejections: Counter = self.counter("ejections", text, labels)
+        labels = _labels("ejections", by_endpoint=by_endpoint)
+        self._ejections: Counter = self.counter("ejections", labels)
         self._gauges = EndpointGauges(self.names, self._endpoints)
         self.collectors.append(self._gauges)
 
@@ -65,21 +65,22 @@ class EndpointGauges(Collector):
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yield the gauge of all groups that are alive."""
-        names = self._endpoints
-        more = () if names is None else ("endpoint",)
-        family = GaugeMetricFamily(
-            "aioretry_smithy_endpoints",
-            "Endpoints of a group.",
-            labels=("group", *more, "state"),
-        )
+        by_endpoint = self._endpoints is not None
+        labels_of_all = _labels("endpoints", by_endpoint=by_endpoint)
+        family = family_of(SERIES["endpoints"], labels_of_all)
         for group in self.groups.all():
-            for found in counted(group, by_endpoint=names is not None):
+            for found in counted(group, by_endpoint=by_endpoint):
                 shown = () if found.endpoint is None else (found.endpoint,)
                 labels = self._names[group.name], *shown, found.state
                 family.add_metric(labels, found.number)
         yield family
 
     describe = collect
+
+
+def _labels(name: str, *, by_endpoint: bool) -> Labels:
+    first, *others = SERIES[name].labels
+    return (first, "endpoint", *others) if by_endpoint else (first, *others)
 
 
 endpoint_metrics = partial(EndpointMetrics, by_endpoint=False)

@@ -24,12 +24,12 @@ from .labels import (
     HEDGES,
     HedgeCount,
     Names,
-    has_succeeded,
     connection_waits,
-    error_type,
+    has_succeeded,
     status_class,
 )
 from .registry import LIMIT_GAUGES, WeakRegistry, one_per_registry
+from .series import PREFIX, SERIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,43 +38,51 @@ if TYPE_CHECKING:
     from .._context.context import ClientRequestContext
     from .._limits.concurrency_limit import ConcurrencyLimit
     from .._retry.budget import RetryBudget
+    from .series import Series
 
 Labels: TypeAlias = tuple[str, ...]
 
 
 class RegisteredMetrics:
-    """Metrics that are registered together.
+    """Metrics that are registered together, as the table of series has them.
 
     Args:
         prefix: What the names of the metrics begin with.
     """
 
-    def __init__(self, prefix: str) -> None:
+    def __init__(self, prefix: str = "") -> None:
         self.prefix: str = prefix
         self.collectors: list[Collector] = []
         self.names: Names = Names()
 
-    def counter(self, name: str, text: str, labels: Labels) -> Counter:
-        """Make a counter."""
-        counter = Counter(f"{self.prefix}{name}", text, labels, registry=None)
+    def counter(self, name: str, labels: Labels | None = None) -> Counter:
+        """Make a counter, perhaps with other *labels* than those of the table."""
+        series = SERIES[f"{self.prefix}{name}"]
+        labels = series.labels if labels is None else labels
+        counter = Counter(f"{PREFIX}{series.name}", series.text, labels, registry=None)
         self.collectors.append(counter)
         return counter
 
-    def gauge(
-        self, name: str, text: str, labels: Labels, mode: Literal["livemin", "livesum"]
-    ) -> Gauge:
+    def gauge(self, name: str, mode: Literal["livemin", "livesum"]) -> Gauge:
         """Make a gauge; the *mode* says what several processes show together."""
-        name = f"{self.prefix}{name}"
-        gauge = Gauge(name, text, labels, multiprocess_mode=mode, registry=None)
+        series = SERIES[f"{self.prefix}{name}"]
+        gauge = Gauge(
+            f"{PREFIX}{series.name}",
+            series.text,
+            series.labels,
+            multiprocess_mode=mode,
+            registry=None,
+        )
         self.collectors.append(gauge)
         return gauge
 
-    def histogram(self, name: str, text: str, labels: Labels) -> Histogram:
+    def histogram(self, name: str) -> Histogram:
         """Make a histogram of seconds."""
+        series = SERIES[f"{self.prefix}{name}"]
         histogram = Histogram(
-            f"{self.prefix}{name}",
-            text,
-            labels,
+            f"{PREFIX}{series.name}",
+            series.text,
+            series.labels,
             buckets=DURATION_BUCKETS,
             registry=None,
         )
@@ -87,67 +95,43 @@ class TrafficMetrics(RegisteredMetrics):
 
     Args:
         prefix: What the names of the metrics begin with.
-        subject: The labels that tell calls from one another.
-        outcome: The label for the outcome of an attempt.
-        end: The words for when a call or an attempt ends.
         is_http: Whether there may be connections and hedges.
     """
 
-    def __init__(
-        self, prefix: str, subject: Labels, outcome: str, end: str, *, is_http: bool
-    ) -> None:
+    def __init__(self, prefix: str, *, is_http: bool) -> None:
         super().__init__(prefix)
-        of_attempts, of_calls = (*subject, outcome), (*subject, "stop_reason")
-        self.attempts: Counter = self.counter("attempts", "Attempts.", of_attempts)
-        text = "Attempts after the first of a call."
-        self.retries: Counter = self.counter("retries", text, of_attempts)
-        text = f"Seconds from an attempt's start to its {end}."
-        name = "attempt_duration_seconds"
-        self.attempt_duration: Histogram = self.histogram(name, text, of_attempts)
-        text = f"Seconds from a call's start to its {end}."
-        self.call_duration: Histogram = self.histogram(
-            "call_duration_seconds", text, of_calls
-        )
+        self.attempts: Counter = self.counter("attempts")
+        self.retries: Counter = self.counter("retries")
+        self.attempt_duration: Histogram = self.histogram("attempt_duration_seconds")
+        self.call_duration: Histogram = self.histogram("call_duration_seconds")
         # There without timings too, so that a dashboard can ask for it.
-        self.connection_wait: Histogram | None = None
-        if is_http:
-            text = "Seconds that an attempt waited for its connection, where timed."
-            labels, name = (subject[0], "part"), "connection_wait_seconds"
-            self.connection_wait = self.histogram(name, text, labels)
-        kinds = HEDGES if is_http else {}
+        self.connection_wait: Histogram | None = (
+            self.histogram("connection_wait_seconds") if is_http else None
+        )
         self.hedges: dict[str, Counter] = {
-            kind: self.counter(
-                "hedges" if kind == "sent" else f"hedges_{kind}", words, subject
-            )
-            for kind, words in kinds.items()
+            kind: self.counter("hedges" if kind == "sent" else f"hedges_{kind}")
+            for kind in (HEDGES if is_http else ())
         }
 
 
 def http_metrics() -> TrafficMetrics:
     """Make the metrics of HTTP calls."""
-    subject, end = ("host", "method"), "headers or its failure"
-    prefix, outcome = "aioretry_smithy_", "status_class"
-    return TrafficMetrics(prefix, subject, outcome, end, is_http=True)
+    return TrafficMetrics("", is_http=True)
 
 
 def rpc_metrics() -> TrafficMetrics:
     """Make the metrics of calls of functions."""
-    prefix, subject = "aioretry_smithy_rpc_", ("name",)
-    return TrafficMetrics(prefix, subject, "outcome", "end", is_http=False)
+    return TrafficMetrics("rpc_", is_http=False)
 
 
 class BreakerMetrics(RegisteredMetrics):
     """The counters and gauges of circuit breakers."""
 
     def __init__(self) -> None:
-        super().__init__("aioretry_smithy_circuit_breaker_")
-        labels = "circuit_breaker", "state"
-        text = "1 for the state that a circuit breaker is in."
-        self.state: Gauge = self.gauge("state", text, labels, "livesum")
-        text = "How often a circuit breaker went into a state."
-        self.transitions: Counter = self.counter("transitions", text, labels)
-        text = "Requests that a circuit breaker refused."
-        self.rejections: Counter = self.counter("rejections", text, labels[:1])
+        super().__init__("circuit_breaker_")
+        self.state: Gauge = self.gauge("state", "livesum")
+        self.transitions: Counter = self.counter("transitions")
+        self.rejections: Counter = self.counter("rejections")
         # Not their names: a new one may have the name of one that is gone.
         self.shown: WeakSet[CircuitBreaker] = WeakSet()
 
@@ -165,12 +149,9 @@ class BudgetMetrics(RegisteredMetrics):
     """The counters and gauges of retry budgets."""
 
     def __init__(self) -> None:
-        super().__init__("aioretry_smithy_retry_budget_")
-        labels = ("retry_budget",)
-        text = "Tokens that a retry budget holds."
-        self.tokens: Gauge = self.gauge("tokens", text, labels, "livemin")
-        text = "Retries that a retry budget refused."
-        self.refusals: Counter = self.counter("refusals", text, labels)
+        super().__init__("retry_budget_")
+        self.tokens: Gauge = self.gauge("tokens", "livemin")
+        self.refusals: Counter = self.counter("refusals")
 
     def show(self, budget: RetryBudget) -> str:
         """Show the tokens of a budget, and return its label."""
@@ -185,11 +166,9 @@ class LimitMetrics(RegisteredMetrics):
     """The counters and gauges of concurrency limits."""
 
     def __init__(self) -> None:
-        super().__init__("aioretry_smithy_concurrency_limit_")
-        labels = ("concurrency_limit",)
-        text = "Requests that got no place in time, or none in the queue."
-        self.refusals: Counter = self.counter("refusals", text, labels)
-        self.gauges: LimitGauges = LimitGauges(self.prefix, labels)
+        super().__init__("concurrency_limit_")
+        self.refusals: Counter = self.counter("refusals")
+        self.gauges: LimitGauges = LimitGauges(self.prefix)
         self.collectors.append(self.gauges)
 
     def show(self, limit: ConcurrencyLimit) -> str:
@@ -205,22 +184,26 @@ class LimitMetrics(RegisteredMetrics):
 class LimitGauges(Collector):
     """Reads limits when Prometheus asks: they change with each request."""
 
-    def __init__(self, prefix: str, labels: Labels) -> None:
-        self._prefix, self._labels = prefix, labels
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
         self.limits: WeakRegistry[ConcurrencyLimit] = WeakRegistry()
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yield the gauges of all limits that are alive."""
         shown = self.limits.all()
-        for name, value, text in LIMIT_GAUGES:
-            family = GaugeMetricFamily(
-                f"{self._prefix}{name}", text, labels=self._labels
-            )
+        for name, value, _ in LIMIT_GAUGES:
+            family = family_of(SERIES[f"{self._prefix}{name}"])
             for limit in shown:
                 family.add_metric([encodable(limit.name)], value(limit))
             yield family
 
     describe = collect
+
+
+def family_of(series: Series, labels: Labels | None = None) -> GaugeMetricFamily:
+    """Make a gauge that is filled when Prometheus asks."""
+    labels = series.labels if labels is None else labels
+    return GaugeMetricFamily(f"{PREFIX}{series.name}", series.text, labels=labels)
 
 
 _M = TypeVar("_M", bound=RegisteredMetrics)

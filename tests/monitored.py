@@ -1,0 +1,91 @@
+"""A run that meets everything there are series for, and the page that comes of it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import NamedTuple
+
+import aiohttp
+from chains import after, retrying, session
+from functions import lookups, observed
+from group_servers import Servers, of
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from aioretry_smithy import (
+    CircuitBreaker,
+    CircuitBreakerClient,
+    ConcurrencyLimit,
+    ConcurrencyLimitingClient,
+    HedgingClient,
+    RetryBudget,
+)
+from aioretry_smithy.prometheus import (
+    CircuitBreakerMetrics,
+    ConcurrencyLimitMetrics,
+    EndpointGroupMetrics,
+    MetricsClient,
+    MetricsRpcClient,
+    RetryBudgetMetrics,
+)
+
+
+class Shown(NamedTuple):
+    """What a page says of one series."""
+
+    kind: str
+    """Its type."""
+
+    labels: dict[str, set[str]]
+    """Its labels, each with the values that it has."""
+
+
+async def scrape() -> dict[str, Shown]:
+    """Make calls of all kinds, and read the page: series by the names of samples."""
+    registry = CollectorRegistry()
+    # Gauges show what is alive, and no longer.
+    alive = [await part(registry) for part in (_calls, _functions, _endpoints)]
+    page = generate_latest(registry).decode()
+    del alive
+    found: dict[str, Shown] = {}
+    for family in text_string_to_metric_families(page):
+        for sample in family.samples:
+            shown = found.setdefault(sample.name, Shown(family.type, {}))
+            for label, value in sample.labels.items():
+                shown.labels.setdefault(label, set()).add(value)
+    return found
+
+
+async def _calls(registry: CollectorRegistry) -> object:
+    metrics = MetricsClient.new_decorator(registry)
+    breaker = CircuitBreaker("orders", listeners=[CircuitBreakerMetrics(registry)])
+    budget = RetryBudget(name="orders", listeners=[RetryBudgetMetrics(registry)])
+    limit = ConcurrencyLimit.fixed(
+        2, name="orders", listeners=[ConcurrencyLimitMetrics(registry)]
+    )
+    async with session(
+        [after(0.2, 503), 200, 503, 503, 200],
+        ConcurrencyLimitingClient.new_decorator(limit),
+        CircuitBreakerClient.new_decorator(breaker),
+        metrics,
+        HedgingClient.new_decorator(0.1),
+        retrying(limiter=budget),
+        metrics,
+    ) as client:
+        for _ in range(2):
+            with suppress(aiohttp.ClientError):
+                await client.get("http://orders/")
+    return limit
+
+
+async def _functions(registry: CollectorRegistry) -> object:
+    decorate = observed(MetricsRpcClient.new_decorator(registry))
+    return await decorate(lookups(LookupError(), 1))()
+
+
+async def _endpoints(registry: CollectorRegistry) -> object:
+    group = of("a", "b", name="orders", listener=EndpointGroupMetrics(registry))
+    servers = Servers(a=503)
+    async with servers.session(group) as client:
+        await servers.get(client)
+    return group
