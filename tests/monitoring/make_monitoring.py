@@ -1,0 +1,29 @@
+"""Write the dashboard and the alert rules of the documents.
+
+Run it where a series or a panel has changed:
+
+    python tests/monitoring/make_monitoring.py
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from alerts import alerts
+from dashboard import dashboard
+
+FOLDER = Path(__file__).parents[2] / "docs" / "howto"
+
+
+def files() -> dict[Path, str]:
+    """Return what belongs in each file."""
+    return {
+        FOLDER / "dashboard.json": json.dumps(dashboard(), indent=2) + "\n",
+        FOLDER / "alerts.yml": alerts(),
+    }
+
+
+if __name__ == "__main__":
+    for file, text in files().items():
+        file.write_text(text, encoding="utf-8")
