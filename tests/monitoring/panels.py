@@ -125,6 +125,34 @@ ATTEMPTS = Row(
     ],
 )
 
+CONNECTIONS = Row(
+    "Connections, with connection_timings()",
+    [
+        Panel(
+            "Requests in the queue of the pool",
+            "On average. More than 0 for long: the pool of this client is too small.",
+            "none",
+            {
+                "{{host}}": sum_by(
+                    "host",
+                    "connection_wait_seconds",
+                    JOB,
+                    HOST,
+                    'part="queued"',
+                    suffix="_sum",
+                )
+            },
+            is_stacked=True,
+        ),
+        Panel(
+            "Waits for a connection, p99",
+            "In the queue of the pool, for DNS, and to connect, TLS included.",
+            "s",
+            {"{{part}}": quantile(0.99, "part", "connection_wait_seconds", JOB, HOST)},
+        ),
+    ],
+)
+
 PROTECTION = Row(
     "Circuit breakers, budgets and limits",
     [
@@ -248,4 +276,4 @@ FUNCTIONS = Row(
     ],
 )
 
-ROWS = [CALLS, ATTEMPTS, PROTECTION, ENDPOINTS, FUNCTIONS]
+ROWS = [CALLS, ATTEMPTS, CONNECTIONS, PROTECTION, ENDPOINTS, FUNCTIONS]
