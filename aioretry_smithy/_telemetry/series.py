@@ -54,6 +54,7 @@ _ATTEMPTS: Final = "Attempts."
 _RETRIES: Final = "Attempts after the first of a call."
 _ATTEMPT_TIME: Final = "Seconds from an attempt's start to its {}."
 _CALL_TIME: Final = "Seconds from a call's start to its {}."
+_CONNECTION_TIME: Final = "Seconds that an attempt waited for its connection, if timed."
 _HEADERS: Final = "headers or its failure"
 _STATE: Final = "1 for the state that a circuit breaker is in."
 _TRANSITIONS: Final = "How often a circuit breaker went into a state."
@@ -75,6 +76,7 @@ _ROWS: Final = (
     _histogram(
         "call_duration_seconds", (*_HTTP, "stop_reason"), _CALL_TIME.format(_HEADERS)
     ),
+    _histogram("connection_wait_seconds", ("host", "part"), _CONNECTION_TIME),
     _counter("hedges", _HTTP, HEDGES["sent"]),
     _counter("hedges_won", _HTTP, HEDGES["won"]),
     _counter("hedges_refused", _HTTP, HEDGES["refused"]),
