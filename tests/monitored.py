@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 import aiohttp
+from calls import connecting
 from chains import after, retrying, session
 from functions import lookups, observed
 from group_servers import Servers, of
@@ -65,6 +66,7 @@ async def _calls(registry: CollectorRegistry) -> object:
     )
     async with session(
         [after(0.2, 503), 200, 503, 503, 200],
+        connecting(*[{"queued": 0.5, "dns": 0.1, "connect": 0.2}] * 5),
         ConcurrencyLimitingClient.new_decorator(limit),
         CircuitBreakerClient.new_decorator(breaker),
         metrics,
