@@ -184,13 +184,7 @@ class LogFacts(NeverCopied):
         error inside a 200; of an attempt, from the moment that the strategy was asked.
         A hedge that was given up because another one won is no failure either.
         """
-        outcome = self._record.outcome
-        if outcome.ended is None or outcome.is_unwanted:
-            return False
-        if self.response_cause is not None:
-            return self.superseded
-        # A function that has returned has no status.
-        return outcome.status is None or outcome.status < 400
+        return not self._record.outcome.is_unwanted and ended_well(self)
 
     @property
     def injected(self) -> bool:
@@ -373,3 +367,12 @@ class LogFacts(NeverCopied):
             return None
         race = self._record.race
         return (ended if race is None else max(ended, race.ended)) - self.started
+
+
+def ended_well(log: LogFacts) -> bool:
+    """Say whether a call or an attempt ended well, whatever a strategy made of that."""
+    if log.response_cause is not None:
+        return log.superseded
+    status = log.response_status
+    # A function that has returned has no status.
+    return log.duration is not None if status is None else status < 400

@@ -18,7 +18,6 @@ from .settings import (
     SUCCESS_LEVEL,
     LoggingSettings,
     LogLevel,
-    Sampling,
     names_of,
 )
 
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from .._context.client import Decorator
+    from .sampling import Sampling
     from .settings import LogAfter, Logger
 
 _LOGGER = logging.getLogger("aioretry_smithy")

@@ -11,6 +11,8 @@ from .._errors import bad_argument
 from .._log.error_text import describe_cause
 from .._log.tree import content_preview, describe_stop
 from .._text import printable
+from .json_line import json_line
+from .sampling import share_of_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -91,12 +93,13 @@ class LogFormatter(ABC):
         return _TEXT
 
     @staticmethod
-    def json(*, nested: bool = False) -> LogFormatter:
+    def json(*, nested: bool = False, omit_empty: bool = False) -> LogFormatter:
         """Return the formatter for machines: one JSON object a line.
 
-        ``"type"`` is ``"request"`` or ``"response"``; the other keys and their values
-        are those of :meth:`RequestLog.to_dict` that belong to that side, always the
-        same ones.
+        ``"type"`` is ``"request"`` or ``"response"``, and ``"v"`` the version of the
+        keys, 1. A line of one call of many says ``"sampling_rate"``, or ``"sampled":
+        true`` where a function has picked it. The other keys and their values are those
+        of :meth:`RequestLog.to_dict` that belong to that side.
 
         Args:
             nested: Whether to write one line instead of two, with the whole of
@@ -104,6 +107,9 @@ class LogFormatter(ABC):
                 It is the response's line, at the response's level. Its ``"type"`` is
                 ``"call"``, or ``"attempt"`` if the logging client is inside the
                 retrying one.
+            omit_empty: Whether to leave out keys whose value is null, false, or empty,
+                but for ``"sent"`` and ``"is_success"``, and the spaces. The lines are
+                half as long; otherwise they have always the same keys.
 
         Raises:
             ValueError: An argument is not as described.
@@ -111,12 +117,13 @@ class LogFormatter(ABC):
         >>> LogFormatter.json()
         LogFormatter.json()
         >>> decorator = LoggingClient.new_decorator(
-        ...     formatter=LogFormatter.json(nested=True)
+        ...     formatter=LogFormatter.json(nested=True, omit_empty=True)
         ... )
         """
-        if not isinstance(nested, bool):
-            raise bad_argument("nested", nested, "True or False")
-        return _NESTED_JSON if nested else _JSON
+        for name, value in {"nested": nested, "omit_empty": omit_empty}.items():
+            if not isinstance(value, bool):
+                raise bad_argument(name, value, "True or False")
+        return _JSON[nested, omit_empty]
 
     @staticmethod
     def tree() -> LogFormatter:
@@ -145,6 +152,7 @@ class _TextFormatter(LogFormatter):
             "currentAttempt": log.attempt,
             "endpoint": None if log.children else log.endpoint,
             "hedge": "yes" if log.is_hedge else None,
+            "samplingRate": share_of_lines().get("sampling_rate"),
         }
         return printable(f"Request: {_braced(fields)}")
 
@@ -164,6 +172,7 @@ class _TextFormatter(LogFormatter):
             "sent": "no" if log.duration is not None and not was_sent else None,
             "headers": _response_headers(log),
             "preview": _quoted(content_preview(log.response_content_preview, log.mask)),
+            "samplingRate": share_of_lines().get("sampling_rate"),
         }
         line = f"Response: {_braced(fields)}"
         if log.children:
@@ -178,26 +187,36 @@ class _TextFormatter(LogFormatter):
 
 
 class _JsonFormatter(LogFormatter):
-    def format_request(self, log: RequestLog) -> str:
-        return _json_object("request", log, _REQUEST_KEYS)
+    def __init__(self, *, omit_empty: bool) -> None:
+        self._omit_empty = omit_empty
+
+    def format_request(self, log: RequestLog) -> str | None:
+        return self._line("request", log, _REQUEST_KEYS)
 
     def format_response(self, log: RequestLog) -> str:
-        return _json_object("response", log, _RESPONSE_KEYS)
+        return self._line("response", log, _RESPONSE_KEYS)
+
+    def _line(self, kind: str, log: RequestLog, keys: Iterable[str]) -> str:
+        values = log.to_dict()
+        shown = {key: values[key] for key in keys}
+        return json_line(kind, shown, omit_empty=self._omit_empty)
 
     def __repr__(self) -> str:
-        return "LogFormatter.json()"
+        omits = "omit_empty=True" if self._omit_empty else ""
+        return f"LogFormatter.json({omits})"
 
 
-class _NestedJsonFormatter(LogFormatter):
+class _NestedJsonFormatter(_JsonFormatter):
     def format_request(self, log: RequestLog) -> None:
         return None
 
     def format_response(self, log: RequestLog) -> str:
         kind = "call" if log.attempt is None else "attempt"
-        return json.dumps({"type": kind, **log.to_dict()})
+        return json_line(kind, log.to_dict(), omit_empty=self._omit_empty)
 
     def __repr__(self) -> str:
-        return "LogFormatter.json(nested=True)"
+        omits = ", omit_empty=True" if self._omit_empty else ""
+        return f"LogFormatter.json(nested=True{omits})"
 
 
 class _TreeFormatter(LogFormatter):
@@ -212,8 +231,11 @@ class _TreeFormatter(LogFormatter):
 
 
 _TEXT = _TextFormatter()
-_JSON = _JsonFormatter()
-_NESTED_JSON = _NestedJsonFormatter()
+_JSON = {
+    (nested, omit_empty): kind(omit_empty=omit_empty)
+    for nested, kind in ((False, _JsonFormatter), (True, _NestedJsonFormatter))
+    for omit_empty in (False, True)
+}
 _TREE = _TreeFormatter()
 
 
@@ -272,8 +294,3 @@ def _connection(log: RequestLog) -> str | None:
 
 def _seconds(duration: float | None) -> str | None:
     return None if duration is None else f"{duration:.3f}s"
-
-
-def _json_object(kind: str, log: RequestLog, keys: Iterable[str]) -> str:
-    values = log.to_dict()
-    return json.dumps({"type": kind, **{key: values[key] for key in keys}})

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._call.hooks import Hooks
 from .._errors import raised_from
+from .._log.facts import ended_well
 from .._log.request_log import RequestLog, log_of
 from .settings import emit, level_check, level_from
 
@@ -37,12 +38,12 @@ class LoggingHooks(Hooks):
     enters = False
 
     __slots__ = (
+        "_failures",
         "_has_reported",
-        "_is_failure_sampled",
         "_is_on",
-        "_is_success_sampled",
         "_may_log_successes",
         "_settings",
+        "_successes",
     )
 
     def __init__(self, settings: LoggingSettings) -> None:
@@ -56,8 +57,8 @@ class LoggingHooks(Hooks):
         if not callable(request) and not callable(response):
             # Where this level is off, so is the other.
             self._may_log_successes = partial(self._is_on, max(request, response))
-        self._is_success_sampled = settings.sampler("success_sampling_rate")
-        self._is_failure_sampled = settings.sampler("failure_sampling_rate")
+        self._successes = settings.sampler("success_sampling_rate")
+        self._failures = settings.sampler("failure_sampling_rate")
 
     def leave(
         self,
@@ -86,7 +87,8 @@ class LoggingHooks(Hooks):
 
     def _write(self, log: RequestLog) -> None:
         try:
-            success = log.is_success
+            # That of an attempt does not depend on when its lines are written.
+            success = log.is_success if log.attempt is None else ended_well(log)
             settings, is_on = self._settings, self._is_on
             # Without a helper function: every call pays for this, even with both off.
             level = settings.request_log_level
@@ -102,16 +104,14 @@ class LoggingHooks(Hooks):
             response_level = level if is_on(level) else None
             if request_level is None and response_level is None:
                 return
-            is_sampled = (
-                self._is_success_sampled if success else self._is_failure_sampled
-            )
-            if not is_sampled(log):
+            sampler = self._successes if success else self._failures
+            if not sampler.is_sampled(log):
                 return
-            lines = _lines(
-                settings.formatter, log, request_level, response_level, pair=not success
-            )
+            levels, formatter = (request_level, response_level), settings.formatter
+            lines = sampler.tell(partial(_lines, formatter, log, levels, not success))
+            values = sampler.values_of(log)
             for level, line in lines:
-                emit(settings.logger, level, line, log)
+                emit(settings.logger, level, line, values)
         except Exception as error:
             self._report(error, log.response_cause)
 
@@ -135,15 +135,14 @@ def _always() -> bool:
 def _lines(
     formatter: LogFormatter,
     log: RequestLog,
-    request_level: int | None,
-    response_level: int | None,
-    *,
+    levels: tuple[int | None, int | None],
     pair: bool,
 ) -> list[tuple[int, str]]:
     """Format the lines to write, both before the first is written.
 
     A level that is off is None. Of a *pair*, that line takes the level of the other.
     """
+    request_level, response_level = levels
     request = response = None
     if request_level or pair:
         request = formatter.format_request(log)

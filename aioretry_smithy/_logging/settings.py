@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeGuard
 
-from .._errors import bad_argument, is_finite, is_plain_function
+from .._errors import bad_argument, is_plain_function
+from .sampling import Sampler
 
 if TYPE_CHECKING:
-    from collections.abc import MutableMapping
+    from collections.abc import Mapping, MutableMapping
 
     from .._log.request_log import RequestLog
     from .formatter import LogFormatter
+    from .sampling import Sampling
 
 
 class _OtherLogger(Protocol):
@@ -44,13 +46,13 @@ def level_check(logger: object) -> Callable[[int], bool]:
     return is_on
 
 
-def emit(logger: Logger, level: int, line: str, log: RequestLog) -> None:
-    """Write *line*, with *log* on the record or in structlog's event."""
-    options: MutableMapping[str, Any] = {"extra": {"request_log": log}}
+def emit(logger: Logger, level: int, line: str, values: Mapping[str, object]) -> None:
+    """Write *line*, with *values* on the record or in structlog's event."""
+    options: MutableMapping[str, Any] = {"extra": {**values}}
     while _only_processes(logger):
         # Such an adapter replaces our ``extra`` by its own.
         line, options = logger.process(line, options)
-        options["extra"] = {**(options.get("extra") or {}), "request_log": log}
+        options["extra"] = {**(options.get("extra") or {}), **values}
         logger = logger.logger
     if hasattr(type(logger), "try_unbind"):
         # A logger of structlog takes values by name, and ``extra`` for one of them.
@@ -80,16 +82,6 @@ DEFAULTS = {
 }
 """The default level of each line."""
 
-
-class _Sampler(Protocol):
-    """Picks the calls that are logged, as an object."""
-
-    def is_sampled(self, log: RequestLog, /) -> bool: ...
-
-
-Sampling: TypeAlias = "float | Callable[[RequestLog], bool] | _Sampler"
-"""A rate from 0 to 1; or a plain function of the log, or an object with such a method
-``is_sampled``, that says whether a call is logged."""
 
 LogAfter: TypeAlias = Literal["headers", "body"]
 """What the lines of a call are written after."""
@@ -131,23 +123,9 @@ class LoggingSettings:
         if self.log_after not in ("headers", "body"):
             raise bad_argument("log_after", self.log_after, '"headers" or "body"')
 
-    def sampler(self, name: str) -> Callable[[RequestLog], bool]:
-        """Return a function that says whether a call is logged."""
-        sampling, random = getattr(self, name), self.random
-        if is_finite(sampling) and 0 <= sampling <= 1:
-            return lambda log: random() < sampling
-        function = getattr(sampling, "is_sampled", sampling)
-        if isinstance(sampling, type) or not is_plain_function(function):
-            expected = ">= 0 and <= 1, or a plain function of the log"
-            raise bad_argument(name, sampling, expected)
-
-        def is_sampled(log: RequestLog) -> bool:
-            answer = function(log)
-            if isinstance(answer, bool):
-                return answer
-            raise bad_argument(f"{name}()", answer, "True or False")
-
-        return is_sampled
+    def sampler(self, name: str) -> Sampler:
+        """Return what picks the calls of a setting."""
+        return Sampler.of(name, getattr(self, name), self.random)
 
     def __str__(self) -> str:
         shown = {

@@ -1,18 +1,49 @@
-"""Record what breaks into a call between its attempts, or ends its time."""
+"""Record what ends the attempts of a call: a decision, or what breaks into them."""
 
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from .._call.recorder import record_failure
+from .._call.recorder import record_failure, record_unwanted
 from .._call.stop_reason import RetryStopReason
 from .._errors import ResponseTimeoutError, raised_from
 from .._failures.pool_queue import where_passed
 from .._failures.safety import stands_for
+from .given_up import reason_after
 
 if TYPE_CHECKING:
     from .._call.call import Call
+    from .._call.record import Record
+
+
+_CONTENT: Final = frozenset({None, RetryStopReason.NO_RETRY})
+"""Reasons to stop with an outcome after which nobody wanted another attempt."""
+
+
+def record_stop(
+    call: Call,
+    record: Record,
+    reason: RetryStopReason | None,
+    refusal: Exception | None,
+) -> None:
+    """Record that a call stops with the outcome of an attempt.
+
+    Args:
+        call: The call.
+        record: That of the attempt.
+        reason: Why there is no other one; None after a success.
+        refusal: The error with which a Smithy strategy refused another attempt.
+    """
+    if reason not in _CONTENT:
+        record_unwanted(record)
+    # Unless a decorator has answered without waiting for this.
+    if not call.is_settled:
+        if reason is not None or call.stop_reason is not None:
+            call.stop_reason = reason_after(call, record, reason)
+        if refusal is not None or call.retry_error is not None:
+            call.retry_error = refusal
+        call.outcome = record.outcome
 
 
 def record_break(call: Call, error: BaseException, refusal: Exception | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from .._call.call import Attempt
 from .._call.hooks import NOTHING
@@ -18,9 +18,8 @@ from .._context.loop import Ending
 from .._failures.kept_cause import drop_frames
 from .._failures.retry_info import RetryInfo
 from .._failures.safety import peel, ran_out
-from .break_off import deadline_passed, keep_as_context, record_break
+from .break_off import deadline_passed, keep_as_context, record_break, record_stop
 from .elsewhere import ELSEWHERE, overrules, without_wait
-from .given_up import reason_after
 from .limiter import acquired, notify, report
 from .wait import AT_ONCE, LATER, SUCCEEDED, Stop, plan_wait
 
@@ -40,10 +39,6 @@ if TYPE_CHECKING:
     from .wait import Decision, Wait
 
 _T = TypeVar("_T")
-
-
-_TAKES_IT: Final = frozenset({None, RetryStopReason.NO_RETRY})
-"""Reasons to stop that do not come in the way of another attempt."""
 
 
 class RetriedCall(Ending):
@@ -344,18 +339,9 @@ class RetriedCall(Ending):
 
     def _end(self, reason: RetryStopReason | None) -> None:
         """Write the outcome into the record of the call."""
-        call, record = self.call, self.attempt.record
-        if reason not in _TAKES_IT and self.result is not NOTHING:
-            record_unwanted(record)
-        # Unless a decorator has answered without waiting for this.
-        if not call.is_settled:
-            if reason is not None or call.stop_reason is not None:
-                call.stop_reason = reason_after(call, record, reason)
-            if self.refusal is not None or call.retry_error is not None:
-                call.retry_error = self.refusal
-            call.outcome = record.outcome
+        record_stop(self.call, self.attempt.record, reason, self.refusal)
         if self.cause is not None:
-            record_failure(call, call, self.cause)
+            record_failure(self.call, self.call, self.cause)
         self.forget_earlier()
 
     async def break_off(self, error: BaseException) -> None:

@@ -15,7 +15,7 @@ from aioretry_smithy.testing import ScriptedTransport
 logging.basicConfig(stream=sys.stdout, format="%(message)s", level=logging.INFO)
 
 ONE_LINE_PER_CALL = LoggingClient.new_decorator(
-    formatter=LogFormatter.json(nested=True),
+    formatter=LogFormatter.json(nested=True, omit_empty=True),
     successful_response_log_level=logging.INFO,
 )
 

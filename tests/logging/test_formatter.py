@@ -307,7 +307,7 @@ async def test_json_of_a_request():
 
     shown = json.loads(JSON.format_request(log))
 
-    assert "request" == shown.pop("type")
+    assert ("request", 1) == (shown.pop("type"), shown.pop("v"))
     assert {
         "id",
         "name",
@@ -332,7 +332,7 @@ async def test_json_of_a_response():
 
     shown = json.loads(JSON.format_response(log))
 
-    assert "response" == shown.pop("type")
+    assert ("response", 1) == (shown.pop("type"), shown.pop("v"))
     assert 3 == shown["total_attempts"]
     assert 503 == shown["response_status"]
     assert "max_total_attempts" == shown["stop_reason"]

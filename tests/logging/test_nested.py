@@ -70,7 +70,7 @@ async def test_one_line_per_call(logger, written, answers, level):
     ((written_level, line),) = written()
     shown = json.loads(line)
     assert level == written_level
-    assert "call" == shown.pop("type")
+    assert ("call", 1) == (shown.pop("type"), shown.pop("v"))
     assert len(answers) == len(shown["children"])
     assert log.to_dict() == shown
 

@@ -117,4 +117,4 @@ async def test_nested_json_survives_another_process(logger):
         log = RequestLog.of(await client.get(URL))
     arrived = pickle.loads(pickle.dumps(records.get()))
 
-    assert {"type": "call", **log.to_dict()} == json.loads(arrived.getMessage())
+    assert {"type": "call", "v": 1, **log.to_dict()} == json.loads(arrived.getMessage())

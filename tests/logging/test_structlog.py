@@ -131,6 +131,16 @@ async def test_logger_of_structlog_alone():
     assert log.to_dict() == response["request_log"]
 
 
+async def test_event_has_the_sampling_rate():
+    """As a value of its own, where not all calls are logged."""
+    log_capture = structlog.testing.LogCapture()
+    structlog.configure(processors=[log_capture])
+
+    await call(structlog.get_logger(), success_sampling_rate=0.1, random=lambda: 0.0)
+
+    assert [0.1, 0.1] == [entry["sampling_rate"] for entry in log_capture.entries]
+
+
 async def test_event_has_what_is_bound_around_the_call():
     """The event is made where the call is: context variables are in it."""
     log_capture = structlog.testing.LogCapture()
