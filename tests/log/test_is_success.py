@@ -38,8 +38,7 @@ from aioretry_smithy import (
     new_response,
     rpc,
 )
-from aioretry_smithy._call.outcome import PENDING
-from aioretry_smithy.smithy import StandardRetryStrategy
+from aioretry_smithy.smithy import CapacityNotAvailableError, StandardRetryStrategy
 
 ALWAYS = retrying(Always(), max_total_attempts=2)
 ERROR_INSIDE = (200, {"error": "busy"})
@@ -218,13 +217,19 @@ async def test_request_that_lost_a_race_is_no_failure():
     assert all(each.is_success for each in log.children if each.superseded)
 
 
-async def test_other_calls_under_way_are_left_alone():
+async def test_call_that_stopped_before_its_first_attempt_is_none():
     """All that are under way share an outcome, which nothing marks."""
-    waiting = begin()
-    log = await log_of(session([OSError(), 200], ALWAYS))
 
-    assert log.is_success is waiting.log.is_success is False
-    assert [] == [*vars(PENDING)]
+    class HeldUp(StandardRetryStrategy):
+        async def acquire_initial_retry_token(self, *, token_scope=None):
+            raise CapacityNotAvailableError(1.0)
+
+    waiting = begin()
+    log = await log_of(session([], retrying(HeldUp())))
+    end(waiting, 200)
+
+    assert waiting.log.is_success
+    assert not log.is_success
 
 
 async def test_function_whose_result_was_wanted_again_is_none():
