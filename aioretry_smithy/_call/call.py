@@ -135,7 +135,7 @@ class Call(Rarely, Record):
         return self.to_send
 
     @property
-    def shown_request(self) -> Request:
+    def begun_request(self) -> Request:
         """The request without its body, made when it is asked for."""
         request = self.request
         if request is None:
@@ -203,13 +203,15 @@ class Call(Rarely, Record):
 
     def begin_first_request(self, began: float) -> Sent:
         """Give the facts of the first attempt, which began then, to a request."""
-        sent = Sent(self.shown_request, began, None, 1)
+        sent = Sent(self.begun_request, began, None, 1)
         self.attempt_began = None
         self.care, self.sent = OF_ALL, [sent]
         sent.outcome, sent.was_sent = self.outcome, self.was_sent
         sent.was_refused, sent.upload = self.was_refused, self.upload
         sent.sent_headers, sent.route = self.sent_headers, self.route
         sent.connection = self.connection
+        if self.sent_request is not None:
+            sent.sent_request = self.sent_request
         sent.is_settled = self.is_over
         return sent
 
@@ -274,12 +276,20 @@ class Sent(Record):
         self.count_header = self.delay = self.delay_source = None
 
     @property
-    def shown_request(self) -> Request:
-        """The request with all that was sent with it, but its body."""
+    def begun_request(self) -> Request:
+        """The request that it began with, with the count of attempts but no body."""
         if self.count_header is not None:
             self.request = self.request.with_header(*self.count_header)
+            if self.sent_request is not None:
+                self.sent_request = self.sent_request.with_header(*self.count_header)
             self.count_header = None
-        return super().shown_request
+        return self.request
+
+    @property
+    def shown_request(self) -> Request:
+        """The request as it was sent, but for its body."""
+        begun = self.begun_request
+        return self.sent_request or begun
 
 
 class Attempt:
@@ -333,7 +343,7 @@ class Attempt:
         count_header: tuple[str, str] | None = None,
     ) -> None:
         # Most attempts send the very request that the caller made.
-        kept = call.shown_request if request is call.to_send else request.without_body()
+        kept = call.begun_request if request is call.to_send else request.without_body()
         self.record = record = call.begin_request(kept, timeout)
         self.number = record.number - call.resends
         self.to_send = request

@@ -118,8 +118,5 @@ class Rarely:
     stop_reason: RetryStopReason | None = None
     """Why there was no further attempt; None after a success."""
 
-    count_header: None = None
-    """No header: where the call itself is the attempt, that is the first one."""
-
     waiters: Sequence[Callable[[], object]] = ()
     """Functions to call, once, when something of the call has ended."""

@@ -78,6 +78,12 @@ class _Rarely(NeverCopied):
 
     __slots__ = ()
 
+    count_header: tuple[str, str] | None = None
+    """The header with the number of attempts before, where the request has it not.
+
+    None of the call: where it is an attempt itself, that is the first one.
+    """
+
     began: float | None = None
     """When its attempt began, where another request of that went before."""
 
@@ -107,6 +113,12 @@ class _Rarely(NeverCopied):
 
     request_preview: str | None = None
     """The first characters of a text that was sent."""
+
+    sent_request: Request = None
+    """The request as it was sent, without its body, where that is another one.
+
+    A decorator further in has made it of what the record began with.
+    """
 
     sent_headers: Mapping[str, str] | None = None
     """The headers that aiohttp sent first, where its outcome does not have them."""
@@ -164,9 +176,14 @@ class Record(_Rarely):
     """Whether a server may have seen it."""
 
     @property
-    def shown_request(self) -> Request:
-        """The request with all that was sent with it, but its body."""
+    def begun_request(self) -> Request:
+        """The request that it began with, without its body."""
         return self.request
+
+    @property
+    def shown_request(self) -> Request:
+        """The request that logs show, without its body."""
+        return self.begun_request
 
     @property
     def attempt_started(self) -> float:

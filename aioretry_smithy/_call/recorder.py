@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from multidict import CIMultiDict
 
     from .call import Call, Sent
+    from .hooks import Scope
     from .kinds import Request
     from .outcome import Outcome
     from .record import Record
@@ -152,6 +153,22 @@ def cause_of(record: Record) -> BaseException | None:
     return cause.get() if isinstance(cause, KeptCause) else cause
 
 
+def note_request(scope: Scope, request: Request) -> None:
+    """Note the request that is sent, where a decorator has made another of it."""
+    record: Record = scope.record
+    if record.is_settled:
+        return
+    count = scope.count_header
+    if count is not None and record.count_header is None:
+        # Somebody has looked at the request meanwhile, which has it since.
+        request = request.with_header(*count)
+    if not request.looks_like(record.request or record.begun_request):
+        record.sent_request = request.without_body()
+    elif record.sent_request is not None:
+        # Another one was sent before it.
+        record.sent_request = None
+
+
 def note_defaults(
     call: Call, record: Record, headers: CIMultiDict[str], request: Request
 ) -> None:
@@ -204,7 +221,7 @@ def follow_stale(call: Call, stale: Record) -> Sent:
     """Begin the request that is sent in place of one with a broken connection."""
     stale.delay, stale.delay_source, stale.is_settled = 0.0, "stale_connection", True
     drop_frames(cause_of(stale))
-    sent = call.begin_request(stale.shown_request)
+    sent = call.begin_request(stale.begun_request)
     sent.began, sent.deadline = stale.attempt_started, stale.deadline
     sent.request_preview = stale.request_preview
     sent.first_sent, sent.route = stale.first_sent, stale.route
@@ -232,7 +249,7 @@ def _let_go_of_call(call: Call, raised: BaseException | None) -> None:
         call.to_send.drop_body()
         call.request = call.request or call.to_send
         return
-    call.to_send = call.request or call.shown_request
+    call.to_send = call.request or call.begun_request
     if call.options is not None:
         call.options = None
     if call.attributes is not None:

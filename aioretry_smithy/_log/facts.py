@@ -11,6 +11,8 @@ from .._call.call_id import id_of
 from .._call.recorder import cause_of
 from .._call.tries import last_of, route_of
 from .._failures.kept_cause import KeptCause, NeverCopied
+from .asked import asked_of, described_change, sent_instead
+from .success import ended_well
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
     from .._call.call import Call
     from .._call.connection_timings import ConnectionTimings
+    from .._call.kinds import Request
     from .._call.record import DelaySource, Record
     from .._call.stop_reason import RetryStopReason
     from .._masking.mask import Mask
@@ -48,7 +51,7 @@ class LogFacts(NeverCopied):
 
     @property
     def request(self) -> HttpRequest:
-        """The request, without its body."""
+        """The request, without its body; of an attempt, as it was sent."""
         request: HttpRequest = self._record.shown_request
         return request
 
@@ -208,18 +211,18 @@ class LogFacts(NeverCopied):
     @property
     def name(self) -> str:
         """The name of the call in logs: its method, or that of the function."""
-        name: str = self._first.shown_request.name
+        name: str = self._asked.name
         return name
 
     @property
     def request_method(self) -> str | Any:
         """The method, in upper case; None of a function."""
-        return self._first.shown_request.method
+        return self._asked.method
 
     @property
     def request_url(self) -> URL | Any:
         """The joined URL, with ``params`` and credentials; None of a function."""
-        return self._first.shown_request.full_url()
+        return self._asked.full_url()
 
     @property
     def request_headers(self) -> Mapping[str, str] | Any:
@@ -231,7 +234,22 @@ class LogFacts(NeverCopied):
         sent = first.outcome.sent_headers or first.sent_headers
         if sent is not None:
             return sent
-        return first.shown_request.merged_headers(self._call.default_headers)
+        request = first.sent_request or first.shown_request
+        return request.merged_headers(self._call.default_headers)
+
+    @property
+    def sent_method(self) -> str | None:
+        """The method that was sent, where nothing retries and it was another one."""
+        sent = self._sent_instead
+        method: str | None = None if sent is None else sent.method
+        return None if method == self.request_method else method
+
+    @property
+    def sent_url(self) -> URL | None:
+        """The URL that a request was sent to, where nothing retries and it differs."""
+        sent = self._sent_instead
+        url: URL | None = None if sent is None else sent.full_url()
+        return None if url == self.request_url else url
 
     @property
     def request_length(self) -> int | None:
@@ -341,7 +359,7 @@ class LogFacts(NeverCopied):
 
     def _described(self) -> str:
         """Name the request: method and URL, or the function; credentials hidden."""
-        described: str = self._first.shown_request.described(self.mask)
+        described: str = self._asked.described(self.mask)
         return described
 
     def _has_failed(self) -> bool:
@@ -361,18 +379,21 @@ class LogFacts(NeverCopied):
         """Return the seconds from its start to now."""
         return self._call.loop.time() - self.started
 
+    def _described_change(self) -> str:
+        """Name what was sent in place of what was asked for; nothing where that was."""
+        return described_change(self._call, self._record, self.mask)
+
+    @property
+    def _asked(self) -> Request:
+        return asked_of(self._call, self._record)
+
+    @property
+    def _sent_instead(self) -> Request | None:
+        return sent_instead(self._call, self._record)
+
     def _seconds_to(self, ended: float | None) -> float | None:
         """Return the seconds to an end, which was not before that of its race."""
         if ended is None:
             return None
         race = self._record.race
         return (ended if race is None else max(ended, race.ended)) - self.started
-
-
-def ended_well(log: LogFacts) -> bool:
-    """Say whether a call or an attempt ended well, whatever a strategy made of that."""
-    if log.response_cause is not None:
-        return log.superseded
-    status = log.response_status
-    # A function that has returned has no status.
-    return log.duration is not None if status is None else status < 400

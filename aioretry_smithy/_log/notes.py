@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Final
 from .._call.recorder import attach
 from .._text import printable
 from .request_log import log_of
-from .tree import describe_outcome, describe_seconds, describe_waits
+from .tree import (
+    describe_change,
+    describe_outcome,
+    describe_seconds,
+    describe_waits,
+)
 
 if TYPE_CHECKING:
     from .._call.call import Call
@@ -53,6 +58,9 @@ def note(attempt: LogFacts) -> str:
     name = f"attempt {attempt.attempt}"
     if attempt.endpoint is not None:
         name = f"{name} at {attempt.endpoint}"
+    change = describe_change(attempt)
+    if change and attempt.request_method is not None:
+        name = f"{name} ({change})"
     if attempt.request_method is None:
         # It may stand below the attempts of a call inside.
         name = printable(attempt.mask.text(f"{name} of {attempt.name}"))

@@ -214,6 +214,17 @@ class SavedLog(LogFacts):
             return mask.text(self.name or "")
         return f"{mask.text(method)} {mask.text(self.request_url or '')}"
 
+    def _described_change(self) -> str:
+        asked = self._parent
+        if asked is None:
+            name, url = self.sent_method, self.sent_url
+        else:
+            name = None if self.name == asked.name else self.name
+            # Those of a group differ by their endpoints.
+            is_same = self.request_url == asked.request_url or self.endpoint is not None
+            url = None if is_same else self.request_url
+        return self.mask.text(f"{name or ''} {url or ''}".strip())
+
     def _has_failed(self) -> bool:
         return self.values.get("response_cause") is not None
 

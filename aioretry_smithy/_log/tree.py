@@ -131,10 +131,21 @@ def headline(log: LogFacts, attempts: Sequence[LogFacts]) -> Headline:
         parts.append(f", first waited {log.delay:.3f} s ({log.delay_source})")
     if not attempts and log.endpoint is not None:
         parts.append(f", at {log.endpoint}")
+    change = "" if log.attempt else printable(log._described_change())
+    if change:
+        parts.append(f", changed to {change}")
     stop = describe_stop(log)
     if stop is not None:
         parts.append(f", stopped: {stop}")
     return Headline(printable(log._described()), outcome, "".join(parts))
+
+
+def describe_change(log: LogFacts) -> str:
+    """Say what an attempt asked for, where a decorator has made another of a request.
+
+    Another endpoint is no change of it.
+    """
+    return excerpt(printable(log._described_change()))
 
 
 def _count(number: int, noun: str) -> str:
@@ -171,17 +182,23 @@ def aligned_rows(attempts: Sequence[LogFacts]) -> list[Row]:
 
 
 def _names(attempts: Sequence[LogFacts]) -> list[str]:
-    """Number the attempts, and name the endpoint of each; all are equally long."""
+    """Number the attempts, and say where each went; all are equally long.
+
+    That is its endpoint, and the request where a decorator has changed it.
+    """
     widest = max((len(f"{log.attempt}") for log in attempts), default=0)
     names = [f"{log.attempt:>{widest}}" for log in attempts]
-    endpoints = [log.endpoint or "" for log in attempts]
-    longest = max(map(cells, endpoints), default=0)
-    if not longest:
-        return names
-    return [
-        f"{name}  {endpoint}{' ' * (longest - cells(endpoint))}"
-        for name, endpoint in zip(names, endpoints, strict=True)
-    ]
+    for column in (
+        [log.endpoint or "" for log in attempts],
+        [describe_change(log) for log in attempts],
+    ):
+        longest = max(map(cells, column), default=0)
+        if longest:
+            names = [
+                f"{name}  {words}{' ' * (longest - cells(words))}"
+                for name, words in zip(names, column, strict=True)
+            ]
+    return names
 
 
 def cells(text: str) -> int:
@@ -298,6 +315,8 @@ def to_dict(log: LogFacts) -> dict[str, object]:
         "name": mask.text(log.name),
         "request_method": _text(log.request_method, mask),
         "request_url": _text(log.request_url, mask),
+        "sent_method": _text(log.sent_method, mask),
+        "sent_url": _text(log.sent_url, mask),
         "request_headers": _headers(log.request_headers, mask),
         "request_content_preview": content_preview(log.request_content_preview, mask),
         "request_started_at": log.request_started_at.isoformat(),

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from .._log.request_log import RequestLog
 
 _REQUEST_KEYS = (
-    "id name request_method request_url request_headers request_content_preview"
+    "id name request_method request_url sent_method sent_url"
+    " request_headers request_content_preview"
     " request_started_at request_length request_duration response_timeout attempt"
     " is_hedge"
 ).split()

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from .._call.hooks import Hooks
 from .._errors import raised_from
-from .._log.facts import ended_well
 from .._log.request_log import RequestLog, log_of
+from .._log.success import ended_well
 from .settings import emit, level_check, level_from
 
 if TYPE_CHECKING:

@@ -201,6 +201,26 @@ class HttpRequest(CallBound):
         copy._url = self._url
         return copy
 
+    def looks_like(self, other: HttpRequest) -> bool:
+        """Say whether it has the method, the URL and the headers of another one."""
+        if self is other:
+            return True
+        own, others = self.arguments, other.arguments
+        return (
+            self.method == other.method
+            and (
+                (
+                    self.target is other.target
+                    and own.get("params") is others.get("params")
+                )
+                or self.full_url() == other.full_url()
+            )
+            and (
+                own.get("headers") is others.get("headers")
+                or self.merged_headers(None) == other.merged_headers(None)
+            )
+        )
+
     def _copy(
         self, method: str, target: StrOrURL, given: Arguments, arguments: Arguments
     ) -> Self:

@@ -84,6 +84,10 @@ class RpcRequest(CallBound):
         """Return the request without its arguments, for a log to keep."""
         return self._without_arguments or RpcRequest(self.name)
 
+    def looks_like(self, other: RpcRequest) -> bool:
+        """Say whether it has the name of another one."""
+        return self.name == other.name
+
     def described(self, mask: Mask) -> str:
         """Return the name, credentials hidden."""
         return mask.text(self.name)

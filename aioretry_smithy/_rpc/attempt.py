@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
 from .._call.hooks import Hooks
-from .._call.recorder import record_failure, record_return
+from .._call.recorder import note_request, record_failure, record_return
 from .._call.time_limits import TimeLimits, time_left
 from .._context.client import derived
 from .._context.context import state_of
@@ -187,11 +187,14 @@ class FunctionClient(Sender):
             ResponseTimeoutError: There is none: nothing begins after a deadline.
         """
         timeout: AttemptTimeout | None = scope.cut
-        deadline, loop = call.deadline_of(scope.record), call.loop
+        record = scope.record
+        if request is not scope.to_send or record.sent_request is not None:
+            note_request(scope, request)
+        deadline, loop = call.deadline_of(record), call.loop
         if timeout is not None:
             timeout.follow(loop, deadline)
         if deadline is not None:
-            if time_left(call, scope.record) <= 0:
+            if time_left(call, record) <= 0:
                 if timeout is not None:
                     timeout.is_named = True
                 raise _error_of(TimeLimits.of(call, scope))
@@ -199,7 +202,7 @@ class FunctionClient(Sender):
                 scope.cut = timeout = AttemptTimeout(loop, deadline)
                 timeout.is_of_function = True
         # The function may send anything.
-        scope.record.was_sent = True
+        record.was_sent = True
         return self._function(*request.args, **request.kwargs)
 
     def answered(

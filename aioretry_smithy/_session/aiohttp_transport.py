@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from .._call.call import Attempt
 from .._call.defaults import OF_ALL
-from .._call.recorder import follow_stale, note_defaults
+from .._call.recorder import follow_stale, note_defaults, note_request
 from .._context.options import current_options, lending
 from .._endpoints.visit import move_resend
 from .._failures.safety import mark_reached_server
@@ -77,6 +77,7 @@ class AiohttpTransport(Transport):
         """Send *request* again where a connection of the pool was broken."""
         resends = 0
         try:
+            note_request(scope, request)
             while True:
                 cause = judged(call, scope, record, cause)
                 if resends:
@@ -187,10 +188,12 @@ def _later_arguments(
 ) -> Arguments:
     """Return the arguments where something may have changed since the call began."""
     headers, arguments = session._default_headers, request.arguments
+    if request is not scope.to_send or scope.record.sent_request is not None:
+        note_request(scope, request)
     if version_of(headers) != call.defaults.version:
-        is_counted = scope.count_header is not None
-        shown = scope.counted_request if is_counted else request
-        note_defaults(call, scope.record, headers, shown)
+        count = scope.count_header
+        counted = request if count is None else request.with_header(*count)
+        note_defaults(call, scope.record, headers, counted)
     if request.given is not arguments:
         arguments = _arguments(call, request)
     return arguments

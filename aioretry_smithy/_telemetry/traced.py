@@ -24,8 +24,8 @@ from .labels import (
     HedgeCount,
     call_error_type,
     class_name,
+    connection_waits,
 )
-from .labels import ANOTHER_METHOD, Attributes, HedgeCount, class_name, connection_waits
 from .spans import Telemetry, Traced, is_suppressed, nanoseconds, show_failure
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from multidict import CIMultiDict
 
 from .._bodies.new_response import new_response
 from .._bodies.replayable_payload import ReplayablePayload
+from .._call.recorder import note_request
 from .._call.upload import Upload
 from .._context.context import context_of
 from .._errors import bad_argument
@@ -148,6 +149,7 @@ class ScriptedTransport(Transport):
         ctx, record = context_of(call, scope), scope.record
         self.contexts.append(ctx)
         self.requests.append(request)
+        note_request(scope, request)
         _refuse_as_session(call.session, request)
         _refuse(request)
         if call.remaining(record) <= 0:

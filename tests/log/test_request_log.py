@@ -142,14 +142,21 @@ async def test_request_side():
     assert {"A": "1", "B": "0"} == dict(log.request_headers)
 
 
-async def test_root_shows_the_request_of_its_first_attempt():
-    """The change of a decorator outside of the retrying client is in it."""
-    ctx = begin()
-    ctx.derive(REQUEST.replace(method="PUT", headers={"A": "1"}))
-    ctx.derive(REQUEST.replace(method="DELETE", headers={"A": "2"}))
+async def test_root_shows_the_request_of_the_caller():
+    """What a decorator outside of the retrying client changes is in the attempts.
 
-    assert "PUT" == ctx.log.request_method
-    assert {"A": "1"} == dict(ctx.log.request_headers)
+    Of the headers, those that were sent first.
+    """
+    ctx = begin()
+    first = REQUEST.replace(method="PUT", url="http://a.example/", headers={"A": "1"})
+    ctx.derive(first)
+    ctx.derive(first.replace(method="DELETE", headers={"A": "2"}))
+    log = ctx.log
+
+    assert ("GET", REQUEST.url) == (log.request_method, log.request_url)
+    assert ["PUT", "DELETE"] == [each.request_method for each in log.children]
+    assert {first.url} == {each.request_url for each in log.children}
+    assert {"A": "1"} == dict(log.request_headers)
 
 
 async def test_headers_become_those_that_were_sent():

@@ -223,6 +223,8 @@ async def test_values_are_json():
         "name": "GET",
         "request_method": "GET",
         "request_url": "http://example.com/?page=2",
+        "sent_method": None,
+        "sent_url": None,
         "request_headers": {"A": "1"},
         "request_content_preview": None,
         "request_started_at": ctx.log.request_started_at.isoformat(),

@@ -313,6 +313,8 @@ async def test_json_of_a_request():
         "name",
         "request_method",
         "request_url",
+        "sent_method",
+        "sent_url",
         "request_headers",
         "request_content_preview",
         "request_started_at",
