@@ -41,10 +41,13 @@ class ConnectionTimings:
 class ConnectionTimes:
     """Adds up the waits of one request, hop by hop, while it is sent."""
 
-    __slots__ = ("_part", "_seconds", "_since", "began", "reused")
+    __slots__ = ("_seconds", "_since", "began", "part", "reused")
 
     began: float
     """When the first wait began, by the event loop's clock."""
+
+    part: Part | None
+    """What goes on now."""
 
     reused: bool
     """Whether the last hop had a connection that was used before."""
@@ -52,7 +55,7 @@ class ConnectionTimes:
     def __init__(self, now: float) -> None:
         self.began = self._since = now
         self.reused = False
-        self._part: Part | None = None
+        self.part = None
         self._seconds: dict[Part, float] = {}
 
     def wait_for(self, part: Part | None, now: float) -> None:
@@ -61,15 +64,11 @@ class ConnectionTimes:
         A request that waits has no connection yet.
         """
         self._seconds = self._up_to(now)
-        self._part, self._since = part, now
+        self.part, self._since = part, now
         if part is not None:
             self.reused = False
             if not self._seconds:
                 self.began = now
-
-    def waits_for(self, part: Part) -> bool:
-        """Say whether that is what goes on."""
-        return self._part == part
 
     def shown(self, now: float) -> ConnectionTimings:
         """Return the waits up to now."""
@@ -78,7 +77,7 @@ class ConnectionTimes:
         return ConnectionTimings(*parts, self.reused)
 
     def _up_to(self, now: float) -> dict[Part, float]:
-        part, seconds = self._part, self._seconds
+        part, seconds = self.part, self._seconds
         if part is None:
             return seconds
         passed = max(0.0, now - self._since)

@@ -7,7 +7,7 @@ into a context variable while it is sent, which aiohttp's call for it finds ther
 
 from __future__ import annotations
 
-import asyncio
+from asyncio import current_task, get_running_loop
 from contextvars import ContextVar
 from functools import partial
 from types import SimpleNamespace
@@ -19,6 +19,7 @@ from .._call.connection_timings import ConnectionTimes
 from .aiohttp_transport import AiohttpTransport
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Awaitable, Callable
 
     import aiohttp
@@ -45,16 +46,20 @@ class TimedTransport(AiohttpTransport):
         self, call: Call, scope: Scope, request: HttpRequest
     ) -> Awaitable[aiohttp.ClientResponse]:
         """Begin to send the request."""
-        send = partial(super().start, call, scope, request)
-        return _timed(TimedRequest(call, scope.record), send)
+        return _timed(super().start, call, scope, request)
 
 
 async def _timed(
-    timed: TimedRequest, send: Callable[[], Awaitable[aiohttp.ClientResponse]]
+    start: Callable[[Call, Scope, HttpRequest], Awaitable[aiohttp.ClientResponse]],
+    call: Call,
+    scope: Scope,
+    request: HttpRequest,
 ) -> aiohttp.ClientResponse:
+    """Send a request, and time what it waits for."""
+    timed = TimedRequest(call.loop, scope.record)
     token = _sent.set(timed)
     try:
-        return await send()
+        return await start(call, scope, request)
     finally:
         # A coroutine that is thrown away ends in another context.
         if _sent.get(None) is timed:
@@ -66,31 +71,26 @@ class TimedRequest(SimpleNamespace):
     """A request of ours while it is sent, as aiohttp's signals know it.
 
     Args:
-        call: The call.
+        loop: The event loop.
         record: That of the request, which gets the times.
     """
 
-    __slots__ = ("_loop", "_record", "followers", "task")
+    __slots__ = ("_loop", "_record", "followers")
 
     followers: list[TimedRequest]
     """Others that wait until its host is resolved."""
 
-    task: asyncio.Task[object] | None
-    """What sends it."""
-
-    def __init__(self, call: Call, record: Record) -> None:
-        self._loop = call.loop
+    def __init__(self, loop: asyncio.AbstractEventLoop, record: Record) -> None:
+        self._loop = loop
         self._record: Record | None = record
-        self.task = None
         self.followers = []
 
     def open(self) -> None:
         """Begin to time, as aiohttp has got it: a mock never does."""
         record = self._record
-        if record is not None:
-            # A call without attempts has one record for all its requests.
-            record.connection = record.connection or ConnectionTimes(self._loop.time())
-            self.task = asyncio.current_task()
+        # A call without attempts has one record for all its requests.
+        if record is not None and record.connection is None:
+            record.connection = ConnectionTimes(self._loop.time())
 
     def wait_for(self, part: Part | None) -> None:
         """Note what it waits for from now on: a part, or nothing more."""
@@ -101,7 +101,7 @@ class TimedRequest(SimpleNamespace):
     def resolved(self) -> None:
         """Note that the name is resolved, so that the rest is to connect."""
         times = self._times
-        if times is not None and times.waits_for("dns"):
+        if times is not None and times.part == "dns":
             times.wait_for("connect", self._loop.time())
 
     def reuse(self) -> None:
@@ -112,8 +112,9 @@ class TimedRequest(SimpleNamespace):
 
     def close(self) -> None:
         """End the wait; what a query of the resolver reports later counts no more."""
-        self.wait_for(None)
-        self._record = self.task = None
+        times, self._record = self._times, None
+        if times is not None and times.part is not None:
+            times.wait_for(None, self._loop.time())
 
     @property
     def _times(self) -> ConnectionTimes | None:
@@ -150,7 +151,8 @@ def _trace_config() -> TraceConfig:
     config.on_connection_create_start.append(_heard(_wait("connect")))
     config.on_connection_create_end.append(_heard(_wait(None)))
     config.on_connection_reuseconn.append(_heard(_reuse))
-    config.on_dns_resolvehost_start.append(_heard(lookups.begin))
+    config.on_dns_cache_miss.append(_heard(lookups.begin))
+    config.on_dns_resolvehost_start.append(_heard(_wait("dns")))
     config.on_dns_resolvehost_end.append(_heard(lookups.end))
     config.on_dns_cache_hit.append(_heard(lookups.join))
     return config
@@ -181,8 +183,9 @@ def _reuse(timed: TimedRequest, given: object) -> None:
 class _Lookups:
     """The queries of a session's resolver, each by the request that wanted it first.
 
-    aiohttp asks once for all that want the same, in a task that outlives the first. It
-    tells the others of a hit in the cache, and then lets them wait.
+    Where names are cached, aiohttp asks once for all that want the same, in a task that
+    outlives the first. It tells the others of a hit in the cache, and then lets them
+    wait.
     """
 
     def __init__(self) -> None:
@@ -190,36 +193,36 @@ class _Lookups:
         self._early: dict[str, list[TimedRequest]] = {}
 
     def begin(
-        self, timed: TimedRequest, given: aiohttp.TraceDnsResolveHostStartParams
+        self, timed: TimedRequest, given: aiohttp.TraceDnsCacheMissParams
     ) -> None:
-        """Note that a request waits for a query, which others may join."""
-        timed.wait_for("dns")
-        task = asyncio.current_task()
-        # Without a cache each request asks by itself.
-        if task is not None and task is not timed.task:
-            self._asking[given.host] = timed
-            timed.followers = self._early.pop(given.host, [])
-            for each in timed.followers:
-                each.wait_for("dns")
-            # It may fail, which is not reported.
-            task.add_done_callback(partial(self._forget, given.host, timed))
+        """Note that a query begins in this task, which other requests may join."""
+        host = given.host
+        self._asking[host] = timed
+        timed.followers = self._early.pop(host, [])
+        for each in timed.followers:
+            each.wait_for("dns")
+        task = current_task()
+        if task is not None:
+            # The query may fail, which is not reported.
+            task.add_done_callback(partial(self._forget, host, timed))
 
     def join(self, timed: TimedRequest, given: aiohttp.TraceDnsCacheHitParams) -> None:
         """Note that a request waits for the query of another one, if that goes on."""
-        first = self._asking.get(given.host)
+        host = given.host
+        first = self._asking.get(host)
         if first is not None:
             timed.wait_for("dns")
             first.followers.append(timed)
             return
         # Before Python 3.12 the task of the query may have yet to begin; if it is not
         # the next thing to happen, this was a hit indeed.
-        self._early.setdefault(given.host, []).append(timed)
-        asyncio.get_running_loop().call_soon(self._early.pop, given.host, None)
+        self._early.setdefault(host, []).append(timed)
+        get_running_loop().call_soon(self._early.pop, host, None)
 
     def end(
         self, timed: TimedRequest, given: aiohttp.TraceDnsResolveHostEndParams
     ) -> None:
-        """Note that the name is resolved, for all who wait for that."""
+        """Note that a name is resolved, for all who wait for that."""
         self._forget(given.host, timed)
         for each in (timed, *timed.followers):
             each.resolved()

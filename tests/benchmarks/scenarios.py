@@ -18,6 +18,7 @@ from function_variants import BARE_FUNCTION, in_turn
 from group_variants import BALANCED, CHOSEN, JOINED, NO_CHOICE, PATHS
 from rounds import differences, ratios
 from stub import ADDRESS, Gate, stubbed
+from variants import TIMINGS, UNTIMED
 
 WARM_UP = 50
 IN_FLIGHT = 10_000
@@ -190,6 +191,20 @@ SCENARIOS = {
         partial(on_flaky_path, partial(at_once, 50), 300),
         base=BY_HAND,
         retries=True,
+    ),
+    "timings-1": Scenario(
+        "loopback, one after another, waits for connections timed",
+        "us",
+        partial(on_loopback, one_after_another, 150),
+        base=UNTIMED,
+        group=TIMINGS,
+    ),
+    "timings-50": Scenario(
+        "loopback, 50 at once, waits for connections timed",
+        "us",
+        partial(on_loopback, partial(at_once, 50), 1000),
+        base=UNTIMED,
+        group=TIMINGS,
     ),
     # Counted, not timed: two rounds hardly ever differ.
     "function": Scenario(

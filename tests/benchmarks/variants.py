@@ -48,6 +48,12 @@ PLACES = "ours: breaker + limit in flight"
 RATE = "ours: breaker + rate"
 STANDARD = "ours: standard chain"
 STANDARD_AND_MORE = "ours: standard + 1 function"
+TIMINGS = "timings"
+"""The group of the chains with and without timings of connections."""
+
+UNTIMED = "ours: full, untimed"
+TRACED = "ours: full, an idle TraceConfig"
+TIMED = "ours: full, connection timings"
 
 
 @asynccontextmanager
@@ -57,8 +63,12 @@ async def bare() -> AsyncIterator[Call]:
 
 
 @asynccontextmanager
-async def chain(*decorators: Decorator) -> AsyncIterator[Call]:
-    builder = SessionBuilder()
+async def chain(
+    *decorators: Decorator, is_timed: bool = False, is_traced: bool = False
+) -> AsyncIterator[Call]:
+    builder = SessionBuilder(trace_configs=[aiohttp.TraceConfig()] * is_traced)
+    if is_timed:
+        builder.connection_timings()
     for decorator in decorators:
         builder.decorator(decorator)
     async with builder.build() as session:
@@ -177,6 +187,9 @@ def ours() -> list[Variant]:
         ),
         Variant(STANDARD, standard, "ours"),
         Variant(STANDARD_AND_MORE, partial(standard, plain_function), "ours"),
+        Variant(UNTIMED, partial(chain, *full()), "ours", group=TIMINGS),
+        Variant(TRACED, partial(chain, *full(), is_traced=True), "ours", group=TIMINGS),
+        Variant(TIMED, partial(chain, *full(), is_timed=True), "ours", group=TIMINGS),
     ]
 
 

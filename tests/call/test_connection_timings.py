@@ -35,8 +35,7 @@ def test_part_that_goes_on_counts_up_to_now():
 
     assert 2.0 == made.shown(13.0).dns
     assert 0.0 == made.shown(10.5).dns
-    assert made.waits_for("dns")
-    assert not made.waits_for("connect")
+    assert "dns" == made.part
 
 
 def test_beginning_is_that_of_the_first_wait():

@@ -23,9 +23,15 @@ HOST = SimpleNamespace(host="orders.test")
 def opened():
     """Return a request that aiohttp has got, and what shows its times."""
     call = call_of(begin())
-    timed = TimedRequest(call, call)
+    timed = TimedRequest(call.loop, call)
     timed.open()
     return timed, lambda: call.connection.shown(call.loop.time())
+
+
+def ask(lookups, timed):
+    """Begin a query, as aiohttp tells of it where it has a cache."""
+    lookups.begin(timed, HOST)
+    timed.wait_for("dns")
 
 
 async def test_request_that_joins_a_query_before_it_begins():
@@ -33,12 +39,12 @@ async def test_request_that_joins_a_query_before_it_begins():
     lookups = _Lookups()
     (first, of_first), (second, of_second) = opened(), opened()
 
-    async def ask():
-        lookups.begin(first, HOST)
+    async def asking():
+        ask(lookups, first)
         await asyncio.sleep(2.0)
         lookups.end(first, HOST)
 
-    task = asyncio.ensure_future(ask())
+    task = asyncio.ensure_future(asking())
     second.wait_for("connect")
     lookups.join(second, HOST)
     await task
@@ -57,12 +63,12 @@ async def test_hit_that_is_one():
     lookups.join(second, HOST)
     await asyncio.sleep(1.0)
 
-    async def ask():
-        lookups.begin(first, HOST)
+    async def asking():
+        ask(lookups, first)
         await asyncio.sleep(2.0)
         lookups.end(first, HOST)
 
-    await asyncio.create_task(ask())
+    await asyncio.create_task(asking())
     second.wait_for(None)
 
     assert (None, 3.0) == (of_second().dns, of_second().connect)
@@ -73,12 +79,12 @@ async def test_query_that_fails_is_forgotten():
     lookups = _Lookups()
     (first, _), (second, of_second) = opened(), opened()
 
-    async def ask():
-        lookups.begin(first, HOST)
+    async def asking():
+        ask(lookups, first)
         raise OSError(1, "no such host")
 
     with pytest.raises(OSError, match="no such host"):
-        await asyncio.create_task(ask())
+        await asyncio.create_task(asking())
     await asyncio.sleep(0)
     second.wait_for("connect")
     lookups.join(second, HOST)
@@ -93,12 +99,14 @@ async def test_end_of_an_older_query_leaves_a_later_one_alone():
     lookups = _Lookups()
     (first, _), (second, _), (third, of_third) = opened(), opened(), opened()
 
-    async def ask(timed, seconds):
-        lookups.begin(timed, HOST)
+    async def asking(timed, seconds):
+        ask(lookups, timed)
         await asyncio.sleep(seconds)
         lookups.end(timed, HOST)
 
-    tasks = [asyncio.create_task(ask(*each)) for each in ((first, 1.0), (second, 3.0))]
+    tasks = [
+        asyncio.create_task(asking(*each)) for each in ((first, 1.0), (second, 3.0))
+    ]
     await asyncio.sleep(2.0)
     third.wait_for("connect")
     lookups.join(third, HOST)
@@ -106,6 +114,21 @@ async def test_end_of_an_older_query_leaves_a_later_one_alone():
     third.wait_for(None)
 
     assert 1.0 == of_third().dns
+
+
+async def test_query_without_a_task():
+    """Its end alone is heard of."""
+    lookups = _Lookups()
+    (first, _), (second, of_second) = opened(), opened()
+    asyncio.get_running_loop().call_soon(ask, lookups, first)
+    await asyncio.sleep(1.0)
+    second.wait_for("connect")
+    lookups.join(second, HOST)
+    await asyncio.sleep(2.0)
+    lookups.end(first, HOST)
+    second.close()
+
+    assert 2.0 == of_second().dns
 
 
 async def test_request_that_is_over_hears_nothing():
@@ -123,23 +146,29 @@ async def test_request_that_is_over_hears_nothing():
 
     assert before == shown()
     assert 1.0 == before.queued
-    assert timed.task is None
 
 
 async def test_coroutine_that_is_thrown_away_elsewhere():
     """It ends in another context, whose variable is not its own."""
-    timed, _ = opened()
+    call = call_of(begin())
+    times = []
 
-    async def for_ever():
+    async def for_ever(*given):
+        timed = _sent.get()
+        timed.open()
+        timed.wait_for("queued")
+        times.append(timed)
         await asyncio.get_running_loop().create_future()
 
-    coroutine = _timed(timed, for_ever)
+    coroutine = _timed(for_ever, call, call, call.to_send)
     copy_context().run(coroutine.send, None)
+    await asyncio.sleep(1.0)
     coroutine.close()
+    times[0].wait_for("dns")
+    await asyncio.sleep(1.0)
 
     assert _sent.get(None) is None
-    timed.wait_for("dns")
-    assert timed.task is None
+    assert 1.0 == call.connection.shown(call.loop.time()).waited
 
 
 async def test_request_from_elsewhere_is_not_timed():
