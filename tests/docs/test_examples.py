@@ -26,7 +26,10 @@ PAGES = sorted(
     page for page in DOCS.rglob("*.rst") if ">>> " in page.read_text(encoding="utf-8")
 )
 SCRIPTS = sorted(EXAMPLES.glob("*.py"))
-TUTORIAL = sorted((EXAMPLES / "tutorial").glob("step*.py"))
+WITH_SERVER = [
+    *sorted((EXAMPLES / "tutorial").glob("step*.py")),
+    *sorted((EXAMPLES / "connections").glob("*.py")),
+]
 
 DIFFERS_EACH_TIME = {
     r"\b[a-z2-7]{8}-\d+(?=[.,\"\n])": "ID",
@@ -151,8 +154,8 @@ def test_pictures_show_what_is_drawn(output_of, tmp_path):
     assert (tmp_path / "see-a-call-tree.svg").stat().st_size
 
 
-@pytest.mark.parametrize("script", TUTORIAL, ids=name_of)
-def test_tutorial_prints_what_is_shown(script, output_of, monkeypatch):
+@pytest.mark.parametrize("script", WITH_SERVER, ids=name_of)
+def test_example_with_a_server_prints_what_is_shown(script, output_of, monkeypatch):
     """A step of the tutorial meets a real server and prints the text beside it."""
     monkeypatch.syspath_prepend(script.parent)
 
@@ -169,7 +172,7 @@ def test_every_output_belongs_to_an_example():
     """No text stands alone that nothing compares with a run."""
     shown = {path.with_suffix(".py") for path in EXAMPLES.rglob("*.txt")}
 
-    assert set() == shown - {*SCRIPTS, *TUTORIAL}
+    assert set() == shown - {*SCRIPTS, *WITH_SERVER}
 
 
 def test_every_example_is_on_a_page():
