@@ -1,4 +1,4 @@
-"""Another reader of HAR reads what :meth:`RequestLog.to_har` returns and what a report writes."""
+"""A reader of HAR reads what :class:`RequestLog` and the report make."""
 
 from __future__ import annotations
 
