@@ -13,6 +13,7 @@ from .._report.selection import Selection
 from .._report.sources import STANDARD_INPUT, Source, UnreadableError
 from .options import UsageError
 from .output import ExitCode, complain, new_output
+from .report_page import ReportPage, UnwritableError
 
 if TYPE_CHECKING:
     import argparse
@@ -25,7 +26,8 @@ def report(arguments: argparse.Namespace) -> ExitCode:
     """Read the files and print what they say.
 
     Raises:
-        UsageError: Standard input was to be read twice.
+        UsageError: Standard input was to be read twice, or a page was asked for and
+            what makes it is not installed.
     """
     if arguments.files.count(STANDARD_INPUT) > 1:
         raise UsageError("'-' (expected: once)")
@@ -34,9 +36,13 @@ def report(arguments: argparse.Namespace) -> ExitCode:
     except UnreadableError as error:
         complain(str(error))
         return ExitCode.CANNOT_READ
+    except UnwritableError as error:
+        complain(str(error))
+        return ExitCode.CANNOT_WRITE
 
 
 def _report(arguments: argparse.Namespace) -> ExitCode:
+    page = ReportPage(arguments.html)
     with ExitStack() as stack:
         sources = _opened(arguments.files, stack)
         selection = Selection(
@@ -48,11 +54,13 @@ def _report(arguments: argparse.Namespace) -> ExitCode:
     if not answers.input.calls:
         complain(_nothing(answers))
         return ExitCode.NO_CALLS
+    # The page first: whoever reads the text may have left.
+    code = page.write(answers)
     if arguments.json:
         print(json.dumps(answers.to_dict(), indent=2))
     else:
         new_output(sys.stdout).document(blocks(answers))
-    return ExitCode.OK
+    return code
 
 
 def _opened(names: Sequence[str], stack: ExitStack) -> list[Source]:

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from .._log.saved_log import SavedLog
 from .._text import printable
 from .sparkline import condensed, sparkline
-from .words import NOTHING, count, input_in_words, part, per_call, seconds, share
+from .words import (
+    NOTHING,
+    count,
+    input_in_words,
+    part,
+    per_call,
+    retries_in_words,
+    seconds,
+    share,
+    shares_in_words,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -17,6 +27,8 @@ if TYPE_CHECKING:
     from .answers import Answers, Group, Line, Timeline
 
 _CELLS: Final = 60
+_MOST_REASONS: Final = 3
+_MOST_SAID: Final = 10
 _MOST_TREES: Final = 10
 _WIDEST: Final = 60
 """Characters of a text that came from a line."""
@@ -83,13 +95,9 @@ def _summary(answers: Answers) -> Iterator[Block]:
         f"duration: p50 {seconds(took.p50)}, p95 {seconds(took.p95)},"
         f" p99 {seconds(took.p99)}, max {seconds(took.max)}"
     )
-    saved = summary.success - summary.success_without_retries
-    if summary.retries:
-        cost = summary.retries / summary.calls
-        yield (
-            f"retries saved {share(max(0.0, saved))} of the calls and cost"
-            f" {per_call(cost)} requests each"
-        )
+    retries = retries_in_words(summary)
+    if retries is not None:
+        yield retries
     yield answers.time.said
 
 
@@ -102,36 +110,35 @@ def _hedged(answers: Answers) -> float:
 def _groups(answers: Answers) -> Iterator[Block]:
     by = answers.input.by
     head = f"{by} calls success attempts/call p50 p99 waited".split()
-    head += ["slowest 5 %", "why it stopped"]
-    rows = [_row(group) for group in answers.groups]
     yield Heading(f"By {by}")
-    yield Table((tuple(head), *rows), (by, "slowest 5 %", "why it stopped"))
+    yield Table((tuple(head), *map(_row, answers.groups)), (by,))
+    yield ""
+    for group in answers.groups[:_MOST_SAID]:
+        stops = _reasons(group.stop_reasons)
+        slow = f"{_key(group)}: the slowest 5 % spent {shares_in_words(group.slowest)}"
+        yield f"{slow}; stopped: {stops}" if stops else slow
+
+
+def _key(group: Group) -> str:
+    return f"{group.merged:,} others" if group.merged else shown(group.key) or NOTHING
 
 
 def _row(group: Group) -> tuple[str, ...]:
-    key = shown(group.key) or NOTHING
-    if group.merged:
-        key = f"{group.merged:,} others"
     return (
-        key,
+        _key(group),
         count(group.calls),
         share(group.success),
         per_call(group.attempts_per_call),
         seconds(group.duration.p50),
         seconds(group.duration.p99),
         seconds(group.waited),
-        ", ".join(
-            f"{share(each.slowest_share)} {part(each)}"
-            for each in group.slowest[:1]
-            if each.slowest_share
-        ),
-        _reasons(group.stop_reasons),
     )
 
 
 def _reasons(reasons: Mapping[str, float]) -> str:
     return ", ".join(
-        f"{shown(reason)} {count(calls)}" for reason, calls in [*reasons.items()][:3]
+        f"{shown(reason)} {count(calls)}"
+        for reason, calls in [*reasons.items()][:_MOST_REASONS]
     )
 
 

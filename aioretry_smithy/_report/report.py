@@ -68,6 +68,28 @@ class Report:
         """Write the answers as plain text, with control characters escaped."""
         return plain_text(blocks(self.answers)).strip()
 
+    def to_html(self) -> str:
+        """Write the answers as a page with pictures, complete in one file.
+
+        It has no script, loads nothing, and stays below 300 kB. Whatever the logs say
+        is text in it.
+
+        Raises:
+            ModuleNotFoundError: The extra ``cli`` is not installed.
+        """
+        # The template engine need not be there.
+        from .html import to_html  # noqa: PLC0415
+
+        return to_html(self.answers)
+
+    def _repr_html_(self) -> str | None:
+        """Show the page in a notebook, or leave it at the text without the extra."""
+        try:
+            from .html import to_frame  # noqa: PLC0415
+        except ModuleNotFoundError:
+            return None
+        return to_frame(self.to_html())
+
     def to_dict(self) -> dict[str, Any]:
         """Return the answers as JSON values: the keys of :ref:`report-keys`."""
         return self.answers.to_dict()

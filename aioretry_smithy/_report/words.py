@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .answers import Input, Part
+    from .answers import Input, Part, Summary
 
 NOTHING: Final = "-"
 
@@ -86,6 +86,15 @@ def per_call(value: float) -> str:
     '1.074'
     """
     return f"{value:,.3f}"
+
+
+def retries_in_words(summary: Summary) -> str | None:
+    """Say what retries were good for and what they cost; None where there were none."""
+    if not summary.retries:
+        return None
+    saved = max(0.0, summary.success - summary.success_without_retries)
+    cost = per_call(summary.retries / summary.calls)
+    return f"retries saved {share(saved)} of the calls and cost {cost} requests each"
 
 
 _SKIPPED: Final = {

@@ -1,0 +1,57 @@
+"""Write the report as a page, where one was asked for."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from .options import UsageError
+from .output import ExitCode, complain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from .._report.answers import Answers
+
+
+class UnwritableError(Exception):
+    """A file cannot be written; says which one and why."""
+
+
+class ReportPage:
+    """The file for a page, or nothing where None is given.
+
+    Raises:
+        UsageError: The template engine is not installed.
+        UnwritableError: The file cannot be written. Nothing was read by then.
+    """
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+        if file is not None:
+            self._to_html = _to_html()
+            # What is in it stays there until there is a report.
+            if not os.access(file if file.exists() else file.parent, os.W_OK):
+                raise UnwritableError(f"--html: {str(file)!r} cannot be written")
+
+    def write(self, answers: Answers) -> ExitCode:
+        """Write the page, and complain where that fails."""
+        if self._file is None:
+            return ExitCode.OK
+        page = self._to_html(answers)
+        try:
+            self._file.write_text(page, encoding="utf-8", newline="\n")
+        except OSError as error:
+            complain(f"--html: {error}")
+            return ExitCode.CANNOT_WRITE
+        return ExitCode.OK
+
+
+def _to_html() -> Callable[[Answers], str]:
+    try:
+        # The template engine need not be there, and few ask for a page.
+        from .._report.html import to_html  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise UsageError(f"--html: {error}") from None
+    return to_html

@@ -1,0 +1,92 @@
+"""``report --html``: the report as a page in a file."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+import pytest
+from made_answers import line
+
+from aioretry_smithy.__main__ import main
+
+
+@pytest.fixture
+def calls(tmp_path):
+    """A file with the lines of two calls."""
+    file = tmp_path / "calls.jsonl"
+    lines = line(id="k3j9x0qa-1"), line(id="k3j9x0qa-2")
+    file.write_text("".join(f"{json.dumps(each)}\n" for each in lines))
+    return file
+
+
+@pytest.fixture
+def page(tmp_path):
+    """Where a page goes; the template engine is there."""
+    pytest.importorskip("jinja2", reason="needs the extra cli")
+    return tmp_path / "report.html"
+
+
+def test_page_is_written_beside_the_text(calls, page, capsys):
+    """The text is the same with and without a page."""
+    main(["report", str(calls)])
+    without = capsys.readouterr()
+
+    assert 0 == main(["report", str(calls), f"--html={page}"])
+    assert without == capsys.readouterr()
+    assert "<h1>2 calls</h1>" in page.read_text(encoding="utf-8")
+
+
+def test_page_and_document_go_together(calls, page, capsys):
+    """``--json`` prints the same as ever."""
+    assert 0 == main(["report", str(calls), "--json", f"--html={page}"])
+    assert 2 == json.loads(capsys.readouterr().out)["summary"]["calls"]
+    assert page.exists()
+
+
+def test_a_report_on_nothing_leaves_the_old_page(tmp_path, page, capsys):
+    """Where there is no call, what was in the file stays there."""
+    page.write_text("old")
+    empty = tmp_path / "empty.jsonl"
+    empty.write_text("")
+
+    assert 65 == main(["report", str(empty), f"--html={page}"])
+    assert "old" == page.read_text()
+
+
+def test_a_file_that_cannot_be_written_is_told_before_anything_is_read(
+    page, monkeypatch, capsys
+):
+    """Reading may take minutes; files that are missing are not even looked for."""
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+
+    assert 73 == main(["report", "missing.jsonl", f"--html={page}"])
+    assert "--html: " in capsys.readouterr().err
+    assert not page.exists()
+
+
+def test_text_comes_where_the_page_fails(calls, page, monkeypatch, capsys):
+    """A full disk costs the page alone."""
+
+    def fail(self, *args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(type(page), "write_text", fail)
+
+    assert 73 == main(["report", str(calls), f"--html={page}"])
+    said = capsys.readouterr()
+
+    assert "2 calls" in said.out
+    assert "--html: [Errno 28] No space left on device" in said.err
+
+
+def test_without_the_template_engine_a_page_cannot_be_asked_for(
+    calls, tmp_path, monkeypatch, capsys
+):
+    """The complaint says what to install."""
+    monkeypatch.delitem(sys.modules, "aioretry_smithy._report.html", raising=False)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+
+    assert 64 == main(["report", str(calls), f"--html={tmp_path / 'report.html'}"])
+    assert 'pip install "aioretry-smithy[cli]"' in capsys.readouterr().err
