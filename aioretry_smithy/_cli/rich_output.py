@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 _NUMBERS = frozenset({"answered", "attempts", "load", "recovery", "seconds"})
 
 
+_NARROWEST = 12
+"""Columns of a text in a table at least."""
+
+
 class _Console(Console):
     def on_broken_pipe(self) -> None:
         # Rich would end the program, and the exit code would be its own.
@@ -86,8 +90,8 @@ class RichOutput(PlainOutput):
             table.add_column(
                 Text(name),
                 justify="left" if is_text else "right",
-                overflow="fold",
-                no_wrap=not is_text,
+                overflow="fold" if is_text else "ellipsis",
+                min_width=_NARROWEST if is_text else None,
             )
         for row in rows:
             table.add_row(*map(Text, row))

@@ -19,16 +19,13 @@ from .tally import EndingTally, FailureTally, GroupTally, stop_reason
 from .times import Times
 from .units import By, units
 from .values import number
-from .words import count, seconds, share
-from .words import part as part_in_words
+from .words import count, seconds, shares_in_words
 
 if TYPE_CHECKING:
-    from .answers import Ending, Failure, Group, Line, Part
+    from .answers import Ending, Failure, Group, Line
     from .seen_call import SeenCall
 
 _MOST_SHOWN: Final = 60
-_MOST_SAID: Final = 3
-_LEAST_SAID: Final = 0.02
 _OTHERS: Final = "others"
 
 
@@ -180,7 +177,7 @@ class Counting:
         said = "no call has a known duration"
         if least is not None:
             which = f"{count(whole(calls))} calls, from {seconds(least)} on"
-            said = f"of the slowest 5 % ({which}): {_shares_in_words(parts)}"
+            said = f"the slowest 5 % ({which}) spent {shares_in_words(parts)}"
         return Time(
             sum(part.seconds for part in parts),
             parts,
@@ -213,13 +210,3 @@ class Counting:
         if table.merged:
             failures.append(table.others.answer(_OTHERS, _OTHERS))
         return tuple(failures)
-
-
-def _shares_in_words(parts: tuple[Part, ...]) -> str:
-    """Name the largest parts of the slowest calls."""
-    named = [
-        f"{share(part.slowest_share)} {part_in_words(part)}"
-        for part in parts[:_MOST_SAID]
-        if part.slowest_share >= _LEAST_SAID
-    ]
-    return ", ".join(named) or "nothing took any time"

@@ -68,9 +68,9 @@ def _hedges(answers: Answers, evidence: Evidence) -> Iterator[Hint]:
     sent, won = evidence.hedges, ratio(evidence.hedges_won, evidence.hedges)
     if sent < 20 or 0.05 <= won <= 0.5:
         return
-    name, meaning = ("hedges_late", "they are sent late, or answers are rarely slow")
+    name, meaning = "hedges_rarely_win", "they could be sent later"
     if won > 0.5:
-        name, meaning = ("hedges_early", "the first request is often lost: look why")
+        name, meaning = "hedges_mostly_win", "they could be sent earlier"
     yield Hint(
         name,
         f"{share(won)} of {count(sent)} hedges won: {meaning}.",

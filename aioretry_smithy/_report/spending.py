@@ -74,12 +74,29 @@ def spending(call: SeenCall) -> dict[str, float]:
     Its time goes to the end of the body, where the line knows it.
     """
     values = call.values
-    end = max(
-        number(values, "duration") or 0.0, number(values, "total_duration") or 0.0
-    )
+    duration = number(values, "duration") or 0.0
+    end = max(duration, number(values, "total_duration") or 0.0)
+    attempt = call.attempts[0]
+    if len(call.attempts) == 1 and _is_plain(attempt, duration):
+        part = _part_of(attempt)
+        rest = end - duration
+        return {part: duration, BODY: rest} if rest > _ROUNDED else {part: duration}
     sheet = _Sheet(_origin(call), end)
     sheet.add_call(call, 0.0, end, 0)
     return sheet.seconds()
+
+
+def _is_plain(attempt: SeenAttempt, duration: float) -> bool:
+    """Say whether an attempt was all that a call did in its time."""
+    values = attempt.values
+    took = number(values, "duration")
+    return (
+        not attempt.calls
+        and values.get("delay") is None
+        and values.get("connection") is None
+        and took is not None
+        and abs(duration - took) < _ROUNDED
+    )
 
 
 def _origin(call: SeenCall) -> float:

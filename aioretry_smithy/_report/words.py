@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from .answers import Input, Part, Summary
 
@@ -14,18 +14,20 @@ NOTHING: Final = "-"
 _PARTS: Final = {
     "answer": "answers",
     "failed_attempt": "failed attempts",
-    "superseded": "requests that a hedge overtook",
-    "connection_queue": "the queue for a connection of the pool",
+    "superseded": "overtaken by a hedge",
+    "connection_queue": "the pool's queue",
     "dns": "DNS",
     "connect": "connecting",
     "body": "bodies",
-    "other": "before and between attempts",
+    "other": "between attempts",
 }
+_MOST_SAID: Final = 3
+_LEAST_SAID: Final = 0.02
 _WAITS: Final = {
-    "backoff": "waits of the backoff",
-    "retry_after": "waits for Retry-After",
-    "rate_limit": "waits for a rate limit",
-    "endpoint": "waits for an endpoint",
+    "backoff": "waiting for the backoff",
+    "retry_after": "waiting for Retry-After",
+    "rate_limit": "waiting for a rate limit",
+    "endpoint": "waiting for an endpoint",
 }
 
 
@@ -52,14 +54,18 @@ def _three_digits(value: float) -> str:
 def share(value: float) -> str:
     """Write a share in percent; what is no 100 % does not look like it.
 
-    >>> [share(value) for value in (0, 0.002, 0.3, 0.9305, 0.99996, 1)]
-    ['0 %', '0.20 %', '30 %', '93.05 %', '> 99.99 %', '100 %']
+    >>> [share(value) for value in (0, 0.002, 0.04, 0.3, 0.9305, 0.99996, 1)]
+    ['0 %', '0.20 %', '4.0 %', '30 %', '93.05 %', '> 99.99 %', '100 %']
     """
     if 0.9999 < value < 1:
         return "> 99.99 %"
     if 0 < value < 0.0001:
         return "< 0.01 %"
-    digits = 0 if value in {0, 1} or 0.1 <= value < 0.9 else 2
+    digits = 2
+    if value in {0, 1} or 0.1 <= value < 0.9:
+        digits = 0
+    elif 0.01 <= value < 0.1:
+        digits = 1
     return f"{value:.{digits}%}".replace("%", " %")
 
 
@@ -76,7 +82,17 @@ def part(value: Part) -> str:
     """Name a part of the time."""
     if value.source is None:
         return _PARTS[value.part]
-    return _WAITS.get(value.source, f"waits ({value.source})")
+    return _WAITS.get(value.source, f"waiting ({value.source})")
+
+
+def shares_in_words(parts: Sequence[Part]) -> str:
+    """Say what slow calls spent their time on: the largest parts."""
+    named = [
+        f"{share(each.slowest_share)} {part(each)}"
+        for each in parts[:_MOST_SAID]
+        if each.slowest_share >= _LEAST_SAID
+    ]
+    return ", ".join(named) or "no time"
 
 
 def per_call(value: float) -> str:
