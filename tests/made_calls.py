@@ -8,9 +8,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import aiohttp
 
@@ -29,7 +32,15 @@ from aioretry_smithy import (
     SessionBuilder,
     rpc,
 )
+from aioretry_smithy._call import call
 from aioretry_smithy.testing import ScriptedTransport, VirtualTimeLoop
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NESTED = LogFormatter.json(nested=True, omit_empty=True)
+START = 1_795_000_000.0
+"""When the loop's time begins, in seconds since 1970."""
 
 RATE = 20.0
 """Calls that begin in a second."""
@@ -108,9 +119,7 @@ def session(servers: Servers, logger: logging.Logger) -> aiohttp.ClientSession:
             )
         )
         .decorator(
-            LoggingClient.new_decorator(
-                logger, formatter=LogFormatter.json(nested=True), log_after="body"
-            )
+            LoggingClient.new_decorator(logger, formatter=NESTED, log_after="body")
         )
         .response_timeout(10.0)
         .build()
@@ -133,8 +142,7 @@ def page(client: aiohttp.ClientSession, logger: logging.Logger) -> Any:
     retry = RetryingRpcClient.new_decorator(
         RetryStrategy.failsafe(Backoff.fixed(0.3)), max_total_attempts=2
     )
-    nested = LogFormatter.json(nested=True)
-    log = LoggingRpcClient.new_decorator(logger, formatter=nested)
+    log = LoggingRpcClient.new_decorator(logger, formatter=NESTED)
     return rpc(retry, log, idempotent=True)(load_page)
 
 
@@ -156,25 +164,38 @@ async def make_calls(number: int, seed: int, logger: logging.Logger) -> None:
             await asyncio.sleep(chance.expovariate(RATE))
             kind = chance.random()
             if kind < 0.1:
-                call = load_page(count)
+                made = load_page(count)
             elif kind < 0.5:
-                call = read(client, f"{SHOP}/orders/{count}")
+                made = read(client, f"{SHOP}/orders/{count}")
             elif kind < 0.8:
-                call = read(client, f"{USERS}/users/{count}")
+                made = read(client, f"{USERS}/users/{count}")
             else:
-                call = read(client, f"{STOCK}/stock/{count}")
-            tasks.append(asyncio.ensure_future(call))
+                made = read(client, f"{STOCK}/stock/{count}")
+            tasks.append(asyncio.ensure_future(made))
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def made_lines(number: int, seed: int = 0) -> list[str]:
     """Return the lines of so many calls, with those that functions made."""
-    logger = logging.Logger("made", logging.DEBUG)
-    handler = Lines()
+    logger, handler = logging.getLogger("made"), Lines()
+    logger.setLevel(logging.DEBUG)
+    logger.propagate = False
     logger.addHandler(handler)
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner, virtual_dates():
         runner.run(make_calls(number, seed, logger))
+    logger.removeHandler(handler)
     return handler.lines
+
+
+@contextmanager
+def virtual_dates() -> Iterator[None]:
+    """Let dates go by the loop's time."""
+
+    def now() -> float:
+        return START + asyncio.get_running_loop().time()
+
+    with mock.patch.object(call, "time", SimpleNamespace(time=now)):
+        yield
 
 
 if __name__ == "__main__":

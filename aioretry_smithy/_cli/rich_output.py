@@ -84,7 +84,12 @@ class RichOutput(PlainOutput):
 
     def _print_columns(self, columns: Columns) -> None:
         head, *rows = columns.rows
-        table = Table(box=rich.box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+        table = Table(
+            box=rich.box.SIMPLE_HEAD,
+            show_edge=False,
+            pad_edge=False,
+            padding=(0, 1, 0, 0),
+        )
         for name in head:
             is_text = name in columns.texts
             table.add_column(

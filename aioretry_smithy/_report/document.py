@@ -186,7 +186,6 @@ def _failures(answers: Answers) -> Iterator[Block]:
                 count,
                 (
                     each.attempts,
-                    each.sent,
                     each.not_sent,
                     each.retried,
                     each.refused_by_budget,
@@ -197,7 +196,7 @@ def _failures(answers: Answers) -> Iterator[Block]:
         for each in answers.failures
     ]
     texts = ("where", "outcome")
-    numbers = ("attempts", "sent", "not sent", "retried", "no budget", "refused here")
+    numbers = ("attempts", "unsent", "retried", "no budget", "refused")
     yield Table(((*texts, *numbers), *rows), texts)
 
 

@@ -39,6 +39,8 @@ def seconds(value: float | None) -> str:
     """
     if value is None:
         return NOTHING
+    if not value:
+        return "0 s"
     if value < 1:
         return f"{_three_digits(value * 1000)} ms"
     if value < 3600:

@@ -1,0 +1,217 @@
+"""The numbers of a report, found in another way: slowly, from all lines at once."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from datetime import datetime
+from itertools import pairwise
+from typing import Any
+
+RANKS = {"wait": 2, "body": 3, "connection": 4, "superseded": 5, "work": 6}
+REFUSALS = {"FailFastError", "ConcurrencyLimitError", "RateLimitError"}
+
+
+def inside(call: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the calls that were made inside a call."""
+    return [each for attempt in attempts(call) for each in attempt.get("calls", ())]
+
+
+def attempts(call: dict[str, Any]) -> list[dict[str, Any]]:
+    return call.get("children") or [call]
+
+
+def everything(call: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a call and all inside."""
+    return [call, *(deep for each in inside(call) for deep in everything(each))]
+
+
+def outermost(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    nested = {each["id"] for call in calls for each in everything(call)[1:]}
+    return [call for call in calls if call["id"] not in nested]
+
+
+def began(values: dict[str, Any]) -> float:
+    return datetime.fromisoformat(values["request_started_at"]).timestamp()
+
+
+def rounds(call: dict[str, Any]) -> list[list[dict[str, Any]]]:
+    """Return the attempts, each with its hedges and resends."""
+    found: list[list[dict[str, Any]]] = []
+    stale = False
+    for attempt in attempts(call):
+        if attempt.get("is_hedge") or stale:
+            found[-1].append(attempt)
+        else:
+            found.append([attempt])
+        if not attempt.get("is_hedge"):
+            stale = attempt.get("delay_source") == "stale_connection"
+    return found
+
+
+def succeeded_at_once(call: dict[str, Any]) -> bool:
+    first, *others = rounds(call)
+    return (
+        call["is_success"]
+        and not others
+        and any(attempt["is_success"] for attempt in first)
+        and all(succeeded_at_once(each) for each in inside(call) if each["is_success"])
+    )
+
+
+def requests(call: dict[str, Any]) -> int:
+    """Return how many requests a call made; a function makes those of its calls."""
+    return sum(
+        sum(map(requests, attempt["calls"])) if attempt.get("calls") else 1
+        for attempt in attempts(call)
+    )
+
+
+def necessary(call: dict[str, Any]) -> int:
+    """Return how many there would have been, had each call made one."""
+    return sum(map(necessary, attempts(call)[0].get("calls", ()))) or 1
+
+
+def summary(calls: list[dict[str, Any]]) -> dict[str, float]:
+    every = [deep for call in calls for deep in everything(call)]
+    sent = [each for call in every for each in attempts(call)]
+    return {
+        "calls": len(calls),
+        "successes": sum(call["is_success"] for call in calls),
+        "successes_without_retries": sum(map(succeeded_at_once, calls)),
+        "attempts": sum(len(attempts(call)) for call in calls),
+        "extra_requests": sum(requests(call) - necessary(call) for call in calls),
+        "retries": sum(len(rounds(call)) - 1 for call in every),
+        "hedges": sum(bool(each.get("is_hedge")) for each in sent),
+        "resends": 0,
+    }
+
+
+def quantile(calls: list[dict[str, Any]], part: float) -> float:
+    """Return the exact one, by rank."""
+    times = sorted(call["duration"] for call in calls)
+    return times[max(0, math.ceil(part * len(times)) - 1)]
+
+
+Span = tuple[float, float, tuple[int, int], str]
+
+
+def spans(call: dict[str, Any], level: int = 0) -> list[Span]:
+    """Return what happened in a call, with the level and the rank of each."""
+    found: list[Span] = []
+    tried, start = attempts(call), began(call)
+    if tried == [call]:
+        return work(call, start, math.inf, level)
+    over = start + call["duration"]
+    for position, attempt in enumerate(tried):
+        later = [each for each in tried[position + 1 :] if not each.get("is_hedge")]
+        until = began(later[0]) if later else over
+        last = position == len(tried) - 1
+        found += work(attempt, began(attempt), math.inf if last else until, level)
+        if attempt.get("delay"):
+            wait = until - attempt["delay"]
+            source = f"wait {attempt['delay_source']}"
+            found.append((wait, until, (level, RANKS["wait"]), source))
+    return found
+
+
+def work(
+    attempt: dict[str, Any], start: float, latest: float, level: int
+) -> list[Span]:
+    kind = "answer" if attempt["is_success"] else "failed_attempt"
+    rank = RANKS["work"]
+    if attempt.get("superseded"):
+        kind, rank = "superseded", RANKS["superseded"]
+    end = min(latest, start + attempt["duration"])
+    found: list[Span] = [(start, end, (level, rank), kind)]
+    body = min(latest, start + attempt.get("total_duration", 0.0))
+    found.append((end, body, (level, RANKS["body"]), "body"))
+    for call in attempt.get("calls", ()):
+        found += spans(call, level + 1)
+    return found
+
+
+def parts(call: dict[str, Any]) -> Counter[str]:
+    """Look at each moment of a call between two changes."""
+    start = began(call)
+    end = start + max(call["duration"], call.get("total_duration", 0.0))
+    known = spans(call)
+    changes = {start, end, *(each for span in known for each in span[:2])}
+    moments = sorted(each for each in changes if start <= each <= end)
+    found: Counter[str] = Counter()
+    for before, after in pairwise(moments):
+        middle = (before + after) / 2
+        now = [span for span in known if span[0] <= middle < span[1]]
+        name = max(now, key=lambda span: span[2])[3] if now else "other"
+        found[name] += after - before
+    return found
+
+
+def total(counts: list[Counter[str]]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for each in counts:
+        found.update(each)
+    return found
+
+
+def path(url: str) -> str:
+    """Fold the one number that paths of these calls have."""
+    path = url.partition("://")[2].partition("/")[2].partition("?")[0]
+    return "/" + "/".join("*" if part.isdigit() else part for part in path.split("/"))
+
+
+def by_path(calls: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Group the HTTP calls; a function stands for those inside."""
+    groups = defaultdict(list)
+    for call in calls:
+        if "request_url" in call:
+            groups[path(call["request_url"])].append(call)
+        else:
+            within = by_path(inside(call))
+            for key, members in within.items():
+                groups[key] += members
+            if not within:
+                groups[call["name"]].append(call)
+    return groups
+
+
+def outcome(values: dict[str, Any]) -> str:
+    status, cause = values.get("response_status"), values.get("response_cause_type")
+    if status is None:
+        return str(cause)
+    return f"{status}" if status >= 400 else f"{status}, {cause or 'retried'}"
+
+
+def endings(calls: list[dict[str, Any]]) -> Counter[tuple[str | None, str]]:
+    return Counter(
+        (call.get("stop_reason"), outcome(call))
+        for call in calls
+        if not call["is_success"]
+    )
+
+
+def failures(calls: list[dict[str, Any]]) -> dict[tuple[str, str], Counter[str]]:
+    found: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for call in (deep for each in calls for deep in everything(each)):
+        tried = attempts(call)
+        for position, attempt in enumerate(tried):
+            if attempt["is_success"]:
+                continue
+            url = attempt.get("request_url", call.get("request_url"))
+            where = url.split("/")[2] if url else call["name"]
+            goes_on = not all(each.get("is_hedge") for each in tried[position + 1 :])
+            counts = found[where, outcome(attempt)]
+            counts["attempts"] += 1
+            counts["sent"] += attempt["sent"]
+            counts["retried"] += goes_on
+            counts["refused"] += outcome(attempt) in REFUSALS
+            stopped = call.get("stop_reason") == "limiter"
+            counts["refused_by_budget"] += stopped and not goes_on
+    return found
+
+
+def by_minute(calls: list[dict[str, Any]]) -> dict[int, list[dict[str, Any]]]:
+    minutes = defaultdict(list)
+    for call in calls:
+        minutes[int(began(call) // 60)].append(call)
+    return minutes
