@@ -11,9 +11,10 @@ from .._report.document import blocks
 from .._report.reading import Reading, read
 from .._report.selection import Selection
 from .._report.sources import STANDARD_INPUT, Source, UnreadableError
+from .call_files import UnwritableError, call_files, check_apart
 from .options import UsageError
 from .output import ExitCode, complain, new_output
-from .report_page import ReportPage, UnwritableError
+from .report_page import ReportPage
 
 if TYPE_CHECKING:
     import argparse
@@ -26,11 +27,12 @@ def report(arguments: argparse.Namespace) -> ExitCode:
     """Read the files and print what they say.
 
     Raises:
-        UsageError: Standard input was to be read twice, or a page was asked for and
-            what makes it is not installed.
+        UsageError: A file was given twice, or a page was asked for and what makes it is
+            not installed.
     """
     if arguments.files.count(STANDARD_INPUT) > 1:
         raise UsageError("'-' (expected: once)")
+    check_apart(arguments)
     try:
         return _report(arguments)
     except UnreadableError as error:
@@ -43,14 +45,7 @@ def report(arguments: argparse.Namespace) -> ExitCode:
 
 def _report(arguments: argparse.Namespace) -> ExitCode:
     page = ReportPage(arguments.html)
-    with ExitStack() as stack:
-        sources = _opened(arguments.files, stack)
-        selection = Selection(
-            arguments.since, arguments.until, tuple(arguments.matches)
-        )
-        reading = Reading(arguments.by, arguments.top, selection)
-        with new_output(sys.stderr).progress() as progress:
-            answers = read(sources, reading, lambda done: progress("reading", done))
+    answers = _answers(arguments)
     if not answers.input.calls:
         complain(_nothing(answers))
         return ExitCode.NO_CALLS
@@ -61,6 +56,21 @@ def _report(arguments: argparse.Namespace) -> ExitCode:
     else:
         new_output(sys.stdout).document(blocks(answers))
     return code
+
+
+def _answers(arguments: argparse.Namespace) -> Answers:
+    with ExitStack() as stack:
+        sources = _opened(arguments.files, stack)
+        files = [stack.enter_context(file) for file in call_files(arguments)]
+        matches = tuple(arguments.matches)
+        reading = Reading(
+            arguments.by,
+            arguments.top,
+            Selection(arguments.since, arguments.until, matches),
+            [file.add for file in files],
+        )
+        with new_output(sys.stderr).progress() as progress:
+            return read(sources, reading, lambda done: progress("reading", done))
 
 
 def _opened(names: Sequence[str], stack: ExitStack) -> list[Source]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
+from .call_files import check_writable
 from .options import UsageError
 from .output import ExitCode, complain
 
@@ -13,10 +13,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from .._report.answers import Answers
-
-
-class UnwritableError(Exception):
-    """A file cannot be written; says which one and why."""
 
 
 class ReportPage:
@@ -32,8 +28,7 @@ class ReportPage:
         if file is not None:
             self._to_html = _to_html()
             # What is in it stays there until there is a report.
-            if not os.access(file if file.exists() else file.parent, os.W_OK):
-                raise UnwritableError(f"--html: {str(file)!r} cannot be written")
+            check_writable("html", file)
 
     def write(self, answers: Answers) -> ExitCode:
         """Write the page, and complain where that fails."""

@@ -18,6 +18,8 @@ from .decoding import Skipped
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from _typeshed import WriteableBuffer
+
 STANDARD_INPUT: Final = "-"
 
 _CHUNK: Final = 1 << 20
@@ -43,10 +45,11 @@ class _Part(io.RawIOBase):
         """Say that it can be read."""
         return True
 
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+    def readinto(self, buffer: WriteableBuffer) -> int:
         """Read what there is, at most what is left."""
-        data = self._file.read(min(len(buffer), self._left))
-        buffer[: len(data)] = data
+        view = memoryview(buffer)
+        data = self._file.read(min(len(view), self._left))
+        view[: len(data)] = data
         self._left -= len(data)
         return len(data)
 
