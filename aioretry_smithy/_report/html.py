@@ -79,6 +79,7 @@ def _environment() -> jinja2.Environment:
         read=words.input_in_words,
         retries=words.retries_in_words,
         seconds=words.seconds,
+        sentence=_sentence,
         share=words.share,
         swatch=swatch,
         tree=_tree,
@@ -109,6 +110,10 @@ def _tree(line: Line) -> str:
     if more > 0:
         lines[_MOST_LINES:] = [f"… {more} more lines"]
     return "\n".join(lines)
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].removesuffix('.')}."
 
 
 def _moment(time: str | None) -> str:

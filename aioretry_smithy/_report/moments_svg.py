@@ -53,8 +53,11 @@ STYLE: Final = style(
 
 
 def panels(timeline: Timeline) -> Iterator[str]:
-    """Yield the pictures, without rules: calls, failures, retries, and how long."""
-    if not timeline.moments:
+    """Yield the pictures, without rules: calls, failures, retries, and how long.
+
+    There is none of a single moment: there would be nothing to compare.
+    """
+    if len(timeline.moments) < 2:
         return
     times = [datetime.fromisoformat(each.started_at) for each in timeline.moments]
     first, last = times[0], times[-1]

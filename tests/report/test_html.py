@@ -242,6 +242,17 @@ def test_an_example_without_room_for_its_picture_is_told_in_words():
     assert 0 < len(section.findall(f".//{XHTML}figure")) < 30
 
 
+def test_a_call_is_drawn_once():
+    """One of the slowest that has the most attempts, too, is not shown again."""
+    examples = kinds.Examples((line(), failed()), (failed(), line(id="another")))
+
+    page = parsed(made_answers(examples=examples))
+    section = page.find(f".//{XHTML}section[@id='examples']")
+
+    assert 3 == len(section.findall(f".//{XHTML}figure"))
+    assert "Among the slowest, above: 1 more." in said(section)
+
+
 def test_a_frame_leaves_the_page_around_it_alone():
     """A notebook gets the page in a frame that may do nothing."""
     page = to_html(made_answers())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree as ET
 
-import pytest
 from made_answers import moment
 
 from aioretry_smithy._report.answers import Timeline
@@ -48,15 +47,16 @@ def test_columns_are_to_scale():
 
 def test_zeros_have_a_scale():
     """Nothing happened is a line at zero."""
-    picture = drawn(moment(0, failures=0))["calls without success"]
+    quiet = moment(0, failures=0), moment(1, failures=0)
+    picture = drawn(*quiet)["calls without success"]
 
-    assert [0.0] == heights(picture)
+    assert [0.0, 0.0] == heights(picture)
     assert ["0"] == [each for each in texts(picture) if each.isdigit()]
 
 
 def test_counts_are_whole_numbers():
     """The scale of a few failures says 2 and not 2.0."""
-    picture = drawn(moment(0, failures=2))["calls without success"]
+    picture = drawn(moment(0, failures=2), moment(1))["calls without success"]
 
     assert {"0", "2"} <= {*texts(picture)}
 
@@ -80,14 +80,14 @@ def test_steps_may_be_longer_than_a_minute():
     assert [72.0, 72.0] == heights(drawn(*moments, step=600)["calls"])
 
 
-def test_there_may_be_no_moments():
-    """Without calls there is no picture."""
+def test_one_moment_is_no_picture():
+    """With nothing to compare there is none, nor without calls."""
+    assert {} == drawn(moment(0))
     assert {} == drawn()
 
 
-@pytest.mark.parametrize("value", [None, 0.25])
-def test_p99_may_be_missing(value):
+def test_p99_may_be_missing():
     """A minute whose calls have no duration shows none."""
-    assert [0.0 if value is None else 72.0] == heights(
-        drawn(moment(0, p99=value))["p99, seconds"]
-    )
+    moments = moment(0, p99=None), moment(1, p99=0.25)
+
+    assert [0.0, 72.0] == heights(drawn(*moments)["p99, seconds"])
