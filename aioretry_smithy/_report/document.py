@@ -15,6 +15,7 @@ from .words import (
     input_in_words,
     part,
     per_call,
+    requests_without_retries,
     retries_in_words,
     seconds,
     share,
@@ -85,7 +86,7 @@ def _summary(answers: Answers) -> Iterator[Block]:
             ),
             (
                 "requests per call",
-                per_call(1 + _hedged(answers)),
+                per_call(requests_without_retries(summary)),
                 per_call(1 + summary.extra_requests_per_call),
             ),
         )
@@ -99,12 +100,6 @@ def _summary(answers: Answers) -> Iterator[Block]:
     if retries is not None:
         yield retries
     yield answers.time.said
-
-
-def _hedged(answers: Answers) -> float:
-    """Return the requests of each call beyond the first that are no retries."""
-    summary = answers.summary
-    return (summary.hedges + summary.resends) / summary.calls if summary.calls else 0.0
 
 
 def _groups(answers: Answers) -> Iterator[Block]:

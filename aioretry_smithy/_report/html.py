@@ -77,6 +77,7 @@ def _environment() -> jinja2.Environment:
         per_call=words.per_call,
         picture=_picture,
         read=words.input_in_words,
+        requests_without_retries=words.requests_without_retries,
         retries=words.retries_in_words,
         seconds=words.seconds,
         sentence=_sentence,

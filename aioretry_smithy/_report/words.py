@@ -106,6 +106,12 @@ def per_call(value: float) -> str:
     return f"{value:,.3f}"
 
 
+def requests_without_retries(summary: Summary) -> float:
+    """Return the requests of each call that are no retries: hedges, resends, one."""
+    further = summary.hedges + summary.resends
+    return 1 + further / summary.calls if summary.calls else 1.0
+
+
 def retries_in_words(summary: Summary) -> str | None:
     """Say what retries were good for and what they cost; None where there were none."""
     if not summary.retries:
