@@ -199,3 +199,17 @@ class Record(_Rarely):
     def is_hedge(self) -> bool:
         """Whether it was sent beside another request."""
         return self.race is not None and self.race.after is not None
+
+    @property
+    def ended_well(self) -> bool:
+        """Whether there was no failure and no status of 400 or above.
+
+        What was given up because another request had a good answer did not fail.
+        """
+        outcome = self.outcome
+        if outcome.cause is not None:
+            return self.race is not None and self.race.is_superseded
+        # A function that has returned has no status.
+        if outcome.status is None:
+            return outcome.ended is not None
+        return outcome.status < 400

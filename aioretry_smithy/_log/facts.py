@@ -12,7 +12,6 @@ from .._call.recorder import cause_of
 from .._call.tries import last_of, route_of
 from .._failures.kept_cause import KeptCause, NeverCopied
 from .asked import asked_of, described_change, sent_instead
-from .success import ended_well
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -187,7 +186,7 @@ class LogFacts(NeverCopied):
         error inside a 200; of an attempt, from the moment that the strategy was asked.
         A hedge that was given up because another one won is no failure either.
         """
-        return not self._record.outcome.is_unwanted and ended_well(self)
+        return not self._record.outcome.is_unwanted and self._record.ended_well
 
     @property
     def injected(self) -> bool:

@@ -1,4 +1,4 @@
-"""Tell a good end from a bad one."""
+"""Tell a good end from a bad one, whatever a strategy made of that."""
 
 from __future__ import annotations
 
@@ -9,9 +9,5 @@ if TYPE_CHECKING:
 
 
 def ended_well(log: LogFacts) -> bool:
-    """Say whether a call or an attempt ended well, whatever a strategy made of that."""
-    if log.response_cause is not None:
-        return log.superseded
-    status = log.response_status
-    # A function that has returned has no status.
-    return log.duration is not None if status is None else status < 400
+    """Say whether a call or an attempt ended without a failure, or was superseded."""
+    return log._record.ended_well
