@@ -46,6 +46,13 @@ class UnprocessedRequestError(aiohttp.ClientError):
     """
 
 
+class LimitedRequestError(UnprocessedRequestError):
+    """A limit or an endpoint group of this library did not let the request out.
+
+    The base of their errors, for modules that know neither of them.
+    """
+
+
 class RefusedRequestError(aiohttp.ClientError):
     """A decorator refused the request for a reason that outlasts a retry.
 

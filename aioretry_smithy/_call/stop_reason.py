@@ -30,7 +30,7 @@ class RetryStopReason(StrEnum):
     """The body was read by an earlier attempt and cannot be sent whole again."""
 
     REFUSED = "refused"
-    """A circuit breaker or a limit on this side refused the last attempt."""
+    """A circuit breaker, a limit or a group on this side refused the last attempt."""
 
     CANCELLED = "cancelled"
     """The caller cancelled the call."""

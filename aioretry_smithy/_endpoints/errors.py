@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._errors import UnprocessedRequestError
+from .._errors import LimitedRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class EndpointGroupError(UnprocessedRequestError):
+class EndpointGroupError(LimitedRequestError):
     """There is no endpoint for the request; it was not sent.
 
     It may be sent again, whatever its method. No circuit breaker and no retry limiter

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._errors import UnprocessedRequestError
+from .._errors import LimitedRequestError
 
 if TYPE_CHECKING:
     from .concurrency_limit import ConcurrencyLimit
     from .rate_limit import RateLimit
 
 
-class ConcurrencyLimitError(UnprocessedRequestError):
+class ConcurrencyLimitError(LimitedRequestError):
     """Too many requests were in flight for too long; this one was not sent.
 
     No circuit breaker and no retry limiter counts it. Any method may be sent again.
@@ -43,7 +43,7 @@ class ConcurrencyLimitError(UnprocessedRequestError):
         return f"concurrency limit {name!r}: {where}"
 
 
-class RateLimitError(UnprocessedRequestError):
+class RateLimitError(LimitedRequestError):
     """The turn of the request at a rate limit comes too late; it was not sent.
 
     No circuit breaker and no retry limiter counts it. Any method may be sent again, and

@@ -8,7 +8,11 @@ from .._bodies.replayable_payload import SpentBodyError
 from .._call.recorder import attached_to, cause_of
 from .._call.stop_reason import RetryStopReason
 from .._context.context import record_of
-from .._errors import RefusedRequestError, UnprocessedRequestError
+from .._errors import (
+    LimitedRequestError,
+    RefusedRequestError,
+    UnprocessedRequestError,
+)
 from .._failures.safety import RetrySafety, layers, peel, retry_safety
 from .._log.attachment import call_of
 
@@ -124,7 +128,11 @@ def _was_refused(call: Call, record: Record) -> bool:
     if record.was_refused and (cause is None or is_refusal(cause)):
         # By an open circuit; a fallback may have answered.
         return True
-    if not is_refusal(cause) or _came_from_inside(call, record, cause):
+    ours = LimitedRequestError | RefusedRequestError
+    if cause is None or not isinstance(peel(cause), ours):
+        # A decorator of the user's may turn requests away too.
+        return False
+    if _came_from_inside(call, record, cause):
         return False
     # A function that has run raised it itself.
     return call.brings_response or not record.was_sent

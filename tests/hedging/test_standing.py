@@ -484,11 +484,12 @@ class TestRefusals:
     async def test_stop_reason_is_that_of_the_request_that_counts(self):
         """A race of refusals alone was refused."""
         never = retrying(RetryStrategy.never())
+        full = ConcurrencyLimitError(ConcurrencyLimit.fixed(1), 0.0, 0)
         cut = [after(1.0, OSError())]
         reasons = []
         for answers, stand_in in (
-            (cut, StandIn(UnprocessedRequestError("full"))),
-            ([], StandIn(*[UnprocessedRequestError("full")] * 9, first=0)),
+            (cut, StandIn(full)),
+            ([], StandIn(*[full] * 9, first=0)),
         ):
             with capture_logs() as logs:
                 async with session(answers, stand_in, hedging(0.5), never) as client:

@@ -26,9 +26,11 @@ from aioretry_smithy import (
     CircuitBreakerRpcClient,
     CircuitState,
     ConcurrencyLimit,
+    ConcurrencyLimitError,
     ConcurrencyLimitingClient,
     FailFastError,
     RateLimit,
+    RateLimitError,
     RateLimitingClient,
     RequestLog,
     RetryBudget,
@@ -63,8 +65,23 @@ class Full(ConcurrencyLimit):
     limit = 0
 
 
+class Spent(RateLimit):
+    """Has no turn for anybody."""
+
+    def _try_take(self, now):
+        return None
+
+    def _next_turn(self):
+        return 1e9
+
+
 def full(timeout=0.0, **settings):
     return ConcurrencyLimitingClient.new_decorator(Full(), timeout=timeout, **settings)
+
+
+def drained():
+    """Let the first request out in a minute."""
+    return RateLimitingClient.new_decorator(Spent(1, per=60.0), timeout=0.0)
 
 
 @client_decorator
@@ -83,7 +100,7 @@ STOPS = {
 }
 
 
-@pytest.mark.parametrize("refusing", [guarded, full, lambda: doorman])
+@pytest.mark.parametrize("refusing", [guarded, full, drained])
 @pytest.mark.parametrize("retries", STOPS.values(), ids=STOPS)
 async def test_refusal_goes_before_what_says_less(refusing, retries):
     """The call failed because of it, whatever kept it from being tried again."""
@@ -92,6 +109,20 @@ async def test_refusal_goes_before_what_says_less(refusing, retries):
     assert "refused" == log.stop_reason
     assert "refused" == log.to_dict()["stop_reason"]
     assert log.render().splitlines()[0].endswith(", stopped: refused")
+
+
+@pytest.mark.parametrize(
+    ("stops", "reason"),
+    [
+        *((each, each) for each in STOPS if each != "smithy"),
+        ("smithy", "max_total_attempts"),
+    ],
+)
+async def test_decorator_of_ones_own_that_turns_away_is_no_refusal(stops, reason):
+    """Its error says that nothing was sent; nobody knows what it protects."""
+    log = await log_of(session([], doorman, STOPS[stops]))
+
+    assert (reason, False) == (log.stop_reason, log.sent)
 
 
 @pytest.mark.parametrize("refusing", [guarded, full])
@@ -157,7 +188,7 @@ async def test_reasons_that_a_refusal_does_not_replace(reason, settings, seconds
     strategy = settings.pop("strategy", NOW)
     wants = Raises() if strategy == "raises" else Always(strategy)
     is_spent = reason == "body_not_replayable"
-    inside = reads if is_spent else doorman
+    inside = reads if is_spent else full()
     data = {"method": "POST", "data": chunks()} if is_spent else {}
     answers = [200] * 9
     retries = retrying(wants, **settings)
@@ -289,7 +320,7 @@ class TestCallsInside:
 
     async def test_failure_that_is_raised_again_and_again_is_its_own(self):
         """It may have ended an earlier call, whose log it has."""
-        kept = UnprocessedRequestError("full")
+        kept = RateLimitError(RateLimit(1), 9.0)
 
         @client_decorator
         async def turn_away(delegate, ctx, request):
@@ -334,10 +365,8 @@ class TestGivenUp:
         [
             # Nothing was tried at all, so a function around it may.
             ([full(), ONCE], 3),
-            ([doorman, ONCE], 3),
             # Retries of both would multiply.
             ([full(), TWICE], 1),
-            ([doorman, TWICE], 1),
             # A wait as long as the limit allows is patience enough.
             ([full(timeout=5.0), ONCE], 1),
             # Without a place in the queue nobody has waited.
@@ -355,7 +384,7 @@ class TestGivenUp:
         async with session([200], waiting) as client:
             await client.get(URL)
 
-        assert 1 == await attempts_outside(doorman, waiting, ONCE)
+        assert 1 == await attempts_outside(full(), waiting, ONCE)
 
     async def test_after_a_wait_for_a_turn_that_never_came(self):
         """Another answer said that nothing was left for longer."""
@@ -383,7 +412,7 @@ class TestGivenUp:
 
     async def test_rule_that_names_the_class_retries_it(self):
         """As for other reasons to give up."""
-        rule = RetryRule(exceptions=[UnprocessedRequestError], backoff=NOW)
+        rule = RetryRule(exceptions=[ConcurrencyLimitError], backoff=NOW)
         thrice = RetryingRpcClient.new_decorator(rule, 3)
 
-        assert 3 == await attempts_outside(doorman, TWICE, outer=thrice)
+        assert 3 == await attempts_outside(full(), TWICE, outer=thrice)
