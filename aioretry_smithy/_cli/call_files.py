@@ -27,13 +27,13 @@ class UnwritableError(Exception):
     """A file cannot be written; says which one and why."""
 
 
-class CallWriter(AbstractContextManager["CallWriter"], Protocol):
+class _Writer(AbstractContextManager[object], Protocol):
     skipped: int
 
     def add(self, call: Mapping[str, object], /) -> None: ...
 
 
-_WRITERS: Final[Mapping[str, Callable[[TextIO], CallWriter]]] = {
+_WRITERS: Final[Mapping[str, Callable[[TextIO], _Writer]]] = {
     "har": HarWriter,
     "trace": TraceWriter,
 }
@@ -55,7 +55,7 @@ class CallFile:
         self._option = option
         self._path = path
         self._open = ExitStack()
-        self._writer: CallWriter | None = None
+        self._writer: _Writer | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -84,7 +84,8 @@ class CallFile:
                 # What was in it stays there where there is no call.
                 file = self._path.open("w", encoding="utf-8", newline="\n")
                 writer = _WRITERS[self._option](self._open.enter_context(file))
-                self._writer = self._open.enter_context(writer)
+                self._open.enter_context(writer)
+                self._writer = writer
             self._writer.add(cleaned(values))
 
     @contextmanager

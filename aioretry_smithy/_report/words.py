@@ -57,17 +57,13 @@ def share(value: float) -> str:
     """Write a share in percent; what is no 100 % does not look like it.
 
     >>> [share(value) for value in (0, 0.002, 0.04, 0.3, 0.9305, 0.99996, 1)]
-    ['0 %', '0.20 %', '4.0 %', '30 %', '93.05 %', '> 99.99 %', '100 %']
+    ['0 %', '0.20 %', '4.00 %', '30 %', '93.05 %', '> 99.99 %', '100 %']
     """
     if 0.9999 < value < 1:
         return "> 99.99 %"
     if 0 < value < 0.0001:
         return "< 0.01 %"
-    digits = 2
-    if value in {0, 1} or 0.1 <= value < 0.9:
-        digits = 0
-    elif 0.01 <= value < 0.1:
-        digits = 1
+    digits = 0 if value in {0, 1} or 0.1 <= value < 0.9 else 2
     return f"{value:.{digits}%}".replace("%", " %")
 
 

@@ -1,0 +1,52 @@
+"""Values of lines, which may be anything."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from aioretry_smithy._report.values import dictionaries, moment, number, text
+
+
+@pytest.mark.parametrize("value", [0, 0.5, 17])
+def test_numbers(value):
+    """They are what they are."""
+    assert value == number({"x": value}, "x")
+
+
+@pytest.mark.parametrize("value", [None, "1", True, -1, math.nan, math.inf, 1e300, []])
+def test_what_is_no_number(value):
+    """It is missing, as no time or count is like that."""
+    assert None is number({"x": value}, "x")
+
+
+@pytest.mark.parametrize("value", [None, "", 1, [], {}])
+def test_what_is_no_text(value):
+    """It is missing."""
+    assert None is text({"x": value}, "x")
+    assert "a" == text({"x": "a"}, "x")
+
+
+@pytest.mark.parametrize("value", [None, "a", {}, [], 1, [1, "a", None]])
+def test_what_are_no_dictionaries(value):
+    """There are none."""
+    assert [] == dictionaries({"x": value}, "x")
+    assert [{}] == dictionaries({"x": [1, {}]}, "x")
+
+
+def test_moments():
+    """They may have a zone, and are in UTC without one."""
+    texts = [
+        "1970-01-01T00:01:00+00:00",
+        "1970-01-01T00:01:00",
+        "1970-01-01T01:01+01:00",
+    ]
+
+    assert [60.0] * 3 == [moment({"request_started_at": text}) for text in texts]
+
+
+@pytest.mark.parametrize("value", [None, 5, "", "noon", "0001-01-01T00:00:00+23:00"])
+def test_what_is_no_moment(value):
+    """It is missing."""
+    assert moment({"request_started_at": value}) in {None, -62135679600.0}
