@@ -27,13 +27,13 @@ class UnwritableError(Exception):
     """A file cannot be written; says which one and why."""
 
 
-class _Writer(AbstractContextManager[object], Protocol):
+class CallWriter(AbstractContextManager[object], Protocol):
     skipped: int
 
     def add(self, call: Mapping[str, object], /) -> None: ...
 
 
-_WRITERS: Final[Mapping[str, Callable[[TextIO], _Writer]]] = {
+_WRITERS: Final[Mapping[str, Callable[[TextIO], CallWriter]]] = {
     "har": HarWriter,
     "trace": TraceWriter,
 }
@@ -55,7 +55,7 @@ class CallFile:
         self._option = option
         self._path = path
         self._open = ExitStack()
-        self._writer: _Writer | None = None
+        self._writer: CallWriter | None = None
 
     def __enter__(self) -> Self:
         return self
