@@ -71,18 +71,19 @@ class LogFormatter(ABC):
     def text() -> LogFormatter:
         """Return the formatter for people, the default.
 
-        The lines have the shape of Armeria's, without unknown values. ``id`` is the
-        same in both. ``length`` is the length of the body in bytes. A request line has
-        one, and the ``duration`` of the upload, if a body was sent. The request line of
-        an attempt has ``currentAttempt``, that of a hedge also ``hedge=yes``; the
-        response line of a request that lost to another one has ``superseded=yes``. The
-        response line of a call through a retrying client has ``totalAttempts``, and the
-        reason if it stopped without success, such as ``stopped: deadline``::
+        The lines have the shape of Armeria's, without unknown values. ``id``, method
+        and URL are in both. ``length`` is the length of the body in bytes. A request
+        line has one, and the ``duration`` of the upload, if a body was sent. The
+        request line of an attempt has ``currentAttempt``, that of a hedge also
+        ``hedge=yes``; the response line of a request that lost to another one has
+        ``superseded=yes``. The response line of a call through a retrying client has
+        ``totalAttempts``, and the reason if it stopped without success, such as
+        ``stopped: deadline``::
 
             Request: {id=k3j7x2qa-17.2, startTime=..., scheme=https, host=example.com,
             method=GET, path=/orders, headers=[armeria-retry-count=1], currentAttempt=2}
-            Response: {id=k3j7x2qa-17.2, startTime=..., duration=0.012s,
-            headers=[:status=200]}
+            Response: {id=k3j7x2qa-17.2, startTime=..., duration=0.012s, scheme=https,
+            host=example.com, method=GET, path=/orders, headers=[:status=200]}
 
         Each is one line: control characters are escaped. Durations are in seconds. With
         a :class:`ContentPreviewingClient` in the chain, ``preview`` comes after the
@@ -149,6 +150,7 @@ class _TextFormatter(LogFormatter):
             "length": log.request_length or None,
             "duration": _seconds(log.request_duration),
             **_target(log),
+            "headers": _request_headers(log),
             "preview": _quoted(content_preview(log.request_content_preview, log.mask)),
             "currentAttempt": log.attempt,
             "endpoint": None if log.children else log.endpoint,
@@ -166,6 +168,7 @@ class _TextFormatter(LogFormatter):
             "duration": _seconds(log.duration),
             "totalDuration": _seconds(log.total_duration),
             "connection": _connection(log),
+            **_target(log),
             "cause": None if log.superseded else describe_cause(log),
             "superseded": "yes" if log.superseded else None,
             "injected": "yes" if log.injected else None,
@@ -250,7 +253,6 @@ def _target(log: RequestLog) -> dict[str, object]:
         "method": log.request_method,
         # Without a host, the text before it belongs to the path.
         "path": log.mask.text(url.raw_path_qs if url.host else str(url)),
-        "headers": _headers(log.mask.headers(log.request_headers)),
     }
 
 
@@ -268,6 +270,11 @@ def _headers(shown: Mapping[str, str]) -> str:
 def _quoted(preview: str | None) -> str | None:
     # In quotes, a body cannot pretend to be other fields of the line.
     return None if preview is None else json.dumps(preview, ensure_ascii=False)
+
+
+def _request_headers(log: RequestLog) -> str | None:
+    headers = log.request_headers
+    return None if headers is None else _headers(log.mask.headers(headers))
 
 
 def _response_headers(log: RequestLog) -> str | None:

@@ -94,9 +94,10 @@ async def test_lines_say_what_became_of_a_request(log):
 
     assert text.format_request(hedge).endswith(", currentAttempt=4, hedge=yes}")
     assert text.format_request(first).endswith(", currentAttempt=3}")
-    assert "Response: {duration=0.750s, totalDuration=0.750s, superseded=yes}" == (
-        without_id(text.format_response(first))
-    )
+    assert (
+        "Response: {duration=0.750s, totalDuration=0.750s, scheme=http, host=localhost,"
+        " method=GET, path=/orders, superseded=yes}"
+    ) == without_id(text.format_response(first))
     assert '"superseded": true' in LogFormatter.json().format_response(first)
 
 

@@ -26,7 +26,18 @@ TIMES_IN_TEXT = (
     (re.compile(r"next (trial )?in [\d.]+…?"), r"next \1"),
 )
 ID = r"[a-z2-7]{8}-\d+(?:\.\d+)?"
+_NEXT = "cause superseded injected endpoint sent headers preview".replace(" ", "|")
+NOT_RECORDED = (
+    # What the request line says already.
+    re.compile(
+        r"(?m)^(Response: \{.*?)"
+        r"(?:(?:scheme=[^,]*, )?(?:host=[^,]*, )?method=[^,]*, path=|name=).*?"
+        rf"(?:, (?=(?:{_NEXT})=)|(?=\}}))"
+    ),
+    re.compile(r"(?m)^(Response: \{[^}]*), (?=\})"),
+)
 CHANGES_EACH_TIME = (
+    *((pattern, r"\1") for pattern in NOT_RECORDED),
     (re.compile(r"(update_interval=[\d.]+\), )[\d.]+"), r"\1seconds"),
     (re.compile(rf"(?<=\{{)id={ID}(?:, )?|, id={ID}|\"id\": \"{ID}\", "), ""),
     (re.compile(r"startTime=[^,}]+"), "startTime"),

@@ -78,6 +78,7 @@ async def test_text_of_a_response():
 
     assert (
         "Response: {startTime=..., length=4, duration=0.000s, totalDuration=0.000s,"
+        " scheme=https, host=example.com, method=GET, path=/orders,"
         " headers=[:status=200, Content-Type=text/plain]}"
     ) == line
 
@@ -100,6 +101,7 @@ async def test_text_of_a_failure():
 
     assert (
         "Response: {duration=0.000s, totalDuration=0.000s,"
+        " scheme=https, host=example.com, method=GET, path=/orders,"
         " cause=ClientConnectionError: refused}"
     ) == line
 
@@ -115,7 +117,9 @@ async def test_text_before_the_outcome():
     await call(answer)
 
     assert "headers=[Accept=*/*]" in lines[0]
-    assert "Response: {}" == without_id(lines[1])
+    assert (
+        "Response: {scheme=https, host=example.com, method=GET, path=/orders}"
+    ) == without_id(lines[1])
 
 
 async def test_text_of_a_response_starts_at_its_headers():
@@ -391,9 +395,11 @@ async def test_text_of_the_call_of_a_function():
 
     assert asked.startswith(r"Request: {startTime=..., name=fetch\x1b[2J\r\n")
     assert "currentAttempt=1}" in TEXT.format_request(attempt.log)
-    assert (
-        "Response: {duration=0.250s, totalDuration=0.250s}, {totalAttempts=1}"
-    ) == without_id(TEXT.format_response(ctx.log))
+    answered = without_id(TEXT.format_response(ctx.log))
+    assert answered.startswith(
+        r"Response: {duration=0.250s, totalDuration=0.250s, name=fetch\x1b[2J\r\n"
+    )
+    assert answered.endswith("}, {totalAttempts=1}")
 
 
 async def test_json_of_the_call_of_a_function():

@@ -44,7 +44,9 @@ async def test_success_is_told_with_the_name(caplog):
     assert ("DEBUG", "DEBUG") == (asked, answered)
     assert "name=reports.fetch}" in request
     assert without_id(request).startswith("Request: {startTime=")
-    assert "Response: {duration=0.000s, totalDuration=0.000s}" == without_id(response)
+    assert (
+        "Response: {duration=0.000s, totalDuration=0.000s, name=reports.fetch}"
+    ) == without_id(response)
 
 
 async def test_function_that_returns_none_is_a_success(caplog):
