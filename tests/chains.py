@@ -325,6 +325,13 @@ def now() -> float:
     return asyncio.get_running_loop().time()
 
 
+def set_time_of_day(moment: float) -> None:
+    """Let it be that many seconds since 1970 now."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    loop.began_at = moment - loop.time()
+
+
 class Clock:
     """A clock moved by hand."""
 

@@ -81,12 +81,12 @@ PUBLIC_AIOHTTP = {"abc", "payload", "test_utils", "typedefs", "web"}
 """The modules of aiohttp, apart from the package itself, that its documents name."""
 
 ASK_OUTSIDE = {
-    "_limits.rate_headers": {"time.time"},  # for a reset without a Date
     "_call.call": {"time.time"},  # the time of day, for people
-    "_retry.call_adapter": {"time.time"},  # for a Retry-After without a Date
     "_shared.stored_rate": {"time.time"},  # by which storages count
     "_chance": {"random.random"},  # what is used unless other dice are given
-    "_clock": {"time.monotonic"},  # what is used outside of any event loop
+    # What is used outside of any event loop, and the time of day.
+    "_clock": {"time.monotonic", "time.time"},
+    "testing._loop": {"time.time"},  # where virtual time begins
     # It seeds the dice for a simulation, and gives them back.
     "_simulation.fleet": {"random.Random", "random.getstate", "random.setstate"},
 }

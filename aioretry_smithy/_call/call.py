@@ -7,6 +7,7 @@ import time
 import weakref
 from typing import TYPE_CHECKING, Any
 
+from .._clock import wall_clock_at
 from .defaults import OF_ALL, Rarely
 from .outcome import PENDING, Outcome
 from .record import CallsInside, Record
@@ -45,11 +46,11 @@ class Call(Rarely, Record):
         "defaults",
         "is_over",
         "loop",
+        "machine_clock",
         "resources",
         "sent",
         "session",
         "to_send",
-        "wall_clock",
     )
 
     to_send: Request
@@ -75,6 +76,9 @@ class Call(Rarely, Record):
 
     loop: asyncio.AbstractEventLoop
 
+    machine_clock: float
+    """The time of day at its start, by the clock of the machine."""
+
     resources: CallResources | None
     """What needs care, if there is anything."""
 
@@ -83,9 +87,6 @@ class Call(Rarely, Record):
 
     session: aiohttp.ClientSession | None
     """The session, as long as the call lasts."""
-
-    wall_clock: float
-    """The time of day at its start."""
 
     def __init__(
         self,
@@ -100,7 +101,7 @@ class Call(Rarely, Record):
         self.loop = loop
         self.started: float = loop.time()
         self.deadline = None if timeout is None else self.started + timeout
-        self.wall_clock = time.time()
+        self.machine_clock = time.time()
         self.defaults = defaults
         self.session = session
         self.outcome: Outcome = PENDING
@@ -120,6 +121,11 @@ class Call(Rarely, Record):
         """The session's headers, as they were sent first; None of a function."""
         own = self.own_headers
         return self.defaults.headers if own is None else own
+
+    @property
+    def wall_clock(self) -> float:
+        """The time of day at its start, which a virtual clock moves."""
+        return wall_clock_at(self.loop, self.started, self.machine_clock)
 
     @property
     def epoch(self) -> tuple[float, float]:

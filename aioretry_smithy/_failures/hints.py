@@ -7,6 +7,8 @@ import re
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
+from .._clock import wall_clock
+
 if TYPE_CHECKING:
     from multidict import MultiMapping
 
@@ -29,7 +31,9 @@ _DATE_FORMS = tuple(
 )
 
 
-def retry_after(headers: MultiMapping[str], *, now: float) -> float | None:
+def retry_after(
+    headers: MultiMapping[str], *, now: float | None = None
+) -> float | None:
     """Return how long the server wants to be left alone.
 
     ``Retry-After`` is a number of seconds, or a date in one of HTTP's three forms. A
@@ -38,8 +42,8 @@ def retry_after(headers: MultiMapping[str], *, now: float) -> float | None:
 
     Args:
         headers: The response headers.
-        now: Wall clock, seconds since the epoch; used if ``Date`` is missing or
-            unreadable.
+        now: The time of day at which they came, in seconds since 1970, for the case
+            that ``Date`` is missing or unreadable; None for that of this moment.
 
     Returns:
         Seconds, 0.0 for a date in the past, infinity for a number of more than ten
@@ -48,18 +52,19 @@ def retry_after(headers: MultiMapping[str], *, now: float) -> float | None:
     Source: RFC 9110, sections 5.6.7 and 10.2.3; the AWS SDKs for the second header.
 
     >>> from multidict import CIMultiDict
-    >>> retry_after(CIMultiDict({"Retry-After": "120"}), now=0.0)
+    >>> retry_after(CIMultiDict({"Retry-After": "120"}))
     120.0
     """
     if "Retry-After" not in headers and "x-amz-retry-after" not in headers:
         return None
+    moment = wall_clock() if now is None else now
     asked = [
         _whole_number(value, max_digits=13, per_second=1000)
         for value in headers.getall("x-amz-retry-after", ())
     ]
     for value in headers.getall("Retry-After", ()):
         asked.append(_whole_number(value, max_digits=10))
-        asked.append(_seconds_until(value, headers.get("Date", ""), now))
+        asked.append(_seconds_until(value, headers.get("Date", ""), moment))
     return max((each for each in asked if each is not None), default=None)
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-import time
 from typing import TYPE_CHECKING
 
+from .._clock import wall_clock
 from .._failures.hints import retry_after, timestamp
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def seconds_to_reset(status: int, headers: MultiMapping[str]) -> float | None:
     7.0
     """
     if status == _TOO_MANY_REQUESTS:
-        seconds = retry_after(headers, now=time.time())
+        seconds = retry_after(headers)
         if seconds is not None:
             return seconds
     return max((*_of_draft(headers), *_of_custom(headers)), default=None)
@@ -61,9 +61,9 @@ def _of_custom(headers: MultiMapping[str]) -> Iterator[float]:
     if remaining is None or remaining > 0 or reset is None:
         return
     if reset > _UNIX_TIME:
-        wall_clock = time.time()
-        sent_at = timestamp(headers.get("Date", ""), wall_clock)
-        reset -= wall_clock if sent_at is None else sent_at
+        now = wall_clock()
+        sent_at = timestamp(headers.get("Date", ""), now)
+        reset -= now if sent_at is None else sent_at
     yield max(0.0, reset)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, TypeVar
 
@@ -105,7 +104,7 @@ class HttpAdapter(CallAdapter):
 
     def retry_after(self, response: aiohttp.ClientResponse) -> float | None:
         """Return the seconds that the server asks to be left alone, or None."""
-        return retry_after(response.headers, now=time.time())
+        return retry_after(response.headers)
 
     async def content(self, response: aiohttp.ClientResponse, limit: int) -> bytes:
         """Return the first *limit* bytes of a body; the response stays readable."""

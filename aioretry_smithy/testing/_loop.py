@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import selectors
+import time
 from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
 
 from .._clock import VirtualClock
@@ -26,7 +27,8 @@ class VirtualTimeLoop(VirtualClock, asyncio.SelectorEventLoop):
     The clock starts at 0.0 and stands still while a task can run. When every task
     waits, it jumps exactly to the next timer: a sleep of 3.0 seconds begun at 0.0
     ends at 3.0. So tests of backoffs, deadlines and open circuits can compare exact
-    times.
+    times. The time of day goes along: timestamps of logs, and what dates of servers are
+    compared with. It begins with the real one.
 
     - If nothing can wake the waiting tasks (no timer, no thread, no ready socket),
       the run ends with a :exc:`RuntimeError` that names them, instead of hanging.
@@ -59,6 +61,7 @@ class VirtualTimeLoop(VirtualClock, asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         super().__init__(_JumpingSelector(self._jump))
         self._thread_calls = 0
+        self.began_at = time.time()
         self._set_time(0.0)
 
     def time(self) -> float:

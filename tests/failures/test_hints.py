@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import locale
 import math
 import time
 from datetime import UTC, datetime
 
 import pytest
+from chains import set_time_of_day
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from aioretry_smithy._failures.hints import retry_after
@@ -242,3 +244,13 @@ def test_names_of_days_and_months_do_not_depend_on_the_locale(
         monkeypatch.setattr(locale, name, refuse)
 
     assert 120.0 == hint("Sun, 06 Nov 1994 08:51:37 GMT")
+
+
+async def test_date_counts_from_the_time_of_day() -> None:
+    """A virtual clock moves it, so a date comes nearer as the program waits."""
+    headers = CIMultiDict({"Retry-After": "Sun, 06 Nov 1994 08:49:47 GMT"})
+    # Sun, 06 Nov 1994 08:49:37 GMT
+    set_time_of_day(784111777.0)
+    await asyncio.sleep(3.0)
+
+    assert 7.0 == pytest.approx(retry_after(headers))

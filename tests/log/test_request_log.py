@@ -6,9 +6,8 @@ import asyncio
 import copy
 import gc
 import pickle
-import time
 import weakref
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import aiohttp
 import pytest
@@ -181,14 +180,24 @@ async def test_headers_are_those_of_the_first_hop():
 
 async def test_start_is_a_date_with_a_timezone():
     """An attempt begins as much later as the loop's clock says."""
-    before = datetime.fromtimestamp(time.time(), UTC)
     ctx = begin()
     await asyncio.sleep(90.0)
     attempt = ctx.derive(REQUEST)
     started = ctx.log.request_started_at
 
-    assert before <= started <= datetime.now(UTC)
+    # In virtual time the day began with the loop.
+    assert timedelta(0) <= datetime.now(UTC) - started < timedelta(minutes=1)
     assert 90.0 == (attempt.log.request_started_at - started).total_seconds()
+
+
+async def test_later_calls_have_later_dates_in_virtual_time():
+    """A call after a minute began a minute later, whatever the machine says."""
+    first = begin().log
+    await asyncio.sleep(60.0)
+    second = begin().log
+
+    passed = second.request_started_at - first.request_started_at
+    assert 60.0 == passed.total_seconds()
 
 
 async def test_response_side():

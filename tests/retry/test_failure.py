@@ -9,7 +9,7 @@ import math
 import aiohttp
 import pytest
 from calls import begin_body, end, end_body, ended
-from chains import bad_argument
+from chains import bad_argument, set_time_of_day
 from multidict import CIMultiDict
 from yarl import URL
 
@@ -128,10 +128,10 @@ async def test_body_that_failed_leaves_the_status():
     assert 2.0 == failure.retry_after
 
 
-async def test_hint_without_a_date_counts_from_when_the_response_came(monkeypatch):
+async def test_hint_without_a_date_counts_from_when_the_response_came():
     """Not from when the call began, nor from the year 1970."""
     # Sun, 06 Nov 1994 08:49:37 GMT
-    monkeypatch.setattr("time.time", lambda: 784111777.0)
+    set_time_of_day(784111777.0)
     ctx = ended()
     await asyncio.sleep(3.0)
     hint = {"Retry-After": "Sun, 06 Nov 1994 08:49:47 GMT"}

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from uuid import UUID
 
 import pytest
-from chains import chain, response_of, session
+from chains import chain, response_of, session, set_time_of_day
 
 from aioretry_smithy import (
     Backoff,
@@ -172,12 +172,9 @@ async def test_time_to_live_is_that_of_the_attempt_where_it_is_shorter():
         ("04:00:00.990000", "040001"),
     ],
 )
-async def test_time_to_live_is_not_over_while_the_attempt_may_run(
-    begins, ends, monkeypatch
-):
+async def test_time_to_live_is_not_over_while_the_attempt_may_run(begins, ends):
     """The end of a deadline of 10 ms is rounded up, even a microsecond past."""
-    moment = datetime.fromisoformat(f"2026-11-22T{begins}Z").timestamp()
-    monkeypatch.setattr("time.time", lambda: moment)
+    set_time_of_day(datetime.fromisoformat(f"2026-11-22T{begins}Z").timestamp())
     _, told, _ = await sent([200], ALWAYS, limit=0.01)
 
     assert [f"attempt=1; max=10; ttl=20261122T{ends}Z"] == told
