@@ -371,6 +371,40 @@ async def test_response_that_a_decorator_replaces(serve, lines):
     assert [(200, None)] == lines.told("response_status", "response_cause")
 
 
+async def test_call_that_is_cancelled_with_an_answer_in_hand(serve, lines):
+    """A decorator around has not handed it over yet: it is closed, and told then."""
+    answered = asyncio.Event()
+
+    @client_decorator
+    async def dawdle(delegate, ctx, request):
+        response = await delegate.execute(ctx, request)
+        answered.set()
+        await asyncio.sleep(3600.0)
+        return response
+
+    url = await serve([HALF, 3600.0])
+    async with build(url, logged(), dawdle) as session:
+        task = asyncio.create_task(session.get("/"))
+        await answered.wait()
+        assert [] == lines.logs
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    assert 1 == len(lines.logs)
+
+
+async def test_status_that_is_raised_is_told_once(serve, lines):
+    """The session raises for it, and releases the response."""
+    url = await serve([MISSING, 3600.0])
+    async with build(url, logged(), raise_for_status=True) as session:
+        with pytest.raises(aiohttp.ClientResponseError):
+            await session.get("/")
+
+    assert [(404, True)] == lines.told("response_status", "is_complete")
+    assert ["WARNING"] == lines.levels
+
+
 async def test_error_of_a_formatter_leaves_the_body_alone(serve, caplog):
     """It is reported once, as ever, and the reader hears nothing of it."""
 
@@ -450,12 +484,24 @@ async def test_unread_body_of_a_closed_session(serve, lines):
     assert [(200, True)] == lines.told("response_status", "is_complete")
 
 
+async def test_nothing_is_written_when_the_interpreter_goes(serve, lines, monkeypatch):
+    """Handlers may have lost by then what they need."""
+    url = await serve([HALF, 3600.0])
+    async with build(url, logged()) as session:
+        response = await session.get("/")
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "is_finalizing", lambda: True)
+            response.release()
+
+    assert [] == lines.logs
+
+
 PROGRAM = """
 import asyncio, gc, logging, sys
 from aioretry_smithy import LogFormatter, LoggingClient, SessionBuilder
 
 logging.basicConfig(stream=sys.stdout, format="%(message)s", level=logging.DEBUG)
-logging.getLogger("asyncio").setLevel(logging.WARNING)
+logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # it tells of slow machines
 LINES = LoggingClient.new_decorator(formatter=LogFormatter.tree(), log_after="body")
 kept = []
 
