@@ -25,6 +25,7 @@ from aioretry_smithy import (
     CircuitState,
     ClientRequestContext,
     ConcurrencyLimit,
+    ConnectionTimings,
     ContentPreviewingClient,
     DecoratingClient,
     Decorator,
@@ -267,6 +268,7 @@ async def use() -> None:
         )
         .decorator(RetryingClient.new_decorator(config))
         .response_timeout(None)
+        .connection_timings()
     )
     assert_type(builder, SessionBuilder)
     assert_type(builder.describe(), str)
@@ -279,6 +281,7 @@ async def use() -> None:
     assert_type(log, RequestLog)
     assert_type(log.children, tuple[RequestLog, ...])
     assert_type(log.response_timeout, float | None)
+    assert_type(log.connection, ConnectionTimings | None)
     log.to_svg("call.svg")
     log.to_svg(Path("call.svg"))
     assert_type(log.stop_reason, RetryStopReason | None)
