@@ -19,7 +19,7 @@ from .._errors import (
 )
 from .._failures.pool_queue import IN_POOL, TOO_LATE, mark_in_pool
 from .._masking.mask import DEFAULT_MASK
-from .._text import encodable
+from .._text import encodable, printable
 from .facts import LogFacts
 from .tree import tree
 
@@ -87,6 +87,16 @@ def _fact(key: str, otherwise: object = None) -> Any:
     return property(lambda log: log.values.get(key, otherwise))
 
 
+def _word(key: str) -> Any:
+    """Make the property that shows a text which views take for a word of our own."""
+
+    def shown(log: SavedLog) -> str | None:
+        value = log.values.get(key)
+        return None if value is None else printable(str(value))
+
+    return property(shown)
+
+
 class SavedLog(LogFacts):
     """The facts that a line has, such as the values of :meth:`.RequestLog.to_dict`.
 
@@ -112,8 +122,8 @@ class SavedLog(LogFacts):
         self._children = tuple(type(self)(child, self) for child in self._attempts)
         self._calls = tuple(map(type(self), self._calls_inside))
 
-    id = _fact("id")
-    name = _fact("name")
+    id = _word("id")
+    name = _word("name")
     attempt = _fact("attempt")
     injected = _fact("injected", False)
     is_complete = _fact("is_complete", False)
@@ -123,9 +133,9 @@ class SavedLog(LogFacts):
     superseded = _fact("superseded", False)
     dropped_calls = _fact("dropped_calls", 0)
     delay = _fact("delay")
-    delay_source = _fact("delay_source")
+    delay_source = _word("delay_source")
     duration = _fact("duration")
-    endpoint = _fact("endpoint")
+    endpoint = _word("endpoint")
     request = _fact("request")
     request_content_preview = _fact("request_content_preview")
     request_headers = _fact("request_headers", {})
@@ -142,7 +152,7 @@ class SavedLog(LogFacts):
     response_timeout = _fact("response_timeout")
     sent_method = _fact("sent_method")
     sent_url = _fact("sent_url")
-    stop_reason = _fact("stop_reason")
+    stop_reason = _word("stop_reason")
     total_attempts = _fact("total_attempts")
     total_duration = _fact("total_duration")
     _waits = _fact("connection")

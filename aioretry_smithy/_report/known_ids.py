@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_ID: Final = re.compile(r"([a-z2-7]{1,16})-([0-9]{1,15})")
+_ID: Final = re.compile(r"([a-z0-9]{1,16})-(0|[1-9][0-9]{0,14})")
 _PAGE: Final = 256
 
 

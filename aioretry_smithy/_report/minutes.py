@@ -27,7 +27,7 @@ _LONGER: Final = tuple(minutes * _MINUTE for minutes in (2, 10, 30, 60, 180, 720
 
 _EPOCH: Final = datetime(1970, 1, 1)
 _EARLIEST: Final = (datetime.min - _EPOCH).total_seconds()
-_LATEST: Final = (datetime.max - _EPOCH).total_seconds() // 1
+_LATEST: Final = (datetime.max.replace(microsecond=0) - _EPOCH).total_seconds()
 
 
 class _Counts:

@@ -1,0 +1,377 @@
+"""The command ``report``: files in, text or a document out, and exit codes."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import sys
+import time
+from datetime import datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from made_lines import call, failed, function, sent
+
+from aioretry_smithy.__main__ import main
+from aioretry_smithy._cli import call_files
+from aioretry_smithy._cli.arguments import parse
+from aioretry_smithy._cli.output import new_output
+from aioretry_smithy._cli.plain_output import PlainOutput
+from aioretry_smithy._cli.report_options import moment
+
+AGAIN = {"delay": 1.0, "delay_source": "retry_after"}
+SLOW = call(sent(0, 0.1, 429, **AGAIN), sent(1.1), took=1.2)
+
+
+def written(path, *lines):
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return str(path)
+
+
+@pytest.fixture
+def calls(tmp_path):
+    """A file with the lines of three calls."""
+    lost = call(status=503, stop_reason="no_retry")
+    return written(tmp_path / "calls.jsonl", call(), SLOW, lost)
+
+
+def document(capsys, *arguments):
+    assert 0 == main(["report", "--json", *arguments])
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.fixture
+def plain(monkeypatch):
+    """Output as it is without rich."""
+    for module in ("report", "output"):
+        name = f"aioretry_smithy._cli.{module}"
+        monkeypatch.setattr(sys.modules[name], "new_output", PlainOutput)
+
+
+def test_report_as_text(calls, capsys):
+    """It says how the calls went and why the slow ones were slow."""
+    assert 0 == main(["report", calls])
+    shown = capsys.readouterr()
+
+    assert "report: 3 calls, 2026-11-26T12:00:00Z" in shown.out
+    assert "the slowest 5 % (1 calls, from 1.20 s on)" in shown.out
+    assert "├─ 1  429" in shown.out
+    assert "" == shown.err
+
+
+def test_report_without_rich(calls, plain, capsys):
+    """The same in plain text, and the same numbers."""
+    assert 0 == main(["report", calls])
+    shown = capsys.readouterr().out
+
+    assert "/orders/*      3     67 %          1.333" in shown
+    assert "\nGET https://shop.example.com/orders/17  ->  200" in shown
+
+
+@pytest.mark.parametrize("width", [20, 80, 200])
+def test_all_widths_show_the_same_numbers(calls, width, monkeypatch, capsys):
+    """Rich breaks texts where it must, and loses nothing of the groups."""
+    monkeypatch.setenv("COLUMNS", f"{width}")
+    assert 0 == main(["report", calls, "--top=0"])
+
+    shown = capsys.readouterr().out
+    assert width < 80 or ("1.333" in shown and "67 %" in shown)
+    assert "67 %" in shown.replace("\n", "") or width < 80
+
+
+def test_report_as_a_document(calls, capsys):
+    """It is one JSON document, the same numbers again."""
+    values = document(capsys, calls)
+
+    assert [calls] == values["input"]["sources"]
+    assert (3, 2) == (values["summary"]["calls"], values["summary"]["successes"])
+
+
+def test_several_files_in_one_report(calls, tmp_path, capsys):
+    """Compressed ones, too."""
+    more = tmp_path / "more.jsonl.gz"
+    more.write_bytes(gzip.compress(f"{json.dumps(call())}\n".encode()))
+    values = document(capsys, calls, str(more))
+
+    assert 4 == values["input"]["calls"]
+    assert 2 == len(values["input"]["sources"])
+
+
+def test_standard_input(calls, monkeypatch, capsys):
+    """It is called ``-``."""
+    data = io.BytesIO(Path(calls).read_bytes())
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=data))
+
+    assert 3 == document(capsys, "-")["input"]["calls"]
+
+
+def test_options_choose_calls(calls, capsys):
+    """By time, by pattern, and how many are shown."""
+    values = document(
+        capsys, calls, "--by=method", "--match=success=yes", "--match=path=/orders/*",
+        "--since=2026-11-26T12:00:00Z", "--until=2026-11-26T13:00:00+01:00", "--top=1",
+    )  # fmt: skip
+
+    assert (2, 1) == (values["input"]["calls"], values["input"]["left_out"])
+    assert ["GET"] == [group["key"] for group in values["groups"]]
+    assert 1 == len(values["examples"]["slowest"])
+
+
+@pytest.mark.parametrize(
+    ("lines", "complaint"),
+    [
+        ([], "there is no line"),
+        (["GET /"], "none of 1 lines is a call (expected: those of"),
+        ([{**call(), "type": "request"}], "LogFormatter.json(nested=True)"),
+        ([{**call(), "type": "attempt"}], "put the LoggingClient outside the retrying"),
+    ],
+)
+def test_without_any_call(tmp_path, lines, complaint, capsys):
+    """One line says why there is nothing to report on, and the exit code is 65."""
+    assert 65 == main(["report", written(tmp_path / "calls.jsonl", *lines)])
+    shown = capsys.readouterr()
+
+    assert ("", 1) == (shown.out, shown.err.count("\n"))
+    assert shown.err.startswith("aioretry-smithy: error: ")
+    assert complaint in shown.err
+
+
+def test_without_any_call_that_is_wanted(calls, capsys):
+    """The same where the options leave nothing."""
+    assert 65 == main(["report", calls, "--match=host=nobody"])
+    assert "none of 3 calls is in that time and matches" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["missing.jsonl", "."])
+def test_a_file_that_cannot_be_read(tmp_path, calls, name, capsys):
+    """Nothing is printed or written, and the exit code is 66."""
+    har = tmp_path / "calls.har"
+    assert 66 == main(["report", calls, str(tmp_path / name), f"--har={har}"])
+    shown = capsys.readouterr()
+
+    assert ("", 1) == (shown.out, shown.err.count("\n"))
+    assert tmp_path.name in shown.err
+    assert not har.exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["-", "-"],
+        ["--by=colour", "a"],
+        ["--since=noon", "a"],
+        ["--since=99999999d", "a"],
+        ["--until=10", "a"],
+        ["--match=path", "a"],
+        ["--match=colour=red", "a"],
+        ["--top=-1", "a"],
+        ["--top=10000", "a"],
+        ["--top=ten", "a"],
+        ["--html=-", "a"],
+        ["--har=/no/such/folder/x", "a"],
+        ["--unknown", "a"],
+    ],
+)
+def test_bad_usage(arguments, capsys):
+    """One line says what is wrong, and the exit code is 64."""
+    assert 64 == main(["report", *arguments])
+    shown = capsys.readouterr()
+
+    assert ("", 1) == (shown.out, shown.err.count("\n"))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--har={0}"], ["--har={1}", "--trace={1}"], ["--trace={2}"]],
+    ids=["input", "twice", "link"],
+)
+def test_files_that_are_one(calls, tmp_path, options, capsys):
+    """What is read is not written over, and nothing is written twice."""
+    (tmp_path / "link").symlink_to(calls)
+    places = calls, tmp_path / "calls.har", tmp_path / "link"
+    before = Path(calls).read_bytes()
+
+    assert 64 == main(["report", calls, *(each.format(*places) for each in options)])
+    assert "a file of its own" in capsys.readouterr().err
+    assert before == Path(calls).read_bytes()
+
+
+def test_relative_moments():
+    """So long ago: seconds, minutes, hours, days."""
+    now = time.time()
+    units = {"90s": 90, "10m": 600, "1.5h": 5400, "2d": 172_800}
+
+    for text, seconds in units.items():
+        assert now - seconds == pytest.approx(moment(text), abs=5)
+
+
+def test_moments_in_local_time():
+    """Without a zone they are, with one they are not."""
+    local = datetime(2026, 11, 23, 12).astimezone()
+
+    assert local.timestamp() == moment("2026-11-23T12:00")
+    utc = f"{local.astimezone(None) - local.utcoffset():%Y-%m-%dT%H:%M}Z"
+    assert local.timestamp() == moment(utc)
+    assert local.timestamp() - timedelta(hours=12).total_seconds() == (
+        moment("2026-11-23")
+    )
+
+
+def test_defaults():
+    """All calls, by path, as text alone."""
+    arguments = parse(["report", "calls.jsonl"])
+
+    assert (["calls.jsonl"], "path", 10, []) == (
+        arguments.files,
+        arguments.by,
+        arguments.top,
+        arguments.matches,
+    )
+    assert [None] * 5 == [
+        getattr(arguments, name) for name in ("since", "until", "html", "har", "trace")
+    ]
+
+
+def test_files_for_other_tools(calls, tmp_path, capsys):
+    """An archive and a trace of the calls that are reported on."""
+    har, trace = tmp_path / "calls.har", tmp_path / "calls.trace"
+    code = main(
+        ["report", calls, f"--har={har}", f"--trace={trace}", "--match=success=yes"]
+    )
+    archive = json.loads(har.read_text())["log"]
+
+    assert 0 == code
+    assert (2, 3) == (len(archive["pages"]), len(archive["entries"]))
+    assert json.loads(trace.read_text())["traceEvents"]
+    assert "" == capsys.readouterr().err
+
+
+def test_files_hide_credentials(tmp_path, capsys):
+    """A line that nobody has masked is masked in them."""
+    line = call(
+        request_url="http://u:S3CR3T@h/?token=S3CR3T",
+        request_headers={"Authorization": "S3CR3T"},
+    )
+    har, trace = tmp_path / "calls.har", tmp_path / "calls.trace"
+    calls = written(tmp_path / "calls.jsonl", line)
+
+    assert 0 == main(["report", calls, f"--har={har}", f"--trace={trace}"])
+    written_too = har.read_text() + trace.read_text() + capsys.readouterr().out
+    assert "S3CR3T" not in written_too
+
+
+def test_calls_that_have_no_place_in_a_file(tmp_path, capsys):
+    """How many there are is said."""
+    har = tmp_path / "calls.har"
+    lines = call(), call(request_started_at=None)
+
+    calls = written(tmp_path / "calls.jsonl", *lines)
+    assert 0 == main(["report", calls, f"--har={har}"])
+    assert "--har: left out 1 calls without a time\n" == capsys.readouterr().err
+
+
+def test_a_file_stays_as_it_is_without_calls(tmp_path, capsys):
+    """Nothing is begun before there is something to write."""
+    har = tmp_path / "calls.har"
+    har.write_text("old")
+
+    assert 65 == main(["report", written(tmp_path / "calls.jsonl"), f"--har={har}"])
+    assert "old" == har.read_text()
+
+
+def test_a_file_that_cannot_be_written(calls, tmp_path, monkeypatch, capsys):
+    """It is told before anything is read, and the exit code is 73."""
+    monkeypatch.setattr(os, "access", lambda *about: False)
+
+    assert 73 == main(["report", calls, f"--trace={tmp_path / 'trace'}"])
+    shown = capsys.readouterr()
+    assert "" == shown.out
+    assert shown.err.startswith("aioretry-smithy: error: --trace: ")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("option", ["har", "trace"])
+def test_a_full_disk(calls, option, capsys):
+    """The exit code is 73, and the error names the option."""
+    assert 73 == main(["report", calls, f"--{option}=/dev/full"])
+    shown = capsys.readouterr()
+    assert "" == shown.out
+    assert f"error: --{option}: " in shown.err
+
+
+def test_a_writer_that_fails(calls, tmp_path, monkeypatch, capsys):
+    """The error is that of the file, whenever it comes."""
+
+    class Failing:
+        skipped = 0
+
+        def __init__(self, file):
+            pass
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error):
+            pass
+
+        def add(self, call):
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setitem(call_files._WRITERS, "har", Failing)
+
+    assert 73 == main(["report", calls, f"--har={tmp_path / 'calls.har'}"])
+    assert "--har: [Errno 28] No space left" in capsys.readouterr().err
+
+
+def test_progress_on_a_terminal(calls, monkeypatch, capsys):
+    """Standard error shows how far it is; nothing of it is in the report."""
+    shown = []
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+        def write(self, text):
+            shown.append(text)
+            return len(text)
+
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    assert 0 == main(["report", calls])
+    assert any("reading" in text for text in shown)
+    assert "reading" not in capsys.readouterr().out
+
+
+def test_hostile_lines_do_no_harm(tmp_path, capsys):
+    """Neither markup of rich nor control characters reach the terminal."""
+    evil = "[bold]\x1b[2J\u202e[/nope]"
+    line = function(
+        call(sent(0, 0.1, **failed(evil)), endpoint=evil, **failed(evil)),
+        name=evil,
+        **failed(evil),
+        stop_reason=evil,
+    )
+    calls = written(tmp_path / "calls.jsonl", line, {**line, "calls": []})
+
+    assert 0 == main(["report", calls, "--by=endpoint"])
+    shown = capsys.readouterr().out
+    assert "[bold]\\x1b[2J\\u202e[/nope]" in shown
+    assert "\x1b[2J" not in shown
+
+
+def test_rich_and_plain_say_the_same(calls, monkeypatch, capsys):
+    """Words are broken elsewhere, and that is all."""
+    monkeypatch.setenv("COLUMNS", "300")
+    assert 0 == main(["report", calls])
+    coloured = capsys.readouterr().out
+    for module in ("report", "output"):
+        name = f"aioretry_smithy._cli.{module}"
+        monkeypatch.setattr(sys.modules[name], "new_output", PlainOutput)
+    assert 0 == main(["report", calls])
+
+    words = coloured.replace("─", " ").split()
+    assert words == capsys.readouterr().out.replace("─", " ").split()
+    assert new_output is not None

@@ -1,0 +1,271 @@
+"""The report of logs, and its text."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from chains import bad_argument, chain, log_of, retrying, session, silence
+from made_lines import answers_of, call, failed, function, sent
+
+import aioretry_smithy
+from aioretry_smithy import Report, capture_logs, rpc
+from aioretry_smithy._report.answers import Answers
+from aioretry_smithy._report.document import blocks, shown
+from aioretry_smithy._report.reading import Reading
+from aioretry_smithy._report.selection import Selection
+from aioretry_smithy._report.sparkline import condensed, sparkline
+from aioretry_smithy._report.text import plain_text
+
+AGAIN = {"delay": 1.0, "delay_source": "retry_after"}
+
+
+async def some_logs():
+    with capture_logs() as logs:
+        async with chain([503, 200, 404], retrying(0.5)).build() as client:
+            for _ in range(2):
+                (await client.get("http://localhost/orders/17")).close()
+    return logs
+
+
+def text_of(*lines, **chosen):
+    reading = Reading("path", 10, Selection(**chosen))
+    reading.add_lines([json.dumps(line).encode() for line in lines])
+    return plain_text(blocks(reading.answers()))
+
+
+async def test_report_of_logs():
+    """It counts what was captured, and says it in text and in JSON."""
+    report = Report.of(await some_logs())
+    values = json.loads(json.dumps(report.to_dict()))
+
+    assert (2, 1, 0) == tuple(
+        values["summary"][key]
+        for key in ("calls", "successes", "successes_without_retries")
+    )
+    assert 0 == values["input"]["without_id"]
+    assert report.render().startswith("report: 2 calls, ")
+    assert "<Report of 2 calls>" == repr(report)
+
+
+async def test_report_by_another_key():
+    """Groups have what was asked for in common."""
+    report = Report.of(await some_logs(), by="method", top=1)
+
+    assert ["GET"] == [group["key"] for group in report.to_dict()["groups"]]
+    assert 1 == len(report.to_dict()["examples"]["slowest"])
+
+
+async def test_calls_under_way_and_inside_count_once():
+    """Those inside are in the log of the function, and one has no outcome yet."""
+    with capture_logs() as logs:
+        async with session([200, silence]) as client:
+
+            @rpc()
+            async def fetch():
+                (await client.get("http://localhost/")).close()
+
+            await fetch()
+            waiting = asyncio.ensure_future(client.get("http://localhost/"))
+            await asyncio.sleep(0)
+            read = Report.of(logs).to_dict()["input"]
+            waiting.cancel()
+
+    assert (2, 1, 0, {"under_way": 1}) == (
+        read["lines"],
+        read["calls"],
+        read["inside"],
+        read["skipped"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("by", "colour", "one of host, method, path, endpoint, name"),
+        ("top", -1, "an int >= 0"),
+        ("top", True, "an int >= 0"),
+    ],
+)
+def test_arguments_are_checked(name, value, expected):
+    """The error says what would be right."""
+    with bad_argument(name, value, expected):
+        Report.of([], **{name: value})
+
+
+def test_programs_that_do_not_report_import_nothing_of_it():
+    """The facade has the class when it is asked for."""
+    code = (
+        "import sys, aioretry_smithy as package;"
+        "room = [name for name in sys.modules if '._report' in name];"
+        "print(room, package.Report.__module__)"
+    )
+    said = subprocess.check_output([sys.executable, "-c", code], text=True)
+
+    assert "[] aioretry_smithy\n" == said
+    assert Report is aioretry_smithy.Report
+
+
+async def test_keys_of_the_document_are_published():
+    """The page on the report names each of them."""
+    page = Path(__file__).parents[2] / "docs" / "reference" / "report.rst"
+    named = page.read_text(encoding="utf-8").partition(".. _report-keys:")[2]
+    values = Report.of(await some_logs()).to_dict()
+    nested = [values, *(each for each in values.values() if isinstance(each, dict))]
+    nested += [values[key][0] for key in ("groups", "endings", "failures")]
+    nested += [values["timeline"]["moments"][0], values["time"]["parts"][0]]
+
+    missing = {key for each in nested for key in each if f"``{key}``" not in named}
+    assert set() == missing
+
+
+def test_answers_are_in_the_order_of_the_questions():
+    """How it went first, hints last."""
+    assert [
+        *("v", "input", "summary", "groups", "time", "endings", "failures"),
+        *("timeline", "examples", "hints"),
+    ] == [*Answers.__dataclass_fields__]
+
+
+def test_first_screen_names_the_cause():
+    """Calls to orders are slow at times: they wait because the server asks for it."""
+    slow = call(sent(0, 0.05, 429, **AGAIN), sent(1.05, 0.1), took=1.15)
+    users = call(request_url="https://shop.example.com/users/1")
+    text = text_of(*[call()] * 90, *[slow] * 10, *[users] * 50)
+    screen = "\n".join(text.splitlines()[:20])
+
+    assert "/orders/*: the slowest 5 % spent 87 % waiting for Retry-After" in screen
+    assert "the slowest 5 % (10 calls, from 1.15 s on) spent 87 % waiting for" in screen
+    assert "/users/*: the slowest 5 % spent 100 % answers" in screen
+
+
+def test_text_has_all_answers():
+    """Each question has its heading."""
+    lost = call(
+        sent(0, 0.1, 503, **AGAIN), sent(1.1, 0.1, 503), took=1.2, status=503,
+        stop_reason="max_total_attempts",
+    )  # fmt: skip
+    text = text_of(*[call()] * 20, *[lost] * 20, *[call(at=120)] * 5, "nonsense")
+    headings = [line.partition(":")[0] for line in text.splitlines()]
+
+    for heading in (
+        *("report", "By path", "Where the time went", "Calls without success"),
+        *("What failed", "When", "The slowest calls", "Calls with most attempts"),
+        "Hints",
+    ):
+        assert heading in headings
+    assert "skipped: 1 lines, no JSON" in text
+    assert "stopped: max_total_attempts 20" in text
+    assert "retry storm from " in text
+    assert "├─ 1  503" in text
+
+
+def test_text_of_calls_that_are_well():
+    """What there is nothing to say about is short."""
+    text = text_of(call())
+
+    assert "Calls without success: none" in text
+    assert "What failed: nothing" in text
+    assert "Hints" not in text
+    assert "retries saved" not in text
+
+
+def test_text_of_nothing():
+    """A report may have no calls at all."""
+    text = Report.of([]).render()
+
+    assert text.startswith("report: 0 calls\n")
+    assert "When" not in text
+
+
+def test_text_says_what_was_left_out():
+    """And what a reader of the numbers must know."""
+    inside = call()
+    lines = [
+        call(sampling_rate=0.5),
+        call(sampled=True),
+        call(is_complete=False),
+        {key: value for key, value in call().items() if key != "id"},
+        function(inside),
+    ]
+    reading = Reading("path", 0, Selection(matches=(("success", "yes"),)))
+    data = [json.dumps(line).encode() for line in [*lines, inside, call(status=503)]]
+    reading.note_lines_inside(data)
+    reading.add_lines(data)
+    text = plain_text(blocks(reading.answers()))
+
+    for said in (
+        "left out: 1 calls that were not asked for",
+        "left out: 1 lines of calls inside others",
+        "sampled: 1 lines stand for more calls than one",
+        "unknown: what became of 1 bodies",
+        "without id: 1 calls of older versions",
+        "warning: 1 calls were chosen by a function",
+    ):
+        assert said in text
+
+
+def test_text_of_many_groups_and_steps():
+    """The others are named by their number, long steps said."""
+    lines = [call(request_url=f"https://h/x{n}y", at=9000 * n) for n in range(70)]
+    text = text_of(*lines)
+
+    assert "\n10 others" in text
+    assert "When: a step is 10 minutes long" in text
+
+
+def test_hostile_texts_are_escaped():
+    """No line of a log moves the cursor, or looks like another line."""
+    evil = "\x1b[2J\n\u202eevil\ud800"
+    line = call(
+        sent(0, 0.1, **failed(evil)),
+        request_url=f"http://{evil}/{evil}",
+        stop_reason=evil,
+        endpoint=evil,
+        name=evil,
+        **failed(evil),
+    )
+    text = text_of(line, {**line, "request_url": None, "request_method": None})
+
+    assert all(each.isprintable() or each == "\n" for each in text)
+    assert "\\x1b[2J\\n\\u202eevil\\ud800" in text
+    assert "\nevil" not in text
+
+
+def test_long_texts_are_cut():
+    """A table stays one."""
+    assert 60 == len(shown("x" * 1000))
+    assert 60 >= len(shown("\n" * 1000))
+
+
+def test_sparklines():
+    """Zeros are low, and what is missing is blank."""
+    assert "▁▁ ▁" == sparkline([0, 0, None, 0])
+    assert "▁▅█" == sparkline([0.0, 0.5, 1.0])
+    assert "" == sparkline([])
+
+
+def test_many_steps_are_put_together():
+    """As a sum, or as the largest."""
+    values = [1, 2, None, 4, None, None]
+
+    assert [3, 4, None] == condensed(values, 3, is_sum=True)
+    assert [2, 4, None] == condensed(values, 3, is_sum=False)
+    assert values == condensed(values, 60, is_sum=True)
+
+
+async def test_a_report_never_shows_what_logs_hide():
+    """Credentials are hidden in all views."""
+    log = await log_of(session([200]), "http://u:S3CR3T@localhost/?token=S3CR3T")
+    report = Report.of([log])
+
+    assert "S3CR3T" not in report.render() + json.dumps(report.to_dict())
+
+
+def test_answers_about_lines_and_logs_are_the_same():
+    """There is one way to count."""
+    assert answers_of().keys() == Report.of([]).to_dict().keys()

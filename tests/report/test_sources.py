@@ -1,0 +1,160 @@
+"""Reading files, pipes and standard input."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import sys
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from aioretry_smithy._report import sources
+from aioretry_smithy._report.decoding import Skipped
+from aioretry_smithy._report.sources import Source, UnreadableError
+
+
+def read(source):
+    return [*source.lines(lambda size: None)]
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "calls.jsonl"
+    path.write_bytes(b"a\n\n \nb\r\nc")
+    return path
+
+
+def test_lines_without_the_empty_ones(file):
+    """The last one need not end; a file is read as often as wanted."""
+    source = Source(str(file))
+
+    assert [b"a", b"b\r", b"c"] == read(source) == read(source)
+    assert 9 == source.size
+    assert source.warning is None
+    source.close()
+
+
+def test_progress_is_told_in_bytes(file):
+    """Together they are the size."""
+    source, told = Source(str(file)), []
+    [*source.lines(told.append)]
+
+    assert 9 == sum(told)
+    source.close()
+
+
+def test_compressed_files(tmp_path):
+    """They are known by how they begin, whatever they are called."""
+    path = tmp_path / "calls.jsonl"
+    path.write_bytes(gzip.compress(b"a\nb\n") + gzip.compress(b"c\n"))
+    source = Source(str(path))
+
+    assert [b"a", b"b", b"c"] == read(source) == read(source)
+    assert source.warning is None
+    source.close()
+
+
+@pytest.mark.parametrize("harm", ["cut", "bytes", "trailer"])
+def test_broken_compressed_files(tmp_path, harm):
+    """They are read as far as it goes, and a warning says so."""
+    data = gzip.compress(os.urandom(3000).hex().encode() + b"\nb\n" * 1000)
+    broken = {
+        "cut": data[:-20],
+        "bytes": data[:2000] + b"\xff" * 400 + data[2400:],
+        "trailer": data + b"more",
+    }[harm]
+    path = tmp_path / "calls.gz"
+    path.write_bytes(broken)
+    source = Source(str(path))
+    lines = read(source)
+
+    assert source.warning.startswith(f"{path}: read as far as it goes: ")
+    assert lines or harm == "bytes"
+    source.close()
+
+
+def test_a_file_that_grows(file):
+    """It is read as far as it went at first, each time."""
+    source = Source(str(file))
+    with file.open("ab") as more:
+        more.write(b"d\ne\n")
+
+    assert [b"a", b"b\r", b"c"] == read(source) == read(source)
+    source.close()
+
+
+def test_a_file_that_shrinks(file):
+    """What is gone is gone."""
+    source = Source(str(file))
+    os.truncate(file, 2)
+
+    assert [b"a"] == read(source)
+    source.close()
+
+
+def test_giant_lines(file, monkeypatch):
+    """They are passed over, and take no memory."""
+    monkeypatch.setattr(sources, "_CHUNK", 4)
+    monkeypatch.setattr(sources, "_LONGEST_LINE", 8)
+    file.write_bytes(b"a\n" + b"x" * 50 + b"\nb\n" + b"y" * 50)
+    source = Source(str(file))
+
+    assert [b"a", Skipped.TOO_LONG, b"b", Skipped.TOO_LONG] == read(source)
+    source.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_pipes(tmp_path):
+    """They are read once, and copied."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_bytes, args=(b"a\nb\n",))
+    writer.start()
+    source = Source(str(path))
+    writer.join()
+
+    assert [b"a", b"b"] == read(source) == read(source)
+    source.close()
+
+
+def test_standard_input(monkeypatch):
+    """It is copied, too, and may be compressed."""
+    data = io.BytesIO(gzip.compress(b"a\n"))
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=data))
+    source = Source("-")
+
+    assert [b"a"] == read(source) == read(source)
+    source.close()
+
+
+def test_no_standard_input(monkeypatch):
+    """A program may have none."""
+    monkeypatch.setattr(sys, "stdin", None)
+
+    with pytest.raises(UnreadableError, match="^-: "):
+        Source("-")
+
+
+@pytest.mark.parametrize("name", ["missing", ".", "nul\0"])
+def test_files_that_cannot_be_opened(tmp_path, name):
+    """The error names the file and the reason."""
+    with pytest.raises(UnreadableError, match=r"^.*: .+"):
+        Source(str(tmp_path / name))
+
+
+def test_a_disk_that_fails(file, monkeypatch):
+    """The error is that of reading, not of writing."""
+    source = Source(str(file))
+    source.close()
+    failing = SimpleNamespace(seek=lambda *at: None, read=fail)
+    monkeypatch.setattr(source, "_file", failing)
+
+    with pytest.raises(UnreadableError, match="calls.jsonl: Input/output error$"):
+        read(source)
+
+
+def fail(size):
+    raise OSError(5, "Input/output error")
