@@ -220,7 +220,9 @@ def _line(
         if part is longest and excess > 0:
             kept = cells(content) - excess
             ends = accumulate(map(cells, content))
-            content = f"{content[: sum(end < kept for end in ends)]}…"
+            short = content[: sum(end < kept for end in ends)]
+            # It may have been blanks alone, which align columns.
+            content = f"{short}{'…' if content[len(short) :].strip() else ' '}"
         end = x + width(content, size)
         # XML swallows blanks at both ends.
         blanks = len(content) - len(content.lstrip())

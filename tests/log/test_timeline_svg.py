@@ -420,6 +420,17 @@ def test_line_cuts_its_longest_part():
     assert ">b<" in drawn
 
 
+def test_line_cuts_blanks_without_a_sign():
+    """The blanks that align columns are no words: nothing is said to be missing."""
+    short = f"{'a' * 20}{' ' * 100}"
+
+    drawn = "".join(_line([(short, "ink"), ("b", "muted")], 10))
+
+    assert f">{'a' * 20}<" in drawn
+    assert "…" not in drawn
+    assert f'textLength="{width("a" * 20):.1f}"' in drawn
+
+
 def test_line_keeps_the_place_of_blanks():
     """Blanks that XML would swallow still move what is written after them."""
     drawn = "".join(_line([("  a ", "ink"), ("b", "ink")], 10))
