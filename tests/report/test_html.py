@@ -149,6 +149,16 @@ def test_a_report_may_have_no_moments():
     assert "in numbers" not in said(parsed(made_answers(timeline=nothing)))
 
 
+def test_numbers_of_a_single_moment_are_open():
+    """There is no picture of it, so its numbers are seen at once."""
+    one = kinds.Timeline(60, None, (moment(0),), ())
+
+    page = parsed(made_answers(timeline=one))
+    section = page.find(f".//{XHTML}section[@id='timeline']")
+
+    assert "" == section.find(f".//{XHTML}details").get("open")
+
+
 def test_an_ending_may_have_no_example():
     """An ending without an example has a row all the same."""
     ending = kinds.Ending(None, "503", 3, None)
