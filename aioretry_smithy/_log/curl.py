@@ -12,7 +12,6 @@ from .plain_log import PlainLog
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _URL: Final = re.compile(r"(?i)(?:https?|wss?)://([^/?#]*)([^?#]*)")
 _WEBSOCKET: Final = re.compile(r"(?i)\Aws")
 _GLOB: Final = frozenset("[]{}")
@@ -92,10 +91,9 @@ def _headers(headers: Mapping[str, str], url: str) -> Iterator[str]:
     names = {name.lower() for name in headers}
     for name, value in headers.items():
         text = _one_line(value).strip(_BLANKS)
-        # Another name is none, and some would be the name of a file.
-        if _TOKEN.fullmatch(name) and not (
-            name.lower() in _OF_BODY or (name.lower() == "host" and text == host)
-        ):
+        is_said = name.lower() == "host" and text == host
+        if not is_said and name.lower() not in _OF_BODY:
+            # No name begins with an "@", which would make a file of it.
             yield f"{name}: {text}" if text else f"{name};"
     if "host" in names:
         # These are all that were sent.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
@@ -11,6 +12,10 @@ from .._text import encodable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HARMLESS: Final = re.compile(r"[\w .,:*+-]*+", re.ASCII)
+"""A text with no part of a URL in it: most texts, and nothing is to be hidden there."""
 
 _LONGEST: Final = 1e8
 """Seconds, three years: what says that it took longer is wrong."""
@@ -36,7 +41,9 @@ class PlainLog:
     def text(self, key: str) -> str | None:
         """Return a text, credentials hidden; None for an empty one too."""
         value = self._values.get(key)
-        return DEFAULT_MASK.text(value) if value and isinstance(value, str) else None
+        if not value or not isinstance(value, str):
+            return None
+        return value if _HARMLESS.fullmatch(value) else DEFAULT_MASK.text(value)
 
     def preview(self, key: str) -> str | None:
         """Return the beginning of a body, secrets hidden."""
@@ -67,7 +74,7 @@ class PlainLog:
         return value if isinstance(value, bool) else None
 
     def headers(self, key: str) -> dict[str, str]:
-        """Return headers, secrets hidden; without those whose values are no text."""
+        """Return headers, secrets hidden, without what can be no header."""
         value = self._values.get(key)
         if not isinstance(value, Mapping):
             return {}
@@ -75,7 +82,7 @@ class PlainLog:
             {
                 name: text
                 for name, text in value.items()
-                if isinstance(name, str) and isinstance(text, str)
+                if isinstance(text, str) and _TOKEN.fullmatch(str(name))
             }
         )
 

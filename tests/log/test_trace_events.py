@@ -16,6 +16,7 @@ from calls import (
     end_call,
     note_delay,
 )
+from foreign_lines import LINES
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -438,6 +439,12 @@ def test_no_slices_overlap(calls):
     assert count(calls) == sum(
         event["cat"] in {"call", "hedge", "attempt"} for event in events
     )
+
+
+@given(LINES, st.lists(CALLS, max_size=2))
+def test_any_values_make_a_valid_trace(values, calls):
+    """Whatever stands in the fields of a line."""
+    slices(values, *calls, {**values, "request_started_at": START.isoformat()})
 
 
 def count(calls):
