@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import parse_qsl
 
+from .._text import one_word
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
@@ -71,6 +73,8 @@ def stop_of(call: PlainLog) -> Json:
 
 def _request(log: PlainLog, call: PlainLog) -> Json:
     url = log.text("sent_url") or log.text("request_url") or _url(call)
+    # Without its fragment, and as one word even if it is no URL.
+    url = one_word(url.partition("#")[0])
     headers = log.headers("request_headers")
     length, sent = log.number("request_length"), log.preview("request_content_preview")
     request: Json = {
@@ -198,5 +202,5 @@ def _header(headers: Mapping[str, str], name: str) -> str:
 
 def _query(url: str) -> list[dict[str, str]]:
     """Return the parameters of a URL, or of what is none."""
-    query = url.partition("#")[0].partition("?")[2]
+    query = url.partition("?")[2]
     return _pairs(parse_qsl(query, keep_blank_values=True))

@@ -317,6 +317,14 @@ def test_what_was_sent_goes_before_what_was_asked_for():
     )
 
 
+def test_url_is_one_word_without_its_fragment():
+    """As HAR wants it, also where the caller's is no URL."""
+    request = entry(request_url="http://exa mple.com/?a=b#c?d=e")["request"]
+
+    assert "http://exa%20mple.com/?a=b" == request["url"]
+    assert [{"name": "a", "value": "b"}] == request["queryString"]
+
+
 def test_id_is_on_pages_and_entries():
     """It leads back to the line; the page's own id only counts."""
     child = line(id="k3j9x0qa-17.1")
