@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from aioretry_smithy.__main__ import main
+from aioretry_smithy._cli.arguments import parse
 
 pytestmark = pytest.mark.virtual_time
 
@@ -21,7 +22,12 @@ DOCS = Path(__file__).parents[2] / "docs"
 EXAMPLE = DOCS / "examples" / "slow_calls.py"
 PAGE = DOCS / "howto" / "find-out-why-calls-are-slow.rst"
 JQ_PAGE = DOCS / "howto" / "ask-calls-with-jq.rst"
-BLOCK = re.compile(r"^\.\. code-block:: (sh|text)\n\n((?:   .*\n|\n)+)", re.MULTILINE)
+BLOCK = re.compile(
+    r"^\.\. code-block:: (sh|text)\n(?:   :.*\n)?\n((?:   .*\n|\n)+)", re.MULTILINE
+)
+REPORT = re.compile(
+    r"(?:``|^   )aioretry-smithy (report [^`|>\n]*\.jsonl[^`|>\n]*)", re.MULTILINE
+)
 FIRST_SCREEN = 24
 """Lines of a terminal that is small."""
 
@@ -153,6 +159,17 @@ RECIPES = [*commands_of(JQ_PAGE, "jq"), *commands_of(PAGE, "jq")]
 def test_jq_answers_what_the_page_shows(arguments, shown, ask, folder):
     """From the file that the example writes."""
     assert shown == lines_of(ask(arguments, folder))
+
+
+def test_commands_on_all_pages_are_understood(tmp_path, monkeypatch):
+    """No page has an option that there is not."""
+    monkeypatch.chdir(tmp_path)
+    pages = [page.read_text(encoding="utf-8") for page in DOCS.rglob("*.rst")]
+    commands = [command for page in pages for command in REPORT.findall(page)]
+
+    assert 8 <= len(commands)
+    for command in commands:
+        assert "report" == parse(shlex.split(command)).command
 
 
 def test_every_command_is_found():
