@@ -80,7 +80,6 @@ def folder(play, tmp_path_factory):
 def report(folder, monkeypatch, capsys):
     """A function that returns what a report prints."""
     monkeypatch.chdir(folder)
-    monkeypatch.setenv("COLUMNS", "120")
 
     def run(*arguments):
         assert 0 == main(["report", *arguments])
@@ -90,10 +89,10 @@ def report(folder, monkeypatch, capsys):
 
 
 def causes_in_the_first_screen(text):
-    """Return the causes of the slowest calls, the largest first, with their shares."""
+    """Return what the slowest calls spent their time on, the most first."""
     screen = " ".join(" ".join(text.splitlines()[:FIRST_SCREEN]).split())
-    said = re.search(r"of the slowest 5 % \([^)]+\): (.*?)(?= By path|$)", screen)[1]
-    return re.findall(r"(\d[\d.]*) % ([^,]+)", said)
+    said = re.search(r"the slowest 5 % \([^)]+\) spent (.*?)(?= By path|$)", screen)[1]
+    return [cause for _, cause in re.findall(r"(\d[\d.]*) % ([^,]+)", said)]
 
 
 def test_report_names_the_cause_of_the_slowest_calls_in_its_first_screen(report):
@@ -101,18 +100,15 @@ def test_report_names_the_cause_of_the_slowest_calls_in_its_first_screen(report)
     text = report("calls.jsonl", "--match", "path=/orders/*")
     causes = causes_in_the_first_screen(text)
 
-    assert "the queue for a connection of the pool" == causes[0][1]
-    assert 50 < float(causes[0][0])
-    assert {"waits for Retry-After", "failed attempts"} < {name for _, name in causes}
+    assert ["the pool's queue", "waiting for Retry-After", "failed attempts"] == causes
 
 
 def test_report_names_another_cause_where_the_pool_is_large(report):
     """What is left is the service."""
     text = report("better.jsonl", "--match", "path=/orders/*")
-    causes = [name for _, name in causes_in_the_first_screen(text)]
+    causes = causes_in_the_first_screen(text)
 
-    assert ["waits for Retry-After", "failed attempts"] == causes[:2]
-    assert "the queue for a connection of the pool" not in causes
+    assert ["waiting for Retry-After", "failed attempts", "answers"] == causes
 
 
 @pytest.mark.parametrize(("arguments", "shown"), commands_of(PAGE, "aioretry-smithy"))
