@@ -107,11 +107,9 @@ def is_refusal(cause: BaseException | None) -> bool:
 
     A body that was read before is no such refusal.
     """
-    if cause is None:
-        return False
-    cause = peel(cause)
-    is_refused = isinstance(cause, RefusedRequestError | UnprocessedRequestError)
-    return is_refused and not isinstance(cause, SpentBodyError)
+    peeled = None if cause is None else peel(cause)
+    is_refused = isinstance(peeled, RefusedRequestError | UnprocessedRequestError)
+    return is_refused and not isinstance(peeled, SpentBodyError)
 
 
 def reason_after(

@@ -15,8 +15,8 @@ import weakref
 
 import aiohttp
 import pytest
+from chains import Always, retrying
 from chains import connected as build
-from chains import retrying
 from left_over import nothing_to_collect
 
 from aioretry_smithy import (
@@ -147,6 +147,21 @@ async def test_body_that_runs_out_of_time_is_told_when_it_does(serve, lines):
     said = "AttemptTimeoutError: attempt 1 had 0.200 s, which passed while its body was"
     assert [("attempt", f"{said} read"), ("call", f"{said} read")] == told
     assert told == lines.told("type", "response_cause")
+
+
+async def test_lines_of_attempts_go_by_their_status(serve, lines):
+    """A body ends after the strategy was asked; its attempt has the level of a 200."""
+    url = await serve([HALF, 3600.0])
+    again = retrying(Always(), max_total_attempts=2)
+    async with build(url, logged(), again, logged()) as session, session.get("/"):
+        pass
+
+    assert [
+        ("attempt", False),
+        ("attempt", False),
+        ("call", False),
+    ] == lines.told("type", "is_success")
+    assert ["DEBUG", "DEBUG", "WARNING"] == lines.levels
 
 
 async def leave(response):
