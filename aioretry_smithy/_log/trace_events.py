@@ -33,7 +33,7 @@ _encode: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 class TraceWriter:
     """Writes a trace: the events to a temporary file, and all of it at the end.
 
-    Of each call it keeps where its events are and on how many lanes they lie, about 300
+    Of each call it keeps where its events are and on how many lanes they lie, about 200
     bytes. A ``with`` block ends the trace, unless an error leaves it. The file stays
     open.
 
