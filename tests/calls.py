@@ -121,6 +121,11 @@ def end(
         note_delay(ctx, delay, "backoff")
 
 
+def send(scope: Any, request: Any) -> None:
+    """Send a request for a call or an attempt, perhaps another one than it has."""
+    recorder.note_request(scope, request)
+
+
 async def attempted(
     ctx: ClientRequestContext,
     seconds: float = 0.0,

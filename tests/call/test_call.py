@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from calls import REQUEST, begin, call_of, end, end_call
+from calls import REQUEST, begin, call_of, end, end_call, send
 
 from aioretry_smithy import HttpRequest
 from aioretry_smithy._call.call import Attempt
@@ -97,3 +97,31 @@ async def test_requests_sent_again_are_no_attempts():
     assert [(1, 2), (2, 3)] == [
         (each.number, each.record.number) for each in (first, second)
     ]
+
+
+COUNT = ("armeria-retry-count", "1")
+
+
+@pytest.mark.parametrize("looked", ["never", "before", "after"])
+async def test_changed_request_has_the_count_of_attempts(looked):
+    """Which the sender adds; also where somebody has looked at the request."""
+    call = call_of(begin())
+    attempt = Attempt(call, REQUEST, None, COUNT)
+    if looked == "before":
+        assert COUNT[0] in attempt.record.shown_request.headers
+    send(attempt, REQUEST.with_header("A", "1"))
+    if looked == "after":
+        assert COUNT[0] in attempt.record.begun_request.headers
+
+    assert {"A": "1", COUNT[0]: "1"} == dict(attempt.record.shown_request.headers)
+    assert {COUNT[0]: "1"} == dict(attempt.record.begun_request.headers)
+
+
+async def test_request_of_an_attempt_that_is_the_call_is_kept():
+    """When the two become different things, the attempt has what was sent."""
+    call = call_of(begin())
+    call.attempt_began = 0.0
+    send(call, REQUEST.replace(method="PUT"))
+    (sent,) = call.requests
+
+    assert ("PUT", "GET") == (sent.shown_request.method, call.shown_request.method)
