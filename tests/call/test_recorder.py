@@ -10,7 +10,6 @@ from calls import REQUEST, begin, call_of, function, note_delay, race, record_of
 from multidict import CIMultiDict
 
 from aioretry_smithy import UnprocessedRequestError, new_response
-from aioretry_smithy._call.call import Attempt
 from aioretry_smithy._call.recorder import (
     begin_after_wait,
     cause_of,
@@ -305,34 +304,6 @@ async def test_request_under_way_is_recorded_after_its_call():
     assert (True, False) == (ended.is_settled, going_on.is_settled)
     assert cause is cause_of(going_on)
     assert not isinstance(going_on.outcome.cause, BaseException)
-
-
-COUNT = ("armeria-retry-count", "1")
-
-
-@pytest.mark.parametrize("looked", ["never", "before", "after"])
-async def test_changed_request_has_the_count_of_attempts(looked):
-    """Which the sender adds; also where somebody has looked at the request."""
-    call = call_of(begin())
-    attempt = Attempt(call, REQUEST, None, COUNT)
-    if looked == "before":
-        assert COUNT[0] in attempt.record.shown_request.headers
-    note_request(attempt, REQUEST.with_header("A", "1"))
-    if looked == "after":
-        assert COUNT[0] in attempt.record.begun_request.headers
-
-    assert {"A": "1", COUNT[0]: "1"} == dict(attempt.record.shown_request.headers)
-    assert {COUNT[0]: "1"} == dict(attempt.record.begun_request.headers)
-
-
-async def test_request_of_an_attempt_that_is_the_call_is_kept():
-    """When the two become different things, the attempt has what was sent."""
-    call = call_of(begin())
-    call.attempt_began = 0.0
-    note_request(call, REQUEST.replace(method="PUT"))
-    (sent,) = call.requests
-
-    assert ("PUT", "GET") == (sent.shown_request.method, call.shown_request.method)
 
 
 async def test_request_that_is_sent_after_the_end_is_not_noted():

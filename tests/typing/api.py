@@ -13,6 +13,7 @@ import aiohttp
 from opentelemetry import metrics, propagate, trace
 from prometheus_client import CollectorRegistry
 from redis.asyncio import Redis
+from yarl import URL
 
 from aioretry_smithy import (
     Backoff,
@@ -264,8 +265,11 @@ async def use() -> None:
         .decorator(LoggingClient.new_decorator(formatter=Short()))
         .decorator(LoggingClient.new_decorator(formatter=FailuresOnly()))
         .decorator(
-            LoggingClient.new_decorator(formatter=LogFormatter.json(nested=True))
+            LoggingClient.new_decorator(
+                formatter=LogFormatter.json(nested=True), log_after="body"
+            )
         )
+        .decorator(LoggingClient.new_decorator(formatter=LogFormatter.tree()))
         .decorator(RetryingClient.new_decorator(config))
         .response_timeout(None)
         .connection_timings()
@@ -282,6 +286,8 @@ async def use() -> None:
     assert_type(log.children, tuple[RequestLog, ...])
     assert_type(log.response_timeout, float | None)
     assert_type(log.connection, ConnectionTimings | None)
+    assert_type(log.sent_method, str | None)
+    assert_type(log.sent_url, URL | None)
     log.to_svg("call.svg")
     log.to_svg(Path("call.svg"))
     assert_type(log.stop_reason, RetryStopReason | None)

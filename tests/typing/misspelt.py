@@ -11,6 +11,8 @@ import aiohttp
 from aioretry_smithy import (
     ClientRequestContext,
     HttpRequest,
+    LoggingClient,
+    LoggingRpcClient,
     RetryConfig,
     RetryConfigMapping,
     RetryingClient,
@@ -32,6 +34,8 @@ async def use(connector: aiohttp.BaseConnector, settings: dict[str, Any]) -> Non
     SessionBuilder.standard(retries=3)  # type: ignore[call-arg]
     SessionBuilder.standard(attempt_timeout="3")  # type: ignore[arg-type]
     SessionBuilder.standard(strategy=RetryStrategy)  # type: ignore[arg-type]
+    LoggingClient.new_decorator(log_after="end")  # type: ignore[arg-type]
+    LoggingRpcClient.new_decorator(log_after="body")  # type: ignore[call-arg]
     SessionBuilder(attempt_timeout=3.0)  # type: ignore[call-arg]
     SessionBuilder(tiemout=aiohttp.ClientTimeout())  # type: ignore[call-arg]
     RetryConfig(never, max_attempts=3)  # type: ignore[call-arg]
