@@ -220,8 +220,8 @@ class SessionBuilder:
 
         Then ``log.connection`` has the seconds in the queue of the session's own pool,
         for the name of the host and to connect: :class:`ConnectionTimings`. A trace
-        configuration of aiohttp measures them, which takes each request a fifth longer
-        on loopback; so this is off by default.
+        configuration of aiohttp measures them, with which a request takes up to a fifth
+        more processor time; so this is off by default.
 
         >>> builder = SessionBuilder("https://api.example.com").connection_timings()
         """
