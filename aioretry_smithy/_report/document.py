@@ -164,9 +164,8 @@ def _endings(answers: Answers) -> Iterator[Block]:
     ]
     texts = ("why it stopped", "outcome")
     yield Table(((*texts, "calls"), *rows), texts)
-    for ending in answers.endings[:_MOST_TREES]:
-        if ending.example is not None:
-            yield SavedLog(ending.example)
+    examples = [each.example for each in answers.endings if each.example is not None]
+    yield from map(SavedLog, examples[:_MOST_TREES])
 
 
 def _failures(answers: Answers) -> Iterator[Block]:

@@ -164,6 +164,25 @@ def test_text_of_an_error_of_aiohttp(text):
     assert "404, ClientResponseError: " in tree(log, ())
 
 
+@pytest.mark.parametrize("queued", [0.4, 0.0])
+def test_connections(queued):
+    """What was waited for them is in the tree and in the picture."""
+    waits = {"queued": queued, "dns": None, "connect": 0.1, "reused": False}
+    log = SavedLog({"name": "GET", "duration": 0.5, "connection": waits})
+
+    words = "0.500 s in the pool's queue" if queued else "0.100 s for a connection"
+    assert words.replace("0.500", "0.400") in tree(log, ())
+    assert "</svg>" in draw(log)
+
+
+def test_time_that_ran_out_in_the_queue():
+    """It is told by what the text says."""
+    text = "ConnectionTimeoutError: no free connection in the pool in time"
+    log = SavedLog({"name": "GET", "duration": 0.5, "response_cause": text})
+
+    assert "ConnectionTimeoutError, in the pool's queue" in tree(log, ())
+
+
 def test_refusal_that_was_no_exception():
     """A retry error that is a plain exception is shown; an exit is not."""
     refusals = [{"retry_error": "RetryError: no"}, {"retry_error": "SystemExit: no"}]

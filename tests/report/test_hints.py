@@ -65,6 +65,20 @@ def test_throttling(status, headers, expected):
         assert "RateLimit.from_headers()" in hint["setting"]
 
 
+def test_hosts_without_end():
+    """The rarest are put together, and get no hint."""
+    later = [
+        call(sent(0, 0.1, 429, request_url=f"http://h{n}/"), status=429)
+        for n in range(70)
+    ]
+    cut = [
+        call(sent(0, 1.0, request_url=f"http://t{n}/", **TIMEOUT), **TIMEOUT)
+        for n in range(70)
+    ]
+
+    assert "throttled" not in hints_of(*later, *cut)
+
+
 def test_timeouts_of_attempts_that_are_too_short():
     """Many answers came just in time."""
     late = call(sent(0, 1.0, response_timeout=1.0, **TIMEOUT), took=1.0, **TIMEOUT)

@@ -60,6 +60,13 @@ def test_steps_grow(days, step):
     assert (f"a step is {step // 60} minutes long" if step > 60 else None) == times.said
 
 
+def test_a_call_that_makes_steps_grow_may_share_the_last_one():
+    """It began a minute after another one, in what is one step now."""
+    times = timeline(*((60.0 * minute, call()) for minute in (1, 1440, 1441)))
+
+    assert [1, 2] == [moment.calls for moment in times.moments]
+
+
 def test_dates_of_all_ages():
     """A clock that is wrong makes long steps, no failure and no memory."""
     times = timeline((-6e10, call()), (2.5e11, call()), (0.0, call()), (0.0, call()))

@@ -87,6 +87,22 @@ def test_calls_nested_deeper_than_python_goes():
     assert 0 == input_of(text)["calls"]
 
 
+def test_calls_nested_deeper_than_anybody_looks():
+    """JSON may go deeper than our own code."""
+    depth = 490
+    text = '{"name": "f", "type": "call", "calls": [' * depth + "{}" + "]}" * depth
+
+    assert {"too_deep": 1} == input_of(text)["skipped"]
+
+
+def test_groups_that_are_put_together_keep_their_reasons():
+    """The others say why their calls stopped."""
+    lost = {"status": 503, "stop_reason": "no_retry"}
+    lines = [call(request_url=f"https://h/x{n}y", **lost) for n in range(70)]
+
+    assert {"no_retry": 10} == answers_of(*lines)["groups"][-1]["stop_reasons"]
+
+
 def test_sampled_lines_weigh():
     """One of a tenth stands for ten."""
     answers = answers_of(
