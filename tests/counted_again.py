@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
-RANKS = {"wait": 2, "body": 3, "connection": 4, "superseded": 5, "work": 6}
+RANKS = {"wait": 2, "body": 3, "connection": 4, "superseded": 5, "failed": 6, "work": 7}
 REFUSALS = {"FailFastError", "ConcurrencyLimitError", "RateLimitError"}
 
 
@@ -119,7 +119,7 @@ def work(
     attempt: dict[str, Any], start: float, latest: float, level: int
 ) -> list[Span]:
     kind = "answer" if attempt["is_success"] else "failed_attempt"
-    rank = RANKS["work"]
+    rank = RANKS["work" if attempt["is_success"] else "failed"]
     if attempt.get("superseded"):
         kind, rank = "superseded", RANKS["superseded"]
     end = min(latest, start + attempt["duration"])

@@ -33,6 +33,8 @@ class KnownIds:
         self._pages[key] = self._pages.get(key, 0) | 1 << bit
 
     def __contains__(self, call_id: str) -> bool:
+        if not self._pages and not self._others:
+            return False
         if call_id in self._others:
             return True
         match = _ID.fullmatch(call_id)

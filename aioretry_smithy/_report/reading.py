@@ -184,7 +184,7 @@ def _is_under_way(values: Line) -> bool:
 def read(
     sources: Sequence[Source], reading: Reading, progress: Callable[[float], None]
 ) -> Answers:
-    """Read files twice: calls inside others are known before any call is counted.
+    """Read files, where there are calls inside others twice: to know these before.
 
     Args:
         sources: The files.
@@ -194,7 +194,7 @@ def read(
     Raises:
         UnreadableError: A file cannot be read.
     """
-    total = 2 * sum(source.size for source in sources) or 1
+    total = 3 * sum(source.size for source in sources) or 1
     done = 0
 
     def note(size: int) -> None:
@@ -203,7 +203,10 @@ def read(
         progress(min(1.0, done / total))
 
     for source in sources:
-        reading.note_lines_inside(source.lines(note))
+        if source.has(b"calls", note):
+            reading.note_lines_inside(source.lines(note))
+        else:
+            note(source.size)
     for source in sources:
         reading.add_lines(source.lines(note))
     progress(1.0)

@@ -90,23 +90,33 @@ class SeenCall:
         self.waited = number(values, "delay") or 0.0
         self.hedges = self.resends = self.retries = 0
         children = dictionaries(values, "children")
-        if children:
+        if len(children) > 1:
             self.attempts = self._attempts(children, level)
         else:
-            self.attempts = (self._only_attempt(level),)
+            self.attempts = (self._only_attempt(children, level),)
         self._count_inside()
 
-    def _only_attempt(self, level: int) -> SeenAttempt:
-        calls = _calls(self.values, level)
+    def _only_attempt(self, children: list[Line], level: int) -> SeenAttempt:
+        """Look at the one attempt, or at the call that has none: most are like that."""
+        if not children:
+            calls = _calls(self.values, level)
+            return SeenAttempt(
+                self.values, self.is_success, False, False, False, True, calls
+            )
+        child = children[0]
+        is_superseded, is_hedge = bool(child.get("superseded")), _is_hedge(child)
+        calls = _calls(child, level)
+        self.waited += number(child, "delay") or 0.0
+        self.hedges += is_hedge
         return SeenAttempt(
-            self.values, self.is_success, False, False, False, True, calls
+            child, is_success(child), is_superseded, is_hedge, False, True, calls
         )
 
     def _attempts(self, children: list[Line], level: int) -> tuple[SeenAttempt, ...]:
         attempts: list[SeenAttempt] = []
         last, was_stale, rounds = _last_of_its_own(children), False, 0
         for position, child in enumerate(children):
-            is_hedge, is_stale = bool(child.get("is_hedge")), _is_stale(child)
+            is_hedge, is_stale = _is_hedge(child), _is_stale(child)
             if not is_hedge:
                 rounds += not was_stale
                 was_stale = is_stale
@@ -167,8 +177,12 @@ def _needed_no_retry(call: SeenCall) -> bool:
 
 def _last_of_its_own(children: list[Line]) -> int:
     """Return the position of the last attempt that is no hedge."""
-    positions = [n for n, child in enumerate(children) if not child.get("is_hedge")]
+    positions = [n for n, child in enumerate(children) if not _is_hedge(child)]
     return positions[-1] if positions else 0
+
+
+def _is_hedge(values: Line) -> bool:
+    return bool(values.get("is_hedge"))
 
 
 def _is_stale(values: Line) -> bool:

@@ -102,17 +102,37 @@ class Source:
         Raises:
             UnreadableError: The file cannot be read any further.
         """
+        yield from _lines(self._chunks(progress))
+
+    def has(self, word: bytes, progress: Callable[[int], None]) -> bool:
+        """Say whether a word stands anywhere in the file, which is quickly found out.
+
+        Args:
+            word: The word.
+            progress: As for :meth:`lines`.
+
+        Raises:
+            UnreadableError: The file cannot be read any further.
+        """
+        found, end = False, b""
+        for chunk in self._chunks(progress):
+            found = found or word in end + chunk
+            end = chunk[1 - len(word) :]
+        return found
+
+    def _chunks(self, progress: Callable[[int], None]) -> Iterator[bytes]:
+        """Yield the bytes of the file, as they were before they were compressed."""
         try:
             self._file.seek(0)
             is_compressed = self._file.read(len(_GZIP)) == _GZIP
             self._file.seek(0)
             with io.BufferedReader(_Part(self._file, self.size), _CHUNK) as part:
                 file = gzip.GzipFile(fileobj=part) if is_compressed else part
-                yield from _lines(self._chunks(file, progress))
+                yield from self._read(file, progress)
         except OSError as error:
             raise self._unreadable(error) from None
 
-    def _chunks(
+    def _read(
         self,
         file: gzip.GzipFile | io.BufferedReader[_Part],
         progress: Callable[[int], None],

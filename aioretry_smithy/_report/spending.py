@@ -31,7 +31,7 @@ _WAITS: Final[Mapping[str | None, str]] = {
 _OTHER_WAIT: Final = f"{WAIT} {OTHER}"
 
 _RANKS: Final = {
-    ANSWER: 6,
+    ANSWER: 7,
     FAILED: 6,
     SUPERSEDED: 5,
     CONNECT: 4,

@@ -118,3 +118,10 @@ def test_calls_nested_without_end():
 
     with pytest.raises(TooDeepError):
         SeenCall(values)
+
+
+def test_one_hedge_alone():
+    """It waits like any other attempt."""
+    seen = SeenCall(call(sent(is_hedge=True, **AGAIN)))
+
+    assert (1, 0.5) == (seen.hedges, seen.waited)

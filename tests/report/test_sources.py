@@ -158,3 +158,15 @@ def test_a_disk_that_fails(file, monkeypatch):
 
 def fail(size):
     raise OSError(5, "Input/output error")
+
+
+def test_words_across_chunks(file, monkeypatch):
+    """A word is found wherever it stands."""
+    monkeypatch.setattr(sources, "_CHUNK", 4)
+    file.write_bytes(b"abcdefgh\n")
+    source, told = Source(str(file)), []
+
+    assert source.has(b"def", told.append)
+    assert not source.has(b"dfe", told.append)
+    assert 18 == sum(told)
+    source.close()
