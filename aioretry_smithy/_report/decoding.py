@@ -100,6 +100,6 @@ def kind_of(value: Line) -> Line | Skipped:
             return value
         if kind == "attempt":
             return Skipped.ATTEMPT
-        if kind in {"request", "response"}:
+        if kind in ("request", "response"):  # anything may stand there
             return Skipped.NOT_NESTED
     return Skipped.NO_CALL

@@ -45,6 +45,7 @@ def test_a_call_is_found(line):
         ('{"log": "{\\"a\\": 1}", "more": "text {", "n": 1}', "no_call"),
         (json.dumps({**CALL, "type": "attempt"}), "attempt"),
         (json.dumps({**CALL, "type": None, "attempt": 2}), "attempt"),
+        (json.dumps({**CALL, "type": []}), "no_call"),
         (json.dumps({**CALL, "type": "request"}), "not_nested"),
         (json.dumps({"type": "response", "duration": 1}), "not_nested"),
         (json.dumps({"log": json.dumps({**CALL, "type": "response"})}), "not_nested"),
