@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from .._call.call import Attempt
 from .._call.hooks import NOTHING
 from .._call.origin import judge_attempt
-from .._call.recorder import record_failure, record_unwanted
+from .._call.recorder import record_failure
 from .._call.stop_reason import RetryStopReason
 from .._call.time_limits import tick_of
 from .._context.context import context_of
@@ -315,7 +315,7 @@ class RetriedCall(Ending):
             call.switches += 1
         try:
             if self.result is not NOTHING:
-                record_unwanted(self.attempt.record)
+                record.outcome.is_unwanted = True
                 releasing = self.adapter.release(self.result, delay)
                 if releasing is not None:
                     await releasing
