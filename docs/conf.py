@@ -56,11 +56,12 @@ OTHER_NAMES = (
 ).split()
 # What signatures name and the text beside them explains.
 OUR_NAMES = (
-    "AdaptiveSettings Address Arguments Chain CircuitBreakerFactory "
+    "AdaptiveSettings Address Arguments By Chain CircuitBreakerFactory "
     "CircuitBreakers ClientT Concurrency ConcurrencyLimitFactory "
     "ConcurrencyLimits Content ContentRuleConditions CoroutineFunction "
     "DecoratingFunction Delays Enabled Exceptions Fallback Family "
-    "FurtherSettings Group GroupSettings Key LogLevel Logger LoggingSettings "
+    "FurtherSettings Group GroupSettings Key LogAfter LogLevel Logger "
+    "LoggingSettings "
     "Mask Peers Rate RateLimits RedisClient Request Resolver RetryAnswer "
     "RetrySettings Retrying RpcDecoratingFunction RpcDecorator RuleConditions "
     "Sampling Scheme ScriptedBody Service SessionArguments Settings "
