@@ -8,14 +8,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from contextlib import contextmanager
 from pathlib import Path
 from random import Random
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
-from unittest import mock
+from typing import Any
 
 import aiohttp
+from chains import set_time_of_day
 
 from aioretry_smithy import (
     Backoff,
@@ -32,11 +30,7 @@ from aioretry_smithy import (
     SessionBuilder,
     rpc,
 )
-from aioretry_smithy._call import call
 from aioretry_smithy.testing import ScriptedTransport, VirtualTimeLoop
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 NESTED = LogFormatter.json(nested=True, omit_empty=True)
 START = 1_795_000_000.0
@@ -156,6 +150,7 @@ async def read(
 
 async def make_calls(number: int, seed: int, logger: logging.Logger) -> None:
     """Make calls one after another, which may be under way at the same time."""
+    set_time_of_day(START)
     servers, chance = Servers(seed), Random(seed + 1)
     async with session(servers, logger) as client:
         load_page = page(client, logger)
@@ -181,21 +176,10 @@ def made_lines(number: int, seed: int = 0) -> list[str]:
     logger.setLevel(logging.DEBUG)
     logger.propagate = False
     logger.addHandler(handler)
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner, virtual_dates():
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         runner.run(make_calls(number, seed, logger))
     logger.removeHandler(handler)
     return handler.lines
-
-
-@contextmanager
-def virtual_dates() -> Iterator[None]:
-    """Let dates go by the loop's time."""
-
-    def now() -> float:
-        return START + asyncio.get_running_loop().time()
-
-    with mock.patch.object(call, "time", SimpleNamespace(time=now)):
-        yield
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from .facts import LogFacts
 from .tree import tree
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from .._masking.mask import Mask
 
@@ -82,19 +82,18 @@ class _SaidOfResponse(_Said):
         self.message = message if match is None else match["message"]
 
 
-def _fact(key: str, otherwise: object = None) -> Any:
+def _fact(
+    key: str, otherwise: object = None, shown: Callable[[object], object] | None = None
+) -> Any:
     """Make the property that shows the value of a key."""
-    return property(lambda log: log.values.get(key, otherwise))
+    if shown is None:
+        return property(lambda log: log.values.get(key, otherwise))
+    return property(lambda log: shown(log.values.get(key, otherwise)))
 
 
-def _word(key: str) -> Any:
-    """Make the property that shows a text which views take for a word of our own."""
-
-    def shown(log: SavedLog) -> str | None:
-        value = log.values.get(key)
-        return None if value is None else printable(str(value))
-
-    return property(shown)
+def _word(value: object) -> str | None:
+    """Return a text which views take for a word of our own."""
+    return None if value is None else printable(str(value))
 
 
 class SavedLog(LogFacts):
@@ -122,8 +121,8 @@ class SavedLog(LogFacts):
         self._children = tuple(type(self)(child, self) for child in self._attempts)
         self._calls = tuple(map(type(self), self._calls_inside))
 
-    id = _word("id")
-    name = _word("name")
+    id = _fact("id", shown=_word)
+    name = _fact("name", shown=_word)
     attempt = _fact("attempt")
     injected = _fact("injected", False)
     is_complete = _fact("is_complete", False)
@@ -133,9 +132,9 @@ class SavedLog(LogFacts):
     superseded = _fact("superseded", False)
     dropped_calls = _fact("dropped_calls", 0)
     delay = _fact("delay")
-    delay_source = _word("delay_source")
+    delay_source = _fact("delay_source", shown=_word)
     duration = _fact("duration")
-    endpoint = _word("endpoint")
+    endpoint = _fact("endpoint", shown=_word)
     request = _fact("request")
     request_content_preview = _fact("request_content_preview")
     request_headers = _fact("request_headers", {})
@@ -152,7 +151,7 @@ class SavedLog(LogFacts):
     response_timeout = _fact("response_timeout")
     sent_method = _fact("sent_method")
     sent_url = _fact("sent_url")
-    stop_reason = _word("stop_reason")
+    stop_reason = _fact("stop_reason", shown=_word)
     total_attempts = _fact("total_attempts")
     total_duration = _fact("total_duration")
     _waits = _fact("connection")

@@ -6,7 +6,7 @@ import logging
 import traceback
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .._call.hooks import Hooks
 from .._errors import raised_from
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from .._call.call import Call
     from .._call.hooks import Scope
+    from .._call.kinds import Result
     from .formatter import LogFormatter
     from .settings import LoggingSettings
 
@@ -65,7 +66,7 @@ class LoggingHooks(Hooks):
         call: Call,
         scope: Scope,
         permit: None,
-        result: Any,
+        result: Result,
         cause: BaseException | None,
     ) -> None:
         """Write the lines; without a look at the log, if they are off."""

@@ -14,7 +14,7 @@ from made_answers import failed, failure, group, iso, line, made_answers, moment
 
 from aioretry_smithy._report import answers as kinds
 from aioretry_smithy._report.document import Table, blocks
-from aioretry_smithy._report.legible import legible
+from aioretry_smithy._report.legible import legible_text
 from aioretry_smithy._report.words import retries_in_words
 
 pytest.importorskip("jinja2", reason="needs the extra cli")
@@ -216,7 +216,7 @@ def test_any_text_is_well_formed_and_legible(text):
 
     assert page.encode().decode() == page
     assert shown.isprintable()
-    assert legible(text) in unescape(page)
+    assert legible_text(text) in unescape(page)
 
 
 @pytest.mark.parametrize("text", ["x", "'", "\x00", "\U0010fffd", "\U0001f600", "ü&"])
