@@ -18,7 +18,6 @@ from .table import Table
 from .tally import EndingTally, FailureTally, GroupTally, stop_reason
 from .times import Times
 from .units import By, units
-from .values import number
 from .words import count, seconds, shares_in_words
 
 if TYPE_CHECKING:
@@ -90,18 +89,20 @@ class Counting:
         values = call.values
         parts = spending(call)
         self._add_to_summary(call, weight)
-        self._times.add(values, parts, weight)
+        self._times.add(call, parts, weight)
         for key, unit in units(call, self._by):
             spent = parts if unit is call else spending(unit)
             self._groups.at(key).add(unit, spent, weight)
         if not call.is_success:
             ending = stop_reason(values), outcome_of(values)
             self._endings.at(ending).add(values, weight)
-        self._add_failures(call, weight)
+        attempt = call.attempts[0]
+        if len(call.attempts) > 1 or attempt.calls or not attempt.is_success:
+            self._add_failures(call, weight)
         self._evidence.add(call, weight)
         if started is not None:
             self._minutes.add(call, started, weight)
-        duration = number(values, "duration") or 0.0
+        duration = call.duration or 0.0
         self._slowest.add((duration, 0.0), values)
         if call.extra:
             self._most_attempts.add((float(call.extra), duration), values)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from .answers import Moment, Storm, Timeline
 from .counts import ratio, whole
-from .histogram import Histogram, bucket_of
-from .values import number
+from .histogram import Histogram
 from .words import share
 
 if TYPE_CHECKING:
@@ -64,9 +63,8 @@ class Minutes:
         counts.failures += weight * (not call.is_success)
         counts.attempts += weight * call.requests
         counts.retries += weight * call.retries
-        duration = number(call.values, "duration")
-        if duration is not None:
-            counts.durations.add(bucket_of(duration), duration, weight)
+        if call.duration is not None:
+            counts.durations.add(call.bucket, call.duration, weight)
 
     def _new(self, position: int) -> _Counts | None:
         """Begin a step; None where there would be too many, and they grew."""

@@ -127,8 +127,9 @@ class Reading:
         return 1.0
 
     def _note(self, values: Line, started: float | None) -> None:
-        has_body = status_of(values) is not None and cause_type(values) is None
-        self._unknown_bodies += has_body and values.get("is_complete") is not True
+        if values.get("is_complete") is not True:
+            has_body = status_of(values) is not None and cause_type(values) is None
+            self._unknown_bodies += has_body
         version = number(values, "v")
         self._newer += version is not None and version > 1
         if started is not None:

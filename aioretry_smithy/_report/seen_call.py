@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from .histogram import bucket_of
 from .outcome import is_success
 from .values import dictionaries, number, text
 
@@ -49,6 +50,8 @@ class SeenCall:
 
     __slots__ = (
         "attempts",
+        "bucket",
+        "duration",
         "extra",
         "hedges",
         "is_success",
@@ -61,6 +64,12 @@ class SeenCall:
     )
 
     attempts: tuple[SeenAttempt, ...]
+
+    duration: float | None
+    """Seconds to the headers or the failure, if they are known."""
+
+    bucket: int
+    """That of its duration in histograms."""
 
     is_success: bool
 
@@ -86,6 +95,8 @@ class SeenCall:
         if level > _MOST_LEVELS:
             raise TooDeepError
         self.values = values
+        self.duration = number(values, "duration")
+        self.bucket = bucket_of(self.duration or 0.0)
         self.is_success = is_success(values)
         self.waited = number(values, "delay") or 0.0
         self.hedges = self.resends = self.retries = 0

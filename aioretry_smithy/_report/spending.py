@@ -74,7 +74,7 @@ def spending(call: SeenCall) -> dict[str, float]:
     Its time goes to the end of the body, where the line knows it.
     """
     values = call.values
-    duration = number(values, "duration") or 0.0
+    duration = call.duration or 0.0
     end = max(duration, number(values, "total_duration") or 0.0)
     attempt = call.attempts[0]
     if len(call.attempts) == 1 and _is_plain(attempt, duration):
@@ -140,7 +140,7 @@ class _Sheet:
             return
         starts = [self._start(attempt.values, start) for attempt in attempts]
         self._add_wait(values, max(start, starts[0] - delay), starts[0], level)
-        took = number(values, "duration")
+        took = call.duration
         over = end if took is None else min(end, start + took)
         following = _following(attempts, starts, over)
         for attempt, begun, until in zip(attempts, starts, following, strict=True):
@@ -170,8 +170,7 @@ class _Sheet:
         for call in attempt.calls:
             self.may_overlap = True
             begun = self._start(call.values, start)
-            took = number(call.values, "total_duration")
-            took = took or number(call.values, "duration") or 0.0
+            took = number(call.values, "total_duration") or call.duration or 0.0
             self.add_call(call, begun, min(latest, begun + took), level + 1)
         sent = self._add_connection(values, start, over, level)
         self._add(sent, over, _part_of(attempt), level)

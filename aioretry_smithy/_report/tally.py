@@ -59,7 +59,7 @@ class GroupTally:
         self.calls += weight
         self.attempts += weight * len(call.attempts)
         self.waited += weight * call.waited
-        self.times.add(call.values, parts, weight)
+        self.times.add(call, parts, weight)
         if call.is_success:
             self.successes += weight
         else:

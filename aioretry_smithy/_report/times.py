@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 from .answers import Durations, Part
 from .counts import ratio
-from .histogram import Histogram, bucket_of, value_of
+from .histogram import Histogram, value_of
 from .spending import source_of
-from .values import number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from .answers import Line
+    from .seen_call import SeenCall
 
 _SLOW: Final = 0.95
 
@@ -31,12 +30,11 @@ class Times:
         self.durations = Histogram()
         self.spent = {}
 
-    def add(self, values: Line, parts: Mapping[str, float], weight: float) -> None:
+    def add(self, call: SeenCall, parts: Mapping[str, float], weight: float) -> None:
         """Add a call; one whose duration is not known counts in no quantile."""
-        duration = number(values, "duration")
+        duration, bucket = call.duration, call.bucket
         if duration is None:
             return
-        bucket = bucket_of(duration)
         self.durations.add(bucket, duration, weight)
         spent = self.spent.get(bucket)
         if spent is None:
