@@ -83,17 +83,21 @@ class _SaidOfResponse(_Said):
 
 
 def _fact(
-    key: str, otherwise: object = None, shown: Callable[[object], object] | None = None
+    key: str, otherwise: object = None, *, show: Callable[[str], str] | None = None
 ) -> Any:
-    """Make the property that shows the value of a key."""
-    if shown is None:
-        return property(lambda log: log.values.get(key, otherwise))
-    return property(lambda log: shown(log.values.get(key, otherwise)))
+    """Make the property that shows the value of a key.
 
+    Args:
+        key: The key.
+        otherwise: What stands in for it where it is missing.
+        show: Escapes a text that views take for a word of our own.
+    """
 
-def _word(value: object) -> str | None:
-    """Return a text which views take for a word of our own."""
-    return None if value is None else printable(str(value))
+    def fact(log: SavedLog) -> object:
+        value = log.values.get(key, otherwise)
+        return value if show is None or value is None else show(str(value))
+
+    return property(fact)
 
 
 class SavedLog(LogFacts):
@@ -121,8 +125,8 @@ class SavedLog(LogFacts):
         self._children = tuple(type(self)(child, self) for child in self._attempts)
         self._calls = tuple(map(type(self), self._calls_inside))
 
-    id = _fact("id", shown=_word)
-    name = _fact("name", shown=_word)
+    id = _fact("id", show=printable)
+    name = _fact("name", show=printable)
     attempt = _fact("attempt")
     injected = _fact("injected", False)
     is_complete = _fact("is_complete", False)
@@ -132,9 +136,9 @@ class SavedLog(LogFacts):
     superseded = _fact("superseded", False)
     dropped_calls = _fact("dropped_calls", 0)
     delay = _fact("delay")
-    delay_source = _fact("delay_source", shown=_word)
+    delay_source = _fact("delay_source", show=printable)
     duration = _fact("duration")
-    endpoint = _fact("endpoint", shown=_word)
+    endpoint = _fact("endpoint", show=printable)
     request = _fact("request")
     request_content_preview = _fact("request_content_preview")
     request_headers = _fact("request_headers", {})
@@ -151,7 +155,7 @@ class SavedLog(LogFacts):
     response_timeout = _fact("response_timeout")
     sent_method = _fact("sent_method")
     sent_url = _fact("sent_url")
-    stop_reason = _fact("stop_reason", shown=_word)
+    stop_reason = _fact("stop_reason", show=printable)
     total_attempts = _fact("total_attempts")
     total_duration = _fact("total_duration")
     _waits = _fact("connection")
