@@ -98,10 +98,7 @@ class Evidence:
             # A hedge that followed on a failure says nothing of its delay.
             hedges = [attempt for attempt in call.attempts if attempt.is_hedge]
             self.hedges += weight * len(hedges)
-            won = [
-                each for each in hedges if each.is_success and not each.is_superseded
-            ]
-            self.hedges_won += weight * len(won)
+            self.hedges_won += weight * sum(map(_has_won, hedges))
         self._add_retries(call, weight)
         if not call.is_success:
             self._add_ending(call, weight)

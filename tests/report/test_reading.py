@@ -82,7 +82,7 @@ def test_calls_nested_too_deep():
 
 def test_calls_nested_deeper_than_python_goes():
     """They are skipped, too, wherever that is noticed."""
-    text = '{"name": "f", "type": "call", "calls": [' * 900 + "{}" + "]}" * 900
+    text = '{"name": "f", "type": "call", "calls": [' * 1500 + "{}" + "]}" * 1500
 
     assert 0 == input_of(text)["calls"]
 
