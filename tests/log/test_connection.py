@@ -142,7 +142,7 @@ async def test_line_of_text_has_the_parts():
     end_call(ctx, await slow_attempt(ctx, 200, None, queued=0.5))
     text = LogFormatter.text().format_response
 
-    assert ", connection={queued=0.500s, connect=0.250s}, headers=" in text(log)
+    assert ", connection={queued=0.500s, connect=0.250s}, scheme=" in text(log)
     assert "connection=" not in text(ctx.log)
     assert "connection=" in text(ctx.log.children[0])
     assert "connection=" not in text(await answered(reused=True))
