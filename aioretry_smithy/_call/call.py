@@ -286,8 +286,9 @@ class Sent(Record):
         """The request that it began with, with the count of attempts but no body."""
         if self.count_header is not None:
             self.request = self.request.with_header(*self.count_header)
-            if self.sent_request is not None:
-                self.sent_request = self.sent_request.with_header(*self.count_header)
+            sent = self.sent_request
+            if sent is not None:
+                self.sent_request: Request = sent.with_header(*self.count_header)
             self.count_header = None
         return self.request
 

@@ -61,7 +61,7 @@ class VirtualTimeLoop(VirtualClock, asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         super().__init__(_JumpingSelector(self._jump))
         self._thread_calls = 0
-        self.began_at = time.time()
+        self.began_at: float = time.time()
         self._set_time(0.0)
 
     def time(self) -> float:
