@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from .._masking.mask import DEFAULT_MASK, HIDDEN
 from .._text import encodable
+from .moment import moment_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -116,13 +117,10 @@ class PlainLog:
     @property
     def started(self) -> datetime | None:
         """When it began, in UTC, which is also meant where no zone is named."""
-        value = self._values.get("request_started_at")
-        if not isinstance(value, str):
-            return None
+        moment = moment_of(self._values.get("request_started_at"))
         try:
-            moment = datetime.fromisoformat(value)
-            return moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
-        except (OverflowError, ValueError):
+            return None if moment is None else moment.astimezone(UTC)
+        except OverflowError:
             return None
 
     @property

@@ -21,6 +21,7 @@ from .._failures.pool_queue import IN_POOL, TOO_LATE, mark_in_pool
 from .._masking.mask import DEFAULT_MASK
 from .._text import encodable, printable
 from .facts import LogFacts
+from .moment import seconds_of
 from .tree import tree
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ class SavedLog(LogFacts):
         self, values: Mapping[str, object], parent: Self | None = None
     ) -> None:
         self.values = values
-        self.started = seconds_of(values.get("request_started_at"))
+        self.started = seconds_of(values.get("request_started_at")) or 0.0
         self._parent = parent
         self._children = tuple(type(self)(child, self) for child in self._attempts)
         self._calls = tuple(map(type(self), self._calls_inside))
@@ -257,18 +258,6 @@ class SavedLog(LogFacts):
     def _elapsed(self) -> float:
         # What the line does not know of: to the end of what it knows.
         return self.duration or 0.0
-
-
-def seconds_of(moment: object) -> float:
-    """Return the seconds of a date and time since 1970; 0.0 where it is none.
-
-    >>> seconds_of("1970-01-01T00:01:00+00:00")
-    60.0
-    """
-    try:
-        return datetime.fromisoformat(str(moment)).timestamp()
-    except (OverflowError, OSError, ValueError):
-        return 0.0
 
 
 def _error(text: str) -> BaseException:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
+
+from .._log.moment import seconds_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,13 +37,4 @@ def dictionaries(values: Mapping[str, object], key: str) -> list[dict[str, objec
 
 def moment(values: Mapping[str, object]) -> float | None:
     """Return when it started, in seconds since 1970, or None."""
-    value = values.get("request_started_at")
-    if not isinstance(value, str):
-        return None
-    try:
-        started = datetime.fromisoformat(value)
-        if started.tzinfo is None:
-            started = started.replace(tzinfo=UTC)
-        return started.timestamp()
-    except (OverflowError, ValueError):
-        return None
+    return seconds_of(values.get("request_started_at"))
