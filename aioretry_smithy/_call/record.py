@@ -204,9 +204,12 @@ class Record(_Rarely):
     def ended_well(self) -> bool:
         """Whether there was no failure and no status of 400 or above.
 
-        What was given up because another request had a good answer did not fail.
+        What was given up because another request had a good answer did not fail; an
+        answer that the caller's ``raise_for_status`` turned down did.
         """
         outcome = self.outcome
+        if self.refusal is not None:
+            return False
         if outcome.cause is not None:
             return self.race is not None and self.race.is_superseded
         # A function that has returned has no status.

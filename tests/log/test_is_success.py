@@ -85,6 +85,21 @@ async def test_failure_is_none():
     assert cut.log.is_success is False
 
 
+@pytest.mark.parametrize(
+    "decorators", [(), (retrying(SAFELY),)], ids=["plain", "retry"]
+)
+async def test_answer_that_the_caller_turns_down_is_none(decorators):
+    """The function for ``raise_for_status`` raises whatever the status."""
+
+    async def refuse(response):
+        raise ValueError("not what we asked for")
+
+    log = await log_of(session([200], *decorators), raise_for_status=refuse)
+
+    assert "ValueError" == log.response_cause_type
+    assert log.is_success is False
+
+
 async def test_what_is_under_way_is_none_yet():
     """Neither a call without an outcome, nor its attempt."""
     ctx = begin()
